@@ -1,0 +1,1 @@
+"""Tell whether a vision-language model can reason like a neurologist, or only classifies."""

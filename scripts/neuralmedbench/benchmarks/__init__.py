@@ -1,0 +1,1 @@
+"""Adapters: a data set's own files become items and gold."""

@@ -1,0 +1,1 @@
+"""The configuration: typed once, read once, refused when it is wrong."""

@@ -1,0 +1,85 @@
+"""A digest of the code that a command runs, because Snakemake sees only the command's text."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+EXEMPT = frozenset({"neuralmedbench.errors", "neuralmedbench.io.commands"})
+"""Modules that change what is said, never what is computed: editing them reruns nothing."""
+
+
+@cache
+def code_hash(scripts: Path, command: str) -> str:
+    """Digest of a command, of every library module it reaches and of the data files beside those modules.
+
+    Parameters
+    ----------
+    scripts : Path
+        The folder `scripts/`.
+    command : str
+        Name of the command without `.py`.
+
+    Returns
+    -------
+    str
+        The first 16 hex digits of a SHA-256.
+
+    Notes
+    -----
+    Imports inside functions count, imports for type checking too: a superset is safe, a miss is a stale number.
+    Every file that is not Python and lies in (or below) the folder of a reached module counts as its data.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(reached_files(scripts, command)):
+        digest.update(file.relative_to(scripts).as_posix().encode() + b"\0")
+        digest.update(file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def reached_files(scripts: Path, command: str) -> set[Path]:
+    """Files that `code_hash` reads."""
+    start = scripts / f"{command}.py"
+    files, queue, seen = {start}, [start], set[str]()
+    while queue:
+        for name in _imports(queue.pop()):
+            if name in seen or name in EXEMPT:
+                continue
+            seen.add(name)
+            module = _locate(scripts, name)
+            if module is None:
+                continue
+            files.add(module)
+            queue.append(module)
+            if module.parent != scripts / "neuralmedbench":
+                files.update(_data_files(module.parent))
+    return files
+
+
+@cache
+def _imports(path: Path) -> tuple[str, ...]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names.append(node.module)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(sorted({name for name in names if name.split(".")[0] == "neuralmedbench"}))
+
+
+def _locate(scripts: Path, name: str) -> Path | None:
+    base = scripts.joinpath(*name.split("."))
+    for candidate in (base.with_name(f"{base.name}.py"), base / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+@cache
+def _data_files(folder: Path) -> frozenset[Path]:
+    return frozenset(
+        path for path in folder.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"} and "__pycache__" not in path.parts
+    )

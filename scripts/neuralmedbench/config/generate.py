@@ -1,0 +1,76 @@
+"""The schema files and the documentation table, generated from the classes of `config.models`."""
+
+from __future__ import annotations
+
+import json
+import types
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig, PipelineConfig
+
+FILES: dict[str, type[BaseModel]] = {
+    "config": PipelineConfig,
+    "benchmark": BenchmarkConfig,
+    "model": ModelConfig,
+    "grader": GraderConfig,
+}
+
+
+def generated_files() -> dict[str, str]:
+    """Text of every generated file, by path relative to the repository."""
+    schemas = {
+        f"config/schemas/{name}.schema.json": json.dumps(schema.model_json_schema(), indent=1, sort_keys=True) + "\n"
+        for name, schema in FILES.items()
+    }
+    return {**schemas, "docs/configuration.md": _table()}
+
+
+def _table() -> str:
+    lines = ["# Configuration", "", "Generated from `scripts/neuralmedbench/config/models.py` by `make docs`; do not edit by hand.", ""]
+    for schema in FILES.values():
+        lines += [f"## {(schema.__doc__ or '').splitlines()[0]}", "", "| key | type | default | meaning |", "| --- | --- | --- | --- |"]
+        lines += _rows(schema, "")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _rows(schema: type[BaseModel], prefix: str) -> list[str]:
+    rows = []
+    for name, field in schema.model_fields.items():
+        section = _section(field.annotation)
+        default = "" if section and _default(field) != "null" else _default(field)
+        rows.append(f"| `{prefix}{name}` | {_type_name(field.annotation)} | {default} | {field.description} |")
+        if section:
+            rows += _rows(section, f"{prefix}{name}.")
+    return rows
+
+
+def _section(hint: Any) -> type[BaseModel] | None:
+    candidates = (hint, *get_args(hint))
+    return next((entry for entry in candidates if isinstance(entry, type) and issubclass(entry, BaseModel)), None)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default_factory is not None:
+        return ""
+    if field.default is PydanticUndefined:
+        return "required"
+    value = list(field.default) if isinstance(field.default, tuple) else field.default
+    return f"`{json.dumps(value)}`" if value is not None else "null"
+
+
+def _type_name(hint: Any) -> str:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_type_name(argument) for argument in arguments if argument is not type(None))
+    if origin is tuple:
+        return f"list of {_type_name(arguments[0])}"
+    if arguments:
+        return " or ".join(f"`{argument}`" for argument in arguments) if origin is not None and str(origin).endswith("Literal") else "text"
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        return "section"
+    return {"str": "text", "int": "integer", "float": "number", "bool": "true or false"}.get(getattr(hint, "__name__", ""), "text")

@@ -1,0 +1,115 @@
+"""Reading the configuration; what is wrong is said in one line, with the nearest right word."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig, PipelineConfig
+from neuralmedbench.errors import ConfigError
+
+C = TypeVar("C", bound=BaseModel)
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file.
+
+    Raises
+    ------
+    ConfigError
+        If the file is absent or is not YAML.
+    """
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        message = f"{path.as_posix()}: the file is not there{_nearest_file(path)}"
+        raise ConfigError(message) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        message = f"{path.as_posix()}{line}: not valid YAML"
+        raise ConfigError(message) from None
+
+
+def check(schema: type[C], value: Any, name: str) -> C:
+    """Check a configuration value against its schema.
+
+    Parameters
+    ----------
+    schema : type
+        One of the classes of `config.models`.
+    value : object
+        What was read.
+    name : str
+        Name of the file, for the message.
+
+    Returns
+    -------
+    BaseModel
+        The typed value.
+
+    Raises
+    ------
+    ConfigError
+        If a key is unknown (with the nearest known one), missing, or its value does not fit.
+    """
+    try:
+        return schema.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = _keys_at(schema, first["loc"][:-1])
+            near = difflib.get_close_matches(str(first["loc"][-1]), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+            message = f"{name}: unknown key {where!r}; {hint}"
+        elif first["type"] == "missing":
+            message = f"{name}: the key {where!r} is missing"
+        else:
+            message = f"{name}: {where or 'the file'}: {first['msg'][0].lower()}{first['msg'][1:]}, found {first['input']!r}"
+        raise ConfigError(message) from None
+
+
+def _keys_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
+    for part in place:
+        field = schema.model_fields.get(str(part))
+        inner = field.annotation if field else None
+        candidates = [inner, *getattr(inner, "__args__", ())]
+        schema = next((entry for entry in candidates if isinstance(entry, type) and issubclass(entry, BaseModel)), schema)
+    return sorted(schema.model_fields)
+
+
+def _nearest_file(path: Path) -> str:
+    names = sorted(entry.stem for entry in path.parent.glob(f"*{path.suffix}")) if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.stem, names, n=1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; there are: {', '.join(names)}" if names else ""
+
+
+def load_pipeline(value: Any) -> PipelineConfig:
+    """Check the merged configuration that Snakemake read."""
+    return check(PipelineConfig, value, "config")
+
+
+def load_benchmark(folder: Path, benchmark: str) -> BenchmarkConfig:
+    """Read `<folder>/benchmarks/<benchmark>.yaml`; ConfigError as in `read_yaml` and `check`."""
+    return _load(BenchmarkConfig, folder / "benchmarks" / f"{benchmark}.yaml")
+
+
+def load_model(path: Path) -> ModelConfig:
+    """Read one model's yaml; ConfigError as in `read_yaml` and `check`."""
+    return _load(ModelConfig, path)
+
+
+def load_grader(path: Path) -> GraderConfig:
+    """Read one grader's yaml; ConfigError as in `read_yaml` and `check`."""
+    return _load(GraderConfig, path)
+
+
+def _load(schema: type[C], path: Path) -> C:
+    return check(schema, read_yaml(path), path.as_posix())

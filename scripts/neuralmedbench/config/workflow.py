@@ -1,0 +1,84 @@
+"""One run: the configuration and the case lists, read and checked before any job starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_pipeline
+from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig, PipelineConfig
+from neuralmedbench.io.cases import CaseRow, read_case_table
+from neuralmedbench.records.items import Kind
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run is made of.
+
+    Attributes
+    ----------
+    config : PipelineConfig
+        The merged configuration.
+    folder : Path
+        The folder `config/`.
+    benchmarks, models, graders : dict
+        The run lists' files by name, in the order of the lists.
+    tables : dict of str to list of CaseRow
+        The case table of each benchmark of `kind: scans`.
+    """
+
+    config: PipelineConfig
+    folder: Path
+    benchmarks: dict[str, BenchmarkConfig]
+    models: dict[str, ModelConfig]
+    graders: dict[str, GraderConfig]
+    tables: dict[str, list[CaseRow]]
+
+    @classmethod
+    def read(cls, value: Any, folder: Path) -> Run:
+        """Read everything that the run lists name.
+
+        Parameters
+        ----------
+        value : object
+            The merged configuration, as Snakemake read it.
+        folder : Path
+            The folder `config/`.
+
+        Returns
+        -------
+        Run
+            The run.
+
+        Raises
+        ------
+        ConfigError
+            If a key, a file or a table is wrong or absent.
+        """
+        config = load_pipeline(value)
+        benchmarks = {name: load_benchmark(folder, name) for name in config.benchmarks}
+        return cls(
+            config=config,
+            folder=folder,
+            benchmarks=benchmarks,
+            models={name: load_model(folder / "models" / f"{name}.yaml") for name in config.models},
+            graders={name: load_grader(folder / "graders" / f"{name}.yaml") for name in config.graders},
+            tables={
+                name: read_case_table(folder / "benchmarks" / f"{name}.cases.tsv")
+                for name, benchmark in benchmarks.items()
+                if benchmark.kind is Kind.SCANS
+            },
+        )
+
+    def cases(self, benchmark: str) -> list[str]:
+        """Case ids of a benchmark that are not excluded."""
+        return [row.case_id for row in self.tables[benchmark] if not row.exclude]
+
+    def case(self, benchmark: str, case: str) -> CaseRow:
+        """Look one case up."""
+        return next(row for row in self.tables[benchmark] if row.case_id == case)
+
+    def of_kind(self, *kinds: Kind) -> list[str]:
+        """Benchmarks of the given kinds, in the order of the run list."""
+        return [name for name, benchmark in self.benchmarks.items() if benchmark.kind in kinds]

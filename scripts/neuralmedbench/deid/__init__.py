@@ -1,0 +1,1 @@
+"""De-identification: the gate between the private and the shareable zone."""

@@ -1,0 +1,1 @@
+"""The built-in cohort: phantoms with planted identities."""

@@ -1,0 +1,1 @@
+"""From scanner files to the pictures that a model sees."""

@@ -1,0 +1,1 @@
+"""Reading and writing: files appear whole or not at all."""

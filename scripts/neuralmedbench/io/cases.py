@@ -1,0 +1,209 @@
+"""`case.json`, the picture manifest, the audit and the case table."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
+from neuralmedbench.io.files import read_json, sha256_of, sha256_of_files, sha256_of_value, write_json
+from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
+
+R = TypeVar("R")
+CASE_LABEL = re.compile(r"[a-z0-9]+")
+CASE_COLUMNS = ("case_id", "patient_id", "source_sha256", "sequence_overrides", "exclude")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseRow:
+    """One row of `config/benchmarks/<benchmark>.cases.tsv`.
+
+    Attributes
+    ----------
+    case_id, patient_id : str
+        Pseudonyms; a case id is a BIDS label.
+    source_sha256 : str
+        Digest over the raw files' digests, so that a changed scan is a changed row.
+    sequence_overrides : dict of str to str
+        Sequence by series id, where the header is wrong (`series-02=FLAIR;series-03=T1w` in the table).
+    exclude : str
+        Why the case is left out; empty when it is used.
+    """
+
+    case_id: str
+    patient_id: str
+    source_sha256: str
+    sequence_overrides: dict[str, str]
+    exclude: str
+
+
+def _read(path: Path, record: type[R]) -> R:
+    try:
+        return TypeAdapter(record).validate_python(read_json(path))
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        message = f"{path.name}: does not fit {record.__name__} at {where}; run its stage again"
+        raise DataError(message) from None
+
+
+def _write(path: Path, record: type[R], value: R) -> None:
+    write_json(path, TypeAdapter(record).dump_python(value, mode="json"))
+
+
+def read_case(path: Path) -> CaseRecord:
+    """Read a `case.json`; DataError when it is absent or does not fit."""
+    return _read(path, CaseRecord)
+
+
+def write_case(path: Path, case: CaseRecord) -> None:
+    """Write a `case.json` with the digests of every file beside it."""
+    files = {name: digest for name, digest in sha256_of_files(path.parent).items() if name != path.name}
+    _write(path, CaseRecord, replace(case, files=files))
+
+
+def read_pictures(path: Path) -> PictureManifest:
+    """Read a `pictures.json`; DataError when it is absent or does not fit."""
+    return _read(path, PictureManifest)
+
+
+def write_pictures(path: Path, manifest: PictureManifest) -> None:
+    """Write a `pictures.json`."""
+    _write(path, PictureManifest, manifest)
+
+
+def read_audit(path: Path) -> Audit:
+    """Read an `audit.json`; DataError when it is absent or does not fit."""
+    return _read(path, Audit)
+
+
+def write_audit(path: Path, audit: Audit) -> None:
+    """Write an `audit.json`."""
+    _write(path, Audit, audit)
+
+
+def run_case_stage(
+    stage: str, previous: Path, out: Path, step: Callable[[CaseRecord, Path], CaseRecord], *, folders: tuple[Path, ...] = ()
+) -> None:
+    """Run one stage on one case: pass a quarantined case on, quarantine a case whose data cannot be used.
+
+    Parameters
+    ----------
+    stage : str
+        `deidentify`, `normalise` or `slices`.
+    previous : Path
+        `case.json` of the stage before.
+    out : Path
+        `case.json` of this stage.
+    step : callable
+        Takes the case and the folder that holds it, fills the folder of `out` and gives the case as this stage leaves it.
+    folders : tuple of Path
+        Folders that the rule declares as outputs: they exist afterwards, empty when the case is quarantined.
+
+    Notes
+    -----
+    Only `DataError` and `DeidentificationError` quarantine; anything else fails the job.
+    """
+    case = read_case(previous)
+    base = replace(case, stage=stage, source_sha256=sha256_of(previous), files={}, checks={}, fates=())
+    done = base if case.state is State.QUARANTINED else quarantine_on_error(base, lambda: step(base, previous.parent))
+    for folder in folders:
+        if done.state is State.QUARANTINED and folder.exists():
+            _empty(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_case(out, done)
+
+
+def quarantine_on_error(base: CaseRecord, step: Callable[[], CaseRecord]) -> CaseRecord:
+    """Give what `step` gives, or `base` as quarantined when the step says that the data cannot be used."""
+    try:
+        return step()
+    except (DataError, DeidentificationError) as error:
+        return replace(
+            base, state=State.QUARANTINED, reason=str(error), quarantined_by=base.stage, series=(), slices=(), notes=(), record=""
+        )
+
+
+def _empty(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+def read_case_table(path: Path) -> list[CaseRow]:
+    """Read the case table of a benchmark.
+
+    Parameters
+    ----------
+    path : Path
+        `config/benchmarks/<benchmark>.cases.tsv`.
+
+    Returns
+    -------
+    list of CaseRow
+        The rows in the order of the file, excluded ones too.
+
+    Raises
+    ------
+    ConfigError
+        If the table is absent, lacks a column, repeats a case or holds an id that is not a label.
+    """
+    if not path.exists():
+        message = f"{path.as_posix()}: the case table is not there; write it with `python scripts/list_cases.py`"
+        raise ConfigError(message)
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t")
+        rows = list(reader)
+    if tuple(reader.fieldnames or ()) != CASE_COLUMNS:
+        found = ", ".join(reader.fieldnames or ()) or "none"
+        message = f"{path.as_posix()}: expected the columns {', '.join(CASE_COLUMNS)}, found {found}"
+        raise ConfigError(message)
+    cases = [_case_row(path, number, row) for number, row in enumerate(rows, start=2)]
+    seen: set[str] = set()
+    for case in cases:
+        if case.case_id in seen:
+            message = f"{path.as_posix()}: case {case.case_id} stands there twice; keep one row"
+            raise ConfigError(message)
+        seen.add(case.case_id)
+    return cases
+
+
+def _case_row(path: Path, number: int, row: dict[str, str]) -> CaseRow:
+    if any(value is None for value in row.values()) or None in row:
+        message = f"{path.as_posix()}, line {number}: expected {len(CASE_COLUMNS)} cells separated by tabs"
+        raise ConfigError(message)
+    if not CASE_LABEL.fullmatch(row["case_id"]):
+        message = f"{path.as_posix()}, line {number}: a case id holds lower-case letters and digits only"
+        raise ConfigError(message)
+    pairs = [pair.partition("=") for pair in row["sequence_overrides"].split(";") if pair]
+    return CaseRow(
+        case_id=row["case_id"],
+        patient_id=row["patient_id"] or row["case_id"],
+        source_sha256=row["source_sha256"],
+        sequence_overrides={series.strip(): sequence.strip() for series, _, sequence in pairs},
+        exclude=row["exclude"],
+    )
+
+
+def write_case_table(path: Path, rows: list[CaseRow]) -> None:
+    """Write the case table of a benchmark, sorted by case id."""
+    from neuralmedbench.io.files import whole_file
+
+    with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(CASE_COLUMNS)
+        for row in sorted(rows, key=lambda row: row.case_id):
+            overrides = ";".join(f"{series}={sequence}" for series, sequence in row.sequence_overrides.items())
+            writer.writerow([row.case_id, row.patient_id, row.source_sha256, overrides, row.exclude])
+
+
+def digest_of_files(digests: list[str]) -> str:
+    """Digest of a case's raw files: over the sorted digests, so that names and order do not matter."""
+    return sha256_of_value(sorted(digests))

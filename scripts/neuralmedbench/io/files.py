@@ -1,0 +1,112 @@
+"""Files that are whole or absent, and the digests by which they are known."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.errors import DataError
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a temporary name beside `path` to write to, and rename it when the block ends well.
+
+    Parameters
+    ----------
+    path : Path
+        The file that shall appear; its folder is made.
+
+    Yields
+    ------
+    Path
+        The temporary name. It keeps the suffixes of `path`, because some writers go by them.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=".partial-", dir=path.parent))
+    try:
+        partial = folder / path.name
+        yield partial
+        os.replace(partial, path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Give a temporary folder beside `path` to fill, and put it in the place of `path` when the block ends well.
+
+    Parameters
+    ----------
+    path : Path
+        The folder that shall appear; what it held before is replaced.
+
+    Yields
+    ------
+    Path
+        The temporary folder, empty.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=path.parent))
+    partial.chmod(0o755)
+    try:
+        yield partial
+        if path.exists():
+            shutil.rmtree(path)
+        os.replace(partial, path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text; the file is whole or absent."""
+    with whole_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write JSON with sorted keys, so that equal values are equal bytes."""
+    write_text(path, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises
+    ------
+    DataError
+        If the file is absent or is not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        message = f"{path.name}: the file is not there; run the stage that writes it"
+        raise DataError(message) from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        message = f"{path.name}: not valid JSON ({type(error).__name__}); delete it and run its stage again"
+        raise DataError(message) from None
+
+
+def sha256_of(path: Path) -> str:
+    """Hex SHA-256 digest of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_of_files(folder: Path) -> dict[str, str]:
+    """Digests of all files below a folder, by POSIX path relative to it, sorted."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in files}
+
+
+def sha256_of_value(value: object) -> str:
+    """Digest of a JSON value in canonical form: sorted keys, no spaces, UTF-8."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Models: one engine, one ledger, few backends."""

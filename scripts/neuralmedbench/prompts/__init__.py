@@ -1,0 +1,1 @@
+"""Items become the requests that a model is sent."""

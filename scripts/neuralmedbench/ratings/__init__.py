@@ -1,0 +1,1 @@
+"""Clinician ratings: strict import."""

@@ -1,0 +1,1 @@
+"""What the stages hand each other: one frozen dataclass a record."""

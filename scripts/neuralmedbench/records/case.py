@@ -1,0 +1,287 @@
+"""What each per-case stage says about one case: `case.json`, written by ingest, deidentify, normalise and slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+SCHEMA_VERSION = 1
+
+
+class Sequence(StrEnum):
+    """Kind of scan, spelled as its BIDS suffix where there is one."""
+
+    T1W = "T1w"
+    CE_T1W = "ceT1w"
+    T2W = "T2w"
+    FLAIR = "FLAIR"
+    DWI = "dwi"
+    ADC = "ADC"
+    SWI = "SWI"
+    T2STARW = "T2starw"
+    PDW = "PDw"
+    CT = "CT"
+    CE_CT = "ceCT"
+    UNKNOWN = "unknown"
+
+
+class Plane(StrEnum):
+    """The plane in which a scan was acquired, or a picture was cut."""
+
+    AXIAL = "axial"
+    CORONAL = "coronal"
+    SAGITTAL = "sagittal"
+
+
+class State(StrEnum):
+    """What became of a case or a picture at a stage."""
+
+    OK = "ok"
+    QUARANTINED = "quarantined"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """One scan of a case, as a stage leaves it.
+
+    Attributes
+    ----------
+    series_id : str
+        `series-01`, `series-02`...; the same at every stage.
+    path : str
+        POSIX path relative to the folder of `case.json`: a folder of DICOM files (ingest) or a NIfTI file (later).
+    modality : str
+        DICOM Modality: `MR`, `CT` or `OT`.
+    sequence : Sequence
+        Kind of scan.
+    plane : Plane or None
+        Plane of acquisition; None for isotropic 3-D scans and before it is known.
+    acquisition : str
+        `2d`, `3d` or `unknown`.
+    b_value : float or None
+        Diffusion weighting in s/mm2.
+    flags : tuple of str
+        Findings that a person should know: `words_and_physics_disagree`, `positions_and_thickness_disagree`...
+    quality : dict of str to float
+        Numbers of the stage, units in their names (`shift_mm`, `ncc`...).
+    """
+
+    series_id: str
+    path: str
+    modality: str
+    sequence: Sequence
+    plane: Plane | None = None
+    acquisition: str = "unknown"
+    b_value: float | None = None
+    flags: tuple[str, ...] = ()
+    quality: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """One picture that was cut from a normalised case.
+
+    Attributes
+    ----------
+    image_id : str
+        Unique within the case, for example `flair-z+012`: sequence, axis and position in whole mm.
+    path : str
+        POSIX path of the PNG, relative to the folder of `case.json`.
+    sha256, volume_sha256 : str
+        Digest of the PNG, and of the de-identified NIfTI that it shows.
+    sequence, plane : Sequence, Plane
+        What it shows.
+    index : int
+        Index of the slice in the native volume (LPS+), along its slice axis.
+    position_mm : float
+        Position of the picture's plane along the slice axis, in the space of the reference sequence (LPS+, mm).
+    mm_per_px : float
+        Size of a pixel; pixels are square.
+    window : tuple of float
+        Intensities shown as black and white, in the volume's own units.
+    oracle : bool
+        True when the choice of the slice used the answer.
+    """
+
+    image_id: str
+    path: str
+    sha256: str
+    volume_sha256: str
+    sequence: Sequence
+    plane: Plane
+    index: int
+    position_mm: float
+    mm_per_px: float
+    window: tuple[float, float]
+    oracle: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFate:
+    """What became of one raw file; files are known by their number, never by their name.
+
+    Attributes
+    ----------
+    file : int
+        Number of the file in the private index.
+    fate : str
+        `used` or `set_aside`.
+    reason : str
+        The series that uses it, or why it was set aside.
+    """
+
+    file: int
+    fate: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseRecord:
+    """One case after one stage.
+
+    Attributes
+    ----------
+    benchmark, case_id, patient_id : str
+        Whose; `patient_id` is the cluster of every statistic. Both ids are pseudonyms.
+    stage : str
+        `ingest`, `deidentify`, `normalise` or `slices`.
+    state : State
+        `quarantined` records are passed on by every later stage.
+    reason : str
+        Why it was quarantined, in one line; empty when ok.
+    quarantined_by : str
+        The stage that quarantined it; empty when ok.
+    source_sha256 : str
+        Digest of what the stage read: the raw files, or the case.json of the stage before.
+    files : dict of str to str
+        SHA-256 of every file beside this record, by relative POSIX path.
+    series : tuple of Series
+        The scans that are used; after normalise the first one is the reference.
+    slices : tuple of Slice
+        The pictures (slices stage only).
+    fates : tuple of FileFate
+        Every raw file (ingest stage only).
+    notes : tuple of str
+        Paths of the clinical notes, in order of time.
+    record : str
+        Path of the structured health record (TSV: variable, value, unit, days_from_scan), or empty.
+    quality : dict of str to float
+        Numbers about the case as a whole.
+    checks : dict of str to int
+        De-identification: how many values each named check removed, replaced or found (counts, never values).
+    """
+
+    benchmark: str
+    case_id: str
+    patient_id: str
+    stage: str
+    state: State = State.OK
+    reason: str = ""
+    quarantined_by: str = ""
+    source_sha256: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    series: tuple[Series, ...] = ()
+    slices: tuple[Slice, ...] = ()
+    fates: tuple[FileFate, ...] = ()
+    notes: tuple[str, ...] = ()
+    record: str = ""
+    quality: dict[str, float] = field(default_factory=dict)
+    checks: dict[str, int] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureFate:
+    """One 2-D picture of a benchmark of `kind: pictures`, after ingest or deidentify.
+
+    Attributes
+    ----------
+    image_id : str
+        `img-000001`...: its row in the data set's own table.
+    path : str
+        POSIX path relative to the folder of the manifest; empty when quarantined.
+    sha256 : str
+        Digest of the file; empty when quarantined.
+    state : State
+        Whether it is used.
+    reason : str
+        Why not.
+    """
+
+    image_id: str
+    path: str
+    sha256: str
+    state: State = State.OK
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureManifest:
+    """All pictures of a benchmark of `kind: pictures`, after ingest or deidentify (`pictures.json`)."""
+
+    benchmark: str
+    stage: str
+    source_sha256: str
+    pictures: tuple[PictureFate, ...] = ()
+    checks: dict[str, int] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceRow:
+    """A row of `slices.parquet`: one picture of one case, with the chain of digests that the audit follows.
+
+    The attributes are those of :class:`Slice`, the path relative to the repository, and whose it is.
+    """
+
+    benchmark: str
+    case_id: str
+    patient_id: str
+    image_id: str
+    path: str
+    sha256: str
+    volume_sha256: str
+    sequence: str
+    plane: str
+    index: int
+    position_mm: float
+    mm_per_px: float
+    oracle: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """The pass token of de-identification (`audit.json`): what may be shown to a model.
+
+    Attributes
+    ----------
+    benchmark : str
+        Whose.
+    profile : str
+        `pseudonymised` or `safe_harbor`.
+    kind : str
+        `phantom`, `public` or `patient`.
+    state : str
+        `passed`, `pending` (a person has to sign) or `failed`.
+    reason : str
+        What is pending or failed.
+    checks : dict of str to int
+        Sums of the cases' checks.
+    leaks : int
+        Identifiers found after cleaning, over every file of the stage; must be 0.
+    covered : dict of str to str
+        SHA-256 of every file that the audit covers (NIfTI or picture), with its case_id or image_id.
+    flow : dict of str to int
+        Cases (or pictures) listed, quarantined at ingest, quarantined at deidentify, passed.
+    """
+
+    benchmark: str
+    profile: str
+    kind: str
+    state: str
+    reason: str = ""
+    checks: dict[str, int] = field(default_factory=dict)
+    leaks: int = 0
+    covered: dict[str, str] = field(default_factory=dict)
+    flow: dict[str, int] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION

@@ -1,0 +1,207 @@
+"""What is asked (items), what is right (gold) and what an arm may show (disclosures)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+SCHEMA_VERSION = 1
+
+
+class Kind(StrEnum):
+    """What a benchmark is made of; only scans have per-case jobs."""
+
+    SCANS = "scans"
+    PICTURES = "pictures"
+    TEXT = "text"
+
+
+class Axis(StrEnum):
+    """Side of the Two-Axis Framework."""
+
+    DEPTH = "depth"
+    BREADTH = "breadth"
+    CONTROL = "control"
+
+
+class Family(StrEnum):
+    """Task family."""
+
+    DIFFERENTIAL_DIAGNOSIS = "differential_diagnosis"
+    LESION_RECOGNITION = "lesion_recognition"
+    RATIONALE_GENERATION = "rationale_generation"
+    CLASSIFICATION = "classification"
+
+
+class Level(StrEnum):
+    """Level of Neural-MedBench."""
+
+    DIRECT = "direct"
+    COMPLEX = "complex"
+    DIALOGUE = "dialogue"
+    NONE = "none"
+
+
+class Runner(StrEnum):
+    """How an item is run and scored."""
+
+    CHOICE = "choice"
+    OPEN = "open"
+    DIALOGUE = "dialogue"
+    STRUCTURED = "structured"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemImage:
+    """A picture of an item, in the order in which it is shown; units as in `records.case.Slice`."""
+
+    image_id: str
+    path: str
+    sha256: str
+    volume_sha256: str
+    sequence: str
+    plane: str
+    role: str
+    position_mm: float | None
+    mm_per_px: float | None
+    oracle: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One turn of a dialogue under the protocol `rounds`: what is revealed, and what is asked.
+
+    Attributes
+    ----------
+    reveal : str
+        Text that is shown in this turn (part of the history, findings of the examination...).
+    question : str
+        What is asked.
+    image_ids : tuple of str
+        Pictures that are shown in this turn.
+    """
+
+    reveal: str
+    question: str
+    image_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One question to a model. It never holds anything from which the answer could be read.
+
+    Attributes
+    ----------
+    item_id : str
+        `<benchmark>/<case_id>/<family>` or the data set's own id under the benchmark's name.
+    patient_id : str
+        The cluster of every statistic.
+    turns : tuple of Turn
+        Only for the runner `dialogue`.
+    options : tuple of str
+        Only for the runner `choice`.
+    label_policy : str
+        `none` or `full`: whether pictures are labelled with sequence, plane and position.
+    lesion_shown : bool or None
+        Whether a slice through the lesion is among the pictures; None when there is no lesion or it is not known.
+    notes, record : str
+        Context: de-identified notes, and the record as lines of text.
+    answer_schema : str
+        JSON schema of the answer (runner `structured`), or empty.
+    """
+
+    item_id: str
+    case_id: str
+    patient_id: str
+    benchmark: str
+    axis: Axis
+    family: Family
+    level: Level
+    runner: Runner
+    question: str
+    turns: tuple[Turn, ...] = ()
+    options: tuple[str, ...] = ()
+    images: tuple[ItemImage, ...] = ()
+    label_policy: str = "full"
+    lesion_shown: bool | None = None
+    notes: str = ""
+    record: str = ""
+    language: str = "en"
+    date: str = ""
+    pair_id: str = ""
+    tags: tuple[str, ...] = ()
+    answer_schema: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesion:
+    """Where the main lesion lies.
+
+    Attributes
+    ----------
+    location : str
+        Anatomical term of the vocabulary.
+    side : str
+        `left`, `right`, `bilateral`, `midline` or empty.
+    behaviour : dict of str to str
+        Signal by sequence: `hyperintense`, `hypointense`, `isointense`, `enhancing`, `restricted`...
+    size_mm : float or None
+        Largest diameter.
+    position_mm : tuple of float or None
+        Centre in the space of the reference sequence as de-identified, (x, y, z), LPS+, mm.
+    """
+
+    location: str
+    side: str
+    behaviour: dict[str, str]
+    size_mm: float | None = None
+    position_mm: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Criterion:
+    """One criterion of a rubric: a statement about the answer and the points it earns (negative points punish)."""
+
+    criterion: str
+    text: str
+    points: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldFields:
+    """The fields of a NeuroVLM-Bench answer; None means that the data set has no ground truth for it."""
+
+    modality: str | None = None
+    sequence: str | None = None
+    plane: str | None = None
+    diagnosis_class: str | None = None
+    subtype: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gold:
+    """What is right. Read by score, tables, the rating round and the leak test; never by prompts or infer."""
+
+    item_id: str
+    answer: str
+    aliases: tuple[str, ...] = ()
+    icd10: str = ""
+    fields: GoldFields | None = None
+    differentials: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    findings_complete: bool = False
+    lesion: Lesion | None = None
+    rationale: tuple[str, ...] = ()
+    rubric: tuple[Criterion, ...] = ()
+    must_not: tuple[str, ...] = ()
+    turn_leaders: tuple[str, ...] = ()
+    established: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disclosure:
+    """What an arm may show beyond the item: written by the only stage that reads gold, read by prompts."""
+
+    item_id: str
+    arm: str
+    text: str

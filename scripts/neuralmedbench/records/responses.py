@@ -1,0 +1,85 @@
+"""What a model answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+SCHEMA_VERSION = 1
+
+
+class ResponseState(StrEnum):
+    """What became of a request.
+
+    `ok`, `refused` and `truncated` are the model's behaviour; `failed`, `over_budget` and `skipped` are ours and
+    count as missing.
+    """
+
+    OK = "ok"
+    REFUSED = "refused"
+    TRUNCATED = "truncated"
+    FAILED = "failed"
+    OVER_BUDGET = "over_budget"
+    SKIPPED = "skipped"
+
+
+MISSING_STATES = frozenset({ResponseState.FAILED, ResponseState.OVER_BUDGET, ResponseState.SKIPPED})
+"""States in which there is no answer because of us, not because of the model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response:
+    """One answer, keyed by (item_id, arm, strategy, model, revision, repeat).
+
+    Attributes
+    ----------
+    text : str
+        The last answer.
+    turns : tuple of str
+        All answers of a dialogue in order; the last one equals `text`.
+    call_keys : tuple of str
+        Keys in the ledger, one a call.
+    images_sent : int
+        Pictures sent after the model's own picture budget.
+    finish_reason, served_model, fingerprint : str
+        What the provider said.
+    prompt_tokens, completion_tokens : int or None
+        Sums over the turns.
+    latency_s : float or None
+        Sum over the turns, retries left out.
+    cost_usd : float or None
+        From the prices in the model's yaml; None when a price is not known.
+    attempts : int
+        Calls made, retries counted; 0 when skipped.
+    error : str
+        Class and status code of a failure; never the provider's text.
+    called_on : str
+        Date of the call (UTC, YYYY-MM-DD).
+    """
+
+    item_id: str
+    case_id: str
+    patient_id: str
+    benchmark: str
+    arm: str
+    strategy: str
+    model: str
+    revision: str
+    repeat: int
+    request_id: str
+    runner: str
+    state: ResponseState
+    text: str = ""
+    turns: tuple[str, ...] = ()
+    call_keys: tuple[str, ...] = ()
+    images_sent: int = 0
+    finish_reason: str = ""
+    served_model: str = ""
+    fingerprint: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    latency_s: float | None = None
+    cost_usd: float | None = None
+    attempts: int = 0
+    error: str = ""
+    called_on: str = ""

@@ -1,0 +1,211 @@
+"""What an answer is worth: predictions, grades, scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+SCHEMA_VERSION = 1
+
+
+class ParseStatus(StrEnum):
+    """How an answer was read."""
+
+    STRICT = "strict"
+    REPAIRED = "repaired"
+    FAILED = "failed"
+    ABSENT = "absent"
+
+
+class GradeState(StrEnum):
+    """What became of a grade; only `ok` has a value."""
+
+    OK = "ok"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What an answer says, read without gold.
+
+    Attributes
+    ----------
+    differential : tuple of str
+        Diagnoses in order, at most 5.
+    findings, rationale : str
+        The answer's own words, empty when it has none.
+    choice : str
+        Letter of the chosen option.
+    fields : dict of str to str
+        Fields of a structured answer; an absent field is an abstention.
+    confidence : float or None
+        Stated confidence in rank 1, 0 to 1.
+    abstained : bool
+        Whether it declined to name a diagnosis.
+    """
+
+    parse_status: ParseStatus
+    differential: tuple[str, ...] = ()
+    findings: str = ""
+    rationale: str = ""
+    choice: str = ""
+    fields: dict[str, str] | None = None
+    confidence: float | None = None
+    abstained: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grade:
+    """A grader's word on one criterion of one response.
+
+    Attributes
+    ----------
+    text_sha256 : str
+        Digest of the graded text: a grade of another text is stale.
+    criterion : str
+        `main_condition`, `core_diagnosis`, or a criterion of the item's rubric.
+    value : float or None
+        0 to 1; None unless the state is ok.
+    weight : float
+        Points of the criterion.
+    """
+
+    item_id: str
+    benchmark: str
+    arm: str
+    strategy: str
+    model: str
+    revision: str
+    repeat: int
+    text_sha256: str
+    grader: str
+    criterion: str
+    value: float | None
+    weight: float
+    explanation: str
+    state: GradeState
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimilarityRow:
+    """Semantic similarity of one response's extracted answer to the reference: descriptive, never a verdict."""
+
+    item_id: str
+    benchmark: str
+    arm: str
+    strategy: str
+    model: str
+    revision: str
+    repeat: int
+    text_sha256: str
+    cosine: float | None
+    bertscore_f1: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """One response, read and scored; the row from which every table is made.
+
+    Attributes
+    ----------
+    state, parse_status : str
+        Of the response and of its reading.
+    missing : bool
+        No answer because of us: not in the numerator, counted as missing.
+    scored : bool
+        False when there is no gold for the item.
+    differential : tuple of str
+        The parsed ranked differential.
+    relation : str
+        How rank 1 relates to the reference: `exact`, `synonym`, `child`, `parent`, `sibling`, `unrelated` or empty.
+    passed : bool or None
+        The pass rule of the item's runner (design, section 9); None when missing or not scored.
+    right_family : bool or None
+        Rank 1 names a parent of the reference.
+    reference_rank : int or None
+        Rank (from 1) at which the reference stands in the differential; None when it is not there.
+    in_candidates : bool or None
+        The reference stands among the first five candidates.
+    main_condition, core_diagnosis, rubric : float or None
+        The grader's word (that of the first grader in the run list that gave one).
+    fields_right : dict of str to bool or None
+        Structured items: for each field with ground truth whether it is right.
+    fields_abstained : tuple of str
+        Structured items: fields left null.
+    turn_passes : tuple of bool
+        Dialogues: pass of each turn's leader against the final reference.
+    text : str
+        The scored text.
+    """
+
+    item_id: str
+    case_id: str
+    patient_id: str
+    benchmark: str
+    axis: str
+    family: str
+    level: str
+    runner: str
+    arm: str
+    strategy: str
+    model: str
+    revision: str
+    repeat: int
+    text_sha256: str
+    state: str
+    parse_status: str
+    missing: bool
+    scored: bool
+    lesion_shown: bool | None
+    differential: tuple[str, ...] = ()
+    relation: str = ""
+    passed: bool | None = None
+    right_family: bool | None = None
+    reference_rank: int | None = None
+    in_candidates: bool | None = None
+    main_condition: float | None = None
+    core_diagnosis: float | None = None
+    rubric: float | None = None
+    confidence: float | None = None
+    abstained: bool = False
+    fields_right: dict[str, bool] | None = None
+    fields_abstained: tuple[str, ...] = ()
+    turn_passes: tuple[bool, ...] = ()
+    cosine: float | None = None
+    bertscore_f1: float | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rating:
+    """One clinician's value on one axis of one response.
+
+    Attributes
+    ----------
+    rater_id : str
+        Pseudonym.
+    axis : str
+        Axis of the rating form, for example `dx_correct`.
+    value : float or None
+        None when the rater could not judge.
+    stale : bool
+        The rated text is not the text that stands in the responses now.
+    simulated : bool
+        Made by a program to exercise the form; never headlined.
+    """
+
+    round_id: str
+    rater_id: str
+    item_id: str
+    arm: str
+    strategy: str
+    model: str
+    revision: str
+    repeat: int
+    text_sha256: str
+    axis: str
+    value: float | None
+    seconds: float | None
+    stale: bool
+    simulated: bool

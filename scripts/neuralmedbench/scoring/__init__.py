@@ -1,0 +1,1 @@
+"""Responses become predictions, grades and scores."""

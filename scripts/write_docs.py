@@ -1,0 +1,32 @@
+"""Write the files that are generated from the configuration's classes (a command for people: no rule calls it)."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.config.generate import generated_files
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.files import write_text
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is stale")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    for name, text in generated_files().items():
+        path = Path(name)
+        if args.check and (not path.exists() or path.read_text(encoding="utf-8") != text):
+            message = f"{name}: does not fit the configuration's classes; run `make docs`"
+            raise ConfigError(message)
+        if not args.check:
+            write_text(path, text)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))
