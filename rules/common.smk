@@ -1,15 +1,15 @@
 """Configuration, case lists and the hash of the code: what the rules share."""
 
 import sys
-from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(workflow.basedir, "scripts")))
 
 from neuralmedbench.config import code_hash as code_hashes
-from neuralmedbench.config.workflow import Run
+from neuralmedbench.config.workflow import Run, used_cases
 from neuralmedbench.errors import PipelineError
 from snakemake.exceptions import WorkflowError
+
 
 wildcard_constraints:
     benchmark=r"[a-z0-9]+(?:[.-][a-z0-9]+)*",
@@ -32,5 +32,16 @@ def code_hash(command):
 
 
 def of_cases(pattern):
-    """Input function: `pattern` for each case of the benchmark that is not excluded."""
-    return lambda wildcards: expand(pattern, benchmark=wildcards.benchmark, case=RUN.cases(wildcards.benchmark))
+    """Input function: `pattern` for each case of a benchmark of the run list that is not excluded."""
+    return lambda wildcards: expand(
+        pattern, benchmark=wildcards.benchmark, case=RUN.cases(wildcards.benchmark)
+    )
+
+
+def of_table(pattern):
+    """Input function: as `of_cases`, for a benchmark that need not be in the run list (the phantoms that pictures are cut from)."""
+    return lambda wildcards: expand(
+        pattern,
+        benchmark=wildcards.benchmark,
+        case=used_cases(Path("config"), wildcards.benchmark),
+    )

@@ -1,10 +1,13 @@
-"""Write the files that are generated from the configuration's classes (a command for people: no rule calls it)."""
+"""Write the files that are generated from the configuration (a command for people: no rule calls it)."""
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.config.dvc import dvc_yaml
 from neuralmedbench.config.generate import generated_files
+from neuralmedbench.config.load import read_yaml
+from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.files import write_text
@@ -18,10 +21,11 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    for name, text in generated_files().items():
+    run = Run.read(read_yaml(Path("config/config.yaml")), Path("config"))
+    for name, text in {**generated_files(), "dvc.yaml": dvc_yaml(run)}.items():
         path = Path(name)
         if args.check and (not path.exists() or path.read_text(encoding="utf-8") != text):
-            message = f"{name}: does not fit the configuration's classes; run `make docs`"
+            message = f"{name}: does not fit the configuration; run `make docs`"
             raise ConfigError(message)
         if not args.check:
             write_text(path, text)

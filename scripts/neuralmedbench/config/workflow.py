@@ -12,6 +12,11 @@ from neuralmedbench.io.cases import CaseRow, read_case_table
 from neuralmedbench.records.items import Kind
 
 
+def used_cases(folder: Path, benchmark: str) -> list[str]:
+    """Case ids of a benchmark's table that are not excluded; ConfigError as in `read_case_table`."""
+    return [row.case_id for row in read_case_table(folder / "benchmarks" / f"{benchmark}.cases.tsv") if not row.exclude]
+
+
 @dataclass(frozen=True)
 class Run:
     """What a run is made of.
@@ -82,3 +87,20 @@ class Run:
     def of_kind(self, *kinds: Kind) -> list[str]:
         """Benchmarks of the given kinds, in the order of the run list."""
         return [name for name, benchmark in self.benchmarks.items() if benchmark.kind in kinds]
+
+    def item_files(self, benchmark: str) -> dict[str, str | list[str]]:
+        """Give the files from which the items of a benchmark are built, by name."""
+        folder, answers = f"data/deidentified/{benchmark}", self.benchmarks[benchmark].answers
+        files: dict[str, str | list[str]] = {"answers": answers} if answers else {}
+        if self.benchmarks[benchmark].kind is not Kind.SCANS:
+            return files | {"pictures": f"{folder}/pictures.json"}
+        return files | {
+            "slices": f"data/slices/{benchmark}/slices.parquet",
+            "cases": [f"{folder}/sub-{case}/case.json" for case in self.cases(benchmark)],
+            "table": f"{self.folder.as_posix()}/benchmarks/{benchmark}.cases.tsv",
+        }
+
+    def slice_tables(self, benchmark: str) -> dict[str, str]:
+        """Give the table of pictures by which prompts follow a picture to its scan; nothing for benchmarks that are not scans."""
+        scans = self.benchmarks[benchmark].kind is Kind.SCANS
+        return {"slices": f"data/slices/{benchmark}/slices.parquet"} if scans else {}

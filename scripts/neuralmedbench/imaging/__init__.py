@@ -1,1 +1,1 @@
-"""From scanner files to the pictures that a model sees."""
+"""From de-identified scans to the pictures that a model sees."""

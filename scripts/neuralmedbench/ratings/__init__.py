@@ -1,1 +1,1 @@
-"""Clinician ratings: strict import."""
+"""Clinicians' ratings: strict import of what a person carried in as a file."""

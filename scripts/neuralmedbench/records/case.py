@@ -64,6 +64,8 @@ class Series:
         Findings that a person should know: `words_and_physics_disagree`, `positions_and_thickness_disagree`...
     quality : dict of str to float
         Numbers of the stage, units in their names (`shift_mm`, `ncc`...).
+    volume_sha256 : str
+        Digest of the de-identified NIfTI that the scan comes from (normalise stage only): what the audit covers.
     """
 
     series_id: str
@@ -75,6 +77,7 @@ class Series:
     b_value: float | None = None
     flags: tuple[str, ...] = ()
     quality: dict[str, float] = field(default_factory=dict)
+    volume_sha256: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,8 +37,8 @@ class Prediction:
         The answer's own words, empty when it has none.
     choice : str
         Letter of the chosen option.
-    fields : dict of str to str
-        Fields of a structured answer; an absent field is an abstention.
+    fields : dict of str to str or None
+        Fields of a structured answer, an absent field is an abstention; or lesion, location and side of a lesion answer.
     confidence : float or None
         Stated confidence in rank 1, 0 to 1.
     abstained : bool
@@ -129,6 +129,9 @@ class Score:
         The reference stands among the first five candidates.
     main_condition, core_diagnosis, rubric : float or None
         The grader's word (that of the first grader in the run list that gave one).
+    fields : dict of str to str or None
+        Structured items: the answered fields after spelling (an absent field is an abstention); lesion items: `lesion`,
+        `location` and `side` as answered.
     fields_right : dict of str to bool or None
         Structured items: for each field with ground truth whether it is right.
     fields_abstained : tuple of str
@@ -169,11 +172,10 @@ class Score:
     rubric: float | None = None
     confidence: float | None = None
     abstained: bool = False
+    fields: dict[str, str] | None = None
     fields_right: dict[str, bool] | None = None
     fields_abstained: tuple[str, ...] = ()
     turn_passes: tuple[bool, ...] = ()
-    cosine: float | None = None
-    bertscore_f1: float | None = None
     text: str = ""
 
 

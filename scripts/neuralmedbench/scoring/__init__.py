@@ -1,1 +1,1 @@
-"""Responses become predictions, grades and scores."""
+"""What an answer is worth: parsing, matching, graders, similarity, scores."""

@@ -1,0 +1,61 @@
+"""Raw files to neutral names; the kind of every scan is read from the headers before they are cleaned."""
+
+
+rule ingest_case:
+    """Copy the usable scans, notes and record of one case; every raw file is accounted for."""
+    input:
+        # own data lies in the private zone, which no clone has: a changed source is a changed digest in the case table
+        files=lambda wildcards: (
+            f"data/raw/{wildcards.benchmark}/{wildcards.case}/files.json"
+            if RUN.benchmarks[wildcards.benchmark].source == "phantoms"
+            else []
+        ),
+    output:
+        case="data/ingested/{benchmark}/sub-{case}/case.json",
+        identity="data/ingested/{benchmark}/sub-{case}/identity.json",
+        series=directory("data/ingested/{benchmark}/sub-{case}/series"),
+        text=directory("data/ingested/{benchmark}/sub-{case}/text"),
+    log:
+        "logs/ingest_case/{benchmark}_{case}.log",
+    conda:
+        "../envs/ingest.yaml"
+    resources:
+        mem_mb=1500,
+    params:
+        source=lambda wildcards: RUN.case(
+            wildcards.benchmark, wildcards.case
+        ).source_sha256,
+        overrides=lambda wildcards: ";".join(
+            f"{series}={sequence}"
+            for series, sequence in RUN.case(
+                wildcards.benchmark, wildcards.case
+            ).sequence_overrides.items()
+        ),
+        code=code_hash("ingest_case"),
+    shell:
+        "python scripts/ingest_case.py --benchmark {wildcards.benchmark} --case {wildcards.case}"
+        " --files data/raw/{wildcards.benchmark}/{wildcards.case}/files.json --overrides={params.overrides:q}"
+        " --out {output.case} &> {log}"
+
+
+rule ingest_pictures:
+    """Copy the loose pictures of a benchmark, as pixels and nothing else."""
+    input:
+        table=lambda wildcards: (
+            RUN.benchmarks[wildcards.benchmark].answers or []
+            if RUN.benchmarks[wildcards.benchmark].subjects != "patient"
+            else []
+        ),
+    output:
+        manifest="data/ingested/{benchmark}/pictures.json",
+        pictures=directory("data/ingested/{benchmark}/pictures"),
+    log:
+        "logs/ingest_pictures/{benchmark}.log",
+    conda:
+        "../envs/ingest.yaml"
+    resources:
+        mem_mb=800,
+    params:
+        code=code_hash("ingest_pictures"),
+    shell:
+        "python scripts/ingest_pictures.py --benchmark {wildcards.benchmark} --out {output.manifest} &> {log}"

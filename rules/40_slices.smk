@@ -1,0 +1,49 @@
+"""Slices: the pictures that a model sees, and the fate of every case."""
+
+
+rule cut_slices:
+    """Cut the pictures that a model sees out of one normalised case."""
+    input:
+        case="data/normalised/{benchmark}/sub-{case}/case.json",
+    output:
+        case="data/slices/{benchmark}/sub-{case}/case.json",
+        pictures=directory("data/slices/{benchmark}/sub-{case}/png"),
+    log:
+        "logs/cut_slices/{benchmark}_{case}.log",
+    conda:
+        "../envs/imaging.yaml"
+    resources:
+        mem_mb=600,
+    params:
+        policy=lookup(within=config, dpath="slices/policy"),
+        per_sequence=lookup(within=config, dpath="slices/per_sequence"),
+        field_of_view_mm=lookup(within=config, dpath="slices/field_of_view_mm"),
+        code=code_hash("cut_slices"),
+    shell:
+        "python scripts/cut_slices.py --case {input.case} --policy {params.policy}"
+        " --per-sequence {params.per_sequence} --field-of-view-mm {params.field_of_view_mm}"
+        " --pictures {output.pictures} --out {output.case} &> {log}"
+
+
+rule gather_slices:
+    """Gather the pictures of all cases of a benchmark, and what became of every case."""
+    input:
+        cases=of_cases("data/slices/{benchmark}/sub-{case}/case.json"),
+        table="config/benchmarks/{benchmark}.cases.tsv",
+    output:
+        slices="data/slices/{benchmark}/slices.parquet",
+        flow="data/slices/{benchmark}/flow.json",
+    log:
+        "logs/gather_slices/{benchmark}.log",
+    conda:
+        "../envs/imaging.yaml"
+    resources:
+        mem_mb=400,
+    params:
+        folder="data/slices/{benchmark}",
+        max_quarantined_fraction=lookup(within=config, dpath="max_quarantined_fraction"),
+        code=code_hash("gather_slices"),
+    shell:
+        "python scripts/gather_slices.py --benchmark {wildcards.benchmark} --table {input.table}"
+        " --folder {params.folder} --max-quarantined-fraction {params.max_quarantined_fraction}"
+        " --slices {output.slices} --flow {output.flow} &> {log}"

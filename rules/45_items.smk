@@ -1,0 +1,31 @@
+"""Items (what is asked), gold (what is right) and disclosures: the only stage that writes gold."""
+
+
+rule build_items:
+    """Turn cases or pictures and their answers into items, gold and disclosures."""
+    input:
+        unpack(lambda wildcards: RUN.item_files(wildcards.benchmark)),
+        config="config/benchmarks/{benchmark}.yaml",
+        vocabulary=RUN.config.vocabulary,
+    output:
+        item_table="data/items/{benchmark}.parquet",
+        gold="data/gold/{benchmark}.parquet",
+        disclosures="data/disclosures/{benchmark}.parquet",
+    log:
+        "logs/build_items/{benchmark}.log",
+    conda:
+        "../envs/items.yaml"
+    resources:
+        mem_mb=1000,
+    params:
+        # the answers stand in the private zone: the command finds them through the benchmark's yaml
+        sources=lambda wildcards, input: (
+            ["--pictures", input.pictures]
+            if input.get("pictures")
+            else ["--slices", input.slices, "--cases", *input.cases]
+        ),
+        code=code_hash("build_items"),
+    shell:
+        "python scripts/build_items.py --benchmark {wildcards.benchmark} {params.sources:q}"
+        " --vocabulary {input.vocabulary:q} --items {output.item_table} --gold {output.gold}"
+        " --disclosures {output.disclosures} &> {log}"

@@ -1,0 +1,83 @@
+"""Scoring: graders and similarity read the responses beside gold, then the rules of measurement are applied."""
+
+
+rule grade_responses:
+    """Grade the open answers and dialogues of one model with one grader."""
+    input:
+        responses="results/responses/{benchmark}/{model}.parquet",
+        item_table="data/items/{benchmark}.parquet",
+        gold="data/gold/{benchmark}.parquet",
+        benchmark_config="config/benchmarks/{benchmark}.yaml",
+        grader_config="config/graders/{grader}.yaml",
+        prompt=lambda wildcards: RUN.graders[wildcards.grader].prompt or [],
+        vocabulary=RUN.config.vocabulary,
+    output:
+        grades="results/grades/{benchmark}/{model}/{grader}.parquet",
+    log:
+        "logs/grade_responses/{benchmark}_{model}_{grader}.log",
+    conda:
+        "../envs/scoring.yaml"
+    resources:
+        mem_mb=1000,
+    params:
+        ledger="data/ledger/{benchmark}/graders/{model}/{grader}.jsonl",
+        max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
+        code=code_hash("grade_responses"),
+    shell:
+        "python scripts/grade_responses.py --benchmark {wildcards.benchmark} --grader {wildcards.grader}"
+        " --responses {input.responses} --items {input.item_table} --gold {input.gold} --vocabulary {input.vocabulary:q}"
+        " --ledger {params.ledger} --max-failed-fraction {params.max_failed_fraction} --out {output.grades} &> {log}"
+
+
+rule embed_similarity:
+    """Compare the answers of all models with the reference: one job, because the encoder is slow to load."""
+    input:
+        responses=lambda wildcards: expand(
+            "results/responses/{benchmark}/{model}.parquet",
+            benchmark=wildcards.benchmark,
+            model=RUN.models,
+        ),
+        item_table="data/items/{benchmark}.parquet",
+        gold="data/gold/{benchmark}.parquet",
+        vocabulary=RUN.config.vocabulary,
+    output:
+        similarity="results/similarity/{benchmark}.parquet",
+    log:
+        "logs/embed_similarity/{benchmark}.log",
+    conda:
+        "../envs/scoring.yaml"
+    resources:
+        mem_mb=2000,
+    params:
+        encoder=lookup(within=config, dpath="similarity/encoder"),
+        layer=lookup(within=config, dpath="similarity/bertscore_layer"),
+        code=code_hash("embed_similarity"),
+    shell:
+        "python scripts/embed_similarity.py --responses {input.responses} --items {input.item_table} --gold {input.gold}"
+        " --vocabulary {input.vocabulary:q} --encoder {params.encoder:q} --layer {params.layer} --out {output.similarity} &> {log}"
+
+
+rule score_responses:
+    """Score the responses of one model; the first grader of the run list that has a value counts."""
+    input:
+        responses="results/responses/{benchmark}/{model}.parquet",
+        item_table="data/items/{benchmark}.parquet",
+        gold="data/gold/{benchmark}.parquet",
+        grades=expand(
+            "results/grades/{{benchmark}}/{{model}}/{grader}.parquet",
+            grader=RUN.graders,
+        ),
+        vocabulary=RUN.config.vocabulary,
+    output:
+        scores="results/scores/{benchmark}/{model}.parquet",
+    log:
+        "logs/score_responses/{benchmark}_{model}.log",
+    conda:
+        "../envs/scoring.yaml"
+    resources:
+        mem_mb=1000,
+    params:
+        code=code_hash("score_responses"),
+    shell:
+        "python scripts/score_responses.py --responses {input.responses} --items {input.item_table} --gold {input.gold}"
+        " --grades {input.grades} --vocabulary {input.vocabulary:q} --out {output.scores} &> {log}"

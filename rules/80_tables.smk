@@ -1,0 +1,104 @@
+"""Tables: every number of the report with its n and its interval, and what the case browser shows."""
+
+from neuralmedbench.records.items import Kind
+from neuralmedbench.records.results import COLUMNS
+
+
+rule bundle_cases:
+    """Gather what the case browser shows of one benchmark."""
+    input:
+        item_table="data/items/{benchmark}.parquet",
+        gold="data/gold/{benchmark}.parquet",
+        responses=expand(
+            "results/responses/{{benchmark}}/{model}.parquet", model=RUN.models
+        ),
+        scores=expand("results/scores/{{benchmark}}/{model}.parquet", model=RUN.models),
+        grades=expand(
+            "results/grades/{{benchmark}}/{model}/{grader}.parquet",
+            model=RUN.models,
+            grader=RUN.graders,
+        ),
+    output:
+        bundle="results/cases/{benchmark}.parquet",
+    log:
+        "logs/bundle_cases/{benchmark}.log",
+    conda:
+        "../envs/tables.yaml"
+    resources:
+        mem_mb=1500,
+    params:
+        code=code_hash("bundle_cases"),
+    shell:
+        "python scripts/bundle_cases.py --items {input.item_table} --gold {input.gold} --responses {input.responses}"
+        " --scores {input.scores} --grades {input.grades} --out {output.bundle} &> {log}"
+
+
+rule build_tables:
+    """Make every table of results."""
+    input:
+        gold=expand("data/gold/{benchmark}.parquet", benchmark=RUN.benchmarks),
+        all_items=expand("data/items/{benchmark}.parquet", benchmark=RUN.benchmarks),
+        audits=expand(
+            "data/deidentified/{benchmark}/audit.json", benchmark=RUN.benchmarks
+        ),
+        flows=expand(
+            "data/slices/{benchmark}/flow.json", benchmark=RUN.of_kind(Kind.SCANS)
+        ),
+        pictures=expand(
+            "data/deidentified/{benchmark}/pictures.json",
+            benchmark=RUN.of_kind(Kind.PICTURES),
+        ),
+        responses=expand(
+            "results/responses/{benchmark}/{model}.parquet",
+            benchmark=RUN.benchmarks,
+            model=RUN.models,
+        ),
+        scores=expand(
+            "results/scores/{benchmark}/{model}.parquet",
+            benchmark=RUN.benchmarks,
+            model=RUN.models,
+        ),
+        grades=expand(
+            "results/grades/{benchmark}/{model}/{grader}.parquet",
+            benchmark=RUN.benchmarks,
+            model=RUN.models,
+            grader=RUN.graders,
+        ),
+        similarity=expand(
+            "results/similarity/{benchmark}.parquet", benchmark=RUN.benchmarks
+        ),
+        ratings="results/ratings/ratings.parquet",
+        benchmark_configs=expand(
+            "config/benchmarks/{benchmark}.yaml", benchmark=RUN.benchmarks
+        ),
+        model_configs=expand("config/models/{model}.yaml", model=RUN.models),
+        grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.graders),
+        vocabulary=RUN.config.vocabulary,
+    output:
+        tables=expand("results/tables/{table}.csv", table=COLUMNS),
+        verdict="results/tables/verdict.json",
+        notes="results/tables/notes.json",
+        metrics="results/metrics.json",
+    log:
+        "logs/build_tables.log",
+    conda:
+        "../envs/tables.yaml"
+    resources:
+        mem_mb=3000,
+    params:
+        benchmarks=list(RUN.benchmarks),
+        models=list(RUN.models),
+        graders=list(RUN.graders),
+        resamples=lookup(within=config, dpath="statistics/resamples"),
+        seed=lookup(within=config, dpath="statistics/seed"),
+        confidence=lookup(within=config, dpath="statistics/confidence"),
+        max_missing_fraction=lookup(
+            within=config, dpath="statistics/max_missing_fraction"
+        ),
+        code=code_hash("build_tables"),
+    shell:
+        "python scripts/build_tables.py --benchmarks {params.benchmarks} --models {params.models}"
+        " --graders {params.graders} --vocabulary {input.vocabulary:q} --resamples {params.resamples}"
+        " --seed {params.seed} --confidence {params.confidence}"
+        " --max-missing-fraction {params.max_missing_fraction}"
+        " --tables results/tables --metrics {output.metrics} &> {log}"

@@ -1,0 +1,117 @@
+"""The report: figures, provenance, and one offline page that computes nothing."""
+
+import os
+
+from neuralmedbench.figures.gallery import FIGURES
+from neuralmedbench.records.results import COLUMNS
+
+
+rule draw_figures:
+    """Draw every figure from the tables alone."""
+    input:
+        tables=expand(
+            "results/tables/{table}.csv",
+            table=sorted({figure.table for figure in FIGURES.values()}),
+        ),
+    output:
+        figures=expand("results/figures/{figure}.svg", figure=FIGURES),
+    log:
+        "logs/draw_figures.log",
+    conda:
+        "../envs/report.yaml"
+    resources:
+        mem_mb=800,
+    params:
+        code=code_hash("draw_figures"),
+    shell:
+        "python scripts/draw_figures.py --tables results/tables --out results/figures &> {log}"
+
+
+rule record_provenance:
+    """Record which code, environment, models, prompts and inputs the numbers come from."""
+    input:
+        digests=[
+            *expand("data/items/{benchmark}.parquet", benchmark=RUN.benchmarks),
+            *expand("data/gold/{benchmark}.parquet", benchmark=RUN.benchmarks),
+            *expand("data/prompts/{benchmark}.parquet", benchmark=RUN.benchmarks),
+            *expand(
+                "data/deidentified/{benchmark}/audit.json", benchmark=RUN.benchmarks
+            ),
+            *expand(
+                "results/scores/{benchmark}/{model}.parquet",
+                benchmark=RUN.benchmarks,
+                model=RUN.models,
+            ),
+            *expand(
+                "results/similarity/{benchmark}.parquet", benchmark=RUN.benchmarks
+            ),
+            *expand("results/tables/{table}.csv", table=COLUMNS),
+            *expand("config/benchmarks/{benchmark}.yaml", benchmark=RUN.benchmarks),
+            *expand("config/models/{model}.yaml", model=RUN.models),
+            *expand("config/graders/{grader}.yaml", grader=RUN.graders),
+        ],
+        responses=expand(
+            "results/responses/{benchmark}/{model}.parquet",
+            benchmark=RUN.benchmarks,
+            model=RUN.models,
+        ),
+        prompts=sorted(map(str, Path("config/prompts").glob("*.j2"))),
+        vocabulary=RUN.config.vocabulary,
+        lock="requirements.lock",
+    output:
+        provenance="results/provenance.json",
+    log:
+        "logs/record_provenance.log",
+    conda:
+        "../envs/report.yaml"
+    resources:
+        mem_mb=800,
+    params:
+        benchmarks=list(RUN.benchmarks),
+        models=list(RUN.models),
+        seed=lookup(within=config, dpath="statistics/seed"),
+        configfiles=[os.path.relpath(name) for name in workflow.overwrite_configfiles],
+        code=code_hash("record_provenance"),
+    shell:
+        "python scripts/record_provenance.py --benchmarks {params.benchmarks} --models {params.models}"
+        " --vocabulary {input.vocabulary:q} --inputs {input.digests} {input.responses} --bootstrap-seed {params.seed}"
+        " --configfiles {params.configfiles:q} --out {output.provenance} &> {log}"
+
+
+rule build_report:
+    """Put tables, figures and cases into one offline page."""
+    input:
+        tables=expand("results/tables/{table}.csv", table=COLUMNS),
+        verdict="results/tables/verdict.json",
+        notes="results/tables/notes.json",
+        figures=expand("results/figures/{figure}.svg", figure=FIGURES),
+        bundles=expand("results/cases/{benchmark}.parquet", benchmark=RUN.benchmarks),
+        provenance="results/provenance.json",
+        audits=expand(
+            "data/deidentified/{benchmark}/audit.json", benchmark=RUN.benchmarks
+        ),
+        benchmark_configs=expand(
+            "config/benchmarks/{benchmark}.yaml", benchmark=RUN.benchmarks
+        ),
+        model_configs=expand("config/models/{model}.yaml", model=RUN.models),
+        grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.graders),
+        prompts=sorted(map(str, Path("config/prompts").glob("*.j2"))),
+    output:
+        report="results/report.html",
+    log:
+        "logs/build_report.log",
+    conda:
+        "../envs/report.yaml"
+    resources:
+        mem_mb=1500,
+    params:
+        benchmarks=list(RUN.benchmarks),
+        models=list(RUN.models),
+        graders=list(RUN.graders),
+        profile=lookup(within=config, dpath="report/profile"),
+        max_megabytes=lookup(within=config, dpath="report/max_megabytes"),
+        code=code_hash("build_report"),
+    shell:
+        "python scripts/build_report.py --results results --benchmarks {params.benchmarks} --models {params.models}"
+        " --graders {params.graders} --profile {params.profile} --max-megabytes {params.max_megabytes}"
+        " --out {output.report} &> {log}"

@@ -1,0 +1,43 @@
+"""Render what a model is sent: every item in every arm, refused when a picture is not covered by a passed audit."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.io.cases import read_audit
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.prompts.assemble import assemble
+from neuralmedbench.prompts.coverage import check_pictures
+from neuralmedbench.prompts.templates import Templates
+from neuralmedbench.records.case import SliceRow
+from neuralmedbench.records.items import Disclosure, Item
+from neuralmedbench.records.requests import Request
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--benchmark", required=True, help="name of the benchmark")
+    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
+    parser.add_argument("--items", type=Path, required=True, help="table of items")
+    parser.add_argument("--disclosures", type=Path, required=True, help="table of disclosures")
+    parser.add_argument("--audit", type=Path, required=True, help="audit.json of the de-identification")
+    parser.add_argument("--slices", type=Path, help="slices.parquet (scans)")
+    parser.add_argument("--out", type=Path, required=True, help="table of requests to write")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    config = load_benchmark(args.config, args.benchmark)
+    items = read_records(args.items, Item)
+    slices = read_records(args.slices, SliceRow) if args.slices else []
+    check_pictures(items, slices, read_audit(args.audit))
+    requests = assemble(items, read_records(args.disclosures, Disclosure), config, Templates(args.config / "prompts"))
+    write_records(args.out, Request, requests, key=lambda request: (request.item_id, request.arm, request.strategy))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

@@ -1,0 +1,54 @@
+"""Turn cases or pictures and their answers into items (what is asked), gold (what is right) and disclosures."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.benchmarks.answers import read_answers
+from neuralmedbench.benchmarks.built import Built
+from neuralmedbench.benchmarks.cases import build_cases, check_known, read_sources
+from neuralmedbench.benchmarks.neurovlm import build_pictures
+from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.io.cases import read_pictures
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.records.case import SliceRow
+from neuralmedbench.records.items import Disclosure, Gold, Item
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--benchmark", required=True, help="name of the benchmark")
+    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
+    parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
+    parser.add_argument("--slices", type=Path, help="slices.parquet (scans)")
+    parser.add_argument("--cases", type=Path, nargs="*", default=[], help="case.json of the de-identified cases (scans)")
+    parser.add_argument("--pictures", type=Path, help="pictures.json, de-identified (pictures)")
+    parser.add_argument("--items", type=Path, required=True, help="table of items to write")
+    parser.add_argument("--gold", type=Path, required=True, help="table of gold to write")
+    parser.add_argument("--disclosures", type=Path, required=True, help="table of disclosures to write")
+    return parser.parse_args(argv)
+
+
+def build(args: argparse.Namespace) -> Built:
+    config = load_benchmark(args.config, args.benchmark)
+    if args.pictures:
+        return build_pictures(args.benchmark, config, read_pictures(args.pictures), args.pictures.parent)
+    sources = read_sources(args.cases, read_records(args.slices, SliceRow))
+    answers = read_answers(Path(config.answers)) if config.answers else {}
+    check_known(answers, args.config / "benchmarks" / f"{args.benchmark}.cases.tsv")
+    return build_cases(args.benchmark, config, sources, answers, read_vocabulary(args.vocabulary))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    built = build(args)
+    write_records(args.items, Item, built.items, key=lambda item: item.item_id)
+    write_records(args.gold, Gold, built.gold, key=lambda row: row.item_id)
+    write_records(args.disclosures, Disclosure, built.disclosures, key=lambda row: (row.item_id, row.arm))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

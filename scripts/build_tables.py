@@ -1,0 +1,38 @@
+"""Make every table of results out of scores, responses, grades and ratings."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.study import read_study
+from neuralmedbench.stats.tables import write_tables
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=Path, default=Path(), help="repository root; inputs lie where the rules put them")
+    parser.add_argument("--benchmarks", nargs="+", required=True, help="run list")
+    parser.add_argument("--models", nargs="*", default=[], help="run list")
+    parser.add_argument("--graders", nargs="*", default=[], help="run list; the first that gives a value counts")
+    parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, relative to the root")
+    parser.add_argument("--resamples", type=int, default=Settings.resamples)
+    parser.add_argument("--seed", type=int, default=Settings.seed)
+    parser.add_argument("--confidence", type=float, default=Settings.confidence)
+    parser.add_argument("--max-missing-fraction", type=float, default=Settings.max_missing_fraction)
+    parser.add_argument("--tables", type=Path, required=True, help="folder for the tables")
+    parser.add_argument("--metrics", type=Path, required=True, help="JSON file with the few numbers that a diff should show")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    settings = Settings(args.resamples, args.seed, args.confidence, args.max_missing_fraction)
+    study = read_study(args.root, args.benchmarks, args.models, args.graders, vocabulary=args.vocabulary, settings=settings)
+    write_tables(study, args.tables, args.metrics)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

@@ -1,0 +1,41 @@
+"""Gather what the case browser of the report shows of one benchmark."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.records.bundle import CaseBundle
+from neuralmedbench.records.items import Gold, Item
+from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.stats.bundle import bundle_cases
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=Path, required=True)
+    parser.add_argument("--gold", type=Path, required=True)
+    parser.add_argument("--responses", type=Path, nargs="*", default=[], help="one table a model")
+    parser.add_argument("--scores", type=Path, nargs="*", default=[], help="one table a model")
+    parser.add_argument("--grades", type=Path, nargs="*", default=[], help="one table a model and grader")
+    parser.add_argument("--out", type=Path, required=True)
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    cases = bundle_cases(
+        read_records(args.items, Item),
+        read_records(args.gold, Gold),
+        [row for path in args.responses for row in read_records(path, Response)],
+        [row for path in args.scores for row in read_records(path, Score)],
+        [row for path in args.grades for row in read_records(path, Grade)],
+    )
+    write_records(args.out, CaseBundle, cases, key=lambda case: case.item_id)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

@@ -1,0 +1,34 @@
+"""De-identify one case: headers, sidecars, file names, face, notes and record; whatever could be left keeps the case back."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.deid.stage import deidentify_case, empty_outputs
+from neuralmedbench.io.cases import run_case_stage
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.pseudonyms import read_key
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--benchmark", required=True, help="name of the benchmark; its yaml names the key file, which stands in no log")
+    parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), required=True, help="de-identification profile")
+    parser.add_argument("--case", type=Path, required=True, help="case.json of the ingested case")
+    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
+    parser.add_argument("--out", type=Path, required=True, help="case.json to write; BIDS folders and text/ appear beside it")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    key = read_key(load_benchmark(args.config, args.benchmark).key_file)
+    folder: Path = args.out.parent
+    empty_outputs(folder)
+    run_case_stage("deidentify", args.case, args.out, lambda case, source: deidentify_case(case, source, folder, key, args.profile))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

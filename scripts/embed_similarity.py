@@ -1,0 +1,44 @@
+"""Compare the answers of all models to one benchmark with the reference, in the space of a text encoder."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.records.items import Gold, Item
+from neuralmedbench.records.keys import response_key
+from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import SimilarityRow
+from neuralmedbench.scoring.encoder import TransformerEncoder, weights_folder
+from neuralmedbench.scoring.similarity import comparable, similarity_rows
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--responses", type=Path, nargs="+", required=True, help="responses, one table a model")
+    parser.add_argument("--items", type=Path, required=True, help="items of the benchmark")
+    parser.add_argument("--gold", type=Path, required=True, help="gold of the benchmark")
+    parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, by which abbreviations are written out")
+    parser.add_argument("--encoder", required=True, help="packaged encoder, or folder with weights")
+    parser.add_argument("--layer", type=int, required=True, help="hidden layer that BERTScore compares")
+    parser.add_argument("--out", type=Path, required=True, help="table of similarities to write")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    items = {row.item_id: row for row in read_records(args.items, Item)}
+    gold = {row.item_id: row for row in read_records(args.gold, Gold)}
+    responses = comparable((row for path in args.responses for row in read_records(path, Response)), items, gold)
+    rows: list[SimilarityRow] = []
+    if responses:
+        encoder = TransformerEncoder(weights_folder(args.encoder), layer=args.layer)
+        rows = similarity_rows(responses, items, gold, read_vocabulary(args.vocabulary), encoder)
+    write_records(args.out, SimilarityRow, rows, key=response_key)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

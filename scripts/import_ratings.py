@@ -1,0 +1,36 @@
+"""Import the clinicians' ratings of all rounds of the run list."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.ratings.exports import read_form
+from neuralmedbench.ratings.imports import import_round
+from neuralmedbench.records.keys import response_key, text_digest
+from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import Rating
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=Path, nargs="*", default=[], help="folders of the rounds, each with key.json and exports")
+    parser.add_argument("--form", type=Path, required=True, help="axes and ranges (config/rating.yaml)")
+    parser.add_argument("--responses", type=Path, nargs="*", default=[], help="responses, by which stale ratings are known")
+    parser.add_argument("--out", type=Path, required=True, help="table of ratings to write")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    form = read_form(args.form)
+    responses = [row for path in (args.responses if args.rounds else []) for row in read_records(path, Response)]
+    texts = {response_key(row): text_digest(row.text) for row in responses}
+    ratings = [rating for folder in args.rounds for rating in import_round(folder, form, texts)]
+    write_records(args.out, Rating, ratings, key=lambda row: (row.round_id, row.rater_id, response_key(row), row.axis))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

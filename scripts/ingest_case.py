@@ -1,0 +1,51 @@
+"""Give the raw files of one case neutral names, and read the kind of every scan from its headers before they are cleaned."""
+
+import argparse
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.ingest.cases import ingest_case
+from neuralmedbench.io.cases import quarantine_on_error, write_case
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.identity import Identity, write_identity
+from neuralmedbench.io.raw_index import read_raw_index
+from neuralmedbench.records.case import CaseRecord, State
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--benchmark", required=True, help="name of the benchmark")
+    parser.add_argument("--case", required=True, help="case id")
+    parser.add_argument("--files", type=Path, required=True, help="private index of the case's raw files (files.json)")
+    parser.add_argument("--overrides", default="", help="kinds of scan that a person set: series-02=FLAIR;series-03=T1w")
+    parser.add_argument("--out", type=Path, required=True, help="case.json to write; series/, text/ and identity.json appear beside it")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    folder: Path = args.out.parent
+    overrides = dict(pair.split("=", 1) for pair in args.overrides.split(";") if "=" in pair)
+    make_empty(folder)
+    index = read_raw_index(args.files)
+    base = CaseRecord(
+        benchmark=args.benchmark, case_id=args.case, patient_id=index.patient_id, stage="ingest", source_sha256=index.source_sha256
+    )
+    case = quarantine_on_error(base, lambda: ingest_case(base, index, args.files.parent, folder, overrides))
+    if case.state is State.QUARANTINED:
+        make_empty(folder)
+    write_case(args.out, case)
+    return 0
+
+
+def make_empty(folder: Path) -> None:
+    """Make the outputs that a case without scans has too."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in ("series", "text"):
+        (folder / name).mkdir(parents=True)
+    write_identity(folder / "identity.json", Identity())
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

@@ -1,0 +1,209 @@
+"""The answers table: one row a case, written by the people who know what the patient had."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.records.case import Sequence as Scan
+from neuralmedbench.records.items import Level
+
+V = TypeVar("V")
+
+REQUIRED = ("case_id", "diagnosis")
+COLUMNS = (
+    *REQUIRED,
+    "icd10",
+    "aliases",
+    "differentials",
+    "findings",
+    "findings_complete",
+    "lesion_location",
+    "lesion_side",
+    "lesion_behaviour",
+    "lesion_size_mm",
+    "lesion_position_mm",
+    "rationale",
+    "must_not",
+    "established",
+    "level",
+    "turn_leaders",
+)
+SIDES = ("left", "right", "bilateral", "midline")
+YES, NO = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0", ""})
+SEQUENCES = {sequence.value.lower(): sequence.value for sequence in Scan}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerRow:
+    """One row of the answers table; the fields of the lesion are those of :class:`records.items.Lesion`."""
+
+    case_id: str
+    diagnosis: str
+    icd10: str = ""
+    aliases: tuple[str, ...] = ()
+    differentials: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    findings_complete: bool = False
+    lesion_location: str = ""
+    lesion_side: str = ""
+    lesion_behaviour: dict[str, str] = field(default_factory=dict)
+    lesion_size_mm: float | None = None
+    lesion_position_mm: tuple[float, float, float] | None = None
+    rationale: tuple[str, ...] = ()
+    must_not: tuple[str, ...] = ()
+    established: str = ""
+    level: Level = Level.NONE
+    turn_leaders: tuple[str, ...] = ()
+
+
+def read_answers(path: Path) -> dict[str, AnswerRow]:
+    """Read an answers table.
+
+    Parameters
+    ----------
+    path : Path
+        CSV with the columns `COLUMNS`; all but `case_id` and `diagnosis` may be absent. Lists are separated by `|`.
+
+    Returns
+    -------
+    dict of str to AnswerRow
+        The rows by case id.
+
+    Raises
+    ------
+    ConfigError
+        If the file is absent or its columns are not the table's.
+    DataError
+        If a cell cannot be read (with its line and column, what is expected, never what a person wrote) or a case
+        stands there twice.
+    """
+    rows: dict[str, AnswerRow] = {}
+    for line, cells in _cells(path):
+        row = _row(f"{path.name}, line {line}", cells)
+        if row.case_id in rows:
+            message = f"{path.name}, line {line}: this case has a row already; keep one"
+            raise DataError(message)
+        rows[row.case_id] = row
+    return rows
+
+
+def _cells(path: Path) -> list[tuple[int, dict[str, str]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            _check_columns(path.name, reader.fieldnames or ())
+            table = [(reader.line_num, row) for row in reader]
+    except FileNotFoundError:
+        message = f"{path.as_posix()}: the answers table is not there; correct `answers` in the benchmark's yaml, or take it out"
+        raise ConfigError(message) from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        message = f"{path.name}: not a CSV file in UTF-8 ({type(error).__name__}); save it as CSV UTF-8"
+        raise DataError(message) from None
+    for line, row in table:
+        if None in row or any(value is None for value in row.values()):
+            message = (
+                f"{path.name}, line {line}: expected {len(reader.fieldnames or ())} cells as in the first line;"
+                " put a cell with a comma in double quotes"
+            )
+            raise DataError(message)
+    return table
+
+
+def _check_columns(name: str, columns: Sequence[str]) -> None:
+    for column in columns:
+        if column not in COLUMNS:
+            near = difflib.get_close_matches(column, COLUMNS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known columns: {', '.join(COLUMNS)}"
+            message = f"{name}: unknown column {column!r}; {hint}"
+            raise ConfigError(message)
+    if missing := [column for column in REQUIRED if column not in columns]:
+        message = f"{name}: the column {missing[0]!r} is missing"
+        raise ConfigError(message)
+
+
+def _row(where: str, cells: dict[str, str]) -> AnswerRow:
+    def read(column: str, reader: Callable[[str], V], expected: str) -> V:
+        try:
+            return reader(cells.get(column, "").strip())
+        except (KeyError, ValueError):
+            message = f"{where}, column {column}: expected {expected}"
+            raise DataError(message) from None
+
+    def words(column: str) -> str:
+        return cells.get(column, "").strip()
+
+    def parts(column: str) -> tuple[str, ...]:
+        return _parts(words(column), "|")
+
+    if not words("diagnosis") and not words("icd10"):
+        message = f"{where}, column diagnosis: expected a diagnosis or an ICD-10 code; take the row out if it is not known"
+        raise DataError(message)
+    return AnswerRow(
+        case_id=read("case_id", _filled, "the case id of the case table"),
+        diagnosis=words("diagnosis") or words("icd10"),
+        icd10=words("icd10"),
+        aliases=parts("aliases"),
+        differentials=parts("differentials"),
+        findings=parts("findings"),
+        findings_complete=read("findings_complete", _boolean, "true or false"),
+        lesion_location=words("lesion_location"),
+        lesion_side=read("lesion_side", _side, f"{', '.join(SIDES)}, none or nothing"),
+        lesion_behaviour=read("lesion_behaviour", _behaviour, f"SEQUENCE=signal; ... with a sequence of {', '.join(SEQUENCES.values())}"),
+        lesion_size_mm=read("lesion_size_mm", _size, "a positive number of mm"),
+        lesion_position_mm=read("lesion_position_mm", _position, 'three numbers "x y z" in mm (LPS+)'),
+        rationale=parts("rationale"),
+        must_not=parts("must_not"),
+        established=words("established"),
+        turn_leaders=parts("turn_leaders"),
+        level=read("level", lambda text: Level(text.lower() or Level.NONE), "direct, complex, dialogue or nothing"),
+    )
+
+
+def _parts(text: str, separator: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(separator) if part.strip())
+
+
+def _filled(text: str) -> str:
+    if not text:
+        raise ValueError
+    return text
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in YES | NO:
+        raise ValueError
+    return text.lower() in YES
+
+
+def _side(text: str) -> str:
+    if text.lower() not in (*SIDES, "none", ""):
+        raise ValueError
+    return "" if text.lower() == "none" else text.lower()
+
+
+def _behaviour(text: str) -> dict[str, str]:
+    pairs = [part.split("=") for part in _parts(text, ";")]
+    return {SEQUENCES[sequence.strip().lower()]: _filled(signal.strip().lower()) for sequence, signal in pairs}
+
+
+def _size(text: str) -> float | None:
+    if not text:
+        return None
+    if not 0 < float(text) < float("inf"):
+        raise ValueError
+    return float(text)
+
+
+def _position(text: str) -> tuple[float, float, float] | None:
+    if not text:
+        return None
+    x, y, z = (float(part) for part in text.split())
+    if not all(abs(value) < float("inf") for value in (x, y, z)):
+        raise ValueError
+    return x, y, z

@@ -1,0 +1,206 @@
+"""Own cases and the demo's: every case becomes a question on its diagnosis, its lesion and its rationale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from neuralmedbench.benchmarks.answers import AnswerRow
+from neuralmedbench.benchmarks.built import Built
+from neuralmedbench.benchmarks.context import read_notes, read_record
+from neuralmedbench.benchmarks.gold import NO_LESION, check_findings, disclosure, gold_of, is_normal, unknown_terms
+from neuralmedbench.benchmarks.lesions import lesion_shown
+from neuralmedbench.config.models import SEQUENCE_ORDER, BenchmarkConfig
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.cases import read_case, read_case_table
+from neuralmedbench.records.case import CaseRecord, SliceRow, State
+from neuralmedbench.records.items import Disclosure, Family, Gold, Item, ItemImage, Level, Runner, Turn
+from neuralmedbench.records.vocabulary import Vocabulary
+
+QUESTIONS = {
+    Family.DIFFERENTIAL_DIAGNOSIS: "What is the most likely diagnosis? Rank up to five diagnoses.",
+    Family.LESION_RECOGNITION: "Is there a lesion? If so, what type of lesion is it, and where does it lie?",
+    Family.RATIONALE_GENERATION: (
+        "Which diagnosis would you defend in a case conference? Name the findings that speak for it and what speaks against the"
+        " alternatives."
+    ),
+}
+FIRST_TURN = "What do you consider at this point? Rank up to five diagnoses."
+NEXT_TURN = "Revise your differential in the light of what is new. Rank up to five diagnoses."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What is known of one case before its answer: its record, its pictures and its words."""
+
+    case: CaseRecord
+    images: tuple[SliceRow, ...]
+    notes: tuple[str, ...]
+    record: str
+
+
+def read_sources(paths: Iterable[Path], slices: Sequence[SliceRow]) -> list[Source]:
+    """Gather what the stages before left of each case.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        `case.json` of the de-identified cases, quarantined ones too.
+    slices : sequence of SliceRow
+        The pictures of all cases.
+
+    Returns
+    -------
+    list of Source
+        The cases that have pictures, sorted by case id; their pictures by sequence and then by position.
+    """
+    sources = []
+    for path in paths:
+        case = read_case(path)
+        images = tuple(sorted((row for row in slices if row.case_id == case.case_id), key=_reading_order))
+        if case.state is State.OK and images:
+            sources.append(Source(case=case, images=images, notes=read_notes(case, path.parent), record=read_record(case, path.parent)))
+    return sorted(sources, key=lambda source: source.case.case_id)
+
+
+def _reading_order(row: SliceRow) -> tuple[int, str, str, float]:
+    place = SEQUENCE_ORDER.index(row.sequence) if row.sequence in SEQUENCE_ORDER else len(SEQUENCE_ORDER)
+    return place, row.sequence, row.plane, row.position_mm
+
+
+def build_cases(
+    benchmark: str, config: BenchmarkConfig, sources: Sequence[Source], answers: Mapping[str, AnswerRow], vocabulary: Vocabulary
+) -> Built:
+    """Build the items of a benchmark of scans.
+
+    Parameters
+    ----------
+    benchmark : str
+        Its name.
+    config : BenchmarkConfig
+        Its yaml.
+    sources : sequence of Source
+        The cases.
+    answers : mapping of str to AnswerRow
+        The answers table; a case without a row gets its item on the diagnosis and no gold.
+    vocabulary : Vocabulary
+        By which a diagnosis and a place are known.
+
+    Returns
+    -------
+    Built
+        Items, gold and disclosures.
+
+    Raises
+    ------
+    DataError
+        If a dialogue has no note or a wrong number of turn leaders, or a finding names the diagnosis.
+    """
+    items: list[Item] = []
+    gold: list[Gold] = []
+    shown: list[Disclosure] = []
+    for source in sources:
+        answer = answers.get(source.case.case_id)
+        asked = _items(benchmark, config, source, answer, vocabulary)
+        items += asked
+        if answer is None:
+            continue
+        for item in asked:
+            gold.append(_gold(item, answer, vocabulary))
+            if answer.findings and item.family is not Family.LESION_RECOGNITION:  # its answer is one of the findings
+                if not is_normal(answer, vocabulary):  # normal findings can hardly be told without the word
+                    check_findings(gold[-1])
+                shown.append(disclosure(gold[-1]))
+    return Built(tuple(items), tuple(gold), tuple(shown)).checked(benchmark)
+
+
+def check_known(answers: Mapping[str, AnswerRow], table: Path) -> None:
+    """Refuse answers for cases that the case table does not list; such a row would silently leave a case without gold.
+
+    Raises
+    ------
+    DataError
+        If there is one.
+    """
+    listed = {row.case_id for row in read_case_table(table)}
+    if unknown := [number for number, case_id in enumerate(answers, start=1) if case_id not in listed]:
+        numbers = ", ".join(str(number) for number in unknown[:10])
+        message = (
+            f"the answers table has {len(unknown)} rows whose case is not in {table.as_posix()}: rows {numbers}; correct their case_id"
+        )
+        raise DataError(message)
+
+
+def _items(benchmark: str, config: BenchmarkConfig, source: Source, answer: AnswerRow | None, vocabulary: Vocabulary) -> list[Item]:
+    base = Item(
+        item_id="",
+        case_id=source.case.case_id,
+        patient_id=source.case.patient_id,
+        benchmark=benchmark,
+        axis=config.axis,
+        family=Family.DIFFERENTIAL_DIAGNOSIS,
+        level=answer.level if answer else Level.NONE,
+        runner=Runner.OPEN,
+        question="",
+        images=tuple(_image(row) for row in source.images),
+        label_policy=config.label_policy,
+        notes="\n\n".join(source.notes),
+        record=source.record,
+    )
+    if answer:
+        lesion = gold_of(base, answer, vocabulary).lesion
+        base = replace(base, lesion_shown=lesion_shown(lesion, source.images), tags=unknown_terms(answer, vocabulary))
+    families = [Family.DIFFERENTIAL_DIAGNOSIS]
+    if answer and (answer.lesion_location or (answer.findings_complete and is_normal(answer, vocabulary))):
+        families.append(Family.LESION_RECOGNITION)
+    if answer and answer.rationale and answer.level is not Level.DIALOGUE:
+        families.append(Family.RATIONALE_GENERATION)
+    items = [
+        replace(base, item_id=f"{benchmark}/{base.case_id}/{family}", family=family, question=QUESTIONS[family]) for family in families
+    ]
+    if base.level is Level.DIALOGUE:
+        items[0] = _dialogue(items[0], source)
+    return items
+
+
+def _dialogue(item: Item, source: Source) -> Item:
+    """Reveal one note a turn, in order of time; the last turn shows the record and the pictures."""
+    if not source.notes:
+        message = f"case {item.case_id}: a case of level dialogue needs at least one note; give it another level"
+        raise DataError(message)
+    questions = [FIRST_TURN, *[NEXT_TURN] * len(source.notes)]
+    image_ids = tuple(image.image_id for image in item.images)
+    turns = [Turn(reveal=note, question=question) for note, question in zip(source.notes, questions, strict=False)]
+    turns.append(Turn(reveal=source.record, question=NEXT_TURN, image_ids=image_ids))
+    return replace(item, runner=Runner.DIALOGUE, turns=tuple(turns), notes="", record="")
+
+
+def _gold(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
+    gold = gold_of(item, answer, vocabulary)
+    if item.family is Family.LESION_RECOGNITION and gold.lesion is None:
+        gold = replace(gold, answer=NO_LESION, aliases=("normal",), icd10="", differentials=())
+    if item.runner is not Runner.DIALOGUE:
+        return replace(gold, turn_leaders=())
+    if answer.turn_leaders and len(answer.turn_leaders) != len(item.turns):
+        message = (
+            f"case {item.case_id}, column turn_leaders: expected {len(item.turns)} diagnoses (one for each of"
+            f" {len(item.turns) - 1} notes and one for the pictures), found {len(answer.turn_leaders)}"
+        )
+        raise DataError(message)
+    return gold
+
+
+def _image(row: SliceRow) -> ItemImage:
+    return ItemImage(
+        image_id=row.image_id,
+        path=row.path,
+        sha256=row.sha256,
+        volume_sha256=row.volume_sha256,
+        sequence=row.sequence,
+        plane=row.plane,
+        role="slice",
+        position_mm=row.position_mm,
+        mm_per_px=row.mm_per_px,
+        oracle=row.oracle,
+    )

@@ -1,0 +1,71 @@
+"""The words that go with a case: de-identified notes and record, as text."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.records.case import CaseRecord
+
+RECORD_COLUMNS = ("variable", "value", "unit", "days_from_scan")
+
+
+def read_notes(case: CaseRecord, folder: Path) -> tuple[str, ...]:
+    """Read the de-identified notes of a case in order of time, each stripped; empty ones are left out."""
+    texts = [_text(case, folder / note).strip() for note in case.notes]
+    return tuple(text for text in texts if text)
+
+
+def read_record(case: CaseRecord, folder: Path) -> str:
+    """Read the health record of a case as lines of text.
+
+    Parameters
+    ----------
+    case : CaseRecord
+        The case as the de-identification left it.
+    folder : Path
+        Folder of its `case.json`.
+
+    Returns
+    -------
+    str
+        One line a variable, for example `Sodium: 138 mmol/L (2 days before the scan)`; empty without a record.
+
+    Raises
+    ------
+    DataError
+        If the record is absent or lacks a column.
+    """
+    if not case.record:
+        return ""
+    rows = csv.DictReader(_text(case, folder / case.record).splitlines(), delimiter="\t")
+    if not set(RECORD_COLUMNS) <= set(rows.fieldnames or ()):
+        message = f"case {case.case_id}: its record lacks one of the columns {', '.join(RECORD_COLUMNS)}; run deidentify again"
+        raise DataError(message)
+    return "\n".join(_line(row) for row in rows)
+
+
+def _line(row: dict[str, str]) -> str:
+    value = " ".join(part for part in (row["value"], row["unit"]) if part)
+    when = _when(row["days_from_scan"])
+    return f"{row['variable']}: {value}{f' ({when})' if when else ''}"
+
+
+def _when(days: str | None) -> str:
+    try:
+        number = round(float(days or ""))
+    except ValueError:
+        return ""
+    if number == 0:
+        return "on the day of the scan"
+    plural = "day" if abs(number) == 1 else "days"
+    return f"{abs(number)} {plural} {'before' if number < 0 else 'after'} the scan"
+
+
+def _text(case: CaseRecord, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (FileNotFoundError, UnicodeDecodeError):
+        message = f"case {case.case_id}: a note or the record is absent or is not UTF-8; run deidentify again"
+        raise DataError(message) from None

@@ -1,0 +1,113 @@
+"""From a row of the answers table to gold: the one place that resolves what a person wrote against the vocabulary."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from neuralmedbench.benchmarks.answers import AnswerRow
+from neuralmedbench.benchmarks.rubric import criteria
+from neuralmedbench.errors import DataError
+from neuralmedbench.records.items import Disclosure, Gold, Item, Lesion
+from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
+
+NO_LESION = "no lesion"
+NORMAL_CLASS = "normal"
+DISCLOSED_ARM = "findings_disclosed"
+
+
+def diagnosis_of(answer: AnswerRow, vocabulary: Vocabulary) -> Diagnosis | None:
+    """Diagnosis of the vocabulary that a row names by its term, or else by its ICD-10 code; None when it knows neither."""
+    return vocabulary.find(answer.diagnosis) or (vocabulary.find(answer.icd10) if answer.icd10 else None)
+
+
+def is_normal(answer: AnswerRow, vocabulary: Vocabulary) -> bool:
+    """Whether the patient has no disease that a scan could show."""
+    found = diagnosis_of(answer, vocabulary)
+    return found is not None and found.classes == NORMAL_CLASS
+
+
+def unknown_terms(answer: AnswerRow, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Tags that say which terms are kept as they were written because the vocabulary does not know them."""
+    tags = []
+    if diagnosis_of(answer, vocabulary) is None:
+        tags.append("diagnosis_not_in_vocabulary")
+    if answer.lesion_location and normal_form(answer.lesion_location) not in vocabulary.places:
+        tags.append("location_not_in_vocabulary")
+    return tuple(tags)
+
+
+def gold_of(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
+    """Build the gold of one item of a case.
+
+    Parameters
+    ----------
+    item : Item
+        The item; its id and family are used.
+    answer : AnswerRow
+        What the patient had.
+    vocabulary : Vocabulary
+        A diagnosis that it knows is written by its preferred name, with what the person wrote as an alias; one that it
+        does not know is kept as it is.
+
+    Returns
+    -------
+    Gold
+        With the rubric of the item's family.
+    """
+    found = diagnosis_of(answer, vocabulary)
+    name = found.name if found else answer.diagnosis
+    written = (answer.diagnosis,) if normal_form(answer.diagnosis) != normal_form(name) else ()
+    gold = Gold(
+        item_id=item.item_id,
+        answer=name,
+        aliases=tuple(dict.fromkeys((*written, *answer.aliases))),
+        icd10=answer.icd10 or (found.icd10[0] if found and found.icd10 else ""),
+        differentials=tuple(_named(term, vocabulary) for term in answer.differentials),
+        findings=answer.findings,
+        findings_complete=answer.findings_complete,
+        lesion=_lesion(answer, vocabulary),
+        rationale=answer.rationale,
+        must_not=answer.must_not,
+        turn_leaders=tuple(_named(term, vocabulary) for term in answer.turn_leaders),
+        established=answer.established,
+    )
+    return replace(gold, rubric=criteria(item.family, gold))
+
+
+def check_findings(gold: Gold) -> None:
+    """Refuse findings that name the diagnosis.
+
+    Raises
+    ------
+    DataError
+        The arm `findings_disclosed` would hand out the answer, and every share of the decomposition of errors would be
+        wrong.
+    """
+    names = [f" {normal_form(name)} " for name in (gold.answer, *gold.aliases)]
+    for number, finding in enumerate(gold.findings, start=1):
+        if any(name in f" {normal_form(finding)} " for name in names):
+            message = f"{gold.item_id}: finding {number} names the diagnosis; write what is seen, not what it means"
+            raise DataError(message)
+
+
+def disclosure(gold: Gold) -> Disclosure:
+    """Give the findings as the text that the arm `findings_disclosed` shows beside the item."""
+    lines = "\n".join(f"- {finding}" for finding in gold.findings)
+    return Disclosure(item_id=gold.item_id, arm=DISCLOSED_ARM, text=f"Findings of an expert who read these pictures:\n{lines}")
+
+
+def _named(term: str, vocabulary: Vocabulary) -> str:
+    found = vocabulary.find(term)
+    return found.name if found else term
+
+
+def _lesion(answer: AnswerRow, vocabulary: Vocabulary) -> Lesion | None:
+    if not answer.lesion_location:
+        return None
+    return Lesion(
+        location=vocabulary.places.get(normal_form(answer.lesion_location), answer.lesion_location),
+        side=answer.lesion_side,
+        behaviour=answer.lesion_behaviour,
+        size_mm=answer.lesion_size_mm,
+        position_mm=answer.lesion_position_mm,
+    )

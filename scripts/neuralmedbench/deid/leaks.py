@@ -1,0 +1,64 @@
+"""Search the files of a finished case for anything that identifies the patient."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import struct
+from pathlib import Path
+
+from neuralmedbench.io.identity import Identity, fold, identity_pattern
+
+DIGESTS = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{12})\b")
+"""Digests and pseudonyms hold runs of digits that mean nothing."""
+NOT_TEXT = frozenset({".png"})
+
+
+def count_leaks(folder: Path, identity: Identity) -> int:
+    """Count identifying values in the files of a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        De-identified case: headers of NIfTI files (all bytes before the voxels), sidecars, tables, notes, JSON, and the names of all files.
+    identity : Identity
+        The patient's values; found with at least 3 letters or 4 digits, upper and lower case and accents alike.
+
+    Returns
+    -------
+    int
+        Number of values found; 0 is a pass.
+    """
+    pattern = identity_pattern(identity)
+    if pattern is None:
+        return 0
+    leaks = 0
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder).as_posix().replace("_", " ")
+        leaks += _hits(pattern, name)
+        if path.suffix not in NOT_TEXT:
+            leaks += _hits(pattern, _readable(path))
+    return leaks
+
+
+def _hits(pattern: re.Pattern[str], text: str) -> int:
+    return sum(1 for _ in pattern.finditer(fold(DIGESTS.sub(" ", text))))
+
+
+def _readable(path: Path) -> str:
+    """Give what can be read in a file: its text, or the header and extensions of a NIfTI file."""
+    if not path.name.endswith(".nii.gz"):
+        return path.read_text(encoding="utf-8", errors="replace")
+    with gzip.open(path) as file:
+        header = file.read(352)
+        offset = _voxel_offset(header)
+        extensions = file.read(max(0, min(offset, 1 << 20) - len(header)))
+    # zero bytes end words, and nothing else in a header does
+    return (header + extensions).decode("latin-1").replace("\0", " ")
+
+
+def _voxel_offset(header: bytes) -> int:
+    if len(header) < 112:
+        return 0
+    little = struct.unpack("<i", header[:4])[0] == 348
+    return int(struct.unpack(("<" if little else ">") + "f", header[108:112])[0])

@@ -1,0 +1,87 @@
+"""Values that every part of de-identification treats alike: dates, ages, descriptor words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+TOP_AGE = 90
+"""Ages over 89 identify; they all become 90 (Safe Harbor)."""
+
+
+def word_set(*lines: str) -> frozenset[str]:
+    """Give the words of some lines, in lower case."""
+    return frozenset(word for line in lines for word in line.casefold().split())
+
+
+DESCRIPTOR_WORDS = word_set(
+    "t1 t1w t1c t2 t2w t2* t2star pd pdw flair dark fluid dwi adc dti diff diffusion trace tracew swi swan suscept susceptibility",
+    "ct cta mr mri head brain neuro skull skullbase orbit orbits pituitary temporal cranial axial ax tra transversal sag sagittal cor coronal obl",
+    "se tse fse gre ep2d epi ep ir tir tirm stir haste blade propeller space cube vista vibe bravo mprage mpr tfl tfe ffe spgr fspgr fl2d fl3d",
+    "2d 3d iso fs fatsat fat sat dixon spair pre post c +c gd gad gadolinium contrast ce km without with plain native nativ wo w o",
+    "b0 b500 b700 b800 b1000 b1500 b2000 scan 3scan stroke tumor tumour ms epilepsy dementia routine standard protocol bone soft tissue",
+    "thin thick std angio tof anat diagnostic series map maps image images high low res resolution fast",
+)
+"""What a description may say about a scan; every other word of it goes."""
+
+
+@dataclass(frozen=True)
+class DateShift:
+    """How dates are changed.
+
+    Attributes
+    ----------
+    days : int
+        Days that are added; never 0.
+    years_only : bool
+        Whether only the year is kept (profile `safe_harbor`).
+    """
+
+    days: int
+    years_only: bool = False
+
+    def shifted(self, day: date) -> date:
+        """Give the date that is shown in place of a date; with `years_only` the first of January of its year."""
+        if self.years_only:
+            return date(day.year, 1, 1)
+        try:
+            return day + timedelta(days=self.days)
+        except OverflowError:
+            return date(day.year, 1, 1)
+
+    def text(self, day: date) -> str:
+        """Write a date for a note: ISO, or the year alone."""
+        return str(day.year) if self.years_only else self.shifted(day).isoformat()
+
+
+def parse_day(text: str) -> date | None:
+    """Read `YYYYMMDD` or `YYYY-MM-DD`; None when it is no day."""
+    found = re.fullmatch(r"(\d{4})[-.:/]?(\d{2})[-.:/]?(\d{2})", text.strip())
+    if not found:
+        return None
+    try:
+        return date(*(int(part) for part in found.groups()))
+    except ValueError:
+        return None
+
+
+def clean_descriptor(text: str) -> str:
+    """Keep the words of a description that say something about the scan, and short numbers.
+
+    Examples
+    --------
+    >>> clean_descriptor("AX T2 FLAIR Vandermeer 4821337")
+    'AX T2 FLAIR'
+    """
+    words = (word for word in re.split(r"[\s_,;:()\[\]/\\^-]+", text) if word)
+    return " ".join(word for word in words if word.casefold() in DESCRIPTOR_WORDS or re.fullmatch(r"\d{1,2}(?:mm)?", word.casefold()))
+
+
+def top_code_age(text: str) -> str:
+    """DICOM age with everything over 89 years as 90: `094Y` becomes `090Y`; what is no age becomes empty."""
+    found = re.fullmatch(r"(\d{1,3})([DWMY])", text.strip().upper())
+    if not found:
+        return ""
+    number, unit = int(found[1]), found[2]
+    return f"{min(number, TOP_AGE) if unit == 'Y' else number:03d}{unit}"

@@ -1,0 +1,158 @@
+"""The twelve patients of the demo: invented people, each described by one file in `patients/`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import Field, TypeAdapter, ValidationError
+from pydicom.uid import generate_uid
+
+from neuralmedbench.demo.anatomy import Shape
+from neuralmedbench.demo.identity import Identity, Part
+from neuralmedbench.demo.pathology import Lesion
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.io.pseudonyms import case_pseudonym, patient_pseudonym
+
+FOLDER = Path(__file__).with_name("patients")
+TINY = ("stroke", "meningioma")
+"""The patients of the benchmark `demo-tiny`."""
+
+
+class RecordRow(Part):
+    """One row of the health record."""
+
+    variable: str
+    value: str
+    unit: str = ""
+    days_from_scan: int = 0
+
+
+class Answer(Part):
+    """What is right; the keys are columns of answers.csv."""
+
+    icd10: str = ""
+    aliases: tuple[str, ...] = ()
+    differentials: tuple[str, ...] = ()
+    findings: tuple[str, ...]
+    lesion_location: str = ""
+    lesion_side: str = ""
+    lesion_behaviour: dict[str, str] = Field(default_factory=dict)
+    rationale: tuple[str, ...]
+    must_not: tuple[str, ...] = ()
+    turn_leaders: tuple[str, ...] = ()
+
+
+class Cut(Part):
+    """One picture for the breadth benchmark: a sequence, a plane, and where (mm of the head, MNI)."""
+
+    sequence: str
+    plane: str
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patient:
+    """One invented patient."""
+
+    key: str
+    seed: int
+    diagnosis: str
+    level: str
+    diagnosis_class: str
+    subclass: str
+    focal: bool
+    identity: Identity
+    series: tuple[str, ...]
+    extra: str
+    shape: Shape
+    lesions: tuple[Lesion, ...]
+    answer: Answer
+    record: tuple[RecordRow, ...]
+    notes: tuple[str, ...]
+    cuts: tuple[Cut, ...]
+
+    @property
+    def study_uid(self) -> str:
+        """StudyInstanceUID."""
+        return generate_uid(entropy_srcs=["neuralmedbench demo", self.key, "study"])
+
+    @property
+    def lesions_shown(self) -> bool:
+        """Whether the disease shows in some places only, and not in the form of the whole brain."""
+        return any(lesion.main for lesion in self.lesions)
+
+    def written(self) -> list[str]:
+        """Fill the patient's identity into the clinical notes."""
+        words = self.identity.words()
+        return [note.format(**words).strip() + "\n" for note in self.notes]
+
+    def planted(self) -> list[str]:
+        """Every string that must be gone after de-identification: planted in headers, file names, notes or record."""
+        who, words = self.identity, self.identity.words()
+        headers = [
+            who.family,
+            who.family.upper(),
+            who.given,
+            who.mrn,
+            who.other_id,
+            who.phone,
+            who.street,
+            who.town,
+            who.physician,
+            who.operator,
+        ]
+        headers += [who.hospital, who.hospital_address, who.station, who.serial, who.accession, *who.original_script.split()]
+        headers += [f"{who.scanned:%Y%m%d}", f"{who.born():%Y%m%d}", who.physician.split()[-1]]
+        texts = "\n".join(self.written())
+        dates = ("scanned", "scanned_iso", "scanned_slash", "day_before", "month_before", "born")
+        return sorted({*headers, *(words[name] for name in (*dates, "email") if words[name] in texts)})
+
+    def case_id(self, key: bytes) -> str:
+        """Pseudonym of the case under a key."""
+        return case_pseudonym(key, self.identity.mrn, self.study_uid)
+
+    def patient_id(self, key: bytes) -> str:
+        """Pseudonym of the patient under a key."""
+        return patient_pseudonym(key, self.identity.mrn)
+
+
+def read_patient(path: Path) -> Patient:
+    """Read one patient's file.
+
+    Raises
+    ------
+    ConfigError
+        If a key is missing, unknown, or its value does not fit.
+    """
+    value: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        return TypeAdapter(Patient).validate_python({"key": path.stem} | value)
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        message = f"{path.name}: {where}: {error.errors()[0]['msg']}"
+        raise ConfigError(message) from None
+
+
+@cache
+def read_cohort() -> tuple[Patient, ...]:
+    """Read all patients, sorted by key."""
+    return tuple(read_patient(path) for path in sorted(FOLDER.glob("*.yaml")))
+
+
+def find_patient(case_id: str, key: bytes) -> Patient:
+    """Find the patient behind a case id.
+
+    Raises
+    ------
+    ConfigError
+        If no patient of the demo has it under this key.
+    """
+    for patient in read_cohort():
+        if patient.case_id(key) == case_id:
+            return patient
+    message = f"case {case_id} is none of the demo's; its ids hold for the key file config/demo.key only"
+    raise ConfigError(message)

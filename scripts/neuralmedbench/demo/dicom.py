@@ -1,0 +1,155 @@
+"""Write a simulated scan as a DICOM series full of planted, invented identifiers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.sequence import Sequence
+from pydicom.uid import CTImageStorage, ExplicitVRLittleEndian, MRImageStorage, generate_uid
+
+from neuralmedbench.demo.cohort import Patient
+from neuralmedbench.demo.contrast import Protocol
+from neuralmedbench.demo.identity import Identity
+from neuralmedbench.demo.scanner import Stack
+
+START = dt.time(9, 12, 30)
+PRIVATE_GROUP, PRIVATE_CREATOR = 0x0029, "DEMO PHANTOM HEADER"
+CT_INTERCEPT = -1024
+
+
+def write_series(folder: Path, patient: Patient, number: int, protocol: Protocol, stack: Stack) -> list[Path]:
+    """Write one series.
+
+    Parameters
+    ----------
+    folder : Path
+        An existing folder; file names begin with the patient's name, as exports do.
+    patient : Patient
+        Whose identity is planted.
+    number : int
+        SeriesNumber.
+    protocol : Protocol
+        The sequence.
+    stack : Stack
+        The voxels. Stacks with isotropic voxels are written as sagittal slices, others as axial ones.
+
+    Returns
+    -------
+    list of Path
+        The files, in slice order.
+    """
+    header = series_header(patient, number, protocol.description)
+    is_ct = protocol.is_ct
+    header.SOPClassUID = CTImageStorage if is_ct else MRImageStorage
+    header.Modality = "CT" if is_ct else "MR"
+    header.ImageType = list(protocol.image_type)
+    for keyword, value in protocol.tags.items():
+        setattr(header, keyword, value)
+    if is_ct:
+        header.RescaleIntercept, header.RescaleSlope = CT_INTERCEPT, 1
+        header.WindowCenter, header.WindowWidth = 40, 80
+    else:
+        header.MagneticFieldStrength, header.ImagingFrequency = 3.0, 123.25
+        header.NumberOfAverages, header.PixelBandwidth = 1, 200
+        header.ImagedNucleus = "1H"
+    header.PatientPosition = "HFS"
+    header.FrameOfReferenceUID = generate_uid(entropy_srcs=["neuralmedbench demo", patient.key, "frame"])
+    planes, positions, spacing, thickness, orientation = _planes(stack)
+    header.PixelSpacing, header.SliceThickness, header.ImageOrientationPatient = list(spacing), thickness, orientation
+    if not is_ct:
+        header.SpacingBetweenSlices = thickness
+    stored = (planes - CT_INTERCEPT if is_ct else planes).astype("<u2")
+    describe_pixels(header, stored.shape[1:], bits=12 if not is_ct else 16)
+    paths = []
+    for index, (plane, position) in enumerate(zip(stored, positions, strict=True)):
+        header.ImagePositionPatient = [float(place) for place in position]
+        header.SliceLocation = float(position[0] if orientation[2] == 0 and orientation[5] == -1 else position[2])
+        is_2d = header.get("MRAcquisitionType", "2D") == "2D"
+        number_slice(header, patient, number, index, seconds=(number * 240) + (0.11 * index if is_2d else 0))
+        header.PixelData = plane.tobytes()
+        paths.append(save(header, folder, patient.identity, index))
+    return paths
+
+
+def series_header(patient: Patient, number: int, description: str) -> Dataset:
+    """Give what all files of a series share: who, where, when."""
+    who = patient.identity
+    person = f"{who.family}^{who.given}"
+    ds = Dataset()
+    ds.SpecificCharacterSet = "ISO_IR 192"
+    ds.PatientName = f"{person}={who.original_script.replace(' ', '^')}" if who.original_script else person
+    ds.PatientID, ds.OtherPatientIDs = who.mrn, who.other_id
+    ds.PatientBirthDate, ds.PatientSex, ds.PatientAge = f"{who.born():%Y%m%d}", who.sex, f"{who.age:03d}Y"
+    ds.PatientAddress, ds.PatientTelephoneNumbers = f"{who.street}, {who.town}", who.phone
+    ds.PatientComments = f"{who.given} {who.family} asks to be called on {who.phone}"
+    ds.AdditionalPatientHistory = f"Known here since a visit of {who.given} {who.family} to {who.physician}"
+    ds.ReferringPhysicianName, ds.OperatorsName = "^".join(reversed(who.physician.split(" ", 1))), who.operator
+    ds.InstitutionName, ds.InstitutionAddress = who.hospital, who.hospital_address
+    ds.StationName, ds.DeviceSerialNumber = who.station, who.serial
+    ds.Manufacturer, ds.ManufacturerModelName = "SIEMENS", "Phantom"
+    ds.StudyDescription = f"HEAD {who.family.upper()}"
+    ds.AccessionNumber, ds.StudyID = who.accession, who.accession[-5:]
+    ds.StudyInstanceUID = patient.study_uid
+    ds.SeriesInstanceUID = generate_uid(entropy_srcs=["neuralmedbench demo", patient.key, "series", str(number)])
+    ds.SeriesNumber, ds.SeriesDescription, ds.ProtocolName = number, description, description
+    day = f"{who.scanned:%Y%m%d}"
+    ds.StudyDate = ds.SeriesDate = ds.AcquisitionDate = ds.ContentDate = day
+    ds.StudyTime, ds.SeriesTime = f"{START:%H%M%S}.000000", _clock(number * 240)
+    request = Dataset()
+    request.RequestedProcedureDescription = f"Head scan of {who.given} {who.family}, {who.mrn}"
+    request.ScheduledProcedureStepDescription = "Head scan"
+    ds.RequestAttributesSequence = Sequence([request])
+    block = ds.private_block(PRIVATE_GROUP, PRIVATE_CREATOR, create=True)
+    block.add_new(0x01, "LO", f"{who.family.upper()} {who.mrn}")
+    block.add_new(0x02, "DA", day)
+    return ds
+
+
+def _planes(
+    stack: Stack,
+) -> tuple[npt.NDArray[np.int16], list[tuple[float, float, float]], tuple[float, float], float, list[int]]:
+    """Planes in slice order with their positions, pixel spacing, thickness and orientation."""
+    x0, y0, z0 = stack.grid.origin
+    dx, dy, dz = stack.grid.spacing
+    depth, _, width = stack.voxels.shape
+    if dz > dx:
+        positions = [(x0, y0, z0 + dz * index) for index in range(depth)]
+        return stack.voxels, positions, (dy, dx), dz, [1, 0, 0, 0, 1, 0]
+    sagittal = np.ascontiguousarray(stack.voxels[::-1].transpose(2, 0, 1)[::-1])
+    top = z0 + dz * (depth - 1)
+    positions = [(x0 + dx * (width - 1 - index), y0, top) for index in range(width)]
+    return sagittal, positions, (dz, dy), dx, [0, 1, 0, 0, 0, -1]
+
+
+def describe_pixels(header: Dataset, shape: tuple[int, ...], *, bits: int) -> None:
+    """Describe how the pixels are stored."""
+    header.SamplesPerPixel, header.PhotometricInterpretation = 1, "MONOCHROME2"
+    header.Rows, header.Columns = shape
+    header.BitsAllocated, header.BitsStored, header.HighBit, header.PixelRepresentation = 16, bits, bits - 1, 0
+
+
+def number_slice(header: Dataset, patient: Patient, number: int, index: int, *, seconds: float) -> None:
+    """Give a slice its number, its UID and its time (`seconds` after the start of the study)."""
+    header.SOPInstanceUID = generate_uid(entropy_srcs=["neuralmedbench demo", patient.key, "image", str(number), str(index)])
+    header.InstanceNumber, header.AcquisitionNumber = index + 1, 1
+    header.AcquisitionTime = header.ContentTime = _clock(seconds)
+
+
+def _clock(seconds: float) -> str:
+    moment = dt.datetime.combine(dt.date(2000, 1, 1), START) + dt.timedelta(seconds=round(seconds, 2))
+    return f"{moment:%H%M%S.%f}"
+
+
+def save(header: Dataset, folder: Path, who: Identity, index: int) -> Path:
+    """Write one file; its name begins with the patient's name."""
+    header.file_meta = FileMetaDataset()
+    header.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    header.file_meta.MediaStorageSOPClassUID = header.SOPClassUID
+    header.file_meta.MediaStorageSOPInstanceUID = header.SOPInstanceUID
+    path = folder / f"{who.family.upper().replace(' ', '')}_{index + 1:04d}.dcm"
+    header.save_as(path, enforce_file_format=True)
+    return path

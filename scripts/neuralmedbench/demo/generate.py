@@ -1,0 +1,138 @@
+"""Make one simulated patient: scans, notes, record, the answer, and the list of what was planted. No real person is in it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.demo.cohort import Patient
+from neuralmedbench.demo.contrast import PROTOCOLS
+from neuralmedbench.demo.dicom import write_series
+from neuralmedbench.demo.dicom_extras import write_localizer, write_screenshot
+from neuralmedbench.demo.phantom import Phantom, make_phantom, measure_lesion, scan_phantom
+from neuralmedbench.demo.pictures import LESION_MM2, cut_picture, save_picture
+from neuralmedbench.demo.scanner import resample
+from neuralmedbench.io.files import sha256_of, whole_folder, write_json, write_text
+
+RECORD_COLUMNS = ("patient", "variable", "value", "unit", "days_from_scan")
+ESTABLISHED = "simulated: the pathology was put into the phantom by the generator"
+
+
+def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path) -> None:
+    """Write everything about one invented patient.
+
+    Parameters
+    ----------
+    patient : Patient
+        Who.
+    case_id, patient_id : str
+        Pseudonyms.
+    out : Path
+        Folder; its former content is replaced.
+
+    Notes
+    -----
+    Below `out`: `dicom/`, `notes/`, `record.csv`, `slices/` with `slices.json`, `answer.json`, `planted.json`, `files.json`.
+    """
+    phantom = make_phantom(patient)
+    with whole_folder(out) as folder:
+        files, pictures = _write_scans(folder, phantom, patient)
+        notes = _write_notes(folder, patient)
+        record = _write_record(folder, patient)
+        write_json(folder / "slices" / "slices.json", pictures)
+        write_json(folder / "answer.json", {"case_id": case_id} | _answer(phantom, patient))
+        write_json(folder / "planted.json", patient.planted())
+        listing = {
+            "case_id": case_id,
+            "patient_id": patient_id,
+            "files": [_listed(folder, path) for path in files],
+            "notes": [_listed(folder, path) for path in notes],
+            "record": _listed(folder, record),
+        }
+        write_json(folder / "files.json", listing)
+
+
+def _listed(folder: Path, path: Path) -> dict[str, str]:
+    return {"path": path.relative_to(folder).as_posix(), "sha256": sha256_of(path)}
+
+
+def _write_scans(folder: Path, phantom: Phantom, patient: Patient) -> tuple[list[Path], list[dict[str, Any]]]:
+    files: list[Path] = []
+    pictures: list[dict[str, Any]] = []
+    (folder / "slices").mkdir()
+    for number, (sequence, stack, pose) in enumerate(scan_phantom(phantom, patient), start=1):
+        protocol = PROTOCOLS[sequence]
+        files += write_series(_series_folder(folder, number, protocol.description), patient, number, protocol, stack)
+        cuts = [cut for cut in patient.cuts if cut.sequence == sequence]
+        if cuts:
+            brain, lesion = (resample(mask, pose, stack.grid) > 0.4 for mask in (phantom.inside(), phantom.lesion()))
+        for cut in cuts:
+            picture, area = cut_picture(stack, brain, lesion, pose, cut)
+            name = f"picture-{len(pictures) + 1:02d}.png"
+            save_picture(folder / "slices" / name, picture)
+            shows = area >= LESION_MM2 if patient.lesions_shown else patient.diagnosis_class != "normal"
+            pictures.append(
+                {
+                    "file": name,
+                    "modality": "CT" if sequence == "CT" else "MRI",
+                    "sequence": sequence.removesuffix("-3D"),
+                    "plane": cut.plane,
+                    "shows_lesion": shows,
+                }
+            )
+    if patient.extra:
+        number = len(patient.series) + 1
+        write = {"localizer": write_localizer, "screenshot": write_screenshot}[patient.extra]
+        files += write(_series_folder(folder, number, patient.extra.upper()), patient, number, phantom.ideal(patient.series[0]))
+    return files, pictures
+
+
+def _series_folder(folder: Path, number: int, description: str) -> Path:
+    target = folder / "dicom" / f"{number:02d}_{description.replace(' ', '_')}"
+    target.mkdir(parents=True)
+    return target
+
+
+def _write_notes(folder: Path, patient: Patient) -> list[Path]:
+    paths = []
+    for number, note in enumerate(patient.written(), start=1):
+        path = folder / "notes" / f"{patient.identity.family.lower().replace(' ', '')}_note_{number}.txt"
+        write_text(path, note)
+        paths.append(path)
+    return paths
+
+
+def _write_record(folder: Path, patient: Patient) -> Path:
+    path = folder / "record.csv"
+    words = patient.identity.words()
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(RECORD_COLUMNS)
+        for row in patient.record:
+            writer.writerow([patient.identity.mrn, row.variable, row.value.format(**words), row.unit, row.days_from_scan])
+    return path
+
+
+def _answer(phantom: Phantom, patient: Patient) -> dict[str, str]:
+    """Give the row of answers.csv, without the case id."""
+    answer = patient.answer
+    size, position = measure_lesion(phantom) if patient.focal else ("", "")
+    return {
+        "diagnosis": patient.diagnosis,
+        "icd10": answer.icd10,
+        "aliases": " | ".join(answer.aliases),
+        "differentials": " | ".join(answer.differentials),
+        "findings": " | ".join(answer.findings),
+        "findings_complete": "true",
+        "lesion_location": answer.lesion_location,
+        "lesion_side": answer.lesion_side,
+        "lesion_behaviour": "; ".join(f"{sequence}={signal}" for sequence, signal in answer.lesion_behaviour.items()),
+        "lesion_size_mm": size,
+        "lesion_position_mm": position,
+        "rationale": " | ".join(answer.rationale),
+        "must_not": " | ".join(answer.must_not),
+        "established": ESTABLISHED,
+        "level": patient.level,
+        "turn_leaders": " | ".join(answer.turn_leaders),
+    }

@@ -1,0 +1,149 @@
+"""Single 2-D pictures of the phantoms, as data sets of loose slices have them: the demo of the breadth axis."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.demo.cohort import Cut, Patient, find_patient
+from neuralmedbench.demo.grid import Point, lps
+from neuralmedbench.demo.scanner import Pose, Stack
+from neuralmedbench.io.files import read_json, whole_folder
+from neuralmedbench.io.tables import write_table
+
+SIDE_PX = 256
+LESION_MM2 = 40.0
+"""Area of lesion from which on a slice shows it."""
+
+IMAGE_COLUMNS = (
+    "dataset",
+    "file_path",
+    "class",
+    "original_class",
+    "subclass",
+    "modality",
+    "modality_subtype",
+    "plane",
+    "patient_id",
+    "case_id",
+)
+"""Columns of NeuroVLM-Bench's table, and whose the picture is."""
+
+Picture = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+
+def cut_picture(stack: Stack, brain: Mask, lesion: Mask, pose: Pose, cut: Cut) -> tuple[Picture, float]:
+    """Cut one picture out of a simulated scan.
+
+    Parameters
+    ----------
+    stack : Stack
+        The scan.
+    brain, lesion : ndarray of bool, shape (Z, Y, X)
+        On the same voxels; the brain sets the window.
+    pose : Pose
+        Where the head lies.
+    cut : Cut
+        Sequence, plane and place.
+
+    Returns
+    -------
+    picture : ndarray of uint8, shape (256, 256)
+        Radiological view: the patient's left is on the viewer's right; sagittal pictures have the front on the viewer's left.
+    area : float
+        Area of the lesion on it, mm2.
+    """
+    where: dict[str, Point] = {"axial": (0, 0, cut.at), "coronal": (0, cut.at, 0), "sagittal": (cut.at, 0, 0)}
+    axis = {"axial": 0, "coronal": 1, "sagittal": 2}[cut.plane]
+    origin, spacing = stack.grid.origin[::-1], stack.grid.spacing[::-1]
+    place = pose.place(lps(where[cut.plane]))[::-1][axis]
+    index = int(np.clip(round((place - origin[axis]) / spacing[axis]), 0, stack.voxels.shape[axis] - 1))
+    plane = np.take(stack.voxels, index, axis).astype(np.float32)
+    low, high = _window(stack, brain, cut.sequence)
+    if axis:
+        plane = _stretch(plane, spacing[0])[::-1]
+    grey = np.clip((plane - np.float32(low)) / np.float32(high - low), 0, 1)
+    area = float(np.take(lesion, index, axis).sum()) * spacing[2] * (spacing[0] if axis else spacing[1])
+    return _square(np.rint(255 * grey).astype(np.uint8)), area
+
+
+def _window(stack: Stack, brain: Mask, sequence: str) -> tuple[float, float]:
+    if sequence == "CT":
+        return 0.0, 80.0
+    high = {"DWI": 99.9, "T1C+": 99.8}.get(sequence, 99.5)
+    return 0.0, float(np.percentile(stack.voxels[brain], high)) * 1.05
+
+
+def _stretch(plane: npt.NDArray[np.float32], spacing: float) -> npt.NDArray[np.float32]:
+    """Bring rows to 1 mm, linearly."""
+    rows = np.arange(0, (len(plane) - 1) * spacing + 1, dtype=np.float32) / np.float32(spacing)
+    low = np.minimum(rows.astype(int), len(plane) - 2)
+    weight = (rows - low)[:, None]
+    return plane[low] * (1 - weight) + plane[low + 1] * weight
+
+
+def _square(plane: Picture) -> Picture:
+    canvas = np.zeros((SIDE_PX, SIDE_PX), np.uint8)
+    height, width = plane.shape
+    top, left = (SIDE_PX - height) // 2, (SIDE_PX - width) // 2
+    canvas[top : top + height, left : left + width] = plane
+    return canvas
+
+
+def save_picture(path: Path, picture: Picture) -> None:
+    """Write a grey PNG without any text chunk."""
+    from PIL import Image
+
+    Image.fromarray(picture).save(path, optimize=False)
+
+
+def collect_pictures(folders: list[Path], key: bytes, pictures: Path, table: Path) -> None:
+    """Bring the cases' pictures together in one folder and list them.
+
+    Parameters
+    ----------
+    folders : list of Path
+        `<case id>/slices` of each case.
+    key : bytes
+        Secret of the pseudonyms.
+    pictures : Path
+        Folder for the pictures; its former content is replaced.
+    table : Path
+        `images.csv`; its paths are relative to its folder.
+
+    Notes
+    -----
+    Pictures of a diseased patient that do not show the disease are left out: their class would be a riddle.
+    """
+    rows = []
+    with whole_folder(pictures) as target:
+        for folder in folders:
+            patient = find_patient(folder.parent.name, key)
+            listed = read_json(folder / "slices.json")
+            shown = [entry for entry in listed if entry["shows_lesion"] or patient.diagnosis_class == "normal"]
+            for entry in shown:
+                name = f"{folder.parent.name}-{entry['file']}"
+                shutil.copyfile(folder / entry["file"], target / name)
+                place = (pictures / name).relative_to(table.parent).as_posix()
+                rows.append(_picture_row(patient, entry, place, key))
+    write_table(table, sorted(rows, key=lambda row: row["file_path"]), IMAGE_COLUMNS)
+
+
+def _picture_row(patient: Patient, entry: dict[str, Any], place: str, key: bytes) -> dict[str, Any]:
+    return {
+        "dataset": "neuralmedbench-demo",
+        "file_path": place,
+        "class": patient.diagnosis_class,
+        "original_class": patient.diagnosis,
+        "subclass": patient.subclass,
+        "modality": entry["modality"],
+        "modality_subtype": "" if entry["modality"] == "CT" else entry["sequence"],
+        "plane": entry["plane"],
+        "patient_id": patient.patient_id(key),
+        "case_id": patient.case_id(key),
+    }

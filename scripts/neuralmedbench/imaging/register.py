@@ -1,0 +1,186 @@
+"""Rigid registration of one series of a case to another: patients move between series, and scanners do not say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.io.matching import BINS, Pose, Target, agreement, climb, coarse_head, make_target
+
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
+SEED = 1
+SEARCH_GRID_MM = 6.0
+STEPS = (0.1, 0.08, 0.08, 6.0, 6.0, 8.0)
+"""First steps of the search: turns in rad, shifts in mm."""
+MARGIN_MM = 12.0
+"""Rim around the brain that takes part: skull and scalp are rigid, jaw and neck are not."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The series that all others are brought to.
+
+    Attributes
+    ----------
+    coarse : Target
+        For the search, 6 mm.
+    fine : Target
+        For the refinement.
+    centre : tuple of float
+        Centre of the brain, LPS+ in mm; turns are about it.
+    """
+
+    coarse: Target
+    fine: Target
+    centre: tuple[float, float, float]
+
+
+def make_reference(image: sitk.Image, brain: sitk.Image, *, grid_mm: float) -> Reference:
+    """Prepare the reference series.
+
+    Parameters
+    ----------
+    image, brain : SimpleITK.Image
+        The scan (float32) and its brain mask (uint8) on the same grid.
+    grid_mm : float
+        Grid of the refinement.
+
+    Returns
+    -------
+    Reference
+        The reference.
+    """
+    import SimpleITK as sitk
+
+    def target(size_mm: float) -> Target:
+        pattern = coarse_head(image, size_mm)
+        inside = sitk.Resample(brain, pattern, sitk.Transform(), sitk.sitkNearestNeighbor)
+        near = sitk.BinaryDilate(inside, [max(1, round(MARGIN_MM / size_mm))] * 3)
+        return make_target(pattern, sitk.GetArrayFromImage(near) > 0)
+
+    return Reference(target(SEARCH_GRID_MM), target(grid_mm), brain_centre(brain))
+
+
+def brain_centre(brain: sitk.Image) -> tuple[float, float, float]:
+    """Centre of mass of a mask, LPS+ in mm."""
+    import SimpleITK as sitk
+
+    z, y, x = (float(axis.mean()) for axis in np.nonzero(sitk.GetArrayViewFromImage(brain)))
+    point = brain.TransformContinuousIndexToPhysicalPoint([x, y, z])
+    return float(point[0]), float(point[1]), float(point[2])
+
+
+@dataclass(frozen=True)
+class Registration:
+    """Where the reference's head lies in another series.
+
+    Attributes
+    ----------
+    matrix : ndarray of float, shape (4, 4)
+        Rigid; maps points of the reference to points of the series, homogeneous LPS+ in mm, rounded to 1e-6.
+    before, after : float
+        Agreement (mutual information in nats times coverage) by the header alone, and with the matrix.
+    """
+
+    matrix: npt.NDArray[np.float64]
+    before: float
+    after: float
+
+
+def register(reference: Reference, image: sitk.Image) -> Registration:
+    """Find where the reference's head lies in another series of the same patient.
+
+    Parameters
+    ----------
+    reference : Reference
+        The reference.
+    image : SimpleITK.Image
+        The other series, float32, any contrast.
+
+    Returns
+    -------
+    Registration
+        The transform, and how well both agree.
+
+    Notes
+    -----
+    The search starts from the header and from the heads' centres and climbs over some centimetres; gradient descent then finds
+    the last tenths of a millimetre. The refinement is kept only where it agrees better. Deterministic with one thread.
+    """
+    rough = coarse_head(image, reference.fine.pattern.GetSpacing()[0])
+
+    def value(pose: Pose) -> float:
+        return agreement(reference.coarse, rough, _rigid(pose, reference.centre))
+
+    header: Pose = (0.0,) * 6
+    shift = np.subtract(_head_centre(rough), _head_centre(reference.fine.pattern))
+    by_centre: Pose = (0.0, 0.0, 0.0, float(shift[0]), float(shift[1]), float(shift[2]))
+    found = _rigid(climb(value, [header, by_centre], STEPS), reference.centre)
+    refined = _refine(reference.fine, rough, found)
+    before = agreement(reference.fine, rough, _rigid(header, reference.centre))
+    after, best = max(((agreement(reference.fine, rough, way), way) for way in (found, refined)), key=lambda pair: pair[0])
+    return Registration(as_matrix(best), before, after)
+
+
+def _rigid(pose: Pose, centre: tuple[float, float, float]) -> sitk.Euler3DTransform:
+    import SimpleITK as sitk
+
+    return sitk.Euler3DTransform(centre, *pose[:3], pose[3:6])
+
+
+def _head_centre(image: sitk.Image) -> npt.NDArray[np.float64]:
+    """Centre of what is not background, LPS+ in mm."""
+    import SimpleITK as sitk
+
+    voxels = sitk.GetArrayViewFromImage(image)
+    middle = [float(axis.mean()) for axis in np.nonzero(voxels > voxels.mean())]
+    return np.array(image.TransformContinuousIndexToPhysicalPoint(middle[::-1]))
+
+
+def _refine(target: Target, moving: sitk.Image, start: sitk.Euler3DTransform) -> sitk.Euler3DTransform:
+    import SimpleITK as sitk
+
+    method = sitk.ImageRegistrationMethod()
+    method.SetMetricAsMattesMutualInformation(BINS)
+    method.SetMetricFixedMask(target.region)
+    method.SetMetricSamplingStrategy(method.REGULAR)
+    method.SetMetricSamplingPercentage(0.3, SEED)  # regular samples are jittered
+    method.SetInterpolator(sitk.sitkLinear)
+    method.SetOptimizerAsRegularStepGradientDescent(1.0, 0.01, 60, relaxationFactor=0.6, gradientMagnitudeTolerance=1e-6)
+    method.SetOptimizerScalesFromPhysicalShift()
+    transform = sitk.Euler3DTransform(start)
+    method.SetInitialTransform(transform, inPlace=True)
+    try:
+        method.Execute(target.pattern, moving)
+    except RuntimeError:  # a thin slab leaves too few samples
+        return start
+    return transform
+
+
+def as_matrix(transform: sitk.Euler3DTransform) -> npt.NDArray[np.float64]:
+    """Homogeneous matrix of a rigid transform, shape (4, 4), rounded to 1e-6 so that it reads the same as text."""
+    turn = np.array(transform.GetMatrix()).reshape(3, 3)
+    origin = np.array(transform.TransformPoint((0.0, 0.0, 0.0)))
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = turn, origin
+    return np.asarray(matrix.round(6))
+
+
+def as_transform(matrix: npt.NDArray[np.floating]) -> sitk.AffineTransform:
+    """Turn a homogeneous matrix into a transform."""
+    import SimpleITK as sitk
+
+    transform = sitk.AffineTransform(3)
+    transform.SetMatrix(matrix[:3, :3].ravel().tolist())
+    transform.SetTranslation(matrix[:3, 3].tolist())
+    return transform
+
+
+def rotation_deg(matrix: npt.NDArray[np.float64]) -> float:
+    """Angle of a rigid matrix in degrees."""
+    return float(np.degrees(np.arccos(np.clip((np.trace(matrix[:3, :3]) - 1) / 2, -1, 1))))

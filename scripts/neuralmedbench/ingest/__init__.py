@@ -1,0 +1,1 @@
+"""Raw files: what they are, which of them are used, and under which neutral name they go on."""

@@ -1,0 +1,76 @@
+"""Write what a listing found: the shareable case table and the private index of files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import secrets
+import shutil
+from pathlib import Path
+
+from neuralmedbench.ingest.listing import ListedCase, Pseudonyms
+from neuralmedbench.io.cases import CaseRow, read_case_table, write_case_table
+from neuralmedbench.io.files import whole_file, write_json
+from neuralmedbench.io.pseudonyms import DIGITS, case_pseudonym, patient_pseudonym
+from neuralmedbench.io.raw_index import write_raw_index
+
+
+def keyed_pseudonyms(key: bytes) -> Pseudonyms:
+    """Pseudonyms that whoever has the key can make again (profile `pseudonymised`)."""
+    return lambda patient, study: (patient_pseudonym(key, patient), case_pseudonym(key, patient, study))
+
+
+def linked_pseudonyms(table: Path) -> Pseudonyms:
+    """Random pseudonyms, kept in a private linkage table (profile `safe_harbor`).
+
+    Parameters
+    ----------
+    table : Path
+        The linkage table; ids that it holds are used again, new ones are added to it at once.
+    """
+    known: dict[str, str] = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
+
+    def identify(name: str) -> str:
+        if name not in known:
+            known[name] = secrets.token_hex(DIGITS // 2)
+            write_json(table, known)
+            table.chmod(0o600)
+        return known[name]
+
+    return lambda patient, study: (identify(f"patient:{patient}"), identify(f"case:{patient}/{study}"))
+
+
+def write_listing(cases: list[ListedCase], table: Path, private: Path) -> None:
+    """Write the case table, one index a case, and the listing for people.
+
+    Parameters
+    ----------
+    cases : list of ListedCase
+        What was found.
+    table : Path
+        `config/benchmarks/<benchmark>.cases.tsv`. What a person wrote into rows that remain (overrides, exclude) is kept.
+    private : Path
+        `data/raw/<benchmark>/`; indexes of cases that are gone are removed.
+    """
+    before = {row.case_id: row for row in read_case_table(table)} if table.exists() else {}
+    rows: list[CaseRow] = []
+    for case in cases:
+        index = case.index
+        write_raw_index(private / index.case_id / "files.json", index)
+        kept = before.get(index.case_id)
+        rows.append(
+            CaseRow(
+                case_id=index.case_id,
+                patient_id=index.patient_id,
+                source_sha256=index.source_sha256,
+                sequence_overrides={**(kept.sequence_overrides if kept else {}), **case.overrides},
+                exclude=kept.exclude if kept else "",
+            )
+        )
+    for gone in set(before) - {row.case_id for row in rows}:
+        shutil.rmtree(private / gone, ignore_errors=True)
+    with whole_file(private / "listing.tsv") as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(("case_id", "place"))
+        writer.writerows((case.index.case_id, case.place) for case in cases)
+    write_case_table(table, rows)

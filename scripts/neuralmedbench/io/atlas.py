@@ -1,0 +1,105 @@
+"""The packaged MNI152 anatomy: the average brain with the shells of a head around it, and the region of the face.
+
+All of it is computed from one file of the package `nilearn`, which is not imported (that takes seconds).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.matching import Floats, Target, make_target
+from neuralmedbench.io.volumes import image_like, read_volume, resample_to
+
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
+TEMPLATE_FILE = "mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz"
+SHELLS = ((3.0, 70.0), (8.0, 15.0), (14.0, 230.0), (22.0, 0.0))
+"""Outer distance from the brain in mm and grey value of fluid, skull, scalp and air, on the scale of the packaged T1 (0 to 255)."""
+SHELL_FLOOR_MM = -25.0
+"""Below this height the brain has no shells around it but neck and face, which differ from person to person."""
+
+
+@cache
+def packaged_brain() -> sitk.Image:
+    """Read the packaged T1 of the MNI152 average brain: float32, LPS+, 1 mm, 0 outside the brain.
+
+    Raises
+    ------
+    DataError
+        If the package `nilearn`, which carries it, is not installed.
+    """
+    spec = find_spec("nilearn")
+    if spec is None or spec.origin is None:
+        message = "the package nilearn, which carries the MNI152 template, is not installed; install requirements.lock"
+        raise DataError(message)
+    return read_volume(Path(spec.origin).parent / "datasets" / "data" / TEMPLATE_FILE)
+
+
+@cache
+def template_head(grid_mm: float) -> Target:
+    """Brain and shells on a coarse grid."""
+    import SimpleITK as sitk
+
+    distance = distance_to_brain(grid_mm)
+    mm = sitk.GetArrayFromImage(distance)
+    pattern = sitk.GetArrayFromImage(resample_to(packaged_brain(), distance))
+    height = _coordinates(distance)[0]
+    inner = 0.0
+    for outer, grey in SHELLS:
+        pattern[(mm > inner) & (mm <= outer)] = grey
+        inner = outer
+    region = (mm <= 0) | ((mm <= inner) & (height > SHELL_FLOOR_MM))
+    return make_target(image_like(pattern, distance), region)
+
+
+@cache
+def distance_to_brain(grid_mm: float) -> sitk.Image:
+    """Distance to the brain's surface in mm, negative inside, on a grid that reaches from the neck to above the scalp."""
+    import SimpleITK as sitk
+
+    low, high = np.array([-100.0, -104.0, -104.0]), np.array([104.0, 140.0, 112.0])
+    grid = sitk.Image([int(side) for side in (high - low) / grid_mm], sitk.sitkFloat32)
+    grid.SetSpacing([grid_mm] * 3)
+    grid.SetOrigin(low.tolist())
+    inside = sitk.Resample(packaged_brain(), grid, sitk.Transform(), sitk.sitkLinear, 0.0) > 20
+    return sitk.SignedMaurerDistanceMap(inside, insideIsPositive=False, squaredDistance=False, useImageSpacing=True)
+
+
+def _coordinates(image: sitk.Image) -> tuple[Floats, Floats, Floats]:
+    """LPS+ coordinates (z, y, x) in mm of an axis-aligned grid, each shaped to broadcast over (Z, Y, X)."""
+    axes = [
+        np.asarray(start + step * np.arange(number), dtype=np.float32)
+        for start, step, number in zip(image.GetOrigin(), image.GetSpacing(), image.GetSize(), strict=True)
+    ]
+    return axes[2][:, None, None], axes[1][None, :, None], axes[0][None, None, :]
+
+
+@cache
+def face_depth() -> sitk.Image:
+    """Negative inside the face region, on a 4 mm grid that reaches far to the front and below.
+
+    The coordinates are MNI152, LPS+ (y grows to the back, z to the head): the nasion lies near y = -85, z = -25, the ears near
+    x = +-75, z = -40, the chin near z = -110.
+    """
+    import SimpleITK as sitk
+
+    grid_mm = 4.0
+    low, high = np.array([-160.0, -220.0, -300.0]), np.array([160.0, 180.0, 120.0])
+    grid = sitk.Image([int(side) for side in (high - low) / grid_mm], sitk.sitkFloat32)
+    grid.SetSpacing([grid_mm] * 3)
+    grid.SetOrigin(low.tolist())
+    near = distance_to_brain(grid_mm)
+    brain = sitk.GetArrayFromImage(sitk.Resample(near, grid, sitk.Transform(), sitk.sitkLinear, 50.0))
+    z, y, x = _coordinates(grid)
+    # Front: below a line that rises from the jaw's angle to the forehead. Every term is negative inside.
+    front = np.maximum(z - 5.0, y + 20.0 + 0.45 * (z + 20.0))
+    ears = np.maximum(np.maximum(68.0 - np.abs(x), np.abs(z + 40.0) - 40.0), np.abs(y - 20.0) - 40.0)
+    region = np.maximum(np.minimum(front, ears), 7.0 - brain)
+    return image_like(region.astype(np.float32), grid)

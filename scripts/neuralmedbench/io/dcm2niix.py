@@ -1,0 +1,112 @@
+"""The dcm2niix program: DICOM series to NIfTI, run so that nothing of a header ends in a file name or in its output."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from neuralmedbench.errors import ConfigError, DataError
+
+TIMEOUT_S = 900
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What dcm2niix made of one series: the image, and the files that it wrote beside it (None when it wrote none)."""
+
+    image: Path
+    sidecar: Path | None
+    bval: Path | None
+    bvec: Path | None
+
+
+@cache
+def find_dcm2niix() -> str:
+    """Find the program: in the package of that name, beside the Python interpreter, or on the search path.
+
+    Raises
+    ------
+    ConfigError
+        If it is nowhere.
+    """
+    try:
+        import dcm2niix
+
+        packaged = str(dcm2niix.bin)
+    except (ImportError, AttributeError):
+        packaged = ""
+    beside = str(Path(sys.executable).with_name("dcm2niix"))
+    for candidate in (packaged, beside, shutil.which("dcm2niix") or ""):
+        if candidate and os.access(candidate, os.X_OK):
+            return candidate
+    message = "the program dcm2niix is not installed; install the package of that name (requirements.lock)"
+    raise ConfigError(message)
+
+
+def convert(series: Path, folder: Path, *, merge: bool = True) -> list[Converted]:
+    """Convert the DICOM files of one series.
+
+    Parameters
+    ----------
+    series : Path
+        Folder that holds the files of one series and nothing else.
+    folder : Path
+        Empty folder for the results, `image*.nii` uncompressed.
+    merge : bool
+        Whether slices of different exposure or echo are kept together; positions decide about geometry in any case.
+
+    Returns
+    -------
+    list of Converted
+        The images in the order of their names. Versions with an even spacing (`_Eq`) or without gantry tilt (`_Tilt`) take the
+        place of the images they were made from.
+
+    Raises
+    ------
+    DataError
+        If nothing could be converted.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    # `-g i` ignores a defaults file in the home folder; `-f image` keeps header words out of names; `-w 2` never overwrites
+    arguments = [
+        "-g",
+        "i",
+        "-b",
+        "y",
+        "-ba",
+        "y",
+        "-z",
+        "n",
+        "-m",
+        "y" if merge else "2",
+        "-w",
+        "2",
+        "-f",
+        "image",
+        "-o",
+        str(folder),
+        str(series),
+    ]
+    try:
+        # its output names files and header values: it is read by nobody
+        subprocess.run([find_dcm2niix(), *arguments], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        message = f"dcm2niix did not finish a series in {TIMEOUT_S} s; look at its files"
+        raise DataError(message) from None
+    images = sorted(folder.glob("*.nii"))
+    corrected = [image for image in images if "_Eq" in image.stem or "_Tilt" in image.stem]
+    chosen = corrected[-1:] or images
+    if not chosen:
+        message = "dcm2niix made no image of a series (unknown compression, or damaged files)"
+        raise DataError(message)
+    return [Converted(image, *(_beside(image, suffix) for suffix in (".json", ".bval", ".bvec"))) for image in chosen]
+
+
+def _beside(image: Path, suffix: str) -> Path | None:
+    path = image.with_suffix(suffix)
+    return path if path.exists() else None

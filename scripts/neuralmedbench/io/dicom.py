@@ -1,0 +1,139 @@
+"""DICOM headers, read so that a malformed value is an absent value and never a traceback that shows it."""
+
+from __future__ import annotations
+
+import io
+import logging
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neuralmedbench.errors import DataError
+
+if TYPE_CHECKING:
+    from pydicom.dataset import Dataset
+
+PREAMBLE = 128
+MAGIC = b"DICM"
+
+
+def quiet_pydicom() -> None:
+    """Stop pydicom from quoting malformed values in warnings and logs: a value can name a patient."""
+    import pydicom
+
+    pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
+    pydicom.config.settings.writing_validation_mode = pydicom.config.IGNORE
+    logging.getLogger("pydicom").setLevel(logging.CRITICAL)
+
+
+def looks_like_dicom(start: bytes) -> bool:
+    """Whether a file starts like DICOM: with the magic word, or (old files without one) with group 0002 or 0008."""
+    return start[PREAMBLE : PREAMBLE + 4] == MAGIC or start[:4] in {
+        b"\x08\x00\x05\x00",
+        b"\x08\x00\x08\x00",
+        b"\x08\x00\x16\x00",
+        b"\x02\x00\x00\x00",
+    }
+
+
+def read_header(content: bytes) -> Dataset:
+    """Read a DICOM header out of a file's bytes, pixels left out.
+
+    Parameters
+    ----------
+    content : bytes
+        The whole file.
+
+    Returns
+    -------
+    Dataset
+        The header.
+
+    Raises
+    ------
+    DataError
+        If it is not DICOM, is cut off before the image, or does not say what kind of object it is.
+    """
+    return _read(content, pixels=False)
+
+
+def read_dicom(path: Path) -> Dataset:
+    """Read a whole DICOM file; DataError as in `read_header`."""
+    return _read(path.read_bytes(), pixels=True)
+
+
+def _read(content: bytes, *, pixels: bool) -> Dataset:
+    import pydicom
+
+    quiet_pydicom()
+    if not looks_like_dicom(content[: PREAMBLE + 4]):
+        message = "not a DICOM file"
+        raise DataError(message)
+    try:
+        header = pydicom.dcmread(io.BytesIO(content), stop_before_pixels=not pixels, force=True)
+    except Exception as error:  # pydicom raises many kinds on damaged files, with values in their texts
+        message = f"damaged DICOM file ({type(error).__name__})"
+        raise DataError(message) from None
+    if not text(header, "SOPClassUID"):
+        message = "damaged DICOM file (no SOP Class UID)"
+        raise DataError(message)
+    return header
+
+
+def value(header: Dataset, keyword: str | int) -> Any:
+    """Value of an element (by keyword or tag), or None when it is absent, empty or malformed."""
+    try:
+        found = header.get(keyword) if isinstance(keyword, str) else header[keyword].value
+    except Exception:  # a malformed value counts as absent; its text may not be shown
+        return None
+    return None if found is None or found == "" else found
+
+
+def text(header: Dataset, keyword: str | int) -> str:
+    """Value of an element as one line of text; several values are joined by a backslash, as DICOM writes them."""
+    return "\\".join(texts(header, keyword))
+
+
+def texts(header: Dataset, keyword: str | int) -> tuple[str, ...]:
+    """Values of an element as text."""
+    found = value(header, keyword)
+    if found is None:
+        return ()
+    try:
+        parts = (
+            [found] if isinstance(found, str | bytes) or not hasattr(found, "__iter__") or hasattr(found, "family_name") else list(found)
+        )
+        return tuple(str(part).strip() for part in parts if str(part).strip())
+    except Exception:  # as in `value`
+        return ()
+
+
+def numbers(header: Dataset, keyword: str) -> tuple[float, ...]:
+    """Values of an element as finite numbers; empty when one of them is not a number."""
+    try:
+        parts = tuple(float(part) for part in texts(header, keyword))
+    except ValueError:
+        return ()
+    return parts if all(math.isfinite(part) for part in parts) else ()
+
+
+def number(header: Dataset, keyword: str) -> float | None:
+    """First value of an element as a finite number, or None."""
+    found = numbers(header, keyword)
+    return found[0] if found else None
+
+
+def elements(dataset: Dataset) -> Iterator[tuple[Dataset, Any]]:
+    """Every readable element with the dataset that holds it, those of nested sequences too (an item before what is in it)."""
+    for tag in list(dataset.keys()):
+        try:
+            element = dataset[tag]
+            is_sequence = element.VR == "SQ"
+            nested = list(element.value or ()) if is_sequence else []
+        except Exception:  # an element that cannot be decoded cannot be judged: its holder drops it
+            del dataset[tag]
+            continue
+        yield dataset, element
+        for part in nested:
+            yield from elements(part)

@@ -1,0 +1,144 @@
+"""How well two scans agree, whatever their contrast: mutual information, and a search that climbs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.io.volumes import grid_over, image_like, resample_to
+
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
+Floats = npt.NDArray[np.float32]
+Pose = tuple[float, ...]
+BINS = 24
+"""Bins of the histograms of mutual information."""
+MIN_COVERED = 0.05
+"""Part of a target that a scan must cover to be compared with it."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a scan is matched to.
+
+    Attributes
+    ----------
+    pattern : SimpleITK.Image
+        float32, 0 to 255.
+    region : SimpleITK.Image
+        uint8, 1 where the pattern means something.
+    inside : ndarray of bool, shape (Z, Y, X)
+        The region.
+    bins : ndarray of int, shape (N,)
+        Bin of each voxel of the region in a histogram.
+    """
+
+    pattern: sitk.Image
+    region: sitk.Image
+    inside: npt.NDArray[np.bool_]
+    bins: npt.NDArray[np.intp]
+
+
+def make_target(pattern: sitk.Image, region: npt.NDArray[np.bool_]) -> Target:
+    """Prepare a pattern (float32, 0 to 255) and its region (Z, Y, X) for matching."""
+    import SimpleITK as sitk
+
+    values = sitk.GetArrayFromImage(pattern)[region]
+    bins = (np.clip(values, 0, 255) * (BINS / 256)).astype(np.intp)
+    return Target(pattern, image_like(region.astype(np.uint8), pattern), region, bins)
+
+
+def coarse_head(image: sitk.Image, grid_mm: float) -> sitk.Image:
+    """Bring a scan to an isotropic coarse grid, with the brightest and darkest ends cut off.
+
+    Parameters
+    ----------
+    image : SimpleITK.Image
+        3-D, float32.
+    grid_mm : float
+        Size of a voxel of the result.
+
+    Returns
+    -------
+    SimpleITK.Image
+        float32, 0 to 255. CT (air below -500 HU) is windowed to -150..250 HU.
+    """
+    import SimpleITK as sitk
+
+    coarse = resample_to(image, grid_over(image, grid_mm))
+    voxels = sitk.GetArrayViewFromImage(coarse)
+    low, high = (-150.0, 250.0) if float(voxels.min()) < -500 else (float(np.percentile(voxels, 1)), _bright(voxels))
+    return sitk.Cast(sitk.IntensityWindowing(coarse, low, max(high, low + 1e-6), 0.0, 255.0), sitk.sitkFloat32)
+
+
+def _bright(voxels: Floats) -> float:
+    """Upper end of the window: the 99th percentile of what is not background."""
+    signal = voxels[voxels > voxels.mean()]
+    return float(np.percentile(signal, 99))
+
+
+def agreement(target: Target, moving: sitk.Image, transform: sitk.Transform) -> float:
+    """Tell how well a scan matches a target.
+
+    Parameters
+    ----------
+    target : Target
+        What it is matched to.
+    moving : SimpleITK.Image
+        The scan, float32, 0 to 255.
+    transform : SimpleITK.Transform
+        From points of the target to points of the scan.
+
+    Returns
+    -------
+    float
+        Mutual information in nats where both are seen, times the part of the target that the scan covers; 0 when that is less than
+        `MIN_COVERED`.
+    """
+    import SimpleITK as sitk
+
+    values = sitk.GetArrayFromImage(sitk.Resample(moving, target.pattern, transform, sitk.sitkLinear, -1.0))[target.inside]
+    seen = values > -0.5
+    if seen.sum() < MIN_COVERED * len(seen):
+        return 0.0
+    cells = target.bins[seen] * BINS + (values[seen] * (BINS / 256)).astype(np.intp)
+    joint = np.bincount(cells, minlength=BINS * BINS).reshape(BINS, BINS) / len(cells)
+    expected = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+    filled = joint > 0
+    return float((joint[filled] * np.log(joint[filled] / expected[filled])).sum() * seen.mean())
+
+
+def climb(value: Callable[[Pose], float], starts: list[Pose], steps: Pose) -> Pose:
+    """Search the pose of the highest value, one axis at a time with ever smaller steps.
+
+    Parameters
+    ----------
+    value : callable
+        What is climbed; it is asked once per pose.
+    starts : list of tuple of float
+        Poses of which the best one is the start.
+    steps : tuple of float
+        First step along each axis.
+
+    Returns
+    -------
+    tuple of float
+        The best pose that was asked.
+    """
+    value = cache(value)
+    best = max(starts, key=value)
+    for fraction in (1.0, 0.5, 0.25):
+        for _ in range(3):
+            before = best
+            for axis, step in enumerate(steps):
+                moves = [(*best[:axis], best[axis] + sign * fraction * step, *best[axis + 1 :]) for sign in (-1, 1)]
+                best = max([best, *moves], key=value)
+            if best == before:
+                break
+    return best

@@ -1,0 +1,91 @@
+"""NIfTI files as arrays: read whole, written with nothing in the header but geometry."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.files import whole_file
+
+
+@dataclass(frozen=True)
+class Volume:
+    """Voxels of a NIfTI file.
+
+    Attributes
+    ----------
+    voxels : ndarray, shape (X, Y, Z) or (X, Y, Z, N)
+        As stored, scaled.
+    affine : ndarray, shape (4, 4)
+        RAS+, mm.
+    """
+
+    voxels: npt.NDArray[Any]
+    affine: npt.NDArray[np.float64]
+
+
+def read_nifti(path: Path) -> Volume:
+    """Read a NIfTI file.
+
+    Raises
+    ------
+    DataError
+        If it is damaged, is no volume, or does not say where it lies in space.
+    """
+    import nibabel
+
+    try:
+        image = nibabel.Nifti1Image.from_bytes(_content(path))
+        voxels, header = np.asanyarray(image.dataobj), image.header
+    except (nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError, OSError, EOFError, ValueError, zlib.error):
+        message = "damaged NIfTI file"
+        raise DataError(message) from None
+    if voxels.ndim > 3:
+        voxels = voxels.reshape(*voxels.shape[:3], -1)
+        voxels = voxels[..., 0] if voxels.shape[3] == 1 else voxels
+    if voxels.ndim < 3 or min(voxels.shape[:3]) < 2 or voxels.dtype.kind not in "iuf":
+        message = "not a grey volume (a single picture, or colours)"
+        raise DataError(message)
+    if not int(header["qform_code"]) and not int(header["sform_code"]):
+        message = "left and right cannot be known: the file says nothing about its orientation (qform and sform codes are 0)"
+        raise DataError(message)
+    return Volume(voxels, np.asarray(image.affine))
+
+
+def _content(path: Path) -> bytes:
+    content = path.read_bytes()
+    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+
+
+def write_nifti(path: Path, volume: Volume) -> None:
+    """Write a gz-compressed NIfTI file that says where it lies and nothing else; equal volumes are equal bytes.
+
+    Parameters
+    ----------
+    path : Path
+        `*.nii.gz`; the file is whole or absent.
+    volume : Volume
+        Voxels and affine; 64-bit floats are stored as 32-bit ones.
+    """
+    voxels = volume.voxels.astype(np.float32) if volume.voxels.dtype == np.float64 else volume.voxels
+    image = nifti_image(Volume(voxels, volume.affine))
+    for place in (image.set_qform, image.set_sform):
+        place(volume.affine, code=1)
+    image.header.set_xyzt_units("mm")
+    with whole_file(path) as partial:
+        partial.write_bytes(gzip.compress(image.to_bytes(), compresslevel=1, mtime=0))
+
+
+def nifti_image(volume: Volume) -> Any:
+    """Give a volume to nibabel, with its own type of voxels and an empty header."""
+    import nibabel
+
+    make: Any = nibabel.Nifti1Image
+    return make(volume.voxels, volume.affine, dtype=volume.voxels.dtype)

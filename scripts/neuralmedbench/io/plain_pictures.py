@@ -1,0 +1,81 @@
+"""Pictures re-encoded: nothing but pixels is kept."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.files import whole_file
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MAX_PIXELS = 64_000_000
+
+
+def open_picture(content: bytes) -> Image:
+    """Decode a picture.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+
+    Returns
+    -------
+    PIL.Image.Image
+        Mode `L` (grey) or `RGB`, 8 bits; metadata, palettes, transparency and further frames are gone.
+
+    Raises
+    ------
+    DataError
+        If it is no picture, is damaged, or is larger than `MAX_PIXELS`.
+    """
+    from PIL import Image as Pillow
+    from PIL import ImageOps, UnidentifiedImageError
+
+    try:
+        with Pillow.open(io.BytesIO(content)) as picture:
+            if picture.width * picture.height > MAX_PIXELS:
+                message = "the picture is too large"
+                raise DataError(message)
+            upright = ImageOps.exif_transpose(picture)
+            return _plain(upright)
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Pillow.DecompressionBombError):
+        message = "not a picture, or a damaged one"
+        raise DataError(message) from None
+
+
+def _plain(picture: Image) -> Image:
+    from PIL import Image as Pillow
+
+    if picture.mode.startswith(("I", "F")):
+        # 16-bit grey: Pillow would cut values off instead of scaling them
+        values = np.asarray(picture, dtype=np.float64)
+        values = np.nan_to_num(values - values.min())
+        return Pillow.fromarray((values * (255.0 / max(float(values.max()), 1.0))).astype(np.uint8))
+    if picture.mode in {"1", "L"}:
+        return picture.convert("L")
+    if "A" in picture.getbands() or "transparency" in picture.info:
+        rgba = picture.convert("RGBA")
+        black = Pillow.new("RGBA", rgba.size, (0, 0, 0, 255))
+        picture = Pillow.alpha_composite(black, rgba)
+    return _grey_if_grey(picture.convert("RGB"))
+
+
+def _grey_if_grey(picture: Image) -> Image:
+    red, green, blue = picture.split()
+    return red if red.tobytes() == green.tobytes() == blue.tobytes() else picture
+
+
+def write_picture(path: Path, picture: Image) -> None:
+    """Write a PNG without any text chunk; equal pixels are equal bytes."""
+    from PIL import Image as Pillow
+
+    bare = Pillow.frombytes(picture.mode, picture.size, picture.tobytes())
+    with whole_file(path) as partial:
+        bare.save(partial, format="PNG", compress_level=6)

@@ -1,0 +1,63 @@
+"""The private index of one case's raw files (`files.json`): where they lie and what they held when they were listed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.cases import digest_of_files
+from neuralmedbench.io.files import read_json, write_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawFile:
+    """One raw file: its path (absolute, or relative to the index) and the SHA-256 digest of its bytes."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawIndex:
+    """The raw files of one case.
+
+    Attributes
+    ----------
+    case_id, patient_id : str
+        Pseudonyms.
+    files : tuple of RawFile
+        Scans and what belongs to them, numbered from 1 in this order.
+    notes : tuple of RawFile
+        Clinical notes in order of time.
+    record : RawFile or None
+        Structured health record (`record.csv`).
+    """
+
+    case_id: str
+    patient_id: str
+    files: tuple[RawFile, ...]
+    notes: tuple[RawFile, ...] = ()
+    record: RawFile | None = None
+
+    @property
+    def source_sha256(self) -> str:
+        """Digest of the case's source, as the case table holds it."""
+        return digest_of_files([file.sha256 for file in (*self.files, *self.notes, *([self.record] if self.record else []))])
+
+
+def read_raw_index(path: Path) -> RawIndex:
+    """Read a `files.json`; DataError when it is absent or does not fit."""
+    try:
+        return TypeAdapter(RawIndex).validate_python(read_json(path))
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        message = f"{path.name}: does not fit the index of raw files at {where}; write it again with scripts/list_cases.py"
+        raise DataError(message) from None
+
+
+def write_raw_index(path: Path, index: RawIndex) -> None:
+    """Write a `files.json`."""
+    write_json(path, TypeAdapter(RawIndex).dump_python(index, mode="json"))

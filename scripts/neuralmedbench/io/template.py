@@ -1,0 +1,210 @@
+"""Where the brain and the face of a scan lie, by the packaged MNI152 template: no download, no weights.
+
+The template shows a brain without its head. For the fit it is given the shells that every head has (fluid, skull, scalp, air),
+and mutual information does the rest: it needs no common contrast, so T1, T2, FLAIR, DWI and CT fit alike.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.atlas import distance_to_brain, face_depth, template_head
+from neuralmedbench.io.matching import BINS, Pose, Target, agreement, climb, coarse_head
+from neuralmedbench.io.volumes import image_like
+
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
+BRAIN_CENTRE = (0.0, 17.0, 10.0)
+SEED = 1
+HEIGHTS_MM = (95.0, 80.0, 65.0, 50.0, 35.0, 20.0, 5.0)
+"""Where the top of the scan may lie in the template: above the scalp, or anywhere in the brain when the scan is a slab."""
+TILTS = (-0.3, 0.0, 0.3)
+"""Starts, in rad."""
+STEPS = (0.16, 0.08, 0.08, 6.0, 6.0, 8.0, 0.06)
+"""First steps: three turns in rad, three shifts in mm, logarithm of the scale."""
+LOG_SCALE, LOG_SCALE_SPREAD = -0.04, 0.09
+"""Size of adult brains relative to the template, which is larger than most: without it a fit may take the scalp for the brain."""
+
+
+def fit_template(image: sitk.Image, *, grid_mm: float = 4.0) -> sitk.Transform:
+    """Find where the template's brain lies in a scan.
+
+    Parameters
+    ----------
+    image : SimpleITK.Image
+        3-D scan of a head or a brain, LPS+, any contrast, with or without face and neck; a part of the head will do.
+    grid_mm : float
+        Grid of the search.
+
+    Returns
+    -------
+    SimpleITK.Transform
+        Affine; maps physical points of the scan to MNI152 space, both LPS+ in mm.
+
+    Raises
+    ------
+    DataError
+        If the scan shows no head.
+
+    Notes
+    -----
+    Deterministic: a fixed list of starts, regular sampling, one thread. A similarity transform is searched and an affine one
+    refined from it; when the affine one is implausible or no better, the similarity is kept.
+    """
+    import SimpleITK as sitk
+
+    sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(1)
+    moving = coarse_head(image, grid_mm)
+    similar = _search(template_head(1.5 * grid_mm), moving)
+    head = template_head(grid_mm)
+    if agreement(head, moving, similar) <= 0:
+        message = "the template does not fit: the scan shows too little of a head"
+        raise DataError(message)
+    affine = _refine_affine(head, moving, similar)
+    kept = _plausible(affine, similar) and agreement(head, moving, affine) > agreement(head, moving, similar)
+    fitted: sitk.Transform = affine if kept else similar
+    return fitted.GetInverse()
+
+
+def _refine_affine(head: Target, moving: sitk.Image, start: sitk.Similarity3DTransform) -> sitk.AffineTransform:
+    import SimpleITK as sitk
+
+    method = sitk.ImageRegistrationMethod()
+    method.SetMetricAsMattesMutualInformation(BINS)
+    method.SetMetricFixedMask(head.region)
+    method.SetMetricSamplingStrategy(method.REGULAR)
+    method.SetMetricSamplingPercentage(0.25, SEED)  # regular samples are jittered
+    method.SetInterpolator(sitk.sitkLinear)
+    method.SetOptimizerAsRegularStepGradientDescent(4.0, 0.1, 40, relaxationFactor=0.6, gradientMagnitudeTolerance=1e-6)
+    method.SetOptimizerScalesFromPhysicalShift()
+    transform = sitk.AffineTransform(3)
+    transform.SetMatrix(start.GetMatrix())
+    transform.SetTranslation(start.GetTranslation())
+    transform.SetCenter(start.GetCenter())
+    method.SetInitialTransform(transform, inPlace=True)
+    try:
+        method.Execute(head.pattern, moving)
+    except RuntimeError:  # a thin slab leaves too few samples for twelve parameters
+        return sitk.AffineTransform(start)
+    return transform
+
+
+def _similarity(pose: Pose) -> sitk.Similarity3DTransform:
+    """From the template to the scan: turns in rad, shift in mm of the brain's centre, natural logarithm of the scale."""
+    import SimpleITK as sitk
+
+    turn = sitk.Euler3DTransform()
+    turn.SetRotation(*pose[:3])
+    transform = sitk.Similarity3DTransform()
+    transform.SetCenter(BRAIN_CENTRE)
+    transform.SetMatrix((np.exp(pose[6]) * np.array(turn.GetMatrix())).tolist())
+    transform.SetTranslation(pose[3:6])
+    return transform
+
+
+def _search(head: Target, moving: sitk.Image) -> sitk.Similarity3DTransform:
+    """Best pose: a fixed list of heights and tilts first (a slab may lie anywhere, and heads nod), then ever smaller steps.
+
+    A derivative-free search, because it can weigh agreement with the part of the head that is covered. Gradient descent on
+    mutual information alone moves a slab out of the head, and it hardly turns.
+    """
+    points = _foreground_points(moving)
+    top = float(np.percentile(points[:, 2], 99.5))
+    upper = points[points[:, 2] > top - 110]
+    x, y = (float(np.percentile(upper[:, axis], [2, 98]).mean()) for axis in (0, 1))
+
+    def value(pose: Pose) -> float:
+        unusual = (pose[6] - LOG_SCALE) / LOG_SCALE_SPREAD
+        return agreement(head, moving, _similarity(pose)) * float(np.exp(-0.5 * unusual**2))
+
+    middle = (x, y - BRAIN_CENTRE[1])
+    starts: list[Pose] = [(tilt, 0.0, 0.0, *middle, top - height, LOG_SCALE) for height in HEIGHTS_MM for tilt in TILTS]
+    return _similarity(climb(value, starts, STEPS))
+
+
+def _foreground_points(moving: sitk.Image) -> npt.NDArray[np.float64]:
+    """Physical points of the largest bright object, shape (N, 3), (x, y, z) in mm."""
+    import SimpleITK as sitk
+
+    voxels = sitk.GetArrayViewFromImage(moving)
+    bright = image_like((voxels > 0.35 * float(voxels.mean() + voxels.std())).astype(np.uint8), moving)
+    largest = sitk.RelabelComponent(sitk.ConnectedComponent(bright)) == 1
+    indices = np.argwhere(sitk.GetArrayFromImage(largest))[:, ::-1]
+    if len(indices) < 100:
+        message = "the scan shows no head: its brightest object is smaller than a fist"
+        raise DataError(message)
+    matrix = np.array(moving.GetDirection()).reshape(3, 3) * moving.GetSpacing()[0]
+    return np.asarray(indices @ matrix.T + np.array(moving.GetOrigin()))
+
+
+def _plausible(affine: sitk.AffineTransform, similar: sitk.Similarity3DTransform) -> bool:
+    """Whether an affine fit only trims the similarity: little stretch, about the same volume and place."""
+    trim = np.array(affine.GetMatrix()).reshape(3, 3) @ np.linalg.inv(np.array(similar.GetMatrix()).reshape(3, 3))
+    stretch = np.linalg.svd(trim, compute_uv=False)
+    shift = np.linalg.norm(np.array(affine.TransformPoint(BRAIN_CENTRE)) - np.array(similar.TransformPoint(BRAIN_CENTRE)))
+    return bool(stretch.max() < 1.15 and stretch.min() > 0.85 and 0.88 < stretch.prod() < 1.14 and shift < 12)
+
+
+def fit_quality(image: sitk.Image, transform: sitk.Transform, *, grid_mm: float = 4.0) -> dict[str, float]:
+    """Numbers by which an implausible fit is recognised.
+
+    Parameters
+    ----------
+    image : SimpleITK.Image
+        The scan.
+    transform : SimpleITK.Transform
+        What `fit_template` gave for it.
+    grid_mm : float
+        Grid of the comparison.
+
+    Returns
+    -------
+    dict of str to float
+        `scale` (size of the brain relative to the average one, 0.8 to 1.25 in adults), `covered` (part of the template's brain
+        that lies in the scan's field of view), `overlap` (part of that which is not background), `agreement` (mutual information).
+    """
+    import SimpleITK as sitk
+
+    head, moving = template_head(grid_mm), coarse_head(image, grid_mm)
+    back = transform.GetInverse()
+    matrix = np.array([back.TransformVector(axis, (0.0, 0.0, 0.0)) for axis in np.eye(3).tolist()])
+    values = sitk.GetArrayFromImage(sitk.Resample(moving, head.pattern, back, sitk.sitkLinear, -1.0))
+    brain = sitk.GetArrayFromImage(distance_to_brain(grid_mm)) <= 0
+    seen = brain & (values > -0.5)
+    bright = 0.2 * float(np.median(values[seen])) if seen.any() else 0.0
+    return {
+        "scale": round(float(np.cbrt(abs(np.linalg.det(matrix)))), 4),
+        "covered": round(float(seen.sum() / brain.sum()), 4),
+        "overlap": round(float((values[seen] > bright).mean()) if seen.any() else 0.0, 4),
+        "agreement": round(agreement(head, moving, back), 4),
+    }
+
+
+def template_mask(kind: Literal["brain", "face"], like: sitk.Image, transform: sitk.Transform) -> sitk.Image:
+    """Give a region of the template the grid of a scan.
+
+    Parameters
+    ----------
+    kind : {"brain", "face"}
+        `brain`: brain and the fluid around it. `face`: nose, orbits, mouth, jaw and ears with everything in front and below;
+        a geometric region of our own that keeps a margin to the brain.
+    like : SimpleITK.Image
+        The scan whose grid the mask gets.
+    transform : SimpleITK.Transform
+        From points of the scan to the template, as `fit_template` gives it.
+
+    Returns
+    -------
+    SimpleITK.Image
+        uint8, 0 or 1.
+    """
+    import SimpleITK as sitk
+
+    signed = distance_to_brain(2.0) if kind == "brain" else face_depth()
+    depth = sitk.Resample(signed, like, transform, sitk.sitkLinear, 999.0)
+    return sitk.Cast(depth <= 0, sitk.sitkUInt8)

@@ -1,0 +1,135 @@
+"""Volumes: read as LPS+ float32, written so that equal voxels are equal bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.files import whole_file
+
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
+INT16 = np.iinfo(np.int16)
+MIN_STEPS = 256
+"""Grey values that a volume must span before it is rounded to whole numbers (an ADC map in mm2/s spans none)."""
+
+
+def read_volume(path: Path) -> sitk.Image:
+    """Read a scan in the one orientation that the whole pipeline uses.
+
+    Parameters
+    ----------
+    path : Path
+        A NIfTI file. Of a 4-D file the first volume is taken.
+
+    Returns
+    -------
+    SimpleITK.Image
+        3-D, float32, LPS+: as an array (Z, Y, X) it runs from feet to head, front to back and the patient's right to left.
+        Oblique scans keep their direction cosines; only axes are swapped and flipped. Voxels that are no number are 0.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is not a grey volume of at least two slices, or shows nothing (all voxels equal).
+    """
+    import SimpleITK as sitk
+
+    try:
+        image = sitk.ReadImage(path.as_posix())
+    except RuntimeError:
+        message = (
+            f"{path.name}: not a volume that can be read (absent, damaged, or its axes are not at right angles); convert the series again"
+        )
+        raise DataError(message) from None
+    if image.GetDimension() == 4:
+        image = image[:, :, :, 0]
+    if image.GetDimension() != 3 or image.GetNumberOfComponentsPerPixel() != 1 or min(image.GetSize()) < 2:
+        size = "x".join(str(side) for side in image.GetSize())
+        message = f"{path.name}: expected a grey volume of at least two slices, found {size}; a localizer or a screenshot is no scan"
+        raise DataError(message)
+    image = sitk.DICOMOrient(sitk.Cast(image, sitk.sitkFloat32), "LPS")
+    voxels = sitk.GetArrayViewFromImage(image)
+    if not np.isfinite(voxels).all():
+        image = image_like(np.nan_to_num(voxels, nan=0.0, posinf=0.0, neginf=0.0), image)
+        voxels = sitk.GetArrayViewFromImage(image)
+    if float(voxels.min()) == float(voxels.max()):
+        message = f"{path.name}: all voxels are equal; the scan shows nothing"
+        raise DataError(message)
+    return image
+
+
+def image_like(voxels: np.ndarray, like: sitk.Image) -> sitk.Image:
+    """Give an array (Z, Y, X) the place in space of another volume of the same size."""
+    import SimpleITK as sitk
+
+    image = sitk.GetImageFromArray(voxels)
+    image.CopyInformation(like)
+    return image
+
+
+def grid_over(image: sitk.Image, size_mm: float) -> sitk.Image:
+    """Lay an empty isotropic grid over the field of view of a volume, the outer halves of its end slices included.
+
+    Parameters
+    ----------
+    image : SimpleITK.Image
+        3-D.
+    size_mm : float
+        Side of a voxel of the grid.
+
+    Returns
+    -------
+    SimpleITK.Image
+        float32 zeros, with the direction and the centre of the volume.
+    """
+    import SimpleITK as sitk
+
+    size = [max(2, round(side * step / size_mm)) for side, step in zip(image.GetSize(), image.GetSpacing(), strict=True)]
+    grid = sitk.Image(size, sitk.sitkFloat32)
+    grid.SetDirection(image.GetDirection())
+    grid.SetSpacing([size_mm] * 3)
+    centre = image.TransformContinuousIndexToPhysicalPoint([(side - 1) / 2 for side in image.GetSize()])
+    offset = grid.TransformContinuousIndexToPhysicalPoint([(side - 1) / 2 for side in size])
+    grid.SetOrigin(np.subtract(centre, offset).tolist())
+    return grid
+
+
+def resample_to(image: sitk.Image, grid: sitk.Image) -> sitk.Image:
+    """Bring a volume to a coarser grid: averaged first, so that nothing flickers, and held constant over half an end slice."""
+    import SimpleITK as sitk
+
+    wanted = [max(1, int(wide / fine)) for wide, fine in zip(grid.GetSpacing(), image.GetSpacing(), strict=True)]
+    factors = [min(factor, side) for factor, side in zip(wanted, image.GetSize(), strict=True)]
+    small = sitk.BinShrink(image, factors) if max(factors) > 1 else image
+    return sitk.Resample(sitk.ZeroFluxNeumannPad(small, [1] * 3, [1] * 3), grid)
+
+
+def write_volume(path: Path, image: sitk.Image, *, as_int16: bool) -> None:
+    """Write a volume; equal voxels and headers are equal bytes.
+
+    Parameters
+    ----------
+    path : Path
+        `*.nii` (fast, for work folders) or `*.nii.gz`; the file is whole or absent.
+    image : SimpleITK.Image
+        The volume. Masks (uint8) are written as they are.
+    as_int16 : bool
+        Round to whole numbers, which halves the file, where this loses nothing that shows: the values lie within int16 and
+        span at least `MIN_STEPS`. Otherwise float32 is kept.
+    """
+    import SimpleITK as sitk
+
+    if as_int16 and image.GetPixelID() != sitk.sitkUInt8:
+        voxels = sitk.GetArrayViewFromImage(image)
+        low, high = float(voxels.min()), float(voxels.max())
+        if low >= INT16.min and high <= INT16.max and high - low >= MIN_STEPS:
+            image = image_like(np.rint(voxels).astype(np.int16), image)
+    for key in image.GetMetaDataKeys():
+        image.EraseMetaData(key)
+    with whole_file(path) as partial:
+        sitk.WriteImage(image, partial.as_posix())

@@ -1,0 +1,46 @@
+"""The fusion baseline: words and pictures, each as sure as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from neuralmedbench.models.builtin.image import ImageReader
+from neuralmedbench.models.builtin.opinion import Opinion, normalised
+from neuralmedbench.models.builtin.text import TextReader
+from neuralmedbench.models.protocol import Message
+
+
+class FusionReader:
+    """Adds the normalised log scores of both readers; one that abstains says nothing.
+
+    Parameters
+    ----------
+    text, image : TextReader, ImageReader
+        The two readers, over one vocabulary.
+    """
+
+    name = "fusion"
+
+    def __init__(self, text: TextReader, image: ImageReader) -> None:
+        self.text, self.image = text, image
+        self.vocabulary, self.keys = image.vocabulary, image.keys
+
+    def read(self, messages: Sequence[Message]) -> Opinion:
+        """Form an opinion from all user messages so far."""
+        text, image = self.text.read(messages), self.image.read(messages)
+        if text.scores is None or image.scores is None:
+            return text if image.scores is None else image
+
+        def reason(key: str) -> str:
+            return f"{image.reason(key)} {text.reason(key)}"
+
+        return Opinion(
+            scores=normalised(text.scores) + normalised(image.scores),
+            findings=image.findings,
+            reason=reason,
+            location=image.location or text.location,
+            side=image.side,
+            modality=image.modality,
+            sequence=image.sequence,
+            plane=image.plane,
+        )

@@ -1,0 +1,322 @@
+"""Measurements on one picture: brightness relative to brain, fluid, and patches that stand out.
+
+Thresholds come from general knowledge of how sequences look (fluid is black in FLAIR, an acute infarct is roughly
+twice as bright as brain in DWI...). They were not optimised, but several were set while looking at the demo's phantoms:
+what this baseline scores on the demo is therefore not a held-out result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import ndimage
+
+from neuralmedbench.models.builtin.guess import guess_plane, guess_sequence, is_ct
+from neuralmedbench.models.builtin.picture import DISC, Grey, Label, Mask, brain_mask, decode, head_mask, read_label
+from neuralmedbench.models.protocol import MessageImage
+from neuralmedbench.records.case import Plane, Sequence
+
+DARK_FLUID = {
+    Sequence.T1W: 0.62,
+    Sequence.CE_T1W: 0.62,
+    Sequence.FLAIR: 0.5,
+    Sequence.DWI: 0.5,
+    Sequence.CT: 0.6,
+    Sequence.CE_CT: 0.6,
+    Sequence.PDW: 0.6,
+}
+"""Fluid is darker than this, relative to the median of the brain."""
+
+BRIGHT_FLUID = {Sequence.T2W: 1.6, Sequence.ADC: 1.7, Sequence.T2STARW: 1.6, Sequence.SWI: 1.6}
+"""Fluid is brighter than this."""
+
+BRIGHT_LESION = {
+    Sequence.FLAIR: 1.3,
+    Sequence.DWI: 1.45,
+    Sequence.CT: 1.35,
+    Sequence.CE_CT: 1.35,
+    Sequence.CE_T1W: 1.4,
+}
+"""A patch brighter than this is abnormal wherever it lies."""
+
+MIRROR_GAIN = {Sequence.FLAIR: 0.16, Sequence.DWI: 0.22, Sequence.T2W: 0.2}
+"""A patch brighter than the same place of the other side by this much is abnormal."""
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A connected patch that stands out.
+
+    Attributes
+    ----------
+    mask : ndarray of bool, shape (GRID, GRID)
+        Where it lies in its picture.
+    area : float
+        Fraction of the brain in the picture.
+    x, y : float
+        Centre, relative to the brain: x from -1 (patient's right) to +1 (patient's left), y from -1 (anterior) to +1.
+    left : float
+        Share of it that lies on the patient's left.
+    edge : float
+        Share of its outline that lies at the surface of the brain.
+    gap : float
+        Shortest distance to the ventricles, in radii of the brain; 1 when no ventricle is seen.
+    elongation : float
+        Ratio of its principal axes, at least 1.
+    hole : float
+        Share of its filled area that it leaves free: a ring has a hole.
+    contrast : float
+        Mean brightness, relative to the brain.
+    """
+
+    mask: Mask
+    area: float
+    x: float
+    y: float
+    left: float
+    edge: float
+    gap: float
+    elongation: float
+    hole: float
+    contrast: float
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One picture, measured.
+
+    Attributes
+    ----------
+    sequence, plane : Sequence or None, Plane or None
+        From the label, or guessed from the picture.
+    z_mm : float or None
+        Position, when the label says it.
+    ratio : ndarray of float32, shape (GRID, GRID)
+        Brightness relative to the median of the brain, slightly smoothed.
+    brain : ndarray of bool, shape (GRID, GRID)
+        Inside of the skull.
+    noise : float
+        Robust spread of `ratio` from one pixel to the next.
+    labelled : bool
+        Whether the label named the sequence.
+    """
+
+    sequence: Sequence | None
+    plane: Plane | None
+    z_mm: float | None
+    ratio: Grey
+    brain: Mask
+    noise: float
+    labelled: bool
+
+    @cached_property
+    def depth(self) -> Grey:
+        """Depth below the surface of the brain in pixels."""
+        return np.asarray(ndimage.distance_transform_edt(self.brain), dtype=np.float32)
+
+    @cached_property
+    def box(self) -> tuple[float, float, float, float]:
+        """Centre row, centre column, half height and half width of the brain."""
+        rows, columns = np.flatnonzero(self.brain.any(axis=1)), np.flatnonzero(self.brain.any(axis=0))
+        middle = (rows[0] + rows[-1]) / 2, (columns[0] + columns[-1]) / 2
+        return middle[0], middle[1], max(1.0, (rows[-1] - rows[0]) / 2), max(1.0, (columns[-1] - columns[0]) / 2)
+
+    @cached_property
+    def radius(self) -> float:
+        """Radius in pixels of a disc with the area of the brain."""
+        return float(np.sqrt(self.brain.sum() / np.pi))
+
+    @cached_property
+    def fluid(self) -> Mask:
+        """Ventricles, sulci, cysts."""
+        if self.sequence in DARK_FLUID:
+            return self.brain & (self.ratio < DARK_FLUID[self.sequence])
+        if self.sequence in BRIGHT_FLUID:
+            # A window that is cut at the darkest tissue stretches ratios: fluid is also among the brightest of the picture.
+            top = 0.7 * float(np.percentile(self.ratio[self.brain], 99))
+            return self.brain & (self.ratio > max(BRIGHT_FLUID[self.sequence], top))
+        return np.zeros_like(self.brain)
+
+    @cached_property
+    def ventricles(self) -> Mask:
+        """Fluid in the middle of the brain."""
+        row, column, height, width = self.box
+        y, x = np.indices(self.brain.shape)
+        middle = (np.hypot((y - row) / (0.72 * height), (x - column) / (0.55 * width)) < 1) & (self.depth > 0.25 * self.radius)
+        return np.asarray(ndimage.binary_opening(self.fluid & middle, DISC))
+
+    @cached_property
+    def cortex(self) -> float:
+        """Brightness that normal grey matter reaches in FLAIR and T2; a lesion is brighter."""
+        return float(np.clip(1.1 * np.percentile(self.ratio[self.brain & ~self.fluid], 85), 1.15, 1.3))
+
+    @cached_property
+    def gain(self) -> Grey:
+        """How much brighter a place is than the same place of the other side, smoothed."""
+        _, column, _, _ = self.box
+        smooth = ndimage.gaussian_filter(self.ratio, 2.0)
+        mirrored = mirror(smooth, column)
+        both = self.brain & (mirror(self.brain.astype(np.float32), column) > 0.99)
+        return np.where(both, smooth - mirrored, 0).astype(np.float32)
+
+
+def mirror(picture: Grey, column: float) -> Grey:
+    """Reflect a picture about a column (which may lie between two pixels); what comes from outside is 0."""
+    columns = np.rint(2 * column - np.arange(picture.shape[1])).astype(int)
+    valid = (columns >= 0) & (columns < picture.shape[1])
+    return np.where(valid[None, :], picture[:, np.clip(columns, 0, picture.shape[1] - 1)], 0).astype(np.float32)
+
+
+def measure(image: MessageImage) -> Frame | None:
+    """Measure one picture.
+
+    Parameters
+    ----------
+    image : MessageImage
+        A picture and its label; without a label the sequence and the plane are guessed.
+
+    Returns
+    -------
+    Frame or None
+        None when there is no picture in the bytes, or no head in the picture.
+    """
+    grey = decode(image)
+    if grey is None:
+        return None
+    label: Label = read_label(image.label)
+    head = head_mask(grey)
+    ct = is_ct(grey, head) if label.sequence is None else label.sequence in {Sequence.CT, Sequence.CE_CT}
+    brain = brain_mask(grey, head, skull_is_bright=ct)
+    if brain.sum() < 0.02 * brain.size:
+        return None
+    deep = grey[ndimage.binary_erosion(brain, DISC, iterations=3) & (grey > 0.02)]
+    level = float(np.median(deep)) if deep.size else 0.0
+    if level <= 0.02:
+        return None
+    ratio = ndimage.gaussian_filter(grey, 0.6) / level
+    # What is left after smoothing is noise; the contrast of grey and white matter is not.
+    noise = float(np.median(np.abs(ratio - ndimage.gaussian_filter(ratio, 2.0))[brain])) * 1.48
+    sequence = label.sequence or (Sequence.CT if ct else guess_sequence(grey, head, brain))
+    plane = label.plane or guess_plane(brain, ratio)
+    return Frame(sequence, plane, label.z_mm, ratio, brain, noise, label.sequence is not None)
+
+
+def patches(frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> tuple[Patch, ...]:
+    """Describe the connected patches of a mask, the largest first.
+
+    Parameters
+    ----------
+    frame : Frame
+        The picture in which the mask lies.
+    mask : ndarray of bool, shape (GRID, GRID)
+        What stands out.
+    smallest : float
+        Smaller patches are dropped (fraction of the brain in the picture).
+
+    Returns
+    -------
+    tuple of Patch
+        By falling area.
+    """
+    labels, parts = ndimage.label(mask, structure=np.ones((3, 3)))
+    if parts == 0:
+        return ()
+    brain_area = float(frame.brain.sum())
+    to_ventricle = ndimage.distance_transform_edt(~frame.ventricles) if frame.ventricles.sum() >= 8 else None
+    row, column, height, width = frame.box
+    found = []
+    for number, where in enumerate(ndimage.find_objects(labels), start=1):
+        part = labels[where] == number
+        pixels = int(part.sum())
+        if pixels < max(3, smallest * brain_area):
+            continue
+        rows, columns = np.nonzero(part)
+        rows, columns = rows + where[0].start, columns + where[1].start
+        whole = np.zeros_like(mask)
+        whole[rows, columns] = True
+        axes = np.sqrt(np.linalg.eigvalsh(np.cov(np.stack([rows, columns])) + np.eye(2) / 12)) if pixels > 3 else np.ones(2)
+        filled = int(ndimage.binary_fill_holes(ndimage.binary_closing(np.pad(part, 3), DISC, iterations=2)).sum())
+        outline = part & ~ndimage.binary_erosion(part)
+        at_edge = frame.depth[where][outline] <= 0.06 * frame.radius + 1
+        found.append(
+            Patch(
+                mask=whole,
+                area=pixels / brain_area,
+                x=float((columns.mean() - column) / width),
+                y=float((rows.mean() - row) / height),
+                left=float((columns > column).mean()),
+                edge=float(at_edge.mean()),
+                gap=float(to_ventricle[whole].min() / frame.radius) if to_ventricle is not None else 1.0,
+                elongation=float(axes[1] / axes[0]),
+                hole=1 - pixels / max(filled, pixels),
+                contrast=float(frame.ratio[whole].mean()),
+            )
+        )
+    return tuple(sorted(found, key=lambda patch: -patch.area))
+
+
+def bright_mask(frame: Frame) -> Mask:
+    """Mark what is brighter than brain can be in this sequence, the rim of the brain left out.
+
+    Parameters
+    ----------
+    frame : Frame
+        FLAIR, DWI, T2, CT or contrast-enhanced T1; other sequences have no such rule.
+
+    Returns
+    -------
+    ndarray of bool, shape (GRID, GRID)
+        True where the picture stands out.
+    """
+    nothing = np.zeros_like(frame.brain)
+    if frame.sequence is None:
+        return nothing
+    rim = 0.09 if frame.sequence in {Sequence.CT, Sequence.CE_CT} else 0.04
+    inside = frame.depth > rim * frame.radius + 1
+    found = nothing
+    if frame.sequence in BRIGHT_LESION:
+        found = inside & (frame.ratio > max(BRIGHT_LESION[frame.sequence], 1 + 5 * frame.noise))
+    if frame.sequence is Sequence.FLAIR:
+        found = found | (inside & (frame.ratio > 1.06 * frame.cortex)) | small_bright_spots(frame)
+    if frame.sequence in MIRROR_GAIN and frame.plane is not Plane.SAGITTAL:
+        gain = (
+            inside
+            & (frame.gain > max(MIRROR_GAIN[frame.sequence], 2.0 * frame.noise))
+            & (frame.ratio > (frame.cortex if frame.sequence is not Sequence.DWI else 1.08))
+        )
+        if frame.sequence is Sequence.T2W:
+            gain &= ndimage.gaussian_filter(frame.fluid.astype(np.float32), 2.0) < 0.3
+        found = found | ndimage.binary_opening(gain, DISC, iterations=2)
+    # Where most of a slice is bright, the scalp was taken for brain.
+    return np.asarray(found) if found.sum() < 0.25 * frame.brain.sum() else nothing
+
+
+def small_bright_spots(frame: Frame) -> Mask:
+    """Mark spots below the cortex that are brighter than their surroundings, of up to about a fifteenth of the brain's width.
+
+    Insula and interhemispheric cortex look alike on both sides; a spot does not.
+    """
+    deep = frame.depth > 0.16 * frame.radius
+    hat = frame.ratio - ndimage.grey_opening(frame.ratio, size=(9, 9))
+    around = ndimage.binary_dilation(frame.fluid, iterations=1)
+    return np.asarray(
+        ndimage.binary_opening(
+            deep & ~around & (hat > max(0.17, 5 * frame.noise)) & (frame.ratio > frame.cortex) & (frame.gain > 0.07), DISC
+        )
+    )
+
+
+def small_dark_spots(frame: Frame) -> Mask:
+    """Mark spots below the cortex that are darker than their surroundings: microbleeds, and veins seen end-on."""
+    deep = frame.depth > 0.1 * frame.radius
+    hat = ndimage.grey_closing(frame.ratio, size=(7, 7)) - frame.ratio
+    return np.asarray(deep & (hat > max(0.25, 8 * frame.noise)) & (frame.ratio < 0.7))
+
+
+def dark_mask(frame: Frame) -> Mask:
+    """Mark what is darker than the other side by half of a brain's brightness: a cavity, or fluid in one place only."""
+    inside = frame.depth > 0.06 * frame.radius + 1
+    limit = 0.12 if frame.sequence in {Sequence.CT, Sequence.CE_CT} else 0.3
+    return np.asarray(ndimage.binary_opening(inside & (frame.gain < -limit) & (frame.ratio < 1 - limit), DISC, iterations=2))

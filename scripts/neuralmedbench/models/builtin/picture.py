@@ -1,0 +1,182 @@
+"""One picture as numbers: its bytes, what its label says, and where the brain lies in it.
+
+Everything is relative to the head in the picture, because a PNG does not say how large its pixels are.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+from scipy import ndimage
+
+from neuralmedbench.models.protocol import MessageImage
+from neuralmedbench.records.case import Plane, Sequence
+
+Grey = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+
+GRID = 160
+"""Side of the square on which pictures are measured; about 1.4 mm a pixel for a field of view of 230 mm."""
+
+MAX_PIXELS = 40_000_000
+"""Larger pictures are not decoded: a small file can hold a very large one."""
+
+RAYS = 144
+"""Directions in which the skull is looked for."""
+
+DISC = ndimage.generate_binary_structure(2, 1)
+
+
+@dataclass(frozen=True)
+class Label:
+    """What the words before a picture say; None where they say nothing."""
+
+    sequence: Sequence | None
+    plane: Plane | None
+    z_mm: float | None
+
+
+def read_label(text: str) -> Label:
+    """Read the label of a picture.
+
+    Parameters
+    ----------
+    text : str
+        For example `Picture 3: FLAIR, axial, z = +12 mm`, or `Picture 3`.
+
+    Returns
+    -------
+    Label
+        Sequence, plane and position, each None when the label does not name it.
+    """
+    words = re.findall(r"[A-Za-z0-9]+", text)
+    sequence = next((kind for word in words for kind in Sequence if word.lower() == kind.value.lower()), None)
+    plane = next((plane for word in words for plane in Plane if word.lower() == plane.value), None)
+    z = re.search(r"z\s*=\s*([+-]?\d+(?:\.\d+)?)", text)
+    return Label(None if sequence is Sequence.UNKNOWN else sequence, plane, float(z.group(1)) if z else None)
+
+
+def decode(image: MessageImage) -> Grey | None:
+    """Turn the bytes of a picture into grey values.
+
+    Parameters
+    ----------
+    image : MessageImage
+        Any picture that Pillow reads.
+
+    Returns
+    -------
+    ndarray of float32, shape (GRID, GRID), or None
+        Grey values between 0 and 1, letterboxed to a square; row 0 anterior, column 0 patient right in an axial
+        picture. None when the bytes are no picture or the picture is empty.
+    """
+    try:
+        with Image.open(io.BytesIO(image.png)) as picture:
+            if picture.width * picture.height > MAX_PIXELS or min(picture.size) < 8:
+                return None
+            scale = GRID / max(picture.size)
+            size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+            small = picture.convert("L").resize(size, Image.Resampling.BOX if scale < 1 else Image.Resampling.BILINEAR)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
+    square = Image.new("L", (GRID, GRID))
+    square.paste(small, ((GRID - size[0]) // 2, (GRID - size[1]) // 2))
+    grey = np.asarray(square, dtype=np.float32) / np.float32(255)
+    return grey if grey.max() > 0.1 else None
+
+
+def head_mask(grey: Grey) -> Mask:
+    """Mark the head: the largest bright region, closed and filled.
+
+    Parameters
+    ----------
+    grey : ndarray of float32, shape (Y, X)
+        Grey values between 0 and 1.
+
+    Returns
+    -------
+    ndarray of bool, shape (Y, X)
+        The head; empty when nothing stands out from the background.
+    """
+    lit = grey[grey > 0.03]
+    if lit.size < 0.02 * grey.size:
+        return np.zeros(grey.shape, dtype=bool)
+    bright = ndimage.gaussian_filter(grey, 1.0) > 0.18 * float(np.percentile(lit, 80))
+    closed = ndimage.binary_closing(np.pad(bright, 4), DISC, iterations=3)[4:-4, 4:-4]
+    return largest_part(ndimage.binary_opening(ndimage.binary_fill_holes(closed), DISC, iterations=2))
+
+
+def brain_mask(grey: Grey, head: Mask, *, skull_is_bright: bool) -> Mask:
+    """Mark what lies inside the skull.
+
+    Parameters
+    ----------
+    grey : ndarray of float32, shape (Y, X)
+        Grey values between 0 and 1.
+    head : ndarray of bool, shape (Y, X)
+        The head.
+    skull_is_bright : bool
+        True for CT, where the skull is white; else it is the dark ring under the scalp.
+
+    Returns
+    -------
+    ndarray of bool, shape (Y, X)
+        Brain with ventricles and sulci; empty when none is found.
+    """
+    if not head.any():
+        return head
+    if skull_is_bright:
+        bone = ndimage.binary_closing(grey > 0.95, DISC, iterations=2)
+        inside = ndimage.binary_fill_holes(bone) & ~bone
+        return largest_part(ndimage.binary_opening(inside, DISC, iterations=2))
+    core = _inside_dark_ring(grey, head)
+    deep = grey[ndimage.binary_erosion(core, DISC, iterations=8)]
+    if deep.size < 50:
+        return np.zeros(head.shape, dtype=bool)
+    tissue = ndimage.binary_opening(core & (grey > 0.45 * float(np.median(deep))), DISC, iterations=2)
+    whole = ndimage.binary_closing(np.pad(largest_part(tissue), 8), DISC, iterations=6)[8:-8, 8:-8]
+    return largest_part(ndimage.binary_fill_holes(whole) & core)
+
+
+def _inside_dark_ring(grey: Grey, head: Mask) -> Mask:
+    """Cut off scalp and skull: along rays from the centre, what lies inside the darkest point under the scalp.
+
+    The head comes back whole when most rays find no such ring: the skull is stripped, or the scalp is dark (diffusion).
+    """
+    rows, columns = np.nonzero(head)
+    middle_row, middle_column = float(rows.mean()), float(columns.mean())
+    angles = np.linspace(-np.pi, np.pi, RAYS, endpoint=False)
+    reach = np.arange(1.0, GRID)
+    sample = np.stack([middle_row + np.outer(np.sin(angles), reach), middle_column + np.outer(np.cos(angles), reach)])
+    inside = ndimage.map_coordinates(head.astype(np.float32), sample, order=0) > 0
+    edge = np.maximum(np.where(inside, reach, 0).max(axis=1), 4)
+    steps = np.linspace(1.0, 0.68, 28)
+    along = edge[:, None] * steps[None, :]
+    points = np.stack([middle_row + np.sin(angles)[:, None] * along, middle_column + np.cos(angles)[:, None] * along])
+    profile = ndimage.map_coordinates(ndimage.gaussian_filter(grey, 0.7), points, order=1)
+    ring = 2 + np.argmin(profile[:, 2:], axis=1)
+    floor = profile[np.arange(RAYS), ring]
+    scalp = np.array([float(line[:stop].max()) for line, stop in zip(profile, ring, strict=True)])
+    level = float(np.median(profile[:, -1]))
+    found = (scalp > 1.5 * floor + 0.02) & (floor < 0.7 * level)
+    if found.mean() < 0.55:
+        return head
+    depth = np.where(found, 1.0 - steps[ring], float(np.median(1.0 - steps[ring[found]])))
+    smooth = ndimage.median_filter(depth, size=13, mode="wrap")
+    row, column = np.indices(head.shape)
+    angle = np.arctan2(row - middle_row, column - middle_column)
+    limit = np.interp(angle, angles, edge * (1.0 - smooth), period=2 * np.pi)
+    return np.asarray(head & (np.hypot(row - middle_row, column - middle_column) < limit))
+
+
+def largest_part(mask: Mask) -> Mask:
+    """Keep the largest connected part of a mask."""
+    labels, parts = ndimage.label(mask)
+    if parts == 0:
+        return mask
+    return np.asarray(labels == 1 + int(np.argmax(np.bincount(labels.ravel())[1:])))

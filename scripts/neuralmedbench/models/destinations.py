@@ -1,0 +1,111 @@
+"""Where a request would go, and whether the benchmark allows it."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.errors import ConfigError
+
+LOCAL = "local"
+"""In this process, or on this machine."""
+
+HOSTS = {
+    "openai": "api.openai.com",
+    "hosted_vllm": "",
+    "anthropic": "api.anthropic.com",
+    "gemini": "generativelanguage.googleapis.com",
+    "mistral": "api.mistral.ai",
+    "openrouter": "openrouter.ai",
+    "xai": "api.x.ai",
+    "deepseek": "api.deepseek.com",
+}
+"""Providers that may be named, and the hosts of those that need no `api_base`.
+
+The backend was seen not to follow a redirect of any of them: a redirect would take pictures to a host that nobody allowed.
+"""
+
+
+def destination_of(name: str, model: ModelConfig) -> str:
+    """Say where the requests of a model go.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model, for the message.
+    model : ModelConfig
+        Its yaml.
+
+    Returns
+    -------
+    str
+        `local`, or a host name in lower case.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be known: a provider that is not listed, no `api_base` where there must be one, or an environment
+        variable that would send the requests elsewhere.
+    """
+    if model.backend != "litellm":
+        return LOCAL
+    provider = model.id.partition("/")[0]
+    if "/" not in model.id or provider not in HOSTS:
+        message = f"model {name}: write its id as provider/model with a provider of {', '.join(HOSTS)} (openai for any compatible server)"
+        raise ConfigError(message)
+    if model.api_base is not None:
+        host = (urlsplit(model.api_base).hostname or "").lower()
+        if host in {"", LOCAL}:  # a host of that name would pass for this machine
+            message = f"model {name}: api_base is not a full address; write it as https://host.domain/v1"
+            raise ConfigError(message)
+        return LOCAL if _is_loopback(host) else host
+    if not HOSTS[provider]:
+        message = f"model {name}: where it is served is not known; set api_base"
+        raise ConfigError(message)
+    for variable in (f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL"):
+        if os.environ.get(variable):
+            message = f"model {name}: the environment variable {variable} would send its requests elsewhere; unset it or set api_base"
+            raise ConfigError(message)
+    return HOSTS[provider]
+
+
+def check_destination(name: str, model: ModelConfig, allowed: Sequence[str]) -> str:
+    """Refuse a model whose requests would go where the benchmark does not allow.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    model : ModelConfig
+        Its yaml.
+    allowed : sequence of str
+        `allowed_destinations` of the benchmark: `local` or host names, matched whole.
+
+    Returns
+    -------
+    str
+        The destination.
+
+    Raises
+    ------
+    ConfigError
+        If it is not allowed, or cannot be known.
+    """
+    destination = destination_of(name, model)
+    if destination not in {entry.lower() for entry in allowed}:
+        message = (
+            f"model {name}: its requests would go to {destination}, allowed are: {', '.join(allowed) or 'none'};"
+            " add it to allowed_destinations of the benchmark only if these data may go there"
+        )
+        raise ConfigError(message)
+    return destination
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

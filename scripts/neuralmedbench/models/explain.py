@@ -1,0 +1,54 @@
+"""What a model is really sent, in words that a person can check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.models.conversation import Said, conversation, within_budget
+from neuralmedbench.models.keys import call_key
+from neuralmedbench.models.ledger import Entry
+from neuralmedbench.records.requests import Request
+
+
+def explain(request: Request, model: ModelConfig, entries: Mapping[str, Entry], *, code: str = "") -> str:
+    """Write down the conversation of one request and what the ledger holds of it.
+
+    Parameters
+    ----------
+    request : Request
+        The request.
+    model : ModelConfig
+        The model: its picture budget decides which pictures are sent.
+    entries : mapping of str to Entry
+        The ledger.
+    code : str
+        As in `models.keys.call_key`.
+
+    Returns
+    -------
+    str
+        The messages of the first sample, pictures by label, path and digest, then one line a sample.
+    """
+    turns = within_budget(request.turns, model.max_images)
+    lines = [f"request {request.request_id} ({request.item_id}, arm {request.arm}, strategy {request.strategy})", ""]
+    for repeat in range(request.samples):
+        answers: list[str] = []
+        while len(answers) < len(turns):
+            said = conversation(request, turns, answers)
+            entry = entries.get(call_key(model, said, repeat, code=code))
+            if entry is None:
+                break
+            answers.append(entry.text)
+        if repeat == 0:
+            lines += [line for message in said for line in _message(message)]
+            lines += ["--- answer", *answers[len(turns) - 1 :], ""]
+        lines.append(f"sample {repeat}: {len(answers)} of {len(turns)} calls are in the ledger")
+    return "\n".join(lines)
+
+
+def _message(said: Said) -> Iterator[str]:
+    yield f"--- {said.role}"
+    yield said.text
+    for image in said.images:
+        yield f"[{image.label}: {image.path}, sha256 {image.sha256[:12]}]"

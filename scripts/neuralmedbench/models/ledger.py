@@ -1,0 +1,162 @@
+"""The ledger: every answer that ever came back, one line each, never rewritten."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from neuralmedbench.errors import ProviderError
+
+SYNC_EVERY = 16
+SYNC_AFTER_S = 5.0
+"""Answers, or seconds, between two flushes to the disk: a power cut loses at most these, a killed process loses nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One answer in the ledger; `state` is `ok`, `refused` or `truncated` (a failure is never kept).
+
+    The last six attributes say for whom it was asked first; nothing is looked up by them.
+    """
+
+    key: str
+    state: str
+    text: str
+    finish_reason: str = ""
+    served_model: str = ""
+    fingerprint: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    latency_s: float | None = None
+    attempts: int = 1
+    called_on: str = ""
+    key_version: int = 1
+    item_id: str = ""
+    arm: str = ""
+    strategy: str = ""
+    repeat: int = 0
+    turn: int = 0
+
+
+ENTRY = TypeAdapter(Entry)
+
+
+class Ledger:
+    """The answers of one ledger file, and the place to add to it; made by `open_ledger`."""
+
+    def __init__(self, file: IO[bytes], entries: dict[str, Entry], unreadable: int) -> None:
+        self._file = file
+        self._entries = entries
+        self._waiting = 0
+        self._synced = time.monotonic()
+        self.unreadable = unreadable
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: str) -> Entry | None:
+        """Look an answer up."""
+        return self._entries.get(key)
+
+    def add(self, entry: Entry) -> None:
+        """Append an answer; a key that is there already is not written again."""
+        if entry.key in self._entries:
+            return
+        self._entries[entry.key] = entry
+        self._file.write(json.dumps(asdict(entry), sort_keys=True, ensure_ascii=False).encode() + b"\n")
+        self._file.flush()
+        self._waiting += 1
+        if self._waiting >= SYNC_EVERY or time.monotonic() - self._synced > SYNC_AFTER_S:
+            self.sync()
+
+    def sync(self) -> None:
+        """Make sure that what was added is on the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._waiting, self._synced = 0, time.monotonic()
+
+
+def read_ledger(path: Path) -> dict[str, Entry]:
+    """Read the answers of a ledger by key, without locking it; none when the file is not there."""
+    if not path.exists():
+        return {}
+    with path.open("rb") as file:
+        return _read(file)[0]
+
+
+@contextmanager
+def open_ledger(path: Path) -> Iterator[Ledger]:
+    """Open a ledger for this process alone.
+
+    Parameters
+    ----------
+    path : Path
+        The `.jsonl` file; made when it is not there.
+
+    Yields
+    ------
+    Ledger
+        The ledger. Lines that are not an entry (the torn last line of a process that was killed) are passed over.
+
+    Raises
+    ------
+    ProviderError
+        If another process writes to it, with that process's number.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _only_writer(path), path.open("a+b") as file:
+        entries, unreadable, torn = _read(file)
+        if torn:
+            file.write(b"\n")
+        ledger = Ledger(file, entries, unreadable)
+        try:
+            yield ledger
+        finally:
+            ledger.sync()
+
+
+@contextmanager
+def _only_writer(path: Path) -> Iterator[None]:
+    with path.with_name(f".{path.name}.lock").open("a+b") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read(20).decode("ascii", "ignore").strip() or "unknown"
+            message = f"{path.name}: process {holder} writes to this ledger; wait for it to end, two writers would pay twice"
+            raise ProviderError(message) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()).encode())
+        lock.flush()
+        yield
+
+
+def _read(file: IO[bytes]) -> tuple[dict[str, Entry], int, bool]:
+    entries: dict[str, Entry] = {}
+    unreadable, line = 0, b"\n"
+    file.seek(0)
+    for line in file:
+        entry = _entry(line)
+        if entry:
+            entries.setdefault(entry.key, entry)
+        else:
+            unreadable += bool(line.strip())
+    return entries, unreadable, not line.endswith(b"\n")
+
+
+def _entry(line: bytes) -> Entry | None:
+    try:
+        value: Any = json.loads(line)
+        known = {name: value[name] for name in Entry.__dataclass_fields__ if name in value}
+        return ENTRY.validate_python(known)
+    except (ValueError, TypeError, ValidationError):
+        return None

@@ -1,0 +1,125 @@
+"""What the engine hands a backend, and what it gets back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class MessageImage:
+    """A picture of a message: the words shown before it (may be empty), the bytes of the PNG and their digest."""
+
+    label: str
+    png: bytes
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a conversation.
+
+    Attributes
+    ----------
+    role : str
+        `system`, `user` or `assistant`.
+    text : str
+        The words.
+    images : tuple of MessageImage
+        Pictures, shown after the words, each after its label.
+    """
+
+    role: str
+    text: str
+    images: tuple[MessageImage, ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: the whole conversation so far, ending with a user message.
+
+    Attributes
+    ----------
+    messages : tuple of Message
+        System message first, then user and assistant in turn.
+    repeat, samples : int
+        Which of how many answers to this very conversation is asked for; a backend may generate them together.
+    seed : int or None
+        The model's seed; None when its yaml has none.
+    """
+
+    messages: tuple[Message, ...]
+    repeat: int
+    samples: int
+    seed: int | None
+
+    @property
+    def own_seed(self) -> int | None:
+        """Seed of this answer, for a backend that generates one answer a call."""
+        return None if self.seed is None else self.seed + self.repeat
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back.
+
+    Attributes
+    ----------
+    state : str
+        `ok`, `refused` or `truncated`: the model's behaviour. A transport error is an exception, never an answer.
+    finish_reason, served_model, fingerprint : str
+        What the provider said; empty when it said nothing.
+    prompt_tokens, completion_tokens : int or None
+        As counted by the provider.
+    """
+
+    text: str
+    state: str = "ok"
+    finish_reason: str = ""
+    served_model: str = ""
+    fingerprint: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class Backend(Protocol):
+    """A way of calling a model. One call a time per coroutine; the engine bounds how many are in flight."""
+
+    async def answer(self, call: Call) -> Answer:
+        """Answer one call.
+
+        Raises
+        ------
+        CallError
+            (`models.retry`) If the call failed on its way; the status code decides whether it is tried again.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class BuiltinModel(Protocol):
+    """A reference model that runs inside the command, made by `models.builtin.build(model_id, vocabulary)`."""
+
+    def answer(self, messages: Sequence[Message], *, seed: int, temperature: float) -> str:
+        """Answer a conversation.
+
+        Parameters
+        ----------
+        messages : sequence of Message
+            System message first; the pictures are in the messages (PNG bytes), in the order in which they are shown.
+        seed : int
+            Seed of this call. It is the same for all items of a run: mix it with the words and pictures.
+            Equal conversations with equal seeds give equal answers.
+        temperature : float
+            0 is the most probable answer.
+
+        Returns
+        -------
+        str
+            The answer in the form that the last user message asks for.
+        """
+        ...

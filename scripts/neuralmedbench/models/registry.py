@@ -1,0 +1,98 @@
+"""Backends by name."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.models.protocol import Answer, Backend, BuiltinModel, Call
+from neuralmedbench.records.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A backend that is ready, or the reason why there is none (then what the ledger does not hold is skipped).
+
+    Attributes
+    ----------
+    code : str
+        Digest of the code that answers, for models that are part of this repository: their answers change with it.
+    """
+
+    backend: Backend | None
+    code: str = ""
+    reason: str = ""
+
+
+class BuiltinBackend:
+    """A model of this repository, called in this process."""
+
+    def __init__(self, model: BuiltinModel, temperature: float) -> None:
+        self._model = model
+        self._temperature = temperature
+
+    async def answer(self, call: Call) -> Answer:
+        """Answer one call; see `models.protocol.Backend`."""
+        text = self._model.answer(call.messages, seed=call.own_seed or 0, temperature=self._temperature)
+        return Answer(text, finish_reason="stop", served_model="builtin")
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def open_backend(name: str, model: ModelConfig, vocabulary: Vocabulary | None) -> Opened:
+    """Make the backend that a model's yaml names.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    model : ModelConfig
+        Its yaml.
+    vocabulary : Vocabulary or None
+        What built-in models know; only they need it.
+
+    Returns
+    -------
+    Opened
+        The backend, or why there is none.
+
+    Raises
+    ------
+    ConfigError
+        If a built-in model gets no vocabulary.
+    ProviderError
+        If local weights cannot be loaded.
+    """
+    if model.backend == "builtin":
+        if vocabulary is None:
+            message = f"model {name}: a built-in model needs the vocabulary"
+            raise ConfigError(message)
+        return _builtin(model, vocabulary)
+    if model.backend == "transformers":
+        from neuralmedbench.models.transformers_backend import TransformersBackend
+
+        return Opened(TransformersBackend(name, model))
+    if model.api_key_env and not os.environ.get(model.api_key_env):
+        return Opened(None, reason=f"the environment variable {model.api_key_env} is not set")
+    from neuralmedbench.models.litellm_backend import LitellmBackend
+
+    return Opened(LitellmBackend(model))
+
+
+def code_of(model: ModelConfig, vocabulary: Vocabulary) -> str:
+    """Digest of the code and the vocabulary by which a built-in model answers; empty for all other models."""
+    if model.backend != "builtin":
+        return ""
+    files = sorted(Path(__file__).with_name("builtin").glob("*.py"))
+    return sha256_of_value({"vocabulary": vocabulary.digest, "files": [path.read_text(encoding="utf-8") for path in files]})[:16]
+
+
+def _builtin(model: ModelConfig, vocabulary: Vocabulary) -> Opened:
+    from neuralmedbench.models import builtin
+
+    return Opened(BuiltinBackend(builtin.build(model.id, vocabulary), model.temperature or 0.0), code=code_of(model, vocabulary))

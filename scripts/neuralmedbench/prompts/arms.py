@@ -1,0 +1,134 @@
+"""What an arm leaves out, exchanges or adds."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.records.items import Disclosure, Item, ItemImage
+
+
+class Arm(StrEnum):
+    """The arms that can be asked for."""
+
+    FULL = "full"
+    NO_IMAGE = "no_image"
+    NO_TEXT = "no_text"
+    SHUFFLED_IMAGE = "shuffled_image"
+    FINDINGS_DISCLOSED = "findings_disclosed"
+
+
+@dataclass(frozen=True)
+class View:
+    """What an arm shows of an item: the item with what is left of it, and the text that the arm discloses."""
+
+    item: Item
+    disclosed: str = ""
+
+
+def check_arms(arms: Iterable[str]) -> tuple[Arm, ...]:
+    """Read the names of arms.
+
+    Raises
+    ------
+    ConfigError
+        If a name is unknown, with the nearest known one.
+    """
+    known = [arm.value for arm in Arm]
+    for name in arms:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known arms: {', '.join(known)}"
+            message = f"unknown arm {name!r}; {hint}"
+            raise ConfigError(message)
+    return tuple(Arm(name) for name in arms)
+
+
+def views(items: Sequence[Item], arm: Arm, disclosures: Iterable[Disclosure]) -> list[View]:
+    """Show every item as an arm shows it.
+
+    Parameters
+    ----------
+    items : sequence of Item
+        All items of a benchmark.
+    arm : Arm
+        The arm.
+    disclosures : iterable of Disclosure
+        What may be disclosed; an item without one is left out of the arm `findings_disclosed`.
+
+    Returns
+    -------
+    list of View
+        In the order of the items.
+
+    Raises
+    ------
+    ConfigError
+        If pictures shall be shuffled and fewer than two patients have pictures.
+    """
+    if arm is Arm.FULL:
+        return [View(item) for item in items]
+    if arm is Arm.NO_IMAGE:
+        return [View(with_images(item, ())) for item in items]
+    if arm is Arm.NO_TEXT:
+        return [View(without_text(item)) for item in items]
+    if arm is Arm.SHUFFLED_IMAGE:
+        donors = donors_of(items)
+        return [View(with_images(item, donors[item.item_id].images)) for item in items if item.item_id in donors]
+    texts = {row.item_id: row.text for row in disclosures if row.arm == arm}
+    return [View(item, texts[item.item_id]) for item in items if item.item_id in texts]
+
+
+def with_images(item: Item, images: tuple[ItemImage, ...]) -> Item:
+    """Give the item with these pictures in place of its own; in a dialogue in the last turn that showed any."""
+    shown = [number for number, turn in enumerate(item.turns) if turn.image_ids]
+    ids = tuple(image.image_id for image in images)
+    turns = [replace(turn, image_ids=ids if shown and number == shown[-1] else ()) for number, turn in enumerate(item.turns)]
+    return replace(item, images=images, turns=tuple(turns))
+
+
+def without_text(item: Item) -> Item:
+    """Give the item without notes and record; the questions, and with them the rounds of a dialogue, stay."""
+    return replace(item, notes="", record="", turns=tuple(replace(turn, reveal="") for turn in item.turns))
+
+
+def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:
+    """Choose for each item with pictures an item of another patient whose pictures are shown instead.
+
+    Parameters
+    ----------
+    items : sequence of Item
+        All items of a benchmark.
+
+    Returns
+    -------
+    mapping of str to Item
+        Donor by item id.
+
+    Raises
+    ------
+    ConfigError
+        If fewer than two patients have pictures.
+
+    Notes
+    -----
+    Patients stand on a ring in the order of the digest of their id, and each gets the pictures of the next one: nobody
+    gets the own pictures, it is the same in every run, and a new patient changes the donor of one other patient only.
+    """
+    with_pictures = [item for item in items if item.images]
+    ring = sorted({item.patient_id for item in with_pictures}, key=lambda patient: hashlib.sha256(patient.encode()).hexdigest())
+    if len(ring) < 2:
+        message = "the arm 'shuffled_image' needs pictures of at least two patients; take it out of `arms`"
+        raise ConfigError(message)
+    following = dict(zip(ring, ring[1:] + ring[:1], strict=True))
+    donors: dict[str, Item] = {}
+    for patient in ring:
+        own = sorted((item for item in with_pictures if item.patient_id == patient), key=lambda item: item.item_id)
+        others = sorted((item for item in with_pictures if item.patient_id == following[patient]), key=lambda item: item.item_id)
+        for number, item in enumerate(own):
+            donors[item.item_id] = others[number % len(others)]
+    return donors

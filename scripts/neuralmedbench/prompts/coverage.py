@@ -1,0 +1,50 @@
+"""No picture leaves for a model unless a passed audit covers the scan that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from neuralmedbench.deid.coverage import require_covered
+from neuralmedbench.errors import DeidentificationError
+from neuralmedbench.records.case import Audit, SliceRow
+from neuralmedbench.records.items import Item
+
+
+def check_passed(audit: Audit) -> None:
+    """Refuse to go on unless the audit passed: a withdrawn signature stops calls for prompts that are already rendered.
+
+    Raises
+    ------
+    DeidentificationError
+        If it did not.
+    """
+    require_covered(audit, ())
+
+
+def check_pictures(items: Iterable[Item], slices: Iterable[SliceRow], audit: Audit) -> None:
+    """Follow every picture to its scan and every scan to the audit, by digest.
+
+    Parameters
+    ----------
+    items : iterable of Item
+        All items of a benchmark.
+    slices : iterable of SliceRow
+        The pictures that were cut from scans; none for a benchmark of pictures, where the audit covers the picture.
+    audit : Audit
+        Of the same benchmark.
+
+    Raises
+    ------
+    DeidentificationError
+        If a picture was not cut by this pipeline from the scan it claims to show, or the audit did not pass or does not
+        cover the scan.
+    """
+    cut = {(row.sha256, row.volume_sha256) for row in slices}
+    digests: set[str] = set()
+    for item in items:
+        for image in item.images:
+            if (image.sha256, image.volume_sha256) not in cut and image.sha256 != image.volume_sha256:
+                message = f"{item.item_id}: picture {image.image_id} does not belong to the scan that it names; run slices and items again"
+                raise DeidentificationError(message)
+            digests.add(image.volume_sha256)
+    require_covered(audit, sorted(digests))

@@ -1,0 +1,54 @@
+"""Prompt templates: files in `config/prompts/`, rendered in a sandbox where an unknown name is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from neuralmedbench.errors import ConfigError
+
+
+class Templates:
+    """The templates of one folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the `.j2` files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._environment = ImmutableSandboxedEnvironment(
+            loader=FileSystemLoader(folder), undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
+        )
+
+    def render(self, name: str, **values: object) -> str:
+        """Render a template; what stands in the values is text and is never itself rendered.
+
+        Parameters
+        ----------
+        name : str
+            File name without `.j2`.
+        **values : object
+            What the template may use.
+
+        Returns
+        -------
+        str
+            The text, without blank space at its ends.
+
+        Raises
+        ------
+        ConfigError
+            If the template is absent, malformed or uses a name that it is not given.
+        """
+        try:
+            return self._environment.get_template(f"{name}.j2").render(**values).strip()
+        except TemplateError as error:
+            line = getattr(error, "lineno", None)
+            message = f"prompt template {name}.j2{f', line {line}' if line else ''}: {type(error).__name__}"
+            if type(error).__name__ == "UndefinedError":
+                message += f"; it may use {', '.join(sorted(values))}"
+            raise ConfigError(message) from None

@@ -1,0 +1,140 @@
+"""From the exports of a round to rating rows; a file that does not fit is refused whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from neuralmedbench.errors import RatingError
+from neuralmedbench.ratings.exports import Export, Form, PacketKey, RatedItem, RatedResponse, read_file
+from neuralmedbench.records.keys import Key, response_key
+from neuralmedbench.records.scores import Rating
+
+KEY_FILE = "key.json"
+ERROR_AXIS = "error."
+"""Before the code of a marked error: value 2 when it is significant, 1 when it is not."""
+
+
+def import_round(folder: Path, form: Form, texts: Mapping[Key, str]) -> list[Rating]:
+    """Import one round.
+
+    Parameters
+    ----------
+    folder : Path
+        `data/ratings/<round>/` with the key and one export a rater.
+    form : Form
+        Axes, ranges and errors.
+    texts : mapping of response key to str
+        SHA-256 of the text of every response as it stands now.
+
+    Returns
+    -------
+    list of Rating
+        One row a rater, response and axis, with the model's name put back; comments are left behind.
+
+    Raises
+    ------
+    RatingError
+        If a file belongs to another packet or another version of the rubric, names an unknown or repeated item, an
+        unknown axis or a value out of its range, or if a rater exported twice as complete.
+    """
+    key = read_file(folder / KEY_FILE, PacketKey)
+    files = [path for path in sorted(folder.glob("*.json")) if path.name != KEY_FILE]
+    exports = [(path.name, read_file(path, Export)) for path in files]
+    for name, export in exports:
+        _check(name, export, key, form)
+    ratings = []
+    for export in _latest(exports):
+        for item in export.items:
+            ratings += _rows(folder.name, export, item, key.items[item.item_id], form)
+    return [replace(row, stale=texts.get(response_key(row)) != row.text_sha256) for row in ratings]
+
+
+def _check(name: str, export: Export, key: PacketKey, form: Form) -> None:
+    if (export.packet_id, export.packet_sha256) != (key.packet_id, key.packet_sha256):
+        message = f"{name}: it was made with another packet than {key.packet_id}; put it into the folder of its own round"
+        raise RatingError(message)
+    for rubric, what in ((key.rubric, "packet"), (form.rubric, "form in config/rating.yaml")):
+        if export.rubric != rubric:
+            message = f"{name}: rated with rubric {export.rubric[:20]!r}, the {what} has {rubric!r}; ratings of two rubrics do not mix"
+            raise RatingError(message)
+    seen = set()
+    for number, item in enumerate(export.items, start=1):
+        where = f"{name}, entry {number}"
+        if item.item_id not in key.items:
+            message = f"{where}: an item that is not in the packet"
+            raise RatingError(message)
+        if item.item_id in seen:
+            message = f"{where}: an item that was rated above; keep one"
+            raise RatingError(message)
+        seen.add(item.item_id)
+        _check_values(where, item, form)
+
+
+def _check_values(where: str, item: RatedItem, form: Form) -> None:
+    if item.status != "rated" and (item.scores or item.errors):
+        message = f"{where}: it has scores or errors, but its status is {item.status}"
+        raise RatingError(message)
+    if item.status == "rated" and not item.scores:
+        message = f"{where}: its status is rated, but it has no scores"
+        raise RatingError(message)
+    for axis, value in item.scores.items():
+        if axis not in form.axes:
+            message = f"{where}: an axis that the form does not have; it has {', '.join(form.axes)}"
+            raise RatingError(message)
+        if not form.axes[axis].lowest <= value <= form.axes[axis].highest:
+            message = f"{where}: {axis} is {value}, expected {form.axes[axis].lowest} to {form.axes[axis].highest}"
+            raise RatingError(message)
+    codes = [error.code for error in item.errors]
+    if unknown := set(codes) - set(form.errors):
+        message = f"{where}: {len(unknown)} errors that the form does not have; it has {', '.join(form.errors)}"
+        raise RatingError(message)
+    if len(codes) != len(set(codes)):
+        message = f"{where}: an error is marked twice"
+        raise RatingError(message)
+
+
+def _latest(exports: Iterable[tuple[str, Export]]) -> list[Export]:
+    """One export a rater: the complete one, or else the progress file that was saved last."""
+    by_rater: dict[str, list[tuple[str, Export]]] = {}
+    for name, export in exports:
+        by_rater.setdefault(export.rater.id, []).append((name, export))
+    chosen = []
+    for rows in by_rater.values():
+        complete = [(name, export) for name, export in rows if export.complete]
+        if len(complete) > 1:
+            message = f"{complete[0][0]} and {complete[1][0]}: two complete exports of one rater; keep the one that counts"
+            raise RatingError(message)
+        chosen.append(max(complete or rows, key=lambda row: (row[1].exported, row[0]))[1])
+    return chosen
+
+
+def _values(item: RatedItem, form: Form) -> dict[str, float | None]:
+    """Value by axis: none for an item that was not rated, None on every axis when the rater could not judge."""
+    if item.status == "cannot_judge":
+        return dict.fromkeys(form.axes)
+    values: dict[str, float | None] = {axis: float(value) for axis, value in item.scores.items()}
+    return values | {f"{ERROR_AXIS}{error.code}": 2.0 if error.significant else 1.0 for error in item.errors}
+
+
+def _rows(round_id: str, export: Export, item: RatedItem, response: RatedResponse, form: Form) -> list[Rating]:
+    return [
+        Rating(
+            round_id=round_id,
+            rater_id=export.rater.id,
+            item_id=response.item_id,
+            arm=response.arm,
+            strategy=response.strategy,
+            model=response.model,
+            revision=response.revision,
+            repeat=response.repeat,
+            text_sha256=response.text_sha256,
+            axis=axis,
+            value=value,
+            seconds=item.seconds_active,
+            stale=False,
+            simulated=export.rater.simulated,
+        )
+        for axis, value in _values(item, form).items()
+    ]

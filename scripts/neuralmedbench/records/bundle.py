@@ -1,0 +1,71 @@
+"""What the case browser of the report shows: one row an item, with everything that was answered to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundleImage:
+    """A picture of an item: where it lies, its digest, and the words shown before it."""
+
+    path: str
+    sha256: str
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundleGrade:
+    """A grader's word on one criterion of one response; the value is None when the grader gave none."""
+
+    grader: str
+    criterion: str
+    value: float | None
+    explanation: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundleResponse:
+    """One response with its score and its grades, as in `records.scores`; dialogues hold the last answer."""
+
+    model: str
+    arm: str
+    repeat: int
+    state: str
+    text: str
+    differential: tuple[str, ...]
+    passed: bool | None
+    relation: str
+    grades: tuple[BundleGrade, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseBundle:
+    """One item, what is right, and all responses to it.
+
+    Attributes
+    ----------
+    context : str
+        De-identified notes and record, as the item holds them.
+    answer, findings, established : str, tuple of str, str
+        The reference answer, its findings, and how it was established; empty when there is no gold.
+    responses : tuple of BundleResponse
+        Sorted by model, arm and repeat; strategy `direct` only.
+    """
+
+    item_id: str
+    case_id: str
+    patient_id: str
+    benchmark: str
+    family: str
+    level: str
+    runner: str
+    question: str
+    context: str
+    images: tuple[BundleImage, ...]
+    answer: str
+    findings: tuple[str, ...]
+    established: str
+    responses: tuple[BundleResponse, ...]

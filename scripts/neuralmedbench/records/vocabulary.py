@@ -1,0 +1,153 @@
+"""Diagnoses and anatomical terms with their other names: what counts as the same answer."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+SCHEMA_VERSION = 1
+
+SPELLINGS = (
+    (r"haem", "hem"),
+    (r"aemi", "emi"),
+    (r"oedema", "edema"),
+    (r"tumour", "tumor"),
+    (r"leuco", "leuko"),
+    (r"paed", "ped"),
+    (r"caes", "ces"),
+    (r"oesoph", "esoph"),
+    (r"anaes", "anes"),
+    (r"gynaec", "gynec"),
+    (r"foet", "fet"),
+    (r"centre\b", "center"),
+    (r"fibre", "fiber"),
+    (r"grey", "gray"),
+    (r"colour", "color"),
+    (r"behaviour", "behavior"),
+    (r"isation\b", "ization"),
+    (r"ising\b", "izing"),
+    (r"ised\b", "ized"),
+)
+"""British spellings and the American ones into which they are folded before two terms are compared."""
+
+
+@lru_cache(maxsize=1 << 16)
+def normal_form(text: str) -> str:
+    """Form in which two spellings of one term are equal.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        Lower case ASCII letters and digits, words separated by single spaces; possessives, accents, punctuation and
+        British spellings are gone.
+
+    Examples
+    --------
+    >>> normal_form("Alzheimer's  Disease")
+    'alzheimer disease'
+    >>> normal_form("Intracerebral haemorrhage.")
+    'intracerebral hemorrhage'
+    """
+    plain = unicodedata.normalize("NFKD", text.replace("’", "'")).encode("ascii", "ignore").decode().lower()
+    words = re.sub(r"[^a-z0-9]+", " ", re.sub(r"'s\b|'", "", plain)).strip()
+    for british, american in SPELLINGS:
+        words = re.sub(british, american, words)
+    return words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """One diagnosis, or a category that others name as their parent.
+
+    Attributes
+    ----------
+    key : str
+        Its name in the file.
+    name : str
+        Preferred name.
+    icd10 : tuple of str
+        Codes; a code belongs to one diagnosis.
+    parent : str
+        Key of the next wider term, or empty.
+    synonyms, abbreviations : tuple of str
+        Other names.
+    confusable : tuple of str
+        Keys of diagnoses that are easily taken for it.
+    description : str
+        Presentation and imaging in a few sentences.
+    classes, subtype : str
+        Its class and subtype in NeuroVLM-Bench; empty when it has none.
+    """
+
+    key: str
+    name: str
+    icd10: tuple[str, ...] = ()
+    parent: str = ""
+    synonyms: tuple[str, ...] = ()
+    abbreviations: tuple[str, ...] = ()
+    confusable: tuple[str, ...] = ()
+    description: str = ""
+    classes: str = ""
+    subtype: str = ""
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """All its names, the preferred one first."""
+        return (self.name, *self.synonyms, *self.abbreviations)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vocabulary:
+    """Diagnoses and anatomy.
+
+    Attributes
+    ----------
+    version : str
+        Version of the file; part of what is reported.
+    digest : str
+        SHA-256 of the file.
+    diagnoses : dict of str to Diagnosis
+        By key, in the order of the file.
+    locations : dict of str to tuple of str
+        Anatomical term and its synonyms; parts of a region stand among them.
+    """
+
+    version: str
+    digest: str
+    diagnoses: dict[str, Diagnosis]
+    locations: dict[str, tuple[str, ...]]
+
+    @cached_property
+    def index(self) -> dict[str, Diagnosis]:
+        """Diagnosis by the normal form of each of its names."""
+        return {normal_form(term): entry for entry in self.diagnoses.values() for term in entry.terms}
+
+    @cached_property
+    def codes(self) -> dict[str, Diagnosis]:
+        """Diagnosis by ICD-10 code."""
+        return {code.upper(): entry for entry in self.diagnoses.values() for code in entry.icd10}
+
+    @cached_property
+    def places(self) -> dict[str, str]:
+        """Anatomical term by the normal form of each of its names."""
+        return {normal_form(name): term for term, synonyms in self.locations.items() for name in (term, *synonyms)}
+
+    def find(self, text: str) -> Diagnosis | None:
+        """Look up a name, a synonym, an abbreviation or an ICD-10 code; None when it is none of them, whole."""
+        return self.codes.get(text.strip().upper()) or self.index.get(normal_form(text))
+
+    def ancestors(self, key: str) -> Iterator[Diagnosis]:
+        """Yield the wider terms of a diagnosis, the nearest first."""
+        parent = self.diagnoses[key].parent
+        while parent:
+            entry = self.diagnoses[parent]
+            yield entry
+            parent = entry.parent

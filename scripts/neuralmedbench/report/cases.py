@@ -1,0 +1,138 @@
+"""The case browser: one block of JSON a case, turned into elements by the page when the case is opened."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.records.bundle import BundleImage, BundleResponse, CaseBundle
+
+PREVIEW_PX = 256
+PREVIEW_QUALITY = 62
+FULL = "full"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CaseBlock:
+    """One case of the browser.
+
+    Attributes
+    ----------
+    anchor : str
+        Id of its place on the page.
+    benchmark, case_id, answer : str
+        Whose, and the reference diagnosis.
+    index : list of dict
+        For the filters: level, family, arms, and by model how many of how many answers under `full` pass.
+    data : dict
+        Pictures and items, as the page's script reads them.
+    """
+
+    anchor: str
+    benchmark: str
+    case_id: str
+    answer: str
+    index: list[Json]
+    data: Json
+
+    @property
+    def results(self) -> dict[str, list[int]]:
+        """Passing and expected answers under `full` by model, over all items."""
+        sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        for entry in self.index:
+            for model, (passes, answers) in entry["results"].items():
+                sums[model][0] += passes
+                sums[model][1] += answers
+        return dict(sorted(sums.items()))
+
+
+def case_blocks(bundles: list[CaseBundle], root: Path) -> list[CaseBlock]:
+    """Make the blocks of one benchmark, sorted by case.
+
+    Parameters
+    ----------
+    bundles : list of CaseBundle
+        Items of the benchmark.
+    root : Path
+        Repository root: the pictures' paths are relative to it.
+
+    Raises
+    ------
+    DataError
+        If a picture is not the one that was sent.
+    """
+    cases: dict[str, list[CaseBundle]] = defaultdict(list)
+    for bundle in bundles:
+        cases[bundle.case_id].append(bundle)
+    return [_block(case_id, cases[case_id], root) for case_id in sorted(cases)]
+
+
+def _block(case_id: str, bundles: list[CaseBundle], root: Path) -> CaseBlock:
+    pictures = {image.sha256: image for bundle in bundles for image in bundle.images}
+    return CaseBlock(
+        anchor=f"case-{bundles[0].benchmark}-{case_id}",
+        benchmark=bundles[0].benchmark,
+        case_id=case_id,
+        answer=next((bundle.answer for bundle in bundles if bundle.answer), ""),
+        index=[_index(bundle) for bundle in bundles],
+        data={
+            "pictures": {digest: preview(image, root) for digest, image in sorted(pictures.items())},
+            "items": [_item(bundle) for bundle in bundles],
+        },
+    )
+
+
+def _index(bundle: CaseBundle) -> Json:
+    results: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for response in bundle.responses:
+        if response.arm == FULL:
+            results[response.model][0] += bool(response.passed)
+            results[response.model][1] += 1
+    arms = sorted({response.arm for response in bundle.responses})
+    return {"level": bundle.level, "family": bundle.family, "arms": arms, "results": dict(results)}
+
+
+def _item(bundle: CaseBundle) -> Json:
+    names = ("item_id", "family", "level", "question", "context", "answer", "findings", "established")
+    return {name: getattr(bundle, name) for name in names} | {
+        "images": [[image.sha256, image.label] for image in bundle.images],
+        "responses": [_response(response) for response in bundle.responses],
+    }
+
+
+def _response(response: BundleResponse) -> Json:
+    names = ("model", "arm", "repeat", "state", "text", "differential", "passed", "relation")
+    grades = [[grade.grader, grade.criterion, grade.value, grade.explanation] for grade in response.grades]
+    return {name: getattr(response, name) for name in names} | {"grades": grades}
+
+
+def preview(image: BundleImage, root: Path) -> str:
+    """Give a small WebP copy of a picture as a data URI; empty when the picture is not on this machine.
+
+    Raises
+    ------
+    DataError
+        If the file is not the picture that was sent.
+    """
+    from PIL import Image
+
+    path = root / image.path
+    if not path.is_file():
+        return ""
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != image.sha256:
+        message = f"picture {image.sha256[:12]} of the case browser is not the one that was sent; run `cut_slices` and what follows again"
+        raise DataError(message)
+    small = Image.open(io.BytesIO(content)).convert("RGB")
+    small.thumbnail((PREVIEW_PX, PREVIEW_PX), Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    small.save(buffer, "WEBP", quality=PREVIEW_QUALITY, method=4)
+    return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"

@@ -1,0 +1,110 @@
+"""Where the numbers come from: code, environment, models, prompts and inputs of the run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.config.load import load_model
+from neuralmedbench.io.files import sha256_of
+from neuralmedbench.io.tables import read_records
+from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.records.responses import Response
+
+Json = dict[str, Any]
+
+
+def gather_provenance(
+    root: Path,
+    *,
+    benchmarks: Sequence[str],
+    models: Sequence[str],
+    vocabulary: Path,
+    inputs: Sequence[Path],
+    seeds: dict[str, int],
+    configfiles: Sequence[str],
+) -> Json:
+    """Say where the numbers of a run come from.
+
+    Parameters
+    ----------
+    root : Path
+        Repository root; every path is given relative to it.
+    benchmarks, models : sequence of str
+        The run lists.
+    vocabulary : Path
+        The vocabulary.
+    inputs : sequence of Path
+        Files whose digests are recorded.
+    seeds : dict of str to int
+        Seeds by name.
+    configfiles : sequence of str
+        Configuration files given on the command line.
+
+    Returns
+    -------
+    dict
+        JSON value: no clock, no path of this machine.
+    """
+    lock = root / "requirements.lock"
+    return {
+        **git_state(root),
+        "command": " ".join(["snakemake --cores 8 results/report.html", *(f"--configfile {name}" for name in configfiles)]),
+        "python": ".".join(str(part) for part in sys.version_info[:3]),
+        "lock_sha256": sha256_of(lock) if lock.is_file() else "",
+        "packages": installed(lock),
+        "seeds": seeds,
+        "vocabulary": {"version": read_vocabulary(root / vocabulary).version, "sha256": sha256_of(root / vocabulary)},
+        "prompts": {path.relative_to(root).as_posix(): sha256_of(path) for path in sorted((root / "config" / "prompts").rglob("*.j2"))},
+        "models": [_model(root, benchmark, model) for benchmark in benchmarks for model in models],
+        "inputs": {path.as_posix(): sha256_of(root / path) for path in sorted(inputs)},
+    }
+
+
+def git_state(root: Path) -> Json:
+    """Commit and dirty state of the repository; both are None outside of one."""
+    try:
+        commit, changes = (
+            subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+            for words in (("rev-parse", "HEAD"), ("status", "--porcelain"))
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+    return {"commit": commit, "dirty": bool(changes)}
+
+
+def installed(lock: Path) -> dict[str, str]:
+    """Versions of the locked packages that are installed here."""
+    if not lock.is_file():
+        return {}
+    names = re.findall(r"^([A-Za-z0-9._-]+)==", lock.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = {}
+    for name in sorted(names):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _model(root: Path, benchmark: str, model: str) -> Json:
+    config = load_model(root / "config" / "models" / f"{model}.yaml")
+    responses = read_records(root / "results" / "responses" / benchmark / f"{model}.parquet", Response)
+    dates = sorted({row.called_on for row in responses} - {""})
+    return {
+        "benchmark": benchmark,
+        "model": model,
+        "backend": config.backend,
+        "id": config.id,
+        "revision": config.revision,
+        "served": sorted({row.served_model for row in responses} - {""}),
+        "first_called_on": dates[0] if dates else "",
+        "last_called_on": dates[-1] if dates else "",
+        "temperature": config.temperature,
+        "seed": config.seed,
+    }

@@ -1,0 +1,117 @@
+"""What the report is made of, read from files; the report computes no number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.config.load import load_benchmark, load_grader, load_model
+from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.figures.gallery import FIGURES
+from neuralmedbench.figures.table import Row, read_rows
+from neuralmedbench.io.cases import read_audit
+from neuralmedbench.io.files import read_json
+from neuralmedbench.io.tables import read_records
+from neuralmedbench.records.bundle import CaseBundle
+from neuralmedbench.records.case import Audit
+from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.report.cases import CaseBlock, case_blocks
+from neuralmedbench.report.inline import inline_svg
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Everything that the page shows.
+
+    Attributes
+    ----------
+    tables : dict of str to list of Row
+        Tables of results, cells as text.
+    figures : dict of str to str
+        SVG elements.
+    cases : list of CaseBlock
+        The case browser.
+    withheld : list of str
+        Benchmarks whose cases a public report does not show.
+    files : dict of str to str
+        Prompt templates and configuration files of the run, verbatim, by path.
+    titles : dict of str to str
+        Titles of models and graders.
+    """
+
+    profile: str
+    benchmarks: dict[str, BenchmarkConfig]
+    titles: dict[str, str]
+    tables: dict[str, list[Row]]
+    figures: dict[str, str]
+    verdict: dict[str, Any]
+    notes: dict[str, Any]
+    provenance: dict[str, Any]
+    audits: dict[str, Audit]
+    cases: list[CaseBlock]
+    withheld: list[str]
+    files: dict[str, str]
+
+    @property
+    def phantoms(self) -> list[str]:
+        """Titles of the benchmarks whose subjects are phantoms."""
+        return [self.benchmarks[name].title for name, audit in self.audits.items() if audit.kind == "phantom"]
+
+
+def read_source(
+    root: Path, results: Path, benchmarks: Sequence[str], models: Sequence[str], graders: Sequence[str], *, profile: str
+) -> Source:
+    """Read everything that the page shows.
+
+    Parameters
+    ----------
+    root : Path
+        Repository root: configuration, prompts, audits and pictures lie where the rules put them.
+    results : Path
+        Folder of tables, figures, case bundles and provenance.
+    benchmarks, models, graders : sequence of str
+        The run lists.
+    profile : str
+        `internal`, or `public`: then the cases of patients who are not public are left out.
+
+    Returns
+    -------
+    Source
+        Everything.
+
+    Raises
+    ------
+    ConfigError, DataError
+        If a file is absent or does not fit.
+    """
+    audits = {name: read_audit(root / "data" / "deidentified" / name / "audit.json") for name in benchmarks}
+    withheld = [name for name, audit in audits.items() if profile == "public" and audit.kind == "patient"]
+    shown = [name for name in benchmarks if name not in withheld]
+    folder = root / "config"
+    return Source(
+        profile=profile,
+        benchmarks={name: load_benchmark(folder, name) for name in benchmarks},
+        titles={name: load_model(folder / "models" / f"{name}.yaml").title for name in models}
+        | {name: load_grader(folder / "graders" / f"{name}.yaml").title for name in graders},
+        tables={name: read_rows(results / "tables" / f"{name}.csv") for name in COLUMNS},
+        figures={name: inline_svg((results / "figures" / f"{name}.svg").read_text(encoding="utf-8"), f"figure-{name}") for name in FIGURES},
+        verdict=read_json(results / "tables" / "verdict.json"),
+        notes=read_json(results / "tables" / "notes.json"),
+        provenance=read_json(results / "provenance.json"),
+        audits=audits,
+        cases=[block for name in shown for block in case_blocks(read_records(results / "cases" / f"{name}.parquet", CaseBundle), root)],
+        withheld=[title for name, title in _titles(root, benchmarks).items() if name in withheld],
+        files=_run_files(root, {"benchmarks": benchmarks, "models": models, "graders": graders}),
+    )
+
+
+def _titles(root: Path, benchmarks: Sequence[str]) -> dict[str, str]:
+    return {name: load_benchmark(root / "config", name).title for name in benchmarks}
+
+
+def _run_files(root: Path, lists: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    paths = sorted((root / "config" / "prompts").rglob("*.j2"))
+    paths += [root / "config" / kind / f"{name}.yaml" for kind, names in lists.items() for name in names]
+    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}

@@ -1,0 +1,98 @@
+"""Reading structured answers: one JSON object, mended where it is plainly meant."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+from neuralmedbench.records.scores import ParseStatus, Prediction
+from neuralmedbench.scoring.fields import FIELDS, label
+
+MAX_CHARACTERS = 20_000
+MAX_TRIES = 50
+MAX_LABEL = 80
+"""A longer value is no label; it is cut."""
+
+
+def parse_structured(text: str, schema: str) -> Prediction:
+    """Read a structured answer.
+
+    Parameters
+    ----------
+    text : str
+        What the model wrote.
+    schema : str
+        JSON schema of the item's answer, or empty.
+
+    Returns
+    -------
+    Prediction
+        `strict` when the whole text is one object that fits the schema; `repaired` when an object had to be taken out of
+        its surroundings or mended, or a value was spelled another way or is no label; `failed` when there is none. A field
+        that is null or absent is an abstention; a value that is no label is kept and is wrong.
+    """
+    value, whole = _read_object(text[:MAX_CHARACTERS])
+    if value is None or not set(value) & set(FIELDS):
+        return Prediction(parse_status=ParseStatus.FAILED)
+    labels = {
+        name: label(name, raw if isinstance(raw, str) or raw is None else str(raw)[:MAX_LABEL])
+        for name, raw in value.items()
+        if name in FIELDS
+    }
+    fields = {name: answered[:MAX_LABEL] for name, answered in labels.items() if answered is not None}
+    confidence = value.get("confidence")
+    number = (
+        float(confidence) if isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1 else None
+    )
+    return Prediction(
+        parse_status=ParseStatus.STRICT if whole and _fits(value, schema) else ParseStatus.REPAIRED,
+        differential=(fields["class"],) if "class" in fields else (),
+        fields=fields,
+        confidence=number if "class" in fields else None,
+        abstained="class" not in fields,
+    )
+
+
+def _read_object(text: str) -> tuple[dict[str, Any] | None, bool]:
+    """Find the answer's object, and say whether it is the whole text."""
+    value = _loads(text)
+    if isinstance(value, dict):
+        return value, True
+    found: dict[str, Any] | None = None
+    for match in list(re.finditer(r"\{", text))[:MAX_TRIES]:
+        end = text.find("}", match.start())
+        piece = text[match.start() : end + 1] if end > 0 else ""
+        mended = re.sub(r",\s*\}", "}", piece)
+        value = _loads(piece) or _loads(mended) or _literal(mended)
+        if isinstance(value, dict) and set(value) & set(FIELDS):
+            found = value
+    return found, False
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _literal(text: str) -> Any:
+    """Python's spelling of an object: single quotes, None, True."""
+    try:
+        return ast.literal_eval(re.sub(r"\bnull\b", "None", text))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _fits(value: dict[str, Any], schema: str) -> bool:
+    if not schema:
+        return set(value) == {*FIELDS, "confidence"}
+    properties: dict[str, dict[str, Any]] = json.loads(schema).get("properties", {})
+    if set(value) != set(properties):
+        return False
+    allowed = all(value[name] in rule["enum"] for name, rule in properties.items() if "enum" in rule)
+    confidence = value.get("confidence")
+    number = confidence is None or (isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1)
+    return allowed and number

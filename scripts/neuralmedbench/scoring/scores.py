@@ -1,0 +1,184 @@
+"""The rules of measurement, applied to one response at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from neuralmedbench.errors import ScoringError
+from neuralmedbench.records.items import Family, Gold, Item, Runner
+from neuralmedbench.records.keys import Key, response_key, text_digest
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
+from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction, Score
+from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.scoring.fields import FIELDS, gold_labels
+from neuralmedbench.scoring.matching import RIGHT, Reference, Relation, reference_rank, relation
+from neuralmedbench.scoring.parse import parse_answer
+from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
+
+PASS_VALUE = 0.5
+"""A grade of the core diagnosis from which an open item passes."""
+
+Criteria = dict[str, Grade]
+
+
+def score_responses(
+    responses: Iterable[Response],
+    items: Mapping[str, Item],
+    gold: Mapping[str, Gold],
+    grades: Sequence[Iterable[Grade]],
+    *,
+    vocabulary: Vocabulary,
+) -> list[Score]:
+    """Score the responses of one model.
+
+    Parameters
+    ----------
+    responses : iterable of Response
+        One row for each expected answer, missing ones too.
+    items, gold : mapping
+        By item id; an item without gold is reported as not scored.
+    grades : sequence of iterable of Grade
+        Grades of each grader, in the order of the run list: the first that has a value counts.
+    vocabulary : Vocabulary
+        What counts as the same diagnosis.
+
+    Returns
+    -------
+    list of Score
+        One row a response.
+
+    Raises
+    ------
+    ScoringError
+        If a response belongs to no item, or two have the same key.
+    """
+    references = {item_id: Reference.of(row, vocabulary) for item_id, row in gold.items()}
+    words = [_by_response(rows) for rows in grades]
+    scores, seen = [], set[Key]()
+    for response in responses:
+        key = response_key(response)
+        if response.item_id not in items:
+            message = f"{response.model}: a response to {response.item_id}, which is no item; run the stage infer again"
+            raise ScoringError(message)
+        if key in seen:
+            message = f"{response.model}: two responses with the key {key}; delete the responses and run the stage infer again"
+            raise ScoringError(message)
+        seen.add(key)
+        digest = text_digest(response.text)
+        own = [table.get((key, digest), {}) for table in words]
+        scores.append(_score(response, items[response.item_id], references.get(response.item_id), own))
+    return scores
+
+
+def _by_response(rows: Iterable[Grade]) -> dict[tuple[Key, str], Criteria]:
+    table: dict[tuple[Key, str], Criteria] = {}
+    for row in rows:
+        if row.state is GradeState.OK and row.value is not None:
+            table.setdefault((response_key(row), row.text_sha256), {})[row.criterion] = row
+    return table
+
+
+def _score(response: Response, item: Item, reference: Reference | None, grades: Sequence[Criteria]) -> Score:
+    missing = response.state in MISSING_STATES
+    prediction = Prediction(parse_status=ParseStatus.ABSENT) if missing else parse_answer(response.text, item)
+    verdict: dict[str, Any] = {}
+    if reference is not None and not missing:
+        verdict = _verdict(response, item, prediction, reference, grades)
+    return Score(
+        item_id=item.item_id,
+        case_id=item.case_id,
+        patient_id=item.patient_id,
+        benchmark=item.benchmark,
+        axis=item.axis,
+        family=item.family,
+        level=item.level,
+        runner=item.runner,
+        arm=response.arm,
+        strategy=response.strategy,
+        model=response.model,
+        revision=response.revision,
+        repeat=response.repeat,
+        text_sha256=text_digest(response.text),
+        state=response.state,
+        parse_status=prediction.parse_status,
+        missing=missing,
+        scored=reference is not None,
+        lesion_shown=item.lesion_shown,
+        differential=prediction.differential,
+        fields=prediction.fields,
+        confidence=prediction.confidence,
+        abstained=prediction.abstained,
+        text=response.text,
+        **verdict,
+    )
+
+
+def _verdict(response: Response, item: Item, prediction: Prediction, reference: Reference, grades: Sequence[Criteria]) -> dict[str, Any]:
+    """Give what a score says about right and wrong; a refused or truncated answer is wrong whatever it holds."""
+    answered = response.state is ResponseState.OK
+    if item.runner is Runner.STRUCTURED:
+        return _structured(prediction, reference.gold, answered=answered)
+    graded = {
+        "main_condition": _first(grades, MAIN_CONDITION) if answered else 0.0,
+        "core_diagnosis": _first(grades, CORE_DIAGNOSIS) if answered else 0.0,
+        "rubric": _rubric(grades, reference.gold) if answered else (0.0 if reference.gold.rubric else None),
+    }
+    core = graded["core_diagnosis"]
+    passed = None if core is None else core >= PASS_VALUE
+    if item.runner is Runner.CHOICE:
+        found = _relation(prediction, reference)
+        return {"passed": answered and found in RIGHT, "relation": found or "", "right_family": answered and found is Relation.PARENT}
+    if item.family is Family.LESION_RECOGNITION:
+        return {**graded, "passed": passed}
+    found = _relation(prediction, reference)
+    rank = reference_rank(prediction.differential, reference) if answered else None
+    return {
+        **graded,
+        "passed": passed,
+        "relation": found or "",
+        "right_family": answered and found is Relation.PARENT,
+        "reference_rank": rank,
+        "in_candidates": rank is not None,
+        "turn_passes": _turn_passes(response, item, reference),
+    }
+
+
+def _relation(prediction: Prediction, reference: Reference) -> Relation | None:
+    return relation(prediction.differential[0], reference) if prediction.differential else None
+
+
+def _first(grades: Sequence[Criteria], criterion: str) -> float | None:
+    return next((table[criterion].value for table in grades if criterion in table), None)
+
+
+def _rubric(grades: Sequence[Criteria], gold: Gold) -> float | None:
+    """Points earned over points to be had, 0 to 1, by the first grader that judged the item's whole rubric."""
+    names = [criterion.criterion for criterion in gold.rubric]
+    to_be_had = sum(criterion.points for criterion in gold.rubric if criterion.points > 0)
+    judged = next((table for table in grades if names and all(name in table for name in names)), None)
+    if judged is None or to_be_had <= 0:
+        return None
+    earned = sum(criterion.points * (judged[criterion.criterion].value or 0.0) for criterion in gold.rubric)
+    return min(1.0, max(0.0, earned / to_be_had))
+
+
+def _structured(prediction: Prediction, gold: Gold, *, answered: bool) -> dict[str, Any]:
+    if gold.fields is None:
+        return {}
+    wanted = gold_labels(gold.fields)
+    given = prediction.fields or {}
+    right = {name: answered and given.get(name) == wanted[name] for name in FIELDS if name in wanted}
+    read = prediction.parse_status is not ParseStatus.FAILED
+    return {
+        "passed": right.get("class"),
+        "fields_right": right,
+        "fields_abstained": tuple(name for name in FIELDS if read and name in wanted and name not in given),
+    }
+
+
+def _turn_passes(response: Response, item: Item, reference: Reference) -> tuple[bool, ...]:
+    if item.runner is not Runner.DIALOGUE:
+        return ()
+    leaders = [parse_answer(text, item).differential[:1] for text in response.turns or (response.text,)]
+    return tuple(bool(leader) and relation(leader[0], reference) in RIGHT for leader in leaders)

@@ -1,0 +1,85 @@
+"""Gather what the case browser shows: every item with its reference and all responses to it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from neuralmedbench.records.bundle import BundleGrade, BundleImage, BundleResponse, CaseBundle
+from neuralmedbench.records.items import Gold, Item, ItemImage
+from neuralmedbench.records.keys import Key, response_key
+from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.stats.outcomes import DIRECT
+
+
+def bundle_cases(
+    items: list[Item], gold: list[Gold], responses: list[Response], scores: list[Score], grades: list[Grade]
+) -> list[CaseBundle]:
+    """Put items, references, responses, scores and grades of one benchmark together.
+
+    Parameters
+    ----------
+    items, gold, responses, scores, grades : list of record
+        Of all models and graders; strategies other than `direct` are left out.
+
+    Returns
+    -------
+    list of CaseBundle
+        Sorted by item.
+    """
+    reference = {row.item_id: row for row in gold}
+    scored = {response_key(score): score for score in scores if score.strategy == DIRECT}
+    graded: dict[Key, list[BundleGrade]] = defaultdict(list)
+    for grade in sorted(grades, key=lambda grade: (grade.grader, grade.criterion)):
+        if grade.strategy == DIRECT:
+            graded[response_key(grade)].append(
+                BundleGrade(grader=grade.grader, criterion=grade.criterion, value=grade.value, explanation=grade.explanation)
+            )
+    answers: dict[str, list[BundleResponse]] = defaultdict(list)
+    for response in sorted(responses, key=lambda response: (response.model, response.arm, response.repeat)):
+        if response.strategy == DIRECT:
+            key = response_key(response)
+            answers[response.item_id].append(_response(response, scored.get(key), tuple(graded[key])))
+    return [
+        _bundle(item, reference.get(item.item_id), tuple(answers[item.item_id])) for item in sorted(items, key=lambda item: item.item_id)
+    ]
+
+
+def _response(response: Response, score: Score | None, grades: tuple[BundleGrade, ...]) -> BundleResponse:
+    return BundleResponse(
+        model=response.model,
+        arm=response.arm,
+        repeat=response.repeat,
+        state=str(response.state),
+        text=response.text,
+        differential=score.differential if score else (),
+        passed=score.passed if score else None,
+        relation=score.relation if score else "",
+        grades=grades,
+    )
+
+
+def _bundle(item: Item, gold: Gold | None, responses: tuple[BundleResponse, ...]) -> CaseBundle:
+    return CaseBundle(
+        item_id=item.item_id,
+        case_id=item.case_id,
+        patient_id=item.patient_id,
+        benchmark=item.benchmark,
+        family=str(item.family),
+        level=str(item.level),
+        runner=str(item.runner),
+        question=item.question or "\n".join(turn.question for turn in item.turns),
+        context="\n\n".join(part for part in (item.notes, item.record, *(turn.reveal for turn in item.turns)) if part),
+        images=tuple(BundleImage(path=image.path, sha256=image.sha256, label=_label(image)) for image in item.images),
+        answer=gold.answer if gold else "",
+        findings=gold.findings if gold else (),
+        established=gold.established if gold else "",
+        responses=responses,
+    )
+
+
+def _label(image: ItemImage) -> str:
+    parts = [image.sequence, image.plane]
+    if image.position_mm is not None:
+        parts.append(f"{image.position_mm:+.0f} mm")
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,98 @@
+"""Who was asked about: the case flow, the cases, the audit and the cohort."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from neuralmedbench.records.case import State
+from neuralmedbench.records.items import Kind
+from neuralmedbench.stats.study import BenchmarkStudy, Study
+
+QUARANTINE_STAGES = ("ingest", "deidentify", "normalise", "slices")
+
+Row = dict[str, Any]
+
+
+def case_flow_rows(study: Study) -> list[Row]:
+    """Rows of `case_flow.csv`: cases (or pictures) listed, excluded, quarantined by stage and reason, used."""
+    return [{"benchmark": name} | row for name, benchmark in study.benchmarks.items() for row in _flow(benchmark)]
+
+
+def _flow(benchmark: BenchmarkStudy) -> list[Row]:
+    fates = _fates(benchmark)
+    rows: list[Row] = [{"step": "listed", "reason": "", "n": len(fates)}]
+    for step in ("excluded", *(f"quarantined_{stage}" for stage in QUARANTINE_STAGES)):
+        reasons = Counter(reason for found, reason in fates if found == step)
+        rows += [{"step": step, "reason": reason, "n": number} for reason, number in sorted(reasons.items())]
+    return [*rows, {"step": "used", "reason": "", "n": sum(step == "used" for step, _ in fates)}]
+
+
+def _fates(benchmark: BenchmarkStudy) -> list[tuple[str, str]]:
+    if benchmark.config.kind is Kind.SCANS:
+        return [(_step(case), case["reason"]) for case in benchmark.flow]
+    if benchmark.config.kind is Kind.PICTURES:
+        return [("used" if picture.state is State.OK else "quarantined_deidentify", picture.reason) for picture in benchmark.pictures]
+    return [("used", "") for _ in {item.case_id for item in benchmark.items}]
+
+
+def _step(case: dict[str, Any]) -> str:
+    if case["excluded"]:
+        return "excluded"
+    return "used" if case["state"] == State.OK else f"quarantined_{case['quarantined_by']}"
+
+
+def case_rows(study: Study) -> list[Row]:
+    """Rows of `cases.csv`: every case of the table; for pictures and text the cases that have items."""
+    rows: list[Row] = []
+    for name, benchmark in study.benchmarks.items():
+        number = Counter(item.case_id for item in benchmark.items)
+        if benchmark.config.kind is Kind.SCANS:
+            keys = ("case_id", "patient_id", "state", "quarantined_by", "reason")
+            rows += [
+                {"benchmark": name, "sequences": " ".join(case["sequences"]), "n_items": number[case["case_id"]]}
+                | {key: case[key] for key in keys}
+                | ({"state": "excluded"} if case["excluded"] else {})
+                for case in sorted(benchmark.flow, key=lambda case: str(case["case_id"]))
+            ]
+            continue
+        patients = {item.case_id: item.patient_id for item in benchmark.items}
+        sequences: dict[str, set[str]] = {case: set() for case in patients}
+        for item in benchmark.items:
+            sequences[item.case_id] |= {image.sequence for image in item.images}
+        rows += [
+            {"benchmark": name, "case_id": case, "patient_id": patients[case], "state": "ok", "n_items": number[case]}
+            | {"sequences": " ".join(sorted(sequences[case] - {""}))}
+            for case in sorted(patients)
+        ]
+    return rows
+
+
+def audit_rows(study: Study) -> list[Row]:
+    """Rows of `deid_audit.csv`: names of checks and counts, never values."""
+    rows = []
+    for name, benchmark in study.benchmarks.items():
+        audit = benchmark.audit
+        head = {"benchmark": name, "profile": audit.profile, "kind": audit.kind, "state": audit.state}
+        checks = {"identifiers left after cleaning": audit.leaks, "files covered": len(audit.covered)} | dict(sorted(audit.checks.items()))
+        rows += [head | {"check": check, "value": value} for check, value in checks.items()]
+    return rows
+
+
+def cohort_rows(study: Study) -> list[Row]:
+    """Rows of `cohort.csv`: items by level, family, diagnosis and sequence."""
+    rows = []
+    for name, benchmark in study.benchmarks.items():
+        answers = {gold.item_id: gold.answer for gold in benchmark.gold}
+        tallies = {
+            "level": Counter(str(item.level) for item in benchmark.items),
+            "family": Counter(str(item.family) for item in benchmark.items),
+            "diagnosis": Counter(answers[item.item_id] for item in benchmark.items if item.item_id in answers),
+            "sequence": Counter(sequence for item in benchmark.items for sequence in {image.sequence for image in item.images}),
+        }
+        rows += [
+            {"benchmark": name, "variable": variable, "value": value, "n": number}
+            for variable, tally in tallies.items()
+            for value, number in sorted(tally.items())
+        ]
+    return rows

@@ -1,0 +1,143 @@
+"""Everything that the tables are made of, read from the files of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.config.load import load_benchmark, load_grader, load_model
+from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig
+from neuralmedbench.io.cases import read_audit, read_pictures
+from neuralmedbench.io.files import read_json
+from neuralmedbench.io.tables import read_records
+from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.records.case import Audit, PictureFate
+from neuralmedbench.records.items import Gold, Item, Kind
+from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import Grade, Rating, Score, SimilarityRow
+from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.stats.intervals import Floats, Settings
+from neuralmedbench.stats.outcomes import Outcomes, gather_outcomes
+from neuralmedbench.stats.prior import prior_values
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkStudy:
+    """One benchmark of a run.
+
+    Attributes
+    ----------
+    scores, responses : dict of str to list
+        By model.
+    grades : dict of (str, str) to list of Grade
+        By model and grader.
+    flow : list of dict
+        Cases of the table with their fate (scans), as `flow.json` has them.
+    pictures : list of PictureFate
+        Pictures with their fate (pictures).
+    sampled : dict of str to bool
+        By model: whether its temperature is above 0.
+    """
+
+    name: str
+    config: BenchmarkConfig
+    items: list[Item]
+    gold: list[Gold]
+    scores: dict[str, list[Score]]
+    responses: dict[str, list[Response]]
+    grades: dict[tuple[str, str], list[Grade]]
+    similarity: list[SimilarityRow]
+    audit: Audit
+    flow: list[dict[str, Any]]
+    pictures: list[PictureFate]
+    sampled: dict[str, bool]
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Scores as arrays."""
+        return gather_outcomes(self.name, str(self.config.axis), self.items, self.gold, scores=self.scores, sampled=self.sampled)
+
+    @cached_property
+    def prior(self) -> dict[str, Floats]:
+        """Item values of the reference `prior`."""
+        return prior_values(self.outcomes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A run: benchmarks, models and graders in the order of the run lists, ratings, vocabulary and settings."""
+
+    benchmarks: dict[str, BenchmarkStudy]
+    models: dict[str, ModelConfig]
+    graders: dict[str, GraderConfig]
+    ratings: list[Rating]
+    vocabulary: Vocabulary
+    settings: Settings
+
+
+def is_sampled(model: ModelConfig) -> bool:
+    """Whether repeated answers differ by design: a temperature above 0, or the provider's own when none is sent."""
+    return model.temperature is None or model.temperature > 0
+
+
+def read_study(
+    root: Path, benchmarks: Sequence[str], models: Sequence[str], graders: Sequence[str], *, vocabulary: Path, settings: Settings
+) -> Study:
+    """Read a run.
+
+    Parameters
+    ----------
+    root : Path
+        The repository root; every file lies where the rules put it.
+    benchmarks, models, graders : sequence of str
+        The run lists.
+    vocabulary : Path
+        The vocabulary.
+    settings : Settings
+        How intervals are made.
+
+    Returns
+    -------
+    Study
+        The run.
+
+    Raises
+    ------
+    ConfigError, DataError
+        If a file is absent or does not fit its record.
+    """
+    configs = {name: load_model(root / "config" / "models" / f"{name}.yaml") for name in models}
+    return Study(
+        benchmarks={name: _read_benchmark(root, name, configs, graders) for name in benchmarks},
+        models=configs,
+        graders={name: load_grader(root / "config" / "graders" / f"{name}.yaml") for name in graders},
+        ratings=read_records(root / "results" / "ratings" / "ratings.parquet", Rating),
+        vocabulary=read_vocabulary(root / vocabulary),
+        settings=settings,
+    )
+
+
+def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], graders: Sequence[str]) -> BenchmarkStudy:
+    config = load_benchmark(root / "config", name)
+    data, results = root / "data", root / "results"
+    return BenchmarkStudy(
+        name=name,
+        config=config,
+        items=read_records(data / "items" / f"{name}.parquet", Item),
+        gold=read_records(data / "gold" / f"{name}.parquet", Gold),
+        scores={model: read_records(results / "scores" / name / f"{model}.parquet", Score) for model in models},
+        responses={model: read_records(results / "responses" / name / f"{model}.parquet", Response) for model in models},
+        grades={
+            (model, grader): read_records(results / "grades" / name / model / f"{grader}.parquet", Grade)
+            for model in models
+            for grader in graders
+        },
+        similarity=read_records(results / "similarity" / f"{name}.parquet", SimilarityRow),
+        audit=read_audit(data / "deidentified" / name / "audit.json"),
+        flow=read_json(data / "slices" / name / "flow.json")["cases"] if config.kind is Kind.SCANS else [],
+        pictures=list(read_pictures(data / "deidentified" / name / "pictures.json").pictures) if config.kind is Kind.PICTURES else [],
+        sampled={model: is_sampled(entry) for model, entry in models.items()},
+    )

@@ -1,0 +1,90 @@
+"""The one place that writes the tables of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.io.files import write_json
+from neuralmedbench.io.tables import write_table
+from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.stats.calls import destination_rows, efficiency_rows
+from neuralmedbench.stats.cohort import audit_rows, case_flow_rows, case_rows, cohort_rows
+from neuralmedbench.stats.contrasts import arm_rows, axis_rows, decomposition_rows, model_pairs, pairwise_rows
+from neuralmedbench.stats.descriptive import field_rows, grader_rows, rating_rows, similarity_rows
+from neuralmedbench.stats.leaderboard import leaderboard_rows, rate_rows
+from neuralmedbench.stats.study import Study
+from neuralmedbench.stats.verdict import badges, notes, sentences
+
+METRICS = ("pass1", "pass1_low", "pass1_high", "pass5", "candidates5", "rank", "tier", "missing_fraction")
+
+Row = dict[str, Any]
+
+
+def write_tables(study: Study, folder: Path, metrics: Path) -> None:
+    """Write every table, `verdict.json`, `notes.json` and the metrics.
+
+    Parameters
+    ----------
+    study : Study
+        The run.
+    folder : Path
+        Where the tables go.
+    metrics : Path
+        A small nested JSON file: benchmark, model, metric.
+    """
+    pairs, fields = model_pairs(study), field_rows(study)
+    tables: dict[str, list[Row]] = {
+        "leaderboard": leaderboard_rows(study, pairs),
+        "rates": rate_rows(study) + field_rate_rows(fields, study),
+        "arms": arm_rows(study),
+        "decomposition": decomposition_rows(study),
+        "pairwise": pairwise_rows(pairs),
+        "axes": axis_rows(study),
+        "similarity": similarity_rows(study),
+        "fields": fields,
+        "graders": grader_rows(study),
+        "case_flow": case_flow_rows(study),
+        "cases": case_rows(study),
+        "deid_audit": audit_rows(study),
+        "cohort": cohort_rows(study),
+        "efficiency": efficiency_rows(study),
+        "destinations": destination_rows(study),
+        "ratings": rating_rows(study),
+    }
+    for name, columns in COLUMNS.items():
+        write_table(folder / f"{name}.csv", tables[name], columns.split())
+    write_json(folder / "verdict.json", {"sentences": sentences(study, tables), "badges": badges(study, tables)})
+    write_json(folder / "notes.json", notes(study, tables, pairs))
+    write_json(metrics, headline_metrics(tables["leaderboard"]))
+
+
+def headline_metrics(leaderboard: list[Row]) -> dict[str, dict[str, dict[str, float]]]:
+    """Pick the few numbers that a diff between two runs should show: benchmark, model, metric."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for row in leaderboard:
+        values = {name: round(row[name], 6) for name in METRICS if row.get(name) is not None}
+        found.setdefault(row["benchmark"], {})[row["model"]] = values
+    return found
+
+
+def field_rate_rows(fields: list[Row], study: Study) -> list[Row]:
+    """Repeat the accuracies of `fields.csv` as rows of the tidy table."""
+    return [
+        {
+            "benchmark": row["benchmark"],
+            "axis": str(study.benchmarks[row["benchmark"]].config.axis),
+            "model": row["model"],
+            "arm": "full",
+            "strategy": "direct",
+            "slice": "field",
+            "value_of_slice": row["field"],
+            "metric": "field_accuracy",
+            "value": row["accuracy"],
+            "low": row["low"],
+            "high": row["high"],
+            "n_items": row["n_items"],
+            "n_patients": row["n_patients"],
+        }
+        for row in fields
+    ]

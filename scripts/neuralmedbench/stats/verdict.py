@@ -1,0 +1,185 @@
+"""What the numbers say, in sentences that hold back when the numbers do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neuralmedbench.records.items import Axis
+from neuralmedbench.stats.axes import MODELS_FOR_A_CORRELATION, rank_correlation
+from neuralmedbench.stats.contrasts import Pair
+from neuralmedbench.stats.pairs import holm, smallest_difference
+from neuralmedbench.stats.prior import PRIOR
+from neuralmedbench.stats.study import Study
+
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+
+
+def percent(value: float) -> str:
+    """Write a share in whole percent."""
+    return f"{100 * value:.0f} %"
+
+
+def listing(names: list[str], most: int = 4) -> str:
+    """Names joined as in a sentence; beyond four the rest is counted.
+
+    Examples
+    --------
+    >>> listing(["a", "b", "c", "d", "e", "f"])
+    'a, b, c and 3 more'
+    """
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def sentences(study: Study, tables: Tables) -> list[str]:
+    """Say what was found, depth before breadth; a sentence without numbers behind it is left out."""
+    order = sorted(study.benchmarks.values(), key=lambda benchmark: benchmark.config.axis is not Axis.DEPTH)
+    found = [_leader(study, tables, benchmark.name) for benchmark in order]
+    found += [_gap(tables), _pictures(study, tables), *(_decomposition(study, tables, benchmark.name) for benchmark in order)]
+    return [sentence for sentence in found if sentence]
+
+
+def _leader(study: Study, tables: Tables, benchmark: str) -> str:
+    title = study.benchmarks[benchmark].config.title
+    rows = [row for row in tables["leaderboard"] if row["benchmark"] == benchmark and row["model"] != PRIOR]
+    ranked = [row for row in rows if row.get("rank")]
+    if not ranked:
+        return f"{title}: no model has a rank yet."
+    best = ranked[0]
+    bounds = "" if best["pass1_low"] is None else f" ({percent(best['pass1_low'])} to {percent(best['pass1_high'])})"
+    size = f"{best['n_items']} items of {best['n_patients']} patients"
+    sentence = f"{title}: {best['title']} passes {percent(best['pass1'])}{bounds} of {size} at the first answer"
+    others = [row["title"] for row in ranked[1:] if row["tier"] == 1]
+    if len(ranked) == 1:
+        return f"{sentence}."
+    if not others:
+        return f"{sentence}; every other model scores significantly lower."
+    rest = "no other model" if len(others) == len(ranked) - 1 else "not all others"
+    told = "it cannot be told from " + listing(others)
+    return f"{sentence}; {told}." if rest == "no other model" else f"{sentence}; {told}, the rest scores significantly lower."
+
+
+def _gap(tables: Tables) -> str:
+    rows = [row for row in tables["axes"] if row["gap_low"] is not None]
+    if not rows:
+        return ""
+    sure = [row for row in rows if row["gap_low"] > 0]
+    if not sure:
+        return "Breadth against depth: beyond guessing the commonest answer, no model is surely better at one than at the other, or depth leads."
+    top = max(sure, key=lambda row: row["gap"])
+    span = f"{100 * top['gap']:.0f} points ({100 * top['gap_low']:.0f} to {100 * top['gap_high']:.0f})"
+    count = len({row["model"] for row in sure})
+    of = len({row["model"] for row in rows})
+    return f"Breadth against depth: {count} of {of} models are surely better at breadth; the largest gap is that of {top['title']}, {span}."
+
+
+def _pictures(study: Study, tables: Tables) -> str:
+    rows = [row for row in tables["arms"] if row["arm"] == "no_image" and row["p_value"] is not None and _is_depth(study, row)]
+    if not rows:
+        return ""
+    alpha = 1 - study.settings.confidence
+    corrected = zip(rows, holm([row["p_value"] for row in rows]), strict=True)
+    lookers = sorted({row["model"] for row, p_value in corrected if row["difference"] < 0 and p_value < alpha})
+    blind = sorted({row["model"] for row in rows} - set(lookers))
+    titles = {name: model.title for name, model in study.models.items()}
+    if not lookers:
+        return "Pictures: no model was significantly worse without them, so none was shown to have looked."
+    told = f"Pictures: {listing([titles[name] for name in lookers])} did significantly worse without them"
+    return f"{told}." if not blind else f"{told}; of {listing([titles[name] for name in blind])} this was not shown."
+
+
+def _is_depth(study: Study, row: Row) -> bool:
+    return study.benchmarks[row["benchmark"]].config.axis is Axis.DEPTH
+
+
+def _decomposition(study: Study, tables: Tables, benchmark: str) -> str:
+    rows = [row for row in tables["decomposition"] if row["benchmark"] == benchmark and row["drawn"] and row["perception_low"] is not None]
+    ranks = {row["model"]: row.get("rank") for row in tables["leaderboard"] if row["benchmark"] == benchmark}
+    rows = [row for row in rows if ranks.get(row["model"])]
+    if not rows:
+        return ""
+    row = min(rows, key=lambda row: (ranks[row["model"]], row["model"]))
+    title, span = study.models[row["model"]].title, f"{percent(row['perception_low'])} to {percent(row['perception_high'])}"
+    share = percent(row["perception"])
+    return f"Perception or reasoning: telling {title} the findings in words repairs {share} ({span}) of its errors; the rest is reasoning."
+
+
+def badges(study: Study, tables: Tables) -> list[Row]:
+    """State of the run in a few words: `ok`, `warn` or `none`."""
+    expected = sum(row.get("expected") or 0 for row in tables["leaderboard"])
+    missing = sum(row.get("missing") or 0 for row in tables["leaderboard"])
+    clinical = [row for row in study.ratings if not row.simulated]
+    kinds = sorted({benchmark.audit.kind for benchmark in study.benchmarks.values()})
+    passed = all(benchmark.audit.state == "passed" for benchmark in study.benchmarks.values())
+    ratings = f"{len(clinical)} by {len({row.rater_id for row in clinical})} raters" if clinical else "none yet"
+    state = "complete" if not missing else f"{expected - missing:,} of {expected:,}"
+    return [
+        {"name": "Answers", "state": "warn" if missing else "ok", "text": state if expected else "none expected"},
+        {"name": "Clinician ratings", "state": "ok" if clinical else "none", "text": ratings},
+        {"name": "De-identification", "state": "ok" if passed else "warn", "text": "passed" if passed else "not passed everywhere"},
+        {"name": "Subjects", "state": "none" if kinds == ["phantom"] else "ok", "text": " and ".join(kinds) or "none"},
+    ]
+
+
+def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Row:
+    """Rules of measurement in words, with the numbers that belong to them."""
+    smallest: dict[str, float | None] = {}
+    for benchmark, found in pairs.items():
+        spreads = sorted(pair.difference.spread for pair in found if pair.difference.spread > 0)
+        smallest[benchmark] = round(smallest_difference(spreads[len(spreads) // 2], study.settings.confidence), 6) if spreads else None
+    settings = study.settings
+    return {
+        "min_difference": smallest,
+        "resamples": settings.resamples,
+        "seed": settings.seed,
+        "confidence": settings.confidence,
+        "statements": [*_statements(study), _correlation(study, tables)],
+    }
+
+
+def _statements(study: Study) -> list[str]:
+    settings = study.settings
+    level, limit = percent(settings.confidence), percent(settings.max_missing_fraction)
+    return [
+        "Denominator: all expected items times samples. Refused, truncated and unparsable answers are wrong: that is the model's behaviour.",
+        (
+            f"Answers that are absent because of us (failed, over budget, skipped, not graded) are missing. Above {limit} missing a model has no "
+            "rank, and its score if all missing answers had passed or failed is shown. Contrasts use items without a missing answer. (Our rule.)"
+        ),
+        (
+            "Pass: for closed items the first diagnosis of the differential must be the reference, a synonym or a narrower term; for open items "
+            "the grader's core diagnosis decides. A wider term is the right family and does not pass. (Our rule.)"
+        ),
+        (
+            "pass@5 has two readings, and both are shown: any of five samples (unbiased over the samples made, only at a temperature above 0), "
+            "and the reference among five candidates of one answer."
+        ),
+        (
+            f"Intervals hold {level} and treat patients, not answers, as independent: exact on the effective sample size (Korn and Graubard) with "
+            f"fewer than 30 patients or when all or no items pass, otherwise a bootstrap of patients ({settings.resamples:,} resamples, seed "
+            f"{settings.seed}). With all or no items passing the interval is one-sided."
+        ),
+        (
+            "Differences are paired by item and resampled by patient; p values flip the signs of whole patients, corrected after Holm within a "
+            "benchmark. McNemar's exact test on the majority of the samples stands beside them and ignores patients."
+        ),
+        "Tiers: a model joins the tier of the best unless it is significantly different from it. Rank ranges come from the same resamples.",
+        "Prior: expected score of guessing the commonest answer among other patients' items of the same kind. It is computed, not asked.",
+        (
+            "Perception share (d - f) / (1 - f) and reasoning share (1 - d) / (1 - f), with f the score under full and d the score with the "
+            "findings disclosed; not drawn when the findings made it worse. (Our rule.) For comparison, neurologists labelled 100 wrong answers "
+            "in the paper: 51 % reasoning, 27 % perception, 22 % other."
+        ),
+        "Similarity of words is descriptive. Hard clinical pairs are told apart worse than by chance, so it never decides a pass.",
+    ]
+
+
+def _correlation(study: Study, tables: Tables) -> str:
+    real = [row for row in tables["axes"] if not study.models[row["model"]].baseline and None not in (row["breadth"], row["depth"])]
+    benchmarks = {(row["breadth_benchmark"], row["depth_benchmark"]) for row in real}
+    value = rank_correlation([row["breadth"] for row in real], [row["depth"] for row in real]) if len(benchmarks) == 1 else None
+    if value is None:
+        return f"A correlation between breadth and depth is given over at least {MODELS_FOR_A_CORRELATION} real models; this run has fewer."
+    return f"Rank correlation of breadth and depth over {len(real)} models: {value:.2f}."

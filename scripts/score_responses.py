@@ -1,0 +1,42 @@
+"""Score the responses of one model by the rules of measurement."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.records.items import Gold, Item
+from neuralmedbench.records.keys import response_key
+from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.scoring.scores import score_responses
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--responses", type=Path, required=True, help="responses of one model")
+    parser.add_argument("--items", type=Path, required=True, help="items of the benchmark")
+    parser.add_argument("--gold", type=Path, required=True, help="gold of the benchmark; without rows nothing is scored")
+    parser.add_argument("--grades", type=Path, nargs="*", default=[], help="grades, one table a grader; the first that has a value counts")
+    parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
+    parser.add_argument("--out", type=Path, required=True, help="table of scores to write")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    scores = score_responses(
+        read_records(args.responses, Response),
+        {row.item_id: row for row in read_records(args.items, Item)},
+        {row.item_id: row for row in read_records(args.gold, Gold)},
+        [read_records(path, Grade) for path in args.grades],
+        vocabulary=read_vocabulary(args.vocabulary),
+    )
+    write_records(args.out, Score, scores, key=response_key)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

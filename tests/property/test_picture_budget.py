@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neuralmedbench.models.conversation import within_budget
+from neuralmedbench.records.requests import RequestImage, RequestTurn
+
+
+def turns_of(counts):
+    numbers = iter(range(1000))
+    return [
+        RequestTurn(text="t", images=tuple(RequestImage(path=f"{next(numbers)}", sha256="s", label="") for _ in range(count)))
+        for count in counts
+    ]
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=5), st.integers(0, 40))
+def test_a_budget_is_used_up_and_never_broken_and_the_pictures_keep_their_order(counts, budget):
+    shown = [int(image.path) for turn in within_budget(turns_of(counts), budget) for image in turn.images]
+    assert len(shown) == min(budget, sum(counts))
+    assert shown == sorted(set(shown))
+
+
+@given(st.integers(2, 60), st.integers(2, 30))
+def test_pictures_are_left_out_evenly_and_the_first_and_last_stay(total, budget):
+    shown = [int(image.path) for turn in within_budget(turns_of([total]), budget) for image in turn.images]
+    gaps = [after - before for before, after in pairwise(shown)]
+    assert (shown[0], shown[-1]) == (0, total - 1)
+    assert max(gaps) - min(gaps) <= 1

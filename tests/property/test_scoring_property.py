@@ -1,0 +1,90 @@
+"""Scoring holds for any text: no crash, no verdict out of nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neuralmedbench.records.items import Runner
+from neuralmedbench.records.scores import ParseStatus
+from neuralmedbench.records.vocabulary import normal_form
+from neuralmedbench.scoring.llm import read_verdict
+from neuralmedbench.scoring.matching import Reference, Relation, relation
+from neuralmedbench.scoring.parse import parse_answer
+from neuralmedbench.scoring.statements import says
+from scoring_fixtures import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, differential, vocabulary
+
+PIECES = (
+    "DIFFERENTIAL:",
+    "FINDINGS:",
+    "LESION:",
+    "1. ",
+    "2) ",
+    "**",
+    "\n",
+    "{",
+    "}",
+    '"class":',
+    "null",
+    "<think>",
+    "0.5",
+    "glioblastoma",
+    "ANSWER: B",
+)
+TEXTS = st.one_of(st.text(max_size=300), st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=30).map("".join))
+ITEMS = st.sampled_from([ITEM, LESION_ITEM, PICTURE_ITEM, replace(ITEM, runner=Runner.CHOICE, options=("a", "b"))])
+NAMES = st.sampled_from(sorted(entry.name for entry in vocabulary().diagnoses.values()))
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS, ITEMS)
+def test_any_text_is_read_without_an_error(text, item):
+    prediction = parse_answer(text, item)
+    assert len(prediction.differential) <= 5
+    assert prediction.confidence is None or 0 <= prediction.confidence <= 1
+    if prediction.parse_status is ParseStatus.FAILED:
+        assert not prediction.differential
+        assert prediction.fields is None
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(NAMES, min_size=1, max_size=5, unique=True))
+def test_a_differential_written_in_the_form_comes_back_as_it_was_written(names):
+    prediction = parse_answer(differential(*names), ITEM)
+    assert prediction.parse_status is ParseStatus.STRICT
+    assert list(prediction.differential) == names
+
+
+@settings(max_examples=100, deadline=None)
+@given(NAMES, NAMES)
+def test_relations_are_mirrored(first, second):
+    mirror = {Relation.CHILD: Relation.PARENT, Relation.PARENT: Relation.CHILD, Relation.SYNONYM: Relation.SYNONYM}
+    one = relation(first, Reference.of(replace(GOLD, answer=second, aliases=()), vocabulary()))
+    other = relation(second, Reference.of(replace(GOLD, answer=first, aliases=()), vocabulary()))
+    assert mirror.get(one, one) == other
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200))
+def test_any_line_has_a_relation_unless_it_is_blank(text):
+    found = relation(text, Reference.of(GOLD, vocabulary()))
+    assert (found is None) == (not normal_form(text))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_statements_are_compared_without_an_error(text, statement):
+    assert says(text, statement) in {True, False}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(["main_condition", "core_diagnosis", "explanation", "x"]), st.none() | st.booleans() | st.text(max_size=5)
+    )
+)
+def test_only_the_grader_form_is_a_verdict(value):
+    assert read_verdict(json.dumps(value)) is None

@@ -1,0 +1,126 @@
+"""One generated patient, from raw files to tables: listing, planted identifiers, answer, pictures."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pydicom
+import pytest
+from PIL import Image
+
+from conftest import ROOT
+from neuralmedbench.demo.answers import ANSWER_COLUMNS, gather_answers, source_digest
+from neuralmedbench.demo.cohort import FOLDER, read_patient
+from neuralmedbench.demo.generate import generate_case
+from neuralmedbench.demo.pictures import IMAGE_COLUMNS, collect_pictures
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.cases import read_case_table
+from neuralmedbench.io.files import read_json, sha256_of, write_json
+from neuralmedbench.io.pseudonyms import read_key
+
+KEY = read_key(ROOT / "config" / "demo.key")
+PATIENT = read_patient(FOLDER / "haemorrhage.yaml")
+CASE = PATIENT.case_id(KEY)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of the one patient who has a CT only: the fastest to make."""
+    out = tmp_path_factory.mktemp("demo") / CASE
+    generate_case(PATIENT, CASE, PATIENT.patient_id(KEY), out)
+    return out
+
+
+def head_ct(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Give the CT in Hounsfield units, (Z, Y, X), and the place of its first voxel, (x, y, z)."""
+    files = sorted((folder / "dicom").glob("01_*/*.dcm"))
+    slices = [pydicom.dcmread(path) for path in files]
+    voxels = np.stack([one.pixel_array * one.RescaleSlope + one.RescaleIntercept for one in slices])
+    return voxels, np.array(slices[0].ImagePositionPatient, dtype=float)
+
+
+def test_a_regenerated_case_has_the_digest_of_the_committed_table(folder: Path) -> None:
+    """If a change of the generator is meant: python scripts/list_phantoms.py --out config/benchmarks/demo.cases.tsv (and --tiny)."""
+    row = next(row for row in read_case_table(ROOT / "config" / "benchmarks" / "demo.cases.tsv") if row.case_id == CASE)
+    assert source_digest(read_json(folder / "files.json")) == row.source_sha256
+
+
+def test_the_listing_names_every_raw_file_with_its_digest(folder: Path) -> None:
+    listing = read_json(folder / "files.json")
+    entries = [*listing["files"], *listing["notes"], listing["record"]]
+    raw = {path.relative_to(folder).as_posix() for part in ("dicom", "notes") for path in (folder / part).rglob("*") if path.is_file()}
+    assert {entry["path"] for entry in entries} == raw | {"record.csv"}
+    assert all(sha256_of(folder / entry["path"]) == entry["sha256"] for entry in entries)
+    assert (listing["case_id"], listing["patient_id"]) == (CASE, PATIENT.patient_id(KEY))
+
+
+def test_every_planted_identifier_stands_in_the_raw_files(folder: Path) -> None:
+    paths = [folder / "record.csv", *(folder / "notes").iterdir(), *(folder / "dicom").rglob("*.dcm")]
+    content = b"\n".join(path.read_bytes() for path in paths) + " ".join(path.name for path in paths).encode()
+    planted = read_json(folder / "planted.json")
+    assert len(planted) >= 18
+    assert [value for value in planted if value.encode() not in content] == []
+
+
+def test_headers_carry_the_identity_in_standard_nested_and_private_places(folder: Path) -> None:
+    header = pydicom.dcmread(next((folder / "dicom").glob("01_*/*.dcm")))
+    assert str(header.PatientName) == "Osei-Bonsu^Kwabena"
+    assert PATIENT.identity.family.upper() in header.StudyDescription
+    assert PATIENT.identity.family in header.RequestAttributesSequence[0].RequestedProcedureDescription
+    assert PATIENT.identity.mrn in header.private_block(0x0029, "DEMO PHANTOM HEADER")[0x01].value
+    assert header.PatientAge == "058Y"
+
+
+def test_the_screenshot_says_that_a_name_is_burned_in(folder: Path) -> None:
+    (path,) = (folder / "dicom").glob("*SCREENSHOT/*.dcm")
+    shot = pydicom.dcmread(path)
+    assert (shot.BurnedInAnnotation, shot.ImageType[2], shot.SamplesPerPixel) == ("YES", "SCREEN SAVE", 3)
+    assert (shot.pixel_array[:24] == (255, 255, 0)).all(axis=-1).sum() > 100
+
+
+def test_the_answer_says_where_the_blood_lies(folder: Path) -> None:
+    answer = read_json(folder / "answer.json")
+    x, y, z = (float(part) for part in answer["lesion_position_mm"].split())
+    voxels, origin = head_ct(folder)
+    at = np.rint((np.array([z, y, x]) - origin[::-1]) / (5, 1, 1)).astype(int)
+    near = voxels[at[0], at[1] - 2 : at[1] + 3, at[2] - 2 : at[2] + 3]
+    assert 60 < near.mean() < 78
+    assert answer["lesion_side"] == "right"
+    assert x < 0, "LPS+: the patient's right is negative"
+    assert 25 < float(answer["lesion_size_mm"]) < 70
+
+
+def test_the_head_has_a_face_with_a_nose_in_front_of_the_skull(folder: Path) -> None:
+    voxels, _ = head_ct(folder)
+    front = np.array([np.flatnonzero((plane > -300).any(axis=1))[0] if (plane > -300).any() else 999 for plane in voxels])
+    nose, forehead = front[2:10].min(), front[16]
+    assert nose < forehead - 8
+    skull = voxels > 700
+    assert skull.sum() > 20_000
+
+
+def test_gathered_answers_have_the_columns_of_the_answers_table(folder: Path) -> None:
+    rows, planted, columns = gather_answers([folder / "answer.json"], [folder / "planted.json"])
+    assert columns == ANSWER_COLUMNS
+    assert set(rows[0]) == set(columns)
+    assert planted["values"] == sorted(planted["by_case"][CASE])
+    with pytest.raises(DataError, match="1 answers and 0 lists"):
+        gather_answers([folder / "answer.json"], [])
+
+
+def test_only_pictures_that_show_the_disease_are_collected(folder: Path, tmp_path: Path) -> None:
+    listed = read_json(folder / "slices" / "slices.json")
+    assert len(listed) == len(PATIENT.cuts)
+    assert all(entry["shows_lesion"] for entry in listed)
+    write_json(folder / "slices" / "slices.json", [listed[0] | {"shows_lesion": False}, *listed[1:]])
+    collect_pictures([folder / "slices"], KEY, tmp_path / "pictures", tmp_path / "images.csv")
+    write_json(folder / "slices" / "slices.json", listed)
+    rows = list(csv.DictReader((tmp_path / "images.csv").open(encoding="utf-8")))
+    assert tuple(rows[0]) == IMAGE_COLUMNS
+    assert len(rows) == len(list((tmp_path / "pictures").iterdir())) == len(listed) - 1
+    for row in rows:
+        with Image.open(tmp_path / row["file_path"]) as picture:
+            assert (picture.size, picture.mode, picture.info) == ((256, 256), "L", {})
+        assert (row["class"], row["subclass"], row["modality"], row["modality_subtype"]) == ("stroke", "hemorrhagic", "CT", "")

@@ -1,0 +1,91 @@
+"""The invented patients: complete, consistent with the vocabulary, and never naming their own diagnosis."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from conftest import ROOT
+from neuralmedbench.demo.cohort import TINY, Patient, find_patient, read_cohort, read_patient
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.io.cases import read_case_table
+from neuralmedbench.io.pseudonyms import read_key
+from neuralmedbench.io.vocabulary import read_vocabulary
+
+KEY = read_key(ROOT / "config" / "demo.key")
+COHORT = read_cohort()
+VOCABULARY = read_vocabulary(ROOT / "config" / "vocabulary" / "neurology.yaml")
+each_patient = pytest.mark.parametrize("patient", COHORT, ids=lambda patient: patient.key)
+
+
+def test_the_case_tables_list_exactly_the_patients_of_the_cohort() -> None:
+    table = {row.case_id: row.patient_id for row in read_case_table(ROOT / "config" / "benchmarks" / "demo.cases.tsv")}
+    tiny = {row.case_id: row for row in read_case_table(ROOT / "config" / "benchmarks" / "demo-tiny.cases.tsv")}
+    assert table == {patient.case_id(KEY): patient.patient_id(KEY) for patient in COHORT}
+    assert set(tiny) == {patient.case_id(KEY) for patient in COHORT if patient.key in TINY}
+
+
+def test_there_are_four_patients_of_each_level_and_twelve_diseases_or_normal_brains() -> None:
+    assert Counter(patient.level for patient in COHORT) == {"direct": 4, "complex": 4, "dialogue": 4}
+    assert Counter(patient.diagnosis for patient in COHORT)["normal brain"] == 2
+    assert len({patient.diagnosis for patient in COHORT}) == 11
+
+
+def test_no_two_patients_share_an_identifier() -> None:
+    seen = Counter(value for patient in COHORT for value in set(patient.planted()))
+    assert [value for value, times in seen.items() if times > 1] == []
+
+
+def test_the_cohort_has_a_name_in_another_script_an_age_over_89_one_ct_and_one_isotropic_scan() -> None:
+    assert any(patient.identity.original_script for patient in COHORT)
+    assert any(patient.identity.age > 89 for patient in COHORT)
+    assert [patient.key for patient in COHORT if patient.series == ("CT",)] == ["haemorrhage"]
+    assert sum(sequence == "T1-3D" for patient in COHORT for sequence in patient.series) == 1
+
+
+@each_patient
+def test_every_diagnosis_is_a_word_of_the_vocabulary(patient: Patient) -> None:
+    answer = patient.answer
+    for name in (patient.diagnosis, *answer.must_not, *answer.turn_leaders, *answer.differentials):
+        assert VOCABULARY.find(name), name
+    known = VOCABULARY.find(patient.diagnosis)
+    assert known.name == patient.diagnosis
+    assert answer.icd10 in known.icd10
+    assert not answer.lesion_location or answer.lesion_location in VOCABULARY.locations
+    assert (known.classes, known.subtype) == (patient.diagnosis_class, patient.subclass)
+
+
+@each_patient
+def test_notes_record_and_findings_never_name_the_diagnosis(patient: Patient) -> None:
+    known = VOCABULARY.find(patient.diagnosis)
+    names = {patient.diagnosis, *patient.answer.aliases, known.name, *known.synonyms} - {"normal"}
+    texts = [*patient.written(), *patient.answer.findings, *(f"{row.variable} {row.value}" for row in patient.record)]
+    for text in texts:
+        assert [name for name in names if name.lower() in text.lower()] == []
+
+
+@each_patient
+def test_a_dialogue_has_a_leading_diagnosis_for_each_note_and_for_the_pictures(patient: Patient) -> None:
+    expected = len(patient.notes) + 1 if patient.level == "dialogue" else 0
+    assert len(patient.answer.turn_leaders) == expected
+    assert 2 <= len(patient.notes) <= 4
+
+
+@each_patient
+def test_the_day_of_birth_gives_the_age_that_the_header_states(patient: Patient) -> None:
+    born, day = patient.identity.born(), patient.identity.scanned
+    assert day.year - born.year - ((day.month, day.day) < (born.month, born.day)) == patient.identity.age
+
+
+def test_an_unknown_case_is_refused_with_the_reason() -> None:
+    with pytest.raises(ConfigError, match="none of the demo's"):
+        find_patient("0" * 12, KEY)
+
+
+def test_a_misspelled_key_of_a_patients_file_is_refused(tmp_path) -> None:
+    path = tmp_path / "stroke.yaml"
+    text = (ROOT / "scripts/neuralmedbench/demo/patients/stroke.yaml").read_text(encoding="utf-8")
+    path.write_text(text.replace("  hospital: ", "  hopsital: "), encoding="utf-8")
+    with pytest.raises(ConfigError, match="identity"):
+        read_patient(path)

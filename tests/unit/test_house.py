@@ -1,0 +1,168 @@
+"""The rules of the house: layers, thin commands, complete rules, pinned environments."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conftest import ROOT
+
+LIBRARY = ROOT / "scripts" / "neuralmedbench"
+COMMANDS = sorted((ROOT / "scripts").glob("*.py"))
+RULE_FILES = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]
+LEVELS = [
+    {"errors", "records"},
+    {"config", "io"},
+    {"demo", "ingest", "deid", "imaging", "benchmarks"},
+    {"prompts"},
+    {"models"},
+    {"scoring", "ratings"},
+    {"stats"},
+    {"figures"},
+    {"report"},
+]
+DOORS = {("prompts", "deid"), ("scoring", "models")}
+STAGES = {"demo", "ingest", "deid", "imaging", "benchmarks", "prompts", "models", "scoring", "ratings"}
+HEAVY = {"litellm", "torch", "transformers", "sentence_transformers", "SimpleITK", "nilearn", "sklearn", "matplotlib"}
+FOR_PEOPLE = {"write_docs", "list_cases", "list_phantoms", "sign_review", "explain_request", "write_dvc"}
+"""Commands that no rule calls; each says so in its first line."""
+
+
+def imports(path: Path, *, top_level: bool = False) -> set[str]:
+    """Names of the modules that a file imports."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = tree.body if top_level else list(ast.walk(tree))
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def rooms(names: set[str]) -> set[str]:
+    """Rooms of the library among imported names."""
+    return {name.split(".")[1] for name in names if name.startswith("neuralmedbench.")}
+
+
+def level_of(room: str) -> int:
+    """Level of a room."""
+    return next(number for number, level in enumerate(LEVELS) if room in level)
+
+
+def test_layers_point_one_way_and_stages_meet_in_records_and_io_only() -> None:
+    wrong = []
+    for path in sorted(LIBRARY.rglob("*.py")):
+        room = path.relative_to(LIBRARY).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        for other in rooms(imports(path)) - {room}:
+            upward = level_of(other) > level_of(room)
+            sideways = room in STAGES and other in STAGES and (room, other) not in DOORS
+            beside = level_of(other) == level_of(room) and not {room, other} <= (LEVELS[0] | LEVELS[1])
+            no_entry = room in {"figures", "report"} and other == "models"
+            if upward or sideways or beside or no_entry:
+                wrong.append(f"{path.relative_to(ROOT)}: {room} -> {other}")
+    assert wrong == []
+
+
+def test_records_are_split_by_stage_and_import_nothing_else() -> None:
+    for path in (LIBRARY / "records").glob("*.py"):
+        assert rooms(imports(path)) <= {"records"}, path.name
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+def test_a_command_is_thin(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 60
+    assert "raise SystemExit(run_command(main))" in text
+    names = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    assert {"parse_args", "main"} <= names
+    assert not HEAVY & {name.split(".")[0] for name in imports(path)}
+
+
+def test_no_command_imports_a_heavy_library_to_print_its_help() -> None:
+    code = (
+        "import importlib, sys\n"
+        f"for name in {[path.stem for path in COMMANDS]!r}:\n"
+        "    module = importlib.import_module(name)\n"
+        "    try:\n"
+        "        module.parse_args(['--help'])\n"
+        "    except SystemExit:\n"
+        "        pass\n"
+        f"print('HEAVY', sorted({HEAVY!r} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "scripts", capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "HEAVY []"
+    assert done.stdout.count("usage:") == len(COMMANDS)
+
+
+def rules_of(path: Path) -> dict[str, str]:
+    """Text of each rule of a file, by its name."""
+    parts = re.split(r"^rule (\w+):\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+RULES = {name: text for path in RULE_FILES for name, text in rules_of(path).items()}
+WORKING_RULES = sorted(set(RULES) - {"all"})
+
+
+@pytest.mark.parametrize("rule", WORKING_RULES)
+def test_a_rule_is_complete(rule: str) -> None:
+    text = RULES[rule]
+    assert text.lstrip().startswith('"""'), "docstring"
+    for key in ("output:", "log:", "params:", "resources:", "conda:", "shell:"):
+        assert f"    {key}\n" in text, key
+    assert f'code=code_hash("{rule}")' in text
+    assert f"python scripts/{rule}.py" in text
+    assert (ROOT / "scripts" / f"{rule}.py").is_file()
+    assert "mem_mb=" in text
+    assert "&> {log}" in text
+    environment = re.search(r'conda:\n\s+"\.\./(envs/[a-z]+\.yaml)"', text)
+    assert environment
+    assert (ROOT / environment.group(1)).is_file()
+
+
+def test_every_command_belongs_to_a_rule_or_says_that_it_is_for_people() -> None:
+    for path in COMMANDS:
+        if path.stem not in WORKING_RULES:
+            assert path.stem in FOR_PEOPLE
+            first = path.read_text(encoding="utf-8").splitlines()[0]
+            assert "a command for people" in first, path.name
+
+
+@pytest.mark.parametrize("path", RULE_FILES, ids=lambda path: path.name)
+def test_a_rule_file_is_one_short_stage(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    for forbidden in (r"^\s+run:", r"^\s+script:", r"^checkpoint ", r"ancient\("):
+        assert not re.search(forbidden, text, flags=re.MULTILINE), forbidden
+
+
+def test_environments_pin_what_the_lock_pins() -> None:
+    lock = dict(line.split("==") for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line)
+    lock["torch"] = "2.13.0"
+    for path in sorted((ROOT / "envs").glob("*.yaml")):
+        dependencies = yaml.safe_load(path.read_text())["dependencies"]
+        pins = next(entry["pip"] for entry in dependencies if isinstance(entry, dict))
+        for pin in pins:
+            name, _, version = pin.partition("==")
+            assert lock.get(name) == version, f"{path.name}: {pin}"
+
+
+def test_the_makefile_pins_torch_and_the_lock_leaves_it_out() -> None:
+    assert "TORCH ?= torch==2.13.0" in (ROOT / "Makefile").read_text()
+    assert not re.search(r"^torch==", (ROOT / "requirements.lock").read_text(), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.py")), ids=lambda path: str(path.relative_to(LIBRARY)))
+def test_heavy_libraries_are_imported_inside_functions(path: Path) -> None:
+    assert not HEAVY & {name.split(".")[0] for name in imports(path, top_level=True)}

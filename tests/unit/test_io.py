@@ -1,0 +1,176 @@
+"""Files are whole or absent; tables have the columns of their records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
+from neuralmedbench.io.cases import (
+    CaseRow,
+    digest_of_files,
+    quarantine_on_error,
+    read_case,
+    read_case_table,
+    run_case_stage,
+    write_case,
+    write_case_table,
+)
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.files import read_json, sha256_of, whole_file, whole_folder, write_json
+from neuralmedbench.io.tables import read_records, write_records, write_table
+from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
+from neuralmedbench.records.items import Gold, GoldFields, Lesion
+
+GOLD = Gold(
+    item_id="a",
+    answer="glioblastoma",
+    fields=GoldFields(modality="MRI"),
+    lesion=Lesion(location="frontal lobe", side="left", behaviour={"FLAIR": "hyperintense"}, position_mm=(1.0, 2.0, 3.0)),
+)
+
+
+def test_a_file_that_fails_half_way_is_absent_and_the_old_one_stays(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("old")
+
+    def fail() -> None:
+        with whole_file(path) as partial:
+            partial.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_a_folder_that_fails_half_way_is_absent_and_the_old_one_stays(tmp_path: Path) -> None:
+    path = tmp_path / "png"
+    path.mkdir()
+    (path / "old.png").write_text("old")
+
+    def fail() -> None:
+        with whole_folder(path) as partial:
+            (partial / "new.png").write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert [entry.name for entry in path.iterdir()] == ["old.png"]
+
+
+def test_records_come_back_as_they_were(tmp_path: Path) -> None:
+    write_records(tmp_path / "gold.parquet", Gold, [GOLD], key=lambda row: row.item_id)
+    assert read_records(tmp_path / "gold.parquet", Gold) == [GOLD]
+
+
+def test_equal_records_are_equal_bytes_in_any_order(tmp_path: Path) -> None:
+    rows = [Gold(item_id=name, answer=name) for name in "abc"]
+    write_records(tmp_path / "1.parquet", Gold, rows, key=lambda row: row.item_id)
+    write_records(tmp_path / "2.parquet", Gold, reversed(rows), key=lambda row: row.item_id)
+    assert sha256_of(tmp_path / "1.parquet") == sha256_of(tmp_path / "2.parquet")
+
+
+def test_an_unknown_column_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "gold.parquet"
+    write_records(path, Gold, [GOLD], key=lambda row: row.item_id)
+    table = pq.read_table(path).append_column("surprise", pa.array(["x"]))
+    pq.write_table(table, path)
+    with pytest.raises(DataError, match=r"columns do not fit Gold \(surprise\)"):
+        read_records(path, Gold)
+
+
+def test_a_result_table_refuses_a_key_without_a_column(tmp_path: Path) -> None:
+    with pytest.raises(KeyError, match="b"):
+        write_table(tmp_path / "t.csv", [{"a": 1, "b": 2}], ["a"])
+
+
+def test_cells_have_six_decimals_and_nothing_is_an_empty_cell(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv", [{"a": 1 / 3, "b": None, "c": True, "d": float("nan")}], ["a", "b", "c", "d"])
+    assert (tmp_path / "t.csv").read_text() == "a,b,c,d\n0.333333,,true,\n"
+
+
+def test_a_quarantined_case_is_passed_on_with_the_stage_that_stopped_it(tmp_path: Path) -> None:
+    case = CaseRecord(
+        benchmark="b", case_id="c", patient_id="p", stage="ingest", state=State.QUARANTINED, reason="why", quarantined_by="ingest"
+    )
+    write_case(tmp_path / "in" / "case.json", case)
+    out = tmp_path / "out" / "case.json"
+    run_case_stage("normalise", tmp_path / "in" / "case.json", out, lambda case, folder: pytest.fail("ran"), folders=(out.parent / "png",))
+    done = read_case(out)
+    assert (done.state, done.reason, done.quarantined_by, done.stage) == (State.QUARANTINED, "why", "ingest", "normalise")
+    assert (out.parent / "png").is_dir()
+
+
+@pytest.mark.parametrize("error", [DataError, DeidentificationError])
+def test_only_mistakes_in_the_data_quarantine(error: type[Exception]) -> None:
+    def fail() -> CaseRecord:
+        message = "no usable series"
+        raise error(message)
+
+    case = CaseRecord(benchmark="b", case_id="c", patient_id="p", stage="ingest")
+    assert quarantine_on_error(case, fail).reason == "no usable series"
+
+
+def test_a_full_disk_or_a_bug_fails_the_job() -> None:
+    def fail() -> CaseRecord:
+        raise OSError
+
+    with pytest.raises(OSError):  # noqa: PT011
+        quarantine_on_error(CaseRecord(benchmark="b", case_id="c", patient_id="p", stage="ingest"), fail)
+
+
+def test_case_json_carries_the_digest_of_every_file_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "series").mkdir()
+    (tmp_path / "series" / "a.nii").write_bytes(b"volume")
+    series = Series(series_id="series-01", path="series/a.nii", modality="MR", sequence=Sequence.FLAIR)
+    write_case(tmp_path / "case.json", CaseRecord(benchmark="b", case_id="c", patient_id="p", stage="ingest", series=(series,)))
+    assert read_case(tmp_path / "case.json").files == {"series/a.nii": sha256_of(tmp_path / "series" / "a.nii")}
+
+
+def test_a_case_table_comes_back_as_it_was(tmp_path: Path) -> None:
+    rows = [CaseRow(case_id="c1", patient_id="p", source_sha256="0", sequence_overrides={"series-02": "FLAIR"}, exclude="")]
+    write_case_table(tmp_path / "b.cases.tsv", rows)
+    assert read_case_table(tmp_path / "b.cases.tsv") == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("", "expected the columns case_id"),
+        ("case_id\tname\n", "found case_id, name"),
+        ("case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nA_1\tp\t0\t\t\n", "line 2: a case id holds"),
+        ("case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nc1\tp\n", "line 2: expected 5 cells"),
+        ("case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nc1\tp\t0\t\t\nc1\tp\t0\t\t\n", "stands there twice"),
+    ],
+)
+def test_a_wrong_case_table_is_refused_in_one_line(tmp_path: Path, text: str, match: str) -> None:
+    (tmp_path / "b.cases.tsv").write_text(text)
+    with pytest.raises(ConfigError, match=match):
+        read_case_table(tmp_path / "b.cases.tsv")
+
+
+def test_the_digest_of_a_case_does_not_depend_on_names_or_order() -> None:
+    assert digest_of_files(["b", "a"]) == digest_of_files(["a", "b"])
+
+
+def test_a_mistake_is_one_line_and_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    def main(argv: object) -> int:
+        message = "table: expected x, found y"
+        raise DataError(message)
+
+    assert run_command(main, []) == DataError.exit_code
+    assert capsys.readouterr().err == "DataError: table: expected x, found y\n"
+    with pytest.raises(DataError):
+        run_command(main, ["--debug"])
+
+
+def test_json_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"b": 1})
+    (tmp_path / "a.json").write_text('{"b": ')
+    with pytest.raises(DataError, match=r"a\.json: not valid JSON"):
+        read_json(tmp_path / "a.json")

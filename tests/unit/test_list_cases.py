@@ -1,0 +1,86 @@
+"""Own folders: cases found by their headers and names, without an identifier in anything that is shared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import list_cases
+from deid_fixtures import NOTE, head_voxels, write_config, write_dicom_series, write_nifti_file
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.io.cases import read_case_table, write_case_table
+from neuralmedbench.io.raw_index import read_raw_index
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A folder with two DICOM studies of one patient, one of another, and two NIfTI subjects."""
+    folder = tmp_path / "source"
+    write_dicom_series(folder / "deep" / "er" / "a", slices=4)
+    write_dicom_series(folder / "deep" / "b", slices=4, StudyInstanceUID="1.2.3")
+    write_dicom_series(folder / "other", slices=4, PatientID="OKA-777", PatientName="Okafor^Ngozi")
+    for name in ("sub-01_T1w", "sub-01_FLAIR", "p99_T2w"):
+        write_nifti_file(folder / "nifti" / f"{name}.nii.gz", head_voxels())
+    (folder / "deep" / "b" / "note.txt").write_text(NOTE, encoding="utf-8")
+    (folder / "nifti" / "p99_note.md").write_text("A note.", encoding="utf-8")
+    (folder / "other" / "record.csv").write_text("variable,value\nage,50\n", encoding="utf-8")
+    return folder
+
+
+def run(tmp_path: Path, source: Path, **settings: str) -> list[str]:
+    config = write_config(tmp_path / "config", source, **settings)
+    assert list_cases.main(["--benchmark", "mine", "--config", str(config), "--data", str(tmp_path / "data")]) == 0
+    return [row.case_id for row in read_case_table(config / "benchmarks" / "mine.cases.tsv")]
+
+
+@pytest.mark.parametrize("profile", ["pseudonymised", "safe_harbor"])
+def test_cases_are_grouped_and_nothing_shared_names_anyone(
+    tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str], profile: str
+) -> None:
+    cases = run(tmp_path, source, profile=profile)
+    table = (tmp_path / "config" / "benchmarks" / "mine.cases.tsv").read_text(encoding="utf-8")
+    shown = capsys.readouterr().out
+    assert shown.startswith("5 cases, 4 patients, 15 files, 3 nifti, 2 notes, 1 records")
+    for value in ("48213371", "Vandermeer", "OKA-777", "Okafor", "p99_", "nifti", "deep"):
+        assert value not in table + shown.replace("3 nifti", "")
+    indexes = [read_raw_index(tmp_path / "data" / "raw" / "mine" / case / "files.json") for case in cases]
+    assert sorted(len(index.files) for index in indexes) == [1, 2, 4, 4, 4]
+    assert [row.source_sha256 for row in read_case_table(tmp_path / "config" / "benchmarks" / "mine.cases.tsv")] == [
+        index.source_sha256 for index in indexes
+    ]
+    assert "deep/er/a" in (tmp_path / "data" / "raw" / "mine" / "listing.tsv").read_text(encoding="utf-8")
+    assert run(tmp_path, source, profile=profile) == cases
+
+
+def test_what_a_person_wrote_into_the_table_stays(tmp_path: Path, source: Path) -> None:
+    from dataclasses import replace
+
+    run(tmp_path, source)
+    table = tmp_path / "config" / "benchmarks" / "mine.cases.tsv"
+    rows = read_case_table(table)
+    write_case_table(table, [replace(rows[0], exclude="withdrew", sequence_overrides={"series-01": "T2w"}), *rows[1:]])
+    run(tmp_path, source)
+    assert (read_case_table(table)[0].exclude, read_case_table(table)[0].sequence_overrides) == ("withdrew", {"series-01": "T2w"})
+
+
+def test_files_csv_overrides_grouping_and_labels(tmp_path: Path, source: Path) -> None:
+    lines = ["path,case,patient,sequence", "nifti,one,someone,", "nifti/sub-01_T1w.nii.gz,one,someone,ceT1w"]
+    (source / "files.csv").write_text("\n".join(lines), encoding="utf-8")
+    cases = run(tmp_path, source)
+    assert len(cases) == 4
+    overrides = [row.sequence_overrides for row in read_case_table(tmp_path / "config" / "benchmarks" / "mine.cases.tsv")]
+    assert {"series-03": "ceT1w"} in overrides
+
+
+def test_a_note_that_fits_no_case_stops_the_listing(tmp_path: Path, source: Path) -> None:
+    (source / "stray.txt").write_text(NOTE, encoding="utf-8")
+    with pytest.raises(ConfigError, match="note or record fits no case"):
+        run(tmp_path, source)
+
+
+def test_own_data_without_a_key_is_told_how_to_make_one(tmp_path: Path, source: Path) -> None:
+    with pytest.raises(ConfigError, match="--new-key"):
+        run(tmp_path, source, key_file=(tmp_path / "absent").as_posix())
+    assert list_cases.main(["--new-key", str(tmp_path / "fresh")]) == 0
+    assert run(tmp_path, source, key_file=(tmp_path / "fresh").as_posix())

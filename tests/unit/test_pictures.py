@@ -1,0 +1,63 @@
+"""Loose pictures: pixels and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, PngImagePlugin
+
+import deidentify_pictures
+import gather_audit
+import ingest_pictures
+from deid_fixtures import write_config
+from neuralmedbench.deid.pictures import has_bright_border
+from neuralmedbench.io.cases import read_audit, read_pictures
+from neuralmedbench.records.case import State
+
+
+def write_table(folder: Path) -> Path:
+    folder.mkdir()
+    text = PngImagePlugin.PngInfo()
+    text.add_text("Patient", "Vandermeer")
+    grey = Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8))
+    grey.save(folder / "Vandermeer_1.png", pnginfo=text)
+    Image.fromarray(np.zeros((8, 8, 3), dtype=np.uint8) + np.array([9, 0, 0], dtype=np.uint8)).save(folder / "b.jpg", comment=b"Vandermeer")
+    Image.fromarray((np.arange(64) * 900).astype(np.uint16).reshape(8, 8)).save(folder / "deep.png")
+    (folder / "broken.png").write_bytes(b"not a picture")
+    names = ["Vandermeer_1.png", "b.jpg", "deep.png", "broken.png", "absent.png", "../../etc/passwd"]
+    (folder / "images.csv").write_text("file_path,class\n" + "".join(f"{name},normal\n" for name in names), encoding="utf-8")
+    return folder / "images.csv"
+
+
+def test_pictures_travel_without_names_and_metadata_and_bad_rows_are_kept_back(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "raw")
+    config = write_config(tmp_path / "config", tmp_path, kind="pictures", answers=table.as_posix())
+    first, second = tmp_path / "ingested" / "pictures.json", tmp_path / "deidentified" / "pictures.json"
+    assert ingest_pictures.main(["--benchmark", "mine", "--config", str(config), "--out", str(first)]) == 0
+    assert deidentify_pictures.main(["--pictures", str(first), "--out", str(second)]) == 0
+    manifest = read_pictures(second)
+    assert [picture.state is State.OK for picture in manifest.pictures] == [True, True, True, False, False, False]
+    assert all(picture.reason for picture in manifest.pictures if picture.state is not State.OK)
+    for path in [*(tmp_path / "ingested").rglob("*.png"), *(tmp_path / "deidentified").rglob("*.png")]:
+        assert path.name.startswith("img-0")
+        assert b"Vandermeer" not in path.read_bytes()
+        with Image.open(path) as picture:
+            assert picture.mode in {"L", "RGB"}
+            assert not picture.info
+    with Image.open(tmp_path / "deidentified" / "pictures" / "img-000003.png") as deep:
+        assert deep.getextrema() == (0, 255)  # 16-bit grey is scaled, not cut off
+    common = ["--benchmark", "mine", "--profile", "pseudonymised", "--subjects", "public", "--signed", str(tmp_path / "none.json")]
+    out = ["--review", str(tmp_path / "review.html"), "--out", str(tmp_path / "audit.json")]
+    assert gather_audit.main([*common, "--pictures", str(second), *out]) == 0
+    audit = read_audit(tmp_path / "audit.json")
+    assert (audit.state, sorted(audit.covered.values())) == ("passed", ["img-000001", "img-000002", "img-000003"])
+
+
+def test_letters_in_a_corner_are_noticed_and_anatomy_is_not() -> None:
+    plain = np.zeros((200, 200), dtype=np.uint8)
+    plain[60:140, 60:140] = 200
+    assert not has_bright_border(Image.fromarray(plain))
+    written = plain.copy()
+    written[5:15, 5:40:4] = 255
+    assert has_bright_border(Image.fromarray(written))

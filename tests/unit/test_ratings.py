@@ -1,0 +1,162 @@
+"""Import of clinicians' ratings: a file that does not fit is refused, and nobody's free text comes through."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import ROOT
+from neuralmedbench.errors import RatingError
+from neuralmedbench.ratings.exports import read_form
+from neuralmedbench.ratings.imports import import_round
+from neuralmedbench.records.keys import response_key, text_digest
+from scoring_fixtures import RESPONSE, answered
+
+FORM = read_form(ROOT / "config" / "rating.yaml")
+PACKET = "a" * 64
+TEXT = "DIFFERENTIAL: ..."
+NOW = {response_key(RESPONSE): text_digest(TEXT)}
+
+
+def key() -> dict[str, Any]:
+    place = {name: getattr(RESPONSE, name) for name in ("item_id", "arm", "strategy", "model", "revision", "repeat")}
+    return {
+        "schema": "neuralmedbench.rating_key/1",
+        "packet_id": "p07",
+        "packet_sha256": PACKET,
+        "rubric": FORM.rubric,
+        "items": {"k3f9": {**place, "text_sha256": text_digest(TEXT)}},
+    }
+
+
+def export(**changes: Any) -> dict[str, Any]:
+    item = {
+        "item_id": "k3f9",
+        "position": 1,
+        "status": "rated",
+        "scores": {"dx_correct": 3, "finding_fidelity": 2},
+        "errors": [{"code": "missed_lesion", "significant": True}],
+        "seconds_active": 132.0,
+        "revisions": 1,
+        "comment": "Mrs Example from Berlin",
+    }
+    return {
+        "schema": "neuralmedbench.rating/1",
+        "packet_id": "p07",
+        "packet_sha256": PACKET,
+        "rubric": FORM.rubric,
+        "rater": {"id": "r03", "role": "neuroradiologist", "years": 11},
+        "started": "2026-01-01T10:00:00Z",
+        "exported": "2026-01-01T12:00:00Z",
+        "complete": True,
+        "items": [item],
+        **changes,
+    }
+
+
+@pytest.fixture
+def round_of(tmp_path: Path) -> Callable[..., Path]:
+    """Give a function that writes a round with the given exports."""
+
+    def write(*exports: dict[str, Any], packet: dict[str, Any] | None = None) -> Path:
+        folder = tmp_path / "r1"
+        folder.mkdir(exist_ok=True)
+        (folder / "key.json").write_text(json.dumps(packet or key()))
+        for number, one in enumerate(exports):
+            (folder / f"rating_{number}.json").write_text(json.dumps(one))
+        return folder
+
+    return write
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    whole = export()
+    return {**whole, "items": [{**whole["items"][0], **changes}]}
+
+
+def test_a_rating_comes_back_under_the_response_that_was_rated(round_of):
+    rows = import_round(round_of(export()), FORM, NOW)
+    assert {row.axis: row.value for row in rows} == {"dx_correct": 3.0, "finding_fidelity": 2.0, "error.missed_lesion": 2.0}
+    assert {(row.round_id, row.rater_id, row.model, row.seconds) for row in rows} == {("r1", "r03", "fusion", 132.0)}
+    assert {response_key(row) for row in rows} == {response_key(RESPONSE)}
+    assert not any(row.stale or row.simulated for row in rows)
+
+
+def test_a_comment_never_comes_through(round_of):
+    assert "Berlin" not in str(import_round(round_of(export()), FORM, NOW))
+
+
+def test_a_rating_of_a_text_that_has_changed_since_is_stale(round_of):
+    other = {response_key(RESPONSE): text_digest("another answer")}
+    assert all(row.stale for row in import_round(round_of(export()), FORM, other))
+    assert all(row.stale for row in import_round(round_of(export()), FORM, {}))
+
+
+def test_a_simulated_rater_is_marked(round_of):
+    rows = import_round(round_of(export(rater={"id": "bot", "simulated": True})), FORM, NOW)
+    assert all(row.simulated for row in rows)
+
+
+def test_a_rater_who_cannot_judge_leaves_empty_values(round_of):
+    rows = import_round(round_of(changed(status="cannot_judge", scores={}, errors=[])), FORM, NOW)
+    assert {row.axis for row in rows} == set(FORM.axes)
+    assert {row.value for row in rows} == {None}
+    assert import_round(round_of(changed(status="not_rated", scores={}, errors=[])), FORM, NOW) == []
+
+
+def test_a_complete_export_supersedes_the_progress_files_of_its_rater(round_of):
+    early = {**changed(scores={"dx_correct": 0}, errors=[]), "complete": False, "exported": "2026-02-01T00:00:00Z"}
+    rows = import_round(round_of(early, export()), FORM, NOW)
+    assert {row.value for row in rows if row.axis == "dx_correct"} == {3.0}
+
+
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (export(packet_sha256="b" * 64), "another packet"),
+        (export(packet_id="p08"), "another packet"),
+        (export(rubric="0.9"), "do not mix"),
+        (changed(item_id="zzzz"), "not in the packet"),
+        (export(items=export()["items"] * 2), "rated above"),
+        (changed(scores={"dx_correct": 5}), "dx_correct is 5, expected 0 to 4"),
+        (changed(scores={"beauty": 1}), "an axis that the form does not have"),
+        (changed(errors=[{"code": "typo", "significant": False}]), "errors that the form does not have"),
+        (changed(errors=[{"code": "missed_lesion", "significant": False}] * 2), "marked twice"),
+        (changed(status="cannot_judge"), "its status is cannot_judge"),
+        (changed(scores={}, errors=[]), "has no scores"),
+        (changed(scores={"dx_correct": 3.5}), "refused at"),
+        (changed(scores={"dx_correct": True}), "refused at"),
+        (changed(seconds_active=-1), "refused at"),
+        (changed(secret="x"), "refused at"),
+        (export(schema="neuralmedbench.rating/2"), "refused at"),
+        (export(rater={"id": "Dr. Real Name"}), "refused at"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused_whole(round_of, one, words):
+    with pytest.raises(RatingError, match=words) as error:
+        import_round(round_of(one), FORM, NOW)
+    assert "Berlin" not in str(error.value)
+    assert "Real Name" not in str(error.value)
+
+
+def test_two_complete_exports_of_one_rater_are_refused(round_of):
+    with pytest.raises(RatingError, match="two complete exports"):
+        import_round(round_of(export(), export()), FORM, NOW)
+
+
+def test_a_round_without_its_key_and_a_file_that_is_not_json_are_refused(round_of, tmp_path):
+    folder = round_of(export())
+    (folder / "rating_0.json").write_text("{")
+    with pytest.raises(RatingError, match="refused at"):
+        import_round(folder, FORM, NOW)
+    (tmp_path / "r2").mkdir()
+    with pytest.raises(RatingError, match=r"key\.json: the file is not there"):
+        import_round(tmp_path / "r2", FORM, NOW)
+
+
+def test_the_digest_of_an_answer_is_that_of_its_text():
+    assert text_digest(answered(TEXT).text) == text_digest(TEXT)

@@ -1,0 +1,198 @@
+"""The report: one offline page that trusts no text and computes nothing."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import json
+import re
+import shutil
+from collections import Counter
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.io.files import read_json
+from neuralmedbench.report.formats import percent, points, points_span, span
+from report_fixtures import MODELS, build, page
+from tables_fixtures import DEPTH, write_study
+
+
+class Page(HTMLParser):
+    """Elements of a page, as a browser would find them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.scripts: list[str] = []
+        self.open_script = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        self.open_script = tag == "script"
+
+    def handle_data(self, data: str) -> None:
+        if self.open_script:
+            self.scripts.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open_script = self.open_script and tag != "script"
+
+    def find(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("report")
+    write_study(root, patients=4, hostile=True)
+    return root
+
+
+@pytest.fixture(scope="module")
+def text(study: Path) -> str:
+    return build(study)
+
+
+def test_two_builds_are_equal_byte_for_byte(study: Path, text: str) -> None:
+    assert page(study, MODELS) == text
+
+
+def test_the_page_loads_nothing(text: str) -> None:
+    found = Page(text)
+    for _, attributes in found.elements:
+        for name in ("src", "href", "xlink:href", "action", "data", "poster", "srcset"):
+            assert attributes.get(name, "#").startswith(("#", "data:")), attributes
+        assert "style" not in attributes
+        assert not any(name.startswith("on") for name in attributes)
+    assert not re.search(r"url\((?!#)", text)
+    assert not re.search(r"@import", text)
+    links = set(re.findall(r"https?://[^\s\"'<]+", text))
+    assert {link for link in links if "www.w3.org" not in link and "judge.example" not in link} == set()
+
+
+def test_script_and_style_are_allowed_by_their_digests_alone(text: str) -> None:
+    policy = next(attributes["content"] for attributes in Page(text).find("meta") if "http-equiv" in attributes)
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    style = re.search(r"<style>(.*?)</style>", text, flags=re.DOTALL)
+    script = re.search(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    assert style
+    assert script
+    for part in (style[1], script[1]):
+        assert base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() in policy
+
+
+def test_a_hostile_answer_stays_text(text: str) -> None:
+    found = Page(text)
+    assert len([attributes for attributes in found.find("script") if "type" not in attributes]) == 1
+    assert all("onerror" not in attributes for attributes in found.find("img"))
+    assert "<img src=x" not in text
+    held = [json.loads(part) for part in found.scripts[:-1]]
+    answers = [row["text"] for block in held for one in block.get("items", []) for row in one.get("responses", [])]
+    assert any(answer.startswith("</script><script>") for answer in answers)
+
+
+def test_no_id_stands_on_the_page_twice_and_every_reference_has_its_target(text: str) -> None:
+    found = Page(text)
+    ids = Counter(attributes["id"] for _, attributes in found.elements if "id" in attributes)
+    assert [name for name, number in ids.items() if number > 1] == []
+    targets = {attributes[name][1:] for _, attributes in found.elements for name in ("href", "xlink:href") if name in attributes}
+    targets |= {part for _, attributes in found.elements for part in attributes.get("aria-labelledby", "").split()}
+    targets |= set(re.findall(r"url\(#([^)]+)\)", text))
+    assert targets <= set(ids)
+
+
+def test_the_page_can_be_read_aloud(text: str) -> None:
+    found = Page(text)
+    assert len(found.find("h1")) == 1
+    assert len(found.find("caption")) == len(found.find("table"))
+    assert all("scope" in attributes for attributes in found.find("th"))
+    drawings = [attributes for attributes in found.find("svg") if attributes.get("role") == "img"]
+    assert len(drawings) == 7
+    assert all("aria-labelledby" in attributes for attributes in drawings)
+    assert all(attributes.get("aria-hidden") == "true" for attributes in found.find("svg") if attributes.get("role") != "img")
+
+
+def test_numbers_on_the_page_are_the_cells_of_the_tables(study: Path, text: str) -> None:
+    plain = unescape(text)
+    rows = list(csv.DictReader((study / "results" / "tables" / "leaderboard.csv").open(encoding="utf-8")))
+    for row in rows:
+        for name in ("pass1", "pass5", "candidates5"):
+            if row[name]:
+                shown = (
+                    f'data-value="{row[name]}"><b>{percent(row[name])}</b><small>{span(row[f"{name}_low"], row[f"{name}_high"])}</small>'
+                )
+                assert shown in plain
+    for row in csv.DictReader((study / "results" / "tables" / "arms.csv").open(encoding="utf-8")):
+        assert f'data-value="{row["difference"]}"><b>{points(row["difference"])}</b><small>{points_span(row["low"], row["high"])}' in plain
+    for sentence in read_json(study / "results" / "tables" / "verdict.json")["sentences"]:
+        assert sentence.partition(": ")[2][1:] in plain
+
+
+def test_a_report_on_phantoms_says_so_first(text: str) -> None:
+    assert text.index("No number here is about patients") < text.index("<h1>")
+
+
+def test_no_clinician_rated_is_said_and_not_left_blank(text: str) -> None:
+    assert "No clinician has rated an answer yet." in text
+
+
+def test_what_left_the_machine_is_listed(text: str) -> None:
+    assert "judge.example" in text
+    assert "Text is burned" in text or "text is burned" in text
+
+
+def test_a_run_without_models_has_a_report(tmp_path: Path) -> None:
+    write_study(tmp_path, models=("alpha",), patients=2)
+    assert len(Page(build(tmp_path, ())).find("h1")) == 1
+
+
+def test_a_public_report_of_one_model_withholds_cases_of_patients(tmp_path: Path) -> None:
+    write_study(tmp_path, models=("alpha",), patients=2, kind="patient")
+    public = build(tmp_path, ("alpha",), "--profile", "public")
+    assert "data:image/webp" not in public
+    assert "words that do not come" not in public
+    assert "does not show cases of patients" in public
+    assert "No number here is about patients" not in public
+    assert "data:image/webp" in page(tmp_path, ("alpha",))
+
+
+def test_a_page_that_is_too_large_fails(study: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match=r"report\.max_megabytes"):
+        page(study, MODELS, "--max-megabytes", "0.01")
+
+
+def test_a_picture_that_was_not_sent_is_not_shown(study: Path, text: str, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(study, copy)
+    picture = next((copy / "data" / "pictures").glob("*.png"))
+    picture.write_bytes(picture.read_bytes() + b"0")
+    with pytest.raises(DataError, match="not the one that was sent"):
+        page(copy, MODELS)
+
+
+def test_the_last_line_counts_incomplete_responses(study: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = study / "results" / "tables" / "efficiency.csv"
+    original = path.read_text(encoding="utf-8")
+    first = next(csv.DictReader(path.open(encoding="utf-8")))
+    pair, fewer = f"{first['requests']},{first['answered']}", f"{first['requests']},{int(first['answered']) - 4}"
+    path.write_text(original.replace(pair, fewer, 1), encoding="utf-8")
+    page(study, MODELS)
+    path.write_text(original, encoding="utf-8")
+    assert capsys.readouterr().err.strip().splitlines()[-1].startswith("4 of ")
+
+
+def test_provenance_names_code_environment_and_inputs_and_no_path_of_the_machine(study: Path, text: str) -> None:
+    found = read_json(study / "results" / "provenance.json")
+    assert found["commit"] is None or re.fullmatch(r"[0-9a-f]{40}", found["commit"])
+    assert found["inputs"].keys() == {f"data/items/{DEPTH}.parquet"}
+    assert found["models"][0]["served"] == ["alpha-served"]
+    assert found["prompts"].keys() == {"config/prompts/open.j2"}
+    assert str(study) not in json.dumps(found)
+    assert str(study) not in text

@@ -1,0 +1,239 @@
+"""Statistics against closed formulas, brute force and other libraries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
+
+from neuralmedbench.stats.axes import above_prior, breadth_depth_gap, rank_correlation
+from neuralmedbench.stats.decomposition import decompose
+from neuralmedbench.stats.descriptive import macro_f1, separation
+from neuralmedbench.stats.intervals import (
+    Settings,
+    clopper_pearson,
+    effective_size,
+    expanded_tail,
+    percentile_interval,
+    rate_interval,
+    resampled_means,
+)
+from neuralmedbench.stats.pairs import holm, mcnemar_exact, paired_difference, sign_flip_p, smallest_difference
+from neuralmedbench.stats.passk import pass_at_k
+from neuralmedbench.stats.prior import chance_among_commonest
+from neuralmedbench.stats.ranks import rank_ranges, tiers
+
+FAST = Settings(resamples=2000)
+
+
+@pytest.mark.parametrize("k", [1, 3, 5])
+def test_pass_at_k_is_the_share_of_draws_that_hold_a_pass(k: int) -> None:
+    for samples in range(k, 9):
+        for passes in range(samples + 1):
+            draws = list(combinations([True] * passes + [False] * (samples - passes), k))
+            brute = np.mean([any(draw) for draw in draws])
+            found = float(pass_at_k(np.array([samples]), np.array([passes]), k)[0])
+            assert found == pytest.approx(brute, abs=1e-12)
+            assert found == pytest.approx(1 - comb(samples - passes, k) / comb(samples, k), abs=1e-12)
+
+
+def test_pass_at_k_refuses_fewer_samples_than_it_draws() -> None:
+    with pytest.raises(ValueError, match="at least 5 samples"):
+        pass_at_k(np.array([5, 4]), np.array([1, 1]), 5)
+    with pytest.raises(ValueError, match="more than were made"):
+        pass_at_k(np.array([5]), np.array([6]), 1)
+
+
+@pytest.mark.parametrize(("events", "trials"), [(0, 8), (3, 8), (8, 8), (17, 60)])
+def test_the_exact_interval_is_that_of_scipy_and_statsmodels(events: int, trials: int) -> None:
+    found = clopper_pearson(events, trials, 0.95)
+    assert found == pytest.approx(tuple(scipy_stats.binomtest(events, trials).proportion_ci(0.95, method="exact")), abs=1e-9)
+    assert found == pytest.approx(proportion_confint(events, trials, 0.05, method="beta"), abs=1e-9)
+
+
+def test_no_event_in_eight_patients_does_not_mean_a_rate_of_zero() -> None:
+    found = rate_interval(np.zeros(24), np.repeat(np.arange(8), 3), FAST)
+    assert (found.low, found.method) == (0.0, "exact one-sided")
+    assert found.high == pytest.approx(0.312, abs=0.001)
+    mirrored = rate_interval(np.ones(24), np.repeat(np.arange(8), 3), FAST)
+    assert mirrored.low == pytest.approx(1 - 0.312, abs=0.001)
+
+
+def test_items_of_one_patient_count_less_than_items_of_many() -> None:
+    values = np.tile([1.0, 1.0, 0.0, 0.0], 5)
+    together, apart = np.repeat(np.arange(10), 2), np.arange(20)
+    same = np.repeat([1.0, 0.0], 10)
+    assert effective_size(same, together, 0.95) < 10 <= effective_size(values, apart, 0.95) + 1e-9
+    wide, narrow = rate_interval(same, together, FAST), rate_interval(values, apart, FAST)
+    assert wide.method == narrow.method == "exact"
+    assert wide.high - wide.low > narrow.high - narrow.low
+
+
+def test_the_bootstrap_of_patients_is_that_of_scipy() -> None:
+    rng = np.random.default_rng(0)
+    patients = np.repeat(np.arange(60), 3)
+    values = np.clip(rng.normal(0.5, 0.2, 60)[patients] + rng.normal(0, 0.1, 180), 0, 1)
+    sums = np.bincount(patients, values)
+    level = 1 - 2 * expanded_tail(60, 0.95)
+    reference = scipy_stats.bootstrap(
+        (sums, np.full(60, 3.0)),
+        lambda total, size, axis: total.sum(axis=axis) / size.sum(axis=axis),
+        paired=True,
+        vectorized=True,
+        n_resamples=9999,
+        confidence_level=level,
+        method="percentile",
+        rng=1,
+    ).confidence_interval
+    found = rate_interval(values, patients, Settings(resamples=10_000))
+    assert found.method == "bootstrap"
+    assert (found.low, found.high) == pytest.approx((reference.low, reference.high), abs=0.004)
+
+
+def test_exact_intervals_of_clustered_items_cover_the_truth() -> None:
+    rng, hits = np.random.default_rng(3), 0
+    patients = np.repeat(np.arange(15), 4)
+    for _ in range(200):
+        own = rng.beta(2, 3, 15)
+        found = rate_interval((rng.random(60) < own[patients]).astype(float), patients, FAST)
+        assert found.low is not None
+        assert found.high is not None
+        hits += found.low <= 0.4 <= found.high
+    assert hits / 200 >= 0.93
+
+
+def test_resamples_are_shared_by_all_columns_and_repeat_with_the_seed() -> None:
+    values = np.random.default_rng(1).random((40, 1))
+    patients = np.arange(40) // 2
+    twice = resampled_means(np.hstack([values, values]), patients, FAST)
+    assert (twice[:, 0] == twice[:, 1]).all()
+    assert (twice == resampled_means(np.hstack([values, values]), patients, FAST)).all()
+
+
+def test_nothing_that_varies_gives_no_interval() -> None:
+    assert percentile_interval(np.full(100, 0.5), 10, 0.95) == (None, None)
+    assert percentile_interval(np.random.default_rng(0).random(100), 1, 0.95) == (None, None)
+    assert rate_interval(np.full(5, np.nan), np.arange(5), FAST).value is None
+
+
+def test_holm_is_that_of_statsmodels() -> None:
+    for seed in range(20):
+        p_values = list(np.random.default_rng(seed).random(7) ** 3)
+        assert holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
+    assert holm([]) == []
+
+
+def test_mcnemar_is_the_binomial_test_on_the_discordant_pairs() -> None:
+    first, second = np.array([1, 1, 1, 1, 1, 0, 1], dtype=bool), np.array([0, 0, 0, 0, 0, 1, 1], dtype=bool)
+    assert mcnemar_exact(first, second) == pytest.approx(scipy_stats.binomtest(5, 6).pvalue)
+    assert mcnemar_exact(first, first) == 1.0
+
+
+def test_the_sign_flip_test_is_exact_for_few_patients_and_close_for_many() -> None:
+    assert sign_flip_p(np.array([1.0, 1.0, 1.0, 1.0]), FAST) == pytest.approx(2 / 16)
+    sums = np.random.default_rng(5).normal(0.3, 1, 40)
+    assert sign_flip_p(sums, Settings(resamples=20_000)) == pytest.approx(scipy_stats.ttest_1samp(sums, 0).pvalue, abs=0.02)
+    assert sign_flip_p(np.full(30, 1.0), FAST) > 0
+
+
+def test_a_paired_difference_uses_only_items_that_both_sides_have() -> None:
+    first, second = np.array([1.0, 1.0, np.nan, 0.0]), np.array([0.0, 1.0, 1.0, np.nan])
+    found = paired_difference(first, second, np.array([0, 1, 2, 3]), FAST)
+    assert (found.value, found.items, found.patients) == (0.5, 2, 2)
+    nothing = paired_difference(first[2:3], second[2:3], np.array([0]), FAST)
+    assert (nothing.value, nothing.p_value) == (None, None)
+
+
+def test_the_smallest_visible_difference_is_that_of_the_textbook() -> None:
+    assert smallest_difference(0.05, 0.95) == pytest.approx(0.14, abs=0.001)
+
+
+def test_models_join_the_tier_of_the_best_unless_they_differ_from_it() -> None:
+    p_holm = {
+        frozenset("ab"): 0.4,
+        frozenset("ac"): 0.01,
+        frozenset("bc"): 0.3,
+        frozenset("ad"): 0.01,
+        frozenset("bd"): 0.2,
+        frozenset("cd"): 0.001,
+    }
+    assert tiers("abcd", p_holm, 0.05) == {"a": 1, "b": 1, "c": 2, "d": 3}
+    assert tiers([], {}, 0.05) == {}
+
+
+def test_rank_ranges_of_equal_models_span_all_ranks_and_of_clear_ones_do_not() -> None:
+    rng = np.random.default_rng(2)
+    same = (rng.random((40, 1)) < 0.5).astype(float)
+    assert rank_ranges(np.hstack([same, same]), np.arange(40), FAST) == [(1, 2), (1, 2)]
+    clear = np.hstack([np.ones((40, 1)), np.zeros((40, 1))])
+    assert rank_ranges(clear, np.arange(40), FAST) == [(1, 1), (2, 2)]
+
+
+def test_the_errors_divide_into_what_the_findings_repair_and_what_they_do_not() -> None:
+    full, told = np.array([0.0, 0.0, 0.0, 1.0] * 5), np.array([1.0, 0.0, 0.0, 1.0] * 5)
+    found = decompose(full, told, np.arange(20), FAST)
+    assert found.perception.value == pytest.approx((0.5 - 0.25) / 0.75)
+    assert found.reasoning.value == pytest.approx((1 - 0.5) / 0.75)
+    assert found.perception.low is not None
+    assert found.reasoning.high == pytest.approx(1 - found.perception.low)
+    assert found.drawn
+
+
+def test_the_errors_are_not_divided_when_the_findings_made_it_worse() -> None:
+    found = decompose(np.array([1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]), np.arange(3), FAST)
+    assert (found.drawn, found.perception.value) == (False, None)
+    assert "worse" in found.note
+    assert not decompose(np.ones(3), np.ones(3), np.arange(3), FAST).drawn
+    assert decompose(np.full(3, np.nan), np.ones(3), np.arange(3), FAST).items == 0
+
+
+def test_the_gap_compares_what_lies_above_guessing() -> None:
+    names = [f"p{number}" for number in range(20)]
+    breadth, depth = np.tile([1.0, 0.5], 10), np.tile([1.0, 0.0], 10)
+    found = breadth_depth_gap((breadth, np.full(20, 0.5), names), (depth, np.zeros(20), names), FAST)
+    assert found.value == pytest.approx(0.5 - 0.5)
+    assert float(above_prior(0.75, 0.5)) == 0.5
+    assert breadth_depth_gap((breadth, np.ones(20), names), (depth, np.zeros(20), names), FAST).value is None
+
+
+def test_a_correlation_needs_eight_models() -> None:
+    assert rank_correlation([0.1] * 3 + [0.2] * 4, [0.3] * 7) is None
+    assert rank_correlation(list(range(8)), list(range(8))) == pytest.approx(1.0)
+    assert rank_correlation([0.5] * 8, list(range(8))) is None
+
+
+def test_ties_share_the_guesses_of_the_prior() -> None:
+    others = Counter({"stroke": 3, "glioma": 1, "normal": 1, "sclerosis": 1})
+    assert chance_among_commonest(others, "stroke", 1) == 1.0
+    assert chance_among_commonest(others, "glioma", 1) == 0.0
+    assert chance_among_commonest(others, "glioma", 2) == pytest.approx(1 / 3)
+    assert chance_among_commonest(others, "glioma", 5) == 1.0
+    assert chance_among_commonest(others, "meningioma", 5) == 0.0
+
+
+def test_macro_f1_is_that_of_scikit_learn() -> None:
+    from sklearn.metrics import f1_score
+
+    rng = np.random.default_rng(4)
+    truth, said = list(rng.choice(["a", "b", "c"], 50)), list(rng.choice(["a", "b", "c"], 50))
+    assert macro_f1(truth, said) == pytest.approx(f1_score(truth, said, average="macro"))
+    assert macro_f1([], []) is None
+
+
+def test_the_separation_is_the_area_under_the_curve() -> None:
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(6)
+    same, values = rng.random(80) < 0.4, rng.integers(0, 6, 80).astype(float)
+    area, low, high = separation(values, same, np.arange(80) // 2, FAST)
+    assert area == pytest.approx(roc_auc_score(same, values))
+    assert low is not None
+    assert high is not None
+    assert low < area < high
+    assert separation(values, np.ones(80, dtype=bool), np.arange(80), FAST) == (None, None, None)

@@ -1,0 +1,146 @@
+"""Own data, end to end, on real head scans: the folder named by NMB_REAL_SCANS, the expected outcome written down per scan."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import copy_project
+from neuralmedbench.io.cases import read_case
+from neuralmedbench.records.case import CaseRecord, State
+
+SCANS = os.environ.get("NMB_REAL_SCANS", "")
+pytestmark = [
+    pytest.mark.workflow,
+    pytest.mark.skipif(not SCANS, reason="NMB_REAL_SCANS names no folder of real scans"),
+]
+
+BENCHMARK = """\
+title: Real scans
+kind: scans
+axis: depth
+source: {source}
+answers: answers.csv
+private: true
+subjects: public
+key_file: own.key
+arms: [full, no_image]
+samples: 2
+"""
+
+RUN = """\
+benchmarks: [own]
+models: [text, image]
+graders: [rubric]
+statistics: {resamples: 200}
+"""
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory, run_snakemake: Callable[..., subprocess.CompletedProcess[str]]) -> Path:
+    """Run a benchmark of the real scans from the folder to the report, as the README tells."""
+    folder = copy_project(tmp_path_factory.mktemp("own") / "project")
+    (folder / "config" / "benchmarks" / "own.yaml").write_text(BENCHMARK.format(source=SCANS))
+    (folder / "config" / "own-run.yaml").write_text(RUN)
+    command = [sys.executable, "scripts/list_cases.py", "--benchmark", "own"]
+    for arguments in (["--new-key", "own.key"], []):
+        listed = subprocess.run([*command, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+        assert listed.returncode == 0, listed.stderr
+    cases = cases_by_place(folder)
+    with (folder / "answers.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["case_id", "diagnosis", "established"])
+        writer.writerow([cases["tcga-fg-6692"], "glioma", "histology"])
+        writer.writerow([cases["vs-seg-001_t1c"], "D33.3", "histology"])
+    done = run_snakemake(folder, "--configfile", "config/own-run.yaml", "--", "results/report.html")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+    return folder
+
+
+def cases_by_place(folder: Path) -> dict[str, str]:
+    """Case ids by the place of their first file in the private listing."""
+    with (folder / "data" / "raw" / "own" / "listing.tsv").open() as file:
+        return {row["place"]: row["case_id"] for row in csv.DictReader(file, delimiter="\t")}
+
+
+def case_at(folder: Path, stage: str, place: str) -> CaseRecord:
+    """Record of the case that came from a place."""
+    return read_case(folder / "data" / stage / "own" / f"sub-{cases_by_place(folder)[place]}" / "case.json")
+
+
+def sequences(case: CaseRecord) -> list[str]:
+    """Kinds of scan of a case."""
+    return sorted(series.sequence.value for series in case.series)
+
+
+def test_the_glioma_case_is_used_with_four_sequences_that_are_aligned(own: Path) -> None:
+    case = case_at(own, "normalised", "tcga-fg-6692")
+    assert case.state is State.OK
+    assert sequences(case) == ["FLAIR", "T1w", "T2w", "ceT1w"]
+    moved = {series.sequence.value: series.quality["shift_mm"] for series in case.series}
+    assert moved["FLAIR"] > 10
+    assert moved["T2w"] > 10
+    assert moved["ceT1w"] < 5
+
+
+def test_the_schwannoma_series_is_used(own: Path) -> None:
+    case = case_at(own, "slices", "vs-seg-001_t1c")
+    assert case.state is State.OK
+    assert sequences(case) == ["ceT1w"]
+    assert len(case.slices) > 0
+
+
+def test_positions_win_over_the_headers_of_the_defaced_t1(own: Path) -> None:
+    import SimpleITK as sitk
+
+    case = case_at(own, "deidentified", "studyforrest_t1_stride8")
+    assert case.state is State.OK
+    assert "positions_and_thickness_disagree" in case.series[0].flags
+    volume = own / "data" / "deidentified" / "own" / f"sub-{case.case_id}" / case.series[0].path
+    assert max(sitk.ReadImage(str(volume)).GetSpacing()) == pytest.approx(5.333, abs=0.01)
+
+
+@pytest.mark.parametrize(("place", "sequence"), [("mr", "ceT1w"), ("stroke", "T2w")])
+def test_a_skull_stripped_volume_is_used(own: Path, place: str, sequence: str) -> None:
+    case = case_at(own, "slices", place)
+    assert case.state is State.OK
+    assert sequences(case) == [sequence]
+
+
+def test_the_thresholded_angiogram_is_loaded_or_quarantined_with_a_reason(own: Path) -> None:
+    case = case_at(own, "slices", "ct")
+    assert case.slices or (case.state is State.QUARANTINED and len(case.reason) > 20)
+
+
+def test_a_mask_is_no_scan(own: Path) -> None:
+    case = case_at(own, "ingested", "mni")
+    assert case.state is State.QUARANTINED
+    assert "no usable series" in case.reason
+
+
+def test_no_place_and_no_identity_of_the_raw_scans_is_in_the_shareable_zone(own: Path) -> None:
+    words = [b"Jane_Doe", b"studyforrest", b"tcga-fg", b"TCGA", b"vs-seg", b"VS-SEG", SCANS.encode()]
+    shareable = [
+        own / "results",
+        own / "logs",
+        *(own / "data" / part for part in ("deidentified", "normalised", "slices", "items", "prompts")),
+    ]
+    shareable.append(own / "config" / "benchmarks" / "own.cases.tsv")
+    files = [path for top in shareable for path in ([top] if top.is_file() else top.rglob("*")) if path.is_file()]
+    leaks = [str(path.relative_to(own)) for path in files for word in words if word in path.read_bytes() or word.decode() in str(path)]
+    assert leaks == []
+
+
+def test_cases_without_an_answer_run_and_are_reported_as_not_scored(own: Path) -> None:
+    metrics = json.loads((own / "results" / "metrics.json").read_text())
+    assert metrics["own"]["text"]
+    with (own / "results" / "tables" / "leaderboard.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["model"] == "image"]
+    assert rows[0]["n_patients"] == "2"

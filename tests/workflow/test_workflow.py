@@ -1,0 +1,114 @@
+"""The workflow as a user meets it: it runs, it repeats nothing, it sees an edit, it explains a mistake."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conftest import ROOT, copy_project
+from neuralmedbench.config.code_hash import reached_files
+
+pytestmark = pytest.mark.workflow
+
+Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
+TINY = ("--configfile", "config/test.yaml")
+SHARED = {"records", "io", "config"}
+RULES = sorted(
+    path.stem
+    for path in (ROOT / "scripts").glob("*.py")
+    if f"rule {path.stem}:" in "".join(p.read_text() for p in (ROOT / "rules").glob("*.smk"))
+)
+
+
+@pytest.fixture(scope="module")
+def edited(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a copy of the finished run in which a test may edit a file, if it puts it back."""
+    folder = tmp_path_factory.mktemp("edited") / "project"
+    shutil.copytree(finished_run, folder)
+    return folder
+
+
+def test_the_small_run_makes_the_report(finished_run: Path) -> None:
+    page = (finished_run / "results" / "report.html").read_text(encoding="utf-8")
+    assert "no number here is about patients" in page.lower()
+
+
+def test_a_second_run_has_nothing_to_do(finished_run: Path, run_snakemake: Snakemake) -> None:
+    done = run_snakemake(finished_run, *TINY, "--", "results/report.html")
+    assert done.returncode == 0
+    assert "Nothing to be done" in done.stdout + done.stderr
+
+
+def module_of(command: str) -> Path:
+    """Pick a module that the command reaches, of its own room where it has one."""
+    files = sorted(path for path in reached_files(ROOT / "scripts", command) if path.suffix == ".py" and path.name != "__init__.py")
+    library = [path for path in files if path.parent != ROOT / "scripts"]
+    own = [path for path in library if path.relative_to(ROOT / "scripts" / "neuralmedbench").parts[0] not in SHARED]
+    return (own or library)[-1]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_edit_of_a_reached_module_plans_the_rule(edited: Path, run_snakemake: Snakemake, rule: str) -> None:
+    module = edited / module_of(rule).relative_to(ROOT)
+    before = module.read_text(encoding="utf-8")
+    try:
+        module.write_text(before + "\n# edited\n", encoding="utf-8")
+        plan = run_snakemake(edited, *TINY, "-n", "--", "results/report.html")
+    finally:
+        module.write_text(before, encoding="utf-8")
+    assert f"rule {rule}:" in plan.stdout, plan.stdout[-2000:] + plan.stderr[-2000:]
+    assert "Params have changed" in plan.stdout
+
+
+@pytest.mark.parametrize("config", ["config/config.yaml", "config/test.yaml"])
+def test_every_shipped_config_can_be_planned_on_a_fresh_copy(tmp_path: Path, run_snakemake: Snakemake, config: str) -> None:
+    folder = copy_project(tmp_path / "project")
+    plan = run_snakemake(folder, "-n", "--configfile", config, "--", "results/report.html")
+    assert plan.returncode == 0, plan.stdout[-2000:] + plan.stderr[-2000:]
+    assert "build_report" in plan.stdout
+
+
+def test_snakemake_lint_finds_nothing(project: Path, run_snakemake: Snakemake) -> None:
+    done = run_snakemake(project, "--lint")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_the_workflow_files_are_formatted() -> None:
+    files = [str(ROOT / "Snakefile"), *map(str, sorted((ROOT / "rules").glob("*.smk")))]
+    done = subprocess.run([str(Path(sys.executable).parent / "snakefmt"), "--check", *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_cluster_profile_judges_a_run_by_the_same_rules() -> None:
+    default, slurm = (yaml.safe_load((ROOT / "profiles" / name / "config.yaml").read_text()) for name in ("default", "slurm"))
+    keys = set(default) - {"default-resources"}
+    assert {key: default[key] for key in keys} == {key: slurm.get(key) for key in keys}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--config", "models=[txt]"), "config/models/txt.yaml: the file is not there; did you mean 'text'?"),
+        (("--config", "benchmark=[demo]"), "unknown key 'benchmark'; did you mean 'benchmarks'?"),
+    ],
+)
+def test_a_wrong_run_list_stops_with_one_clear_line(
+    project: Path, run_snakemake: Snakemake, arguments: tuple[str, ...], message: str
+) -> None:
+    done = run_snakemake(project, "-n", *arguments, "--", "results/report.html")
+    assert done.returncode != 0
+    assert f"ConfigError: {message}" in " ".join((done.stdout + done.stderr).split())
+
+
+def test_a_missing_case_table_is_named_with_the_command_that_writes_it(project: Path, run_snakemake: Snakemake) -> None:
+    (project / "config" / "benchmarks" / "demo-tiny.cases.tsv").unlink()
+    done = run_snakemake(project, "-n", *TINY, "--", "results/report.html")
+    assert done.returncode != 0
+    assert "demo-tiny.cases.tsv: the case table is not there" in done.stdout + done.stderr
+    assert "scripts/list_cases.py" in done.stdout + done.stderr
