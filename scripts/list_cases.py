@@ -1,7 +1,7 @@
 """List the cases in a folder of your own (a command for people): case table, private index of the files, and a new key.
 
 Writes config/benchmarks/<benchmark>.cases.tsv (pseudonyms only), and in the private zone data/raw/<benchmark>/<case>/files.json and
-data/raw/<benchmark>/listing.tsv, which tells you which case id is which folder.
+data/raw/<benchmark>/listing.tsv, which tells you which case id is which folder, and which files are part of no case.
 """
 
 import argparse
@@ -41,9 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     key = read_key(benchmark.key_file)
     private = args.data / "raw" / args.benchmark
     pseudonyms = linked_pseudonyms(private / "linkage.json") if benchmark.profile == "safe_harbor" else keyed_pseudonyms(key)
-    cases = list_cases(Path(benchmark.source), pseudonyms)
-    write_listing(cases, args.config / "benchmarks" / f"{args.benchmark}.cases.tsv", private)
-    print(", ".join(f"{number} {what}" for what, number in summarise(cases).items()))
+    listing = list_cases(Path(benchmark.source), pseudonyms)
+    write_listing(listing, args.config / "benchmarks" / f"{args.benchmark}.cases.tsv", private)
+    print(", ".join(f"{number} {what}" for what, number in summarise(listing).items()))
     return 0
 
 

@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT
 from neuralmedbench.config.generate import generated_files
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_pipeline, read_yaml
+from neuralmedbench.config.places import WITHHELD, without_places
 from neuralmedbench.errors import ConfigError
 
 GOOD = {"benchmarks": ["demo"], "models": ["text"]}
@@ -69,3 +70,13 @@ def test_every_shipped_benchmark_is_valid(path: Path) -> None:
 def test_schemas_and_the_table_are_those_of_the_classes() -> None:
     for name, text in generated_files().items():
         assert (ROOT / name).read_text(encoding="utf-8") == text, f"{name} is stale: run `make docs`"
+
+
+@pytest.mark.parametrize("place", ["/srv/patients/doe", "~/own.key", "../doe/answers.csv", "C:\\\\doe", "\\\\\\\\server\\\\doe"])
+def test_a_place_of_this_machine_is_not_shown(place: str) -> None:
+    assert without_places({"source": place, "arms": ["full"]}) == {"source": WITHHELD, "arms": ["full"]}
+
+
+@pytest.mark.parametrize("value", ["phantoms", "data/raw/demo/answers.csv", "openai/gpt-4o", "http://127.0.0.1:8000/v1", 3, None])
+def test_what_is_no_place_of_this_machine_is_shown(value: object) -> None:
+    assert without_places([value]) == [value]

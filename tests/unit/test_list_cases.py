@@ -73,9 +73,18 @@ def test_files_csv_overrides_grouping_and_labels(tmp_path: Path, source: Path) -
     assert {"series-03": "ceT1w"} in overrides
 
 
-def test_a_note_that_fits_no_case_stops_the_listing(tmp_path: Path, source: Path) -> None:
+def test_a_text_that_fits_no_case_is_left_out_and_counted(tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (source / "stray.txt").write_text(NOTE, encoding="utf-8")
-    with pytest.raises(ConfigError, match="note or record fits no case"):
+    run(tmp_path, source)
+    shown = capsys.readouterr().out
+    assert "2 notes" in shown
+    assert "1 texts left out because they fit no single case" in shown
+
+
+def test_a_record_that_fits_no_case_stops_the_listing(tmp_path: Path, source: Path) -> None:
+    (source / "elsewhere").mkdir()
+    (source / "elsewhere" / "record.csv").write_text("variable,value\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="a record fits no case"):
         run(tmp_path, source)
 
 

@@ -95,7 +95,7 @@ def test_the_cluster_profile_judges_a_run_by_the_same_rules() -> None:
     ("arguments", "message"),
     [
         (("--config", "models=[txt]"), "config/models/txt.yaml: the file is not there; did you mean 'text'?"),
-        (("--config", "benchmark=[demo]"), "unknown key 'benchmark'; did you mean 'benchmarks'?"),
+        (("--config", "benchmark=[demo]"), "config: unknown key 'benchmark'; did you mean 'benchmarks'?"),
     ],
 )
 def test_a_wrong_run_list_stops_with_one_clear_line(

@@ -36,7 +36,7 @@ def _bar(panel: Any, row: Row, y: float) -> None:
     panel.barh(y, right, height=0.62, color=RIGHT, alpha=0.55, linewidth=0)
     if row["drawn"] != "true":
         panel.barh(y, 1 - right, left=right, height=0.62, color="none", edgecolor=INK, linewidth=0.8, alpha=0.5)
-        panel.text(right + (1 - right) / 2, y, f"not divided: {row['note']}", ha="center", va="center", fontsize=8)
+        panel.text(right + (1 - right) / 2, y, "not divided", ha="center", va="center", fontsize=8)
         return
     panel.barh(y, told - right, left=right, height=0.62, color=PERCEPTION, linewidth=0)
     panel.barh(y, 1 - told, left=told, height=0.62, color=REASONING, hatch="////", edgecolor="#c98500", linewidth=0)

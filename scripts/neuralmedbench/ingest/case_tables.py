@@ -8,7 +8,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from neuralmedbench.ingest.listing import ListedCase, Pseudonyms
+from neuralmedbench.ingest.listing import Listing, Pseudonyms
 from neuralmedbench.io.cases import CaseRow, read_case_table, write_case_table
 from neuralmedbench.io.files import whole_file, write_json
 from neuralmedbench.io.pseudonyms import DIGITS, case_pseudonym, patient_pseudonym
@@ -40,12 +40,12 @@ def linked_pseudonyms(table: Path) -> Pseudonyms:
     return lambda patient, study: (identify(f"patient:{patient}"), identify(f"case:{patient}/{study}"))
 
 
-def write_listing(cases: list[ListedCase], table: Path, private: Path) -> None:
+def write_listing(listing: Listing, table: Path, private: Path) -> None:
     """Write the case table, one index a case, and the listing for people.
 
     Parameters
     ----------
-    cases : list of ListedCase
+    listing : Listing
         What was found.
     table : Path
         `config/benchmarks/<benchmark>.cases.tsv`. What a person wrote into rows that remain (overrides, exclude) is kept.
@@ -54,7 +54,7 @@ def write_listing(cases: list[ListedCase], table: Path, private: Path) -> None:
     """
     before = {row.case_id: row for row in read_case_table(table)} if table.exists() else {}
     rows: list[CaseRow] = []
-    for case in cases:
+    for case in listing.cases:
         index = case.index
         write_raw_index(private / index.case_id / "files.json", index)
         kept = before.get(index.case_id)
@@ -71,6 +71,7 @@ def write_listing(cases: list[ListedCase], table: Path, private: Path) -> None:
         shutil.rmtree(private / gone, ignore_errors=True)
     with whole_file(private / "listing.tsv") as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(("case_id", "place"))
-        writer.writerows((case.index.case_id, case.place) for case in cases)
+        writer.writerow(("case_id", "place", "left_out"))
+        writer.writerows((case.index.case_id, case.place, "") for case in listing.cases)
+        writer.writerows(("", place, reason) for place, reason in listing.left_out.items())
     write_case_table(table, rows)

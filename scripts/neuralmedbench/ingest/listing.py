@@ -6,19 +6,25 @@ import csv
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.ingest.raw_series import GRADIENT_SUFFIXES, RawScan, is_nifti, read_raw_file, sort_into_series, stem_of
 from neuralmedbench.io import dicom
 from neuralmedbench.io.files import sha256_of
 from neuralmedbench.io.raw_index import RawFile, RawIndex
+from neuralmedbench.records.case import Sequence
 
 NOTE_SUFFIXES = (".txt", ".md")
 RECORD_NAME = "record.csv"
 FILES_TABLE = "files.csv"
 FILES_COLUMNS = ("path", "case", "patient", "sequence")
+SEQUENCES = tuple(sequence.value for sequence in Sequence if sequence is not Sequence.UNKNOWN)
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
+
+STRAY_TEXT, NO_SCAN = "texts left out because they fit no single case", "files left out because they are no readable scan"
+LEFT_OUT = (STRAY_TEXT, NO_SCAN)
 
 Pseudonyms = Callable[[str, str], tuple[str, str]]
 """Takes a patient's id and a study's id, gives patient and case pseudonym."""
@@ -62,6 +68,20 @@ class ListedCase:
     place: str
 
 
+class Found(NamedTuple):
+    """What a folder holds: cases, and the files that are part of none of them, with the reason (one of `LEFT_OUT`)."""
+
+    cases: list[FoundCase]
+    left_out: dict[Path, str]
+
+
+class Listing(NamedTuple):
+    """The cases of a folder by case id, and the files that are part of none by their place (see `Found`)."""
+
+    cases: list[ListedCase]
+    left_out: dict[str, str]
+
+
 @dataclass(frozen=True)
 class Told:
     """One row of `files.csv`: what a person says about a file or a folder."""
@@ -71,26 +91,26 @@ class Told:
     sequence: str
 
 
-def find_cases(source: Path) -> list[FoundCase]:
+def find_cases(source: Path) -> Found:
     """Walk a folder of any nesting and group its scans, notes and records into cases.
 
     Parameters
     ----------
     source : Path
         The folder. DICOM files are grouped by PatientID and StudyInstanceUID; NIfTI files by folder and the first word of their name
-        before `_`; notes (`*.txt`, `*.md`) and `record.csv` belong to the case whose scans lie in the same folder or below it, or whose
-        name (first word of the scans' names, or folder name) is the first word of theirs. `files.csv` in the folder (columns path, case,
-        patient, sequence; a path may be a folder) overrides all of this.
+        before `_`; notes (`*.txt`, `*.md`) and `record.csv` belong to the case whose name (first word of the scans' names, or folder name)
+        is the first word of theirs, or whose scans lie in the same folder, else in or below the nearest folder above them that holds any.
+        `files.csv` in the folder (columns path, case, patient, sequence; a path may be a folder) overrides all of this.
 
     Returns
     -------
-    list of FoundCase
-        In the order of their patients and studies.
+    Found
+        Cases in the order of their patients and studies; no file is dropped without being named.
 
     Raises
     ------
     ConfigError
-        If the folder is absent or holds no scan, `files.csv` is wrong, or a note or record fits several cases.
+        If the folder is absent or holds no scan, `files.csv` is wrong, or a record fits no case or several.
     """
     if not source.is_dir():
         message = "the folder of `source` is not there; check the benchmark's yaml"
@@ -98,6 +118,7 @@ def find_cases(source: Path) -> list[FoundCase]:
     told = _read_told(source)
     cases: dict[tuple[str, str], FoundCase] = {}
     texts: list[Path] = []
+    left_out: dict[Path, str] = {}
     for number, path in enumerate(sorted(path for path in source.rglob("*") if path.is_file()), start=1):
         if path.name in NOT_DATA or path.name.startswith("."):
             continue
@@ -107,6 +128,7 @@ def find_cases(source: Path) -> list[FoundCase]:
         scan = read_raw_file(number, path)
         key = _key(scan, source, _told_of(told, source, path))
         if key is None:
+            left_out[path] = NO_SCAN
             continue
         case = cases.setdefault(key, FoundCase(*key))
         case.scans.append(scan)
@@ -117,19 +139,24 @@ def find_cases(source: Path) -> list[FoundCase]:
         message = "no DICOM or NIfTI file was found below `source`; check the benchmark's yaml"
         raise ConfigError(message)
     found = [cases[key] for key in sorted(cases)]
-    for path in texts:
-        _give_text(path, source, found, _told_of(told, source, path))
-    return found
+    left_out |= {path: STRAY_TEXT for path in texts if not _give_text(path, source, found, _told_of(told, source, path))}
+    return Found(found, left_out)
 
 
 def _read_told(source: Path) -> dict[str, Told]:
     path = source / FILES_TABLE
     if not path.exists():
         return {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
-    if rows and ("path" not in rows[0] or set(rows[0]) - {*FILES_COLUMNS}):
-        message = f"{FILES_TABLE}: expected the columns {', '.join(FILES_COLUMNS)} (all but path optional)"
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            rows = list(reader)
+    except (csv.Error, UnicodeDecodeError):
+        message = f"{FILES_TABLE}: not a CSV file in UTF-8; save it as CSV UTF-8"
+        raise ConfigError(message) from None
+    columns = set(reader.fieldnames or ())
+    if "path" not in columns or columns - {*FILES_COLUMNS} or any(None in row for row in rows):
+        message = f"{FILES_TABLE}: expected the columns {', '.join(FILES_COLUMNS)} (all but path optional), separated by commas"
         raise ConfigError(message)
     told: dict[str, Told] = {}
     for number, row in enumerate(rows, start=2):
@@ -137,7 +164,11 @@ def _read_told(source: Path) -> dict[str, Told]:
         if not name or not (source / name).exists():
             message = f"{FILES_TABLE}, line {number}: the path is not in the folder; paths are relative to it"
             raise ConfigError(message)
-        told[name] = Told(*((row.get(column) or "").strip() for column in FILES_COLUMNS[1:]))
+        said = Told(*((row.get(column) or "").strip() for column in FILES_COLUMNS[1:]))
+        if said.sequence and said.sequence not in SEQUENCES:
+            message = f"{FILES_TABLE}, line {number}, column sequence: expected one of {', '.join(SEQUENCES)}, or nothing"
+            raise ConfigError(message)
+        told[PurePosixPath(name).as_posix()] = said
     return told
 
 
@@ -164,8 +195,8 @@ def _key(scan: RawScan, source: Path, told: Told | None) -> tuple[str, str] | No
     return patient, study
 
 
-def _give_text(path: Path, source: Path, cases: list[FoundCase], told: Told | None) -> None:
-    """Hand a note or a record to its case."""
+def _give_text(path: Path, source: Path, cases: list[FoundCase], told: Told | None) -> bool:
+    """Hand a note or a record to its case; False for a text that has none."""
     owners = [case for case in cases if told is not None and told.case and case.study == told.case]
     if not owners:
         word = path.stem.split("_")[0]
@@ -174,16 +205,14 @@ def _give_text(path: Path, source: Path, cases: list[FoundCase], told: Told | No
             for case in cases
             if word in {stem_of(scan.path).split("_")[0] for scan in case.scans if scan.header is None} | {case.patient}
         ]
-        inside = [case for case in cases if path.parent in case.folders] or [
-            case for case in cases if path.parent != source and any(path.parent in folder.parents for folder in case.folders)
-        ]
+        inside = _nearest(path, source, cases)
         by_folder = [case for case in cases if path.parent.name in {folder.name for folder in case.folders} | {case.patient, case.study}]
         owners = next((choice for choice in ([case for case in inside if case in named], named, inside, by_folder) if choice), [])
+    if len(owners) != 1 and path.name != RECORD_NAME:
+        return False
     if len(owners) != 1:
         many = "fits several cases" if owners else "fits no case"
-        message = (
-            f"a note or record {many}: put it into the folder of the scans of one case, or name its case in {FILES_TABLE} (column case)"
-        )
+        message = f"a record {many}: put it into the folder of the scans of one case, or name its case in {FILES_TABLE} (column case)"
         raise ConfigError(message)
     case = owners[0]
     if path.name != RECORD_NAME:
@@ -193,9 +222,18 @@ def _give_text(path: Path, source: Path, cases: list[FoundCase], told: Told | No
     else:
         message = f"a case has two files {RECORD_NAME}: keep one, or name their cases in {FILES_TABLE}"
         raise ConfigError(message)
+    return True
 
 
-def list_cases(source: Path, pseudonyms: Pseudonyms) -> list[ListedCase]:
+def _nearest(path: Path, source: Path, cases: list[FoundCase]) -> list[FoundCase]:
+    """Cases with scans beside a text, else in or below the nearest folder above it that holds any; `source` itself tells nothing."""
+    beside = [case for case in cases if path.parent in case.folders]
+    above = (folder for folder in path.parents if source in folder.parents)
+    below = ([case for case in cases if any(folder == place or folder in place.parents for place in case.folders)] for folder in above)
+    return beside or next((near for near in below if near), [])
+
+
+def list_cases(source: Path, pseudonyms: Pseudonyms) -> Listing:
     """Give the cases of a folder pseudonyms and an index of their files.
 
     Parameters
@@ -207,8 +245,8 @@ def list_cases(source: Path, pseudonyms: Pseudonyms) -> list[ListedCase]:
 
     Returns
     -------
-    list of ListedCase
-        By case id.
+    Listing
+        Cases by case id.
 
     Raises
     ------
@@ -216,7 +254,8 @@ def list_cases(source: Path, pseudonyms: Pseudonyms) -> list[ListedCase]:
         As in `find_cases`, and if two cases get one id (a collision of pseudonyms: take another key).
     """
     listed: dict[str, ListedCase] = {}
-    for case in find_cases(source):
+    found = find_cases(source)
+    for case in found.cases:
         patient_id, case_id = pseudonyms(case.patient, case.study)
         if case_id in listed:
             message = f"two cases get the id {case_id}: a collision of pseudonyms; take another key (--new-key)"
@@ -229,7 +268,8 @@ def list_cases(source: Path, pseudonyms: Pseudonyms) -> list[ListedCase]:
             record=_files([case.record])[0] if case.record else None,
         )
         listed[case_id] = ListedCase(index, _overrides(case), _place(case, source))
-    return [listed[case_id] for case_id in sorted(listed)]
+    left_out = {path.relative_to(source).as_posix(): reason for path, reason in found.left_out.items()}
+    return Listing([listed[case_id] for case_id in sorted(listed)], left_out)
 
 
 def _files(paths: Iterable[Path]) -> tuple[RawFile, ...]:
@@ -253,9 +293,9 @@ def _place(case: FoundCase, source: Path) -> str:
     return " | ".join(f"{folder}/{word}" if word else folder for folder in sorted(places) for word in sorted(places[folder]))
 
 
-def summarise(cases: Iterable[ListedCase]) -> dict[str, int]:
-    """Count what identifies nobody: cases, patients, files, notes, records, overrides."""
-    rows = list(cases)
+def summarise(listing: Listing) -> dict[str, int]:
+    """Count what identifies nobody: cases, patients, files, notes, records, overrides, files that belong to no case."""
+    rows = listing.cases
     return {
         "cases": len(rows),
         "patients": len({row.index.patient_id for row in rows}),
@@ -264,4 +304,5 @@ def summarise(cases: Iterable[ListedCase]) -> dict[str, int]:
         "notes": sum(len(row.index.notes) for row in rows),
         "records": sum(row.index.record is not None for row in rows),
         "overrides": sum(len(row.overrides) for row in rows),
+        **{reason: list(listing.left_out.values()).count(reason) for reason in LEFT_OUT},
     }

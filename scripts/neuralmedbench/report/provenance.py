@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.config.load import load_model
+from neuralmedbench.config.places import without_places
 from neuralmedbench.io.files import sha256_of
 from neuralmedbench.io.tables import read_records
 from neuralmedbench.io.vocabulary import read_vocabulary
@@ -100,9 +101,9 @@ def _model(root: Path, benchmark: str, model: str) -> Json:
         "benchmark": benchmark,
         "model": model,
         "backend": config.backend,
-        "id": config.id,
+        "id": without_places(config.id),
         "revision": config.revision,
-        "served": sorted({row.served_model for row in responses} - {""}),
+        "served": without_places(sorted({row.served_model for row in responses} - {""})),
         "first_called_on": dates[0] if dates else "",
         "last_called_on": dates[-1] if dates else "",
         "temperature": config.temperature,

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.config.load import load_benchmark, load_grader, load_model
+import yaml
+
+from neuralmedbench.config.load import load_benchmark, load_grader, load_model, read_yaml
 from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.config.places import without_places
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.table import Row, read_rows
 from neuralmedbench.io.cases import read_audit
@@ -112,6 +115,11 @@ def _titles(root: Path, benchmarks: Sequence[str]) -> dict[str, str]:
 
 
 def _run_files(root: Path, lists: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    paths = sorted((root / "config" / "prompts").rglob("*.j2"))
-    paths += [root / "config" / kind / f"{name}.yaml" for kind, names in lists.items() for name in names]
-    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+    """Text of the prompt templates, and of the run's yaml files without the places of this machine."""
+    prompts = sorted((root / "config" / "prompts").rglob("*.j2"))
+    texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in prompts}
+    for kind, names in lists.items():
+        for name in names:
+            value = without_places(read_yaml(root / "config" / kind / f"{name}.yaml"))
+            texts[f"config/{kind}/{name}.yaml"] = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
+    return texts

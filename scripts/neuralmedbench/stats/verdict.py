@@ -67,7 +67,12 @@ def _gap(tables: Tables) -> str:
         return ""
     sure = [row for row in rows if row["gap_low"] > 0]
     if not sure:
-        return "Breadth against depth: beyond guessing the commonest answer, no model is surely better at one than at the other, or depth leads."
+        depth = len({row["model"] for row in rows if row["gap_high"] < 0})
+        of = len({row["model"] for row in rows})
+        beyond = "beyond guessing the commonest answer,"
+        if depth:
+            return f"Breadth against depth: {beyond} {depth} of {of} models are surely better at depth, none at breadth."
+        return f"Breadth against depth: {beyond} no model is surely better at one than at the other."
     top = max(sure, key=lambda row: row["gap"])
     span = f"{100 * top['gap']:.0f} points ({100 * top['gap_low']:.0f} to {100 * top['gap_high']:.0f})"
     count = len({row["model"] for row in sure})
