@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import shutil
 import subprocess
 import sys
@@ -43,6 +45,22 @@ def test_a_second_run_has_nothing_to_do(finished_run: Path, run_snakemake: Snake
     done = run_snakemake(finished_run, *TINY, "--", "results/report.html")
     assert done.returncode == 0
     assert "Nothing to be done" in done.stdout + done.stderr
+
+
+def test_no_planted_identifier_leaves_the_private_zone(finished_run: Path) -> None:
+    planted = json.loads((finished_run / "data" / "raw" / "demo-tiny" / "planted.json").read_text(encoding="utf-8"))["values"]
+    assert len(planted) > 30
+    private = {finished_run / "data" / "raw", finished_run / "data" / "ingested"}
+    places = [finished_run / top for top in ("data", "results", "logs", ".snakemake")]
+    files = [path for place in places for path in place.rglob("*") if path.is_file() and not private & set(path.parents)]
+    assert len(files) > 100
+    leaks = []
+    for path in files:
+        content = path.read_bytes()
+        # of a volume the header; its voxels are numbers that can look like any short word
+        content = gzip.decompress(content)[:352] if path.suffix == ".gz" else content
+        leaks += [path.name for value in planted if value.encode() in content or value in str(path.relative_to(finished_run))]
+    assert leaks == []
 
 
 def module_of(command: str) -> Path:

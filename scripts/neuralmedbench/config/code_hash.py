@@ -1,9 +1,10 @@
-"""A digest of the code that a command runs, because Snakemake sees only the command's text."""
+"""A digest of the code that a rule runs, because Snakemake sees only the command's text."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +14,7 @@ EXEMPT = frozenset({"neuralmedbench.errors", "neuralmedbench.io.commands"})
 
 @cache
 def code_hash(scripts: Path, command: str) -> str:
-    """Digest of a command, of every library module it reaches and of the data files beside those modules.
+    """Digest of a command, of every library module it reaches, of the data files beside those modules and of its rule's environment.
 
     Parameters
     ----------
@@ -33,14 +34,21 @@ def code_hash(scripts: Path, command: str) -> str:
     Every file that is not Python and lies in (or below) the folder of a reached module counts as its data.
     """
     digest = hashlib.sha256()
-    for file in sorted(reached_files(scripts, command)):
-        digest.update(file.relative_to(scripts).as_posix().encode() + b"\0")
+    for file in sorted(reached_files(scripts, command) | environment_files(scripts.parent, command)):
+        digest.update(file.relative_to(scripts.parent).as_posix().encode() + b"\0")
         digest.update(file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
+def environment_files(root: Path, command: str) -> set[Path]:
+    """Environment of the rule that has the command's name; nothing for a command without a rule."""
+    in_rule = re.compile(rf'^rule {command}:\n(?:(?!^rule ).*\n)*?\s+conda:\n\s+"\.\./(envs/[\w.-]+)"', flags=re.MULTILINE)
+    texts = [path.read_text(encoding="utf-8") for path in sorted((root / "rules").glob("*.smk"))]
+    return {root / match.group(1) for text in texts if (match := in_rule.search(text))}
+
+
 def reached_files(scripts: Path, command: str) -> set[Path]:
-    """Files that `code_hash` reads."""
+    """Give the command and every library file that it reaches."""
     start = scripts / f"{command}.py"
     files, queue, seen = {start}, [start], set[str]()
     while queue:

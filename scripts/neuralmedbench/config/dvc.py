@@ -77,6 +77,7 @@ def dvc_yaml(run: Run) -> str:
             "outs": [
                 _out(path)
                 for path in (
+                    "results/tables",
                     "results/similarity",
                     "results/ratings",
                     "results/cases",
@@ -89,7 +90,6 @@ def dvc_yaml(run: Run) -> str:
             "metrics": [_out("results/metrics.json")],
         },
     }
-    stages["report"]["outs"].insert(0, _out("results/tables"))
     return HEADER + yaml.safe_dump({"stages": stages}, sort_keys=False, width=140)
 
 

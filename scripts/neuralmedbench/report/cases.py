@@ -45,7 +45,7 @@ class CaseBlock:
 
     @property
     def results(self) -> dict[str, list[int]]:
-        """Passing and expected answers under `full` by model, over all items."""
+        """Passing and scored answers under `full` by model, over all items; none are scored without a reference."""
         sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
         for entry in self.index:
             for model, (passes, answers) in entry["results"].items():
@@ -95,7 +95,7 @@ def _index(bundle: CaseBundle) -> Json:
     for response in bundle.responses:
         if response.arm == FULL:
             results[response.model][0] += bool(response.passed)
-            results[response.model][1] += 1
+            results[response.model][1] += bool(bundle.answer)
     arms = sorted({response.arm for response in bundle.responses})
     return {"level": bundle.level, "family": bundle.family, "arms": arms, "results": dict(results)}
 

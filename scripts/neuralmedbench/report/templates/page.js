@@ -42,7 +42,7 @@ const cases = [...document.querySelectorAll("details.case")].map((element) => ({
   ...JSON.parse(element.querySelector(".case-index").textContent),
 }));
 const OUTCOMES = { always: "always passes", sometimes: "sometimes passes", never: "never passes" };
-const outcomeOf = ([passes, answers]) => (passes === answers ? "always" : passes ? "sometimes" : "never");
+const outcomeOf = ([passes, answers]) => (!answers ? "unscored" : passes === answers ? "always" : passes ? "sometimes" : "never");
 
 const wants = (name) => form.elements[name].value;
 function fits(item) {

@@ -1,0 +1,86 @@
+"""The hash of a command covers what it runs: modules that it reaches, also inside functions, and the data beside them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+from neuralmedbench.config import code_hash as module
+from neuralmedbench.config.code_hash import code_hash, environment_files, reached_files
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> Path:
+    """Make a command that reaches one module at the top, one inside a function, one with data, and the exempt ones."""
+    files = {
+        "cut.py": "from neuralmedbench.a.top import x\nfrom neuralmedbench.io.commands import run_command\n\n"
+        "def main():\n    from neuralmedbench.b import lazy\n    import numpy\n",
+        "neuralmedbench/__init__.py": "",
+        "neuralmedbench/errors.py": "",
+        "neuralmedbench/io/__init__.py": "",
+        "neuralmedbench/io/commands.py": "",
+        "neuralmedbench/a/__init__.py": "",
+        "neuralmedbench/a/top.py": "from neuralmedbench.errors import E\n",
+        "neuralmedbench/b/__init__.py": "",
+        "neuralmedbench/b/lazy.py": "from neuralmedbench.c.deep import y\n",
+        "neuralmedbench/b/table.yaml": "a: 1\n",
+        "neuralmedbench/c/__init__.py": "",
+        "neuralmedbench/c/deep.py": "",
+        "neuralmedbench/d/other.py": "",
+    }
+    for name, text in files.items():
+        path = tmp_path / "scripts" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "40_slices.smk").write_text(
+        'rule other:\n    conda:\n        "../envs/other.yaml"\n\n\nrule cut:\n    params:\n        x=1,\n    conda:\n        "../envs/imaging.yaml"\n'
+    )
+    (tmp_path / "envs").mkdir()
+    for name in ("imaging", "other"):
+        (tmp_path / "envs" / f"{name}.yaml").write_text("dependencies: []\n")
+    return tmp_path / "scripts"
+
+
+def digest_after(scripts: Path, name: str) -> bool:
+    """Tell whether an edit of a file changes the hash of the command."""
+    for function in (module.code_hash, module._imports, module._data_files):
+        function.cache_clear()
+    before = code_hash(scripts, "cut")
+    (scripts / name).write_text((scripts / name).read_text() + "# edited\n")
+    for function in (module.code_hash, module._imports, module._data_files):
+        function.cache_clear()
+    return code_hash(scripts, "cut") != before
+
+
+@pytest.mark.parametrize(
+    "name", ["cut.py", "neuralmedbench/a/top.py", "neuralmedbench/b/lazy.py", "neuralmedbench/c/deep.py", "neuralmedbench/b/table.yaml"]
+)
+def test_an_edit_of_what_is_reached_changes_the_hash(scripts: Path, name: str) -> None:
+    assert digest_after(scripts, name)
+
+
+@pytest.mark.parametrize(
+    "name", ["neuralmedbench/errors.py", "neuralmedbench/io/commands.py", "neuralmedbench/d/other.py", "../envs/other.yaml"]
+)
+def test_an_edit_of_what_computes_nothing_or_is_not_reached_changes_nothing(scripts: Path, name: str) -> None:
+    assert not digest_after(scripts, name)
+
+
+def test_the_hash_does_not_depend_on_where_the_project_lies(scripts: Path, tmp_path: Path) -> None:
+    shutil.copytree(scripts.parent, tmp_path / "elsewhere", ignore=shutil.ignore_patterns("elsewhere"))
+    assert code_hash(scripts, "cut") == code_hash(tmp_path / "elsewhere" / "scripts", "cut")
+
+
+def test_every_rule_with_a_command_has_an_environment() -> None:
+    text = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
+    rules = {path.stem for path in (ROOT / "scripts").glob("*.py") if f"rule {path.stem}:" in text}
+    assert [rule for rule in sorted(rules) if not environment_files(ROOT, rule)] == []
+
+
+def test_the_grade_records_do_not_reach_the_imaging_stages() -> None:
+    for command in ("normalise_case", "cut_slices", "deidentify_case"):
+        assert not [path for path in reached_files(ROOT / "scripts", command) if path.name == "scores.py"]
