@@ -20,10 +20,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.demo.answers import gather_answers
     from neuralmedbench.io.files import write_json
     from neuralmedbench.io.tables import write_table
+    from neuralmedbench.records.columns import ANSWER_COLUMNS
 
     args = parse_args(argv)
-    rows, planted, columns = gather_answers(args.answers, args.planted)
-    write_table(args.out_answers, rows, columns)
+    rows, planted = gather_answers(args.answers, args.planted)
+    write_table(args.out_answers, rows, ANSWER_COLUMNS)
     write_json(args.out_planted, planted)
     return 0
 

@@ -39,6 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         message = f"{args.benchmark}: the phantoms' case table is part of the project; list_cases is for folders of your own"
         raise ConfigError(message)
     key = read_key(benchmark.key_file)
+    published = args.config / "demo.key"
+    if published.exists() and key == read_key(published):
+        message = "the key of the demo is published: whoever has it can test who is who; make your own with --new-key FILE"
+        raise ConfigError(message)
     private = args.data / "raw" / args.benchmark
     pseudonyms = linked_pseudonyms(private / "linkage.json") if benchmark.profile == "safe_harbor" else keyed_pseudonyms(key)
     listing = list_cases(Path(benchmark.source), pseudonyms)

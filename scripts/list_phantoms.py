@@ -16,8 +16,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    from neuralmedbench.demo.answers import case_row
     from neuralmedbench.demo.cohort import TINY, read_cohort
+    from neuralmedbench.demo.generate import case_row
     from neuralmedbench.io.cases import write_case_table
     from neuralmedbench.io.pseudonyms import read_key
 

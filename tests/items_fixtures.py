@@ -92,7 +92,7 @@ def pictures(tmp_path: Path, *rows: str, policy: str = "none", quarantined: Coll
     """Build the items of single pictures from the rows of a table; `quarantined` are row numbers from 1."""
     header = "dataset,file_path,class,original_class,subclass,modality,modality_subtype,plane"
     table = write_csv(tmp_path / "images.csv", header, *rows)
-    config = benchmark_config(kind="pictures", axis="breadth", adapter="neurovlm", answers=str(table), label_policy=policy)
+    config = benchmark_config(kind="pictures", axis="breadth", answers=str(table), label_policy=policy)
     fates = tuple(
         PictureFate(
             image_id=f"img-{n:06d}",

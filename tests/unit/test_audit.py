@@ -77,7 +77,7 @@ def test_phantoms_and_public_data_pass_by_themselves(tmp_path: Path, subjects: s
 def test_patients_wait_for_a_signature_and_a_change_makes_it_void(tmp_path: Path) -> None:
     audit = gather(tmp_path, "patient")
     assert audit.state == "pending"
-    with pytest.raises(DeidentificationError, match=r"review\.html.*sign_review"):
+    with pytest.raises(DeidentificationError, match=r"review\.html.*sign with the command"):
         require_covered(audit, [])
     with pytest.raises(DeidentificationError, match="not that of the data"):
         sign(tmp_path, "0" * 12)
@@ -85,6 +85,15 @@ def test_patients_wait_for_a_signature_and_a_change_makes_it_void(tmp_path: Path
     assert gather(tmp_path, "patient").state == "passed"
     changed = gather(tmp_path, "patient", note="Another note.")
     assert (changed.state, "sign it again" in changed.reason) == ("pending", True)
+
+
+def test_a_case_that_was_excluded_since_does_not_hinder_the_signature(tmp_path: Path) -> None:
+    gather(tmp_path, "patient")
+    gone = tmp_path / "deidentified" / "mine" / "sub-gone"
+    write_text(gone / "text" / "note-01.txt", "A note of a case that the table excludes.")
+    write_case(gone / "case.json", CaseRecord(benchmark="mine", case_id="gone", patient_id="p9", stage="deidentify"))
+    assert sign(tmp_path, shown_digest(tmp_path)) == 0
+    assert gather(tmp_path, "patient").state == "passed"
 
 
 def test_a_leak_fails_the_audit_and_no_signature_helps(tmp_path: Path) -> None:

@@ -146,6 +146,14 @@ def test_an_unknown_column_and_an_absent_table_are_told_with_what_to_do(tmp_path
         read_answers(tmp_path / "none.csv")
 
 
+def test_a_table_with_semicolons_or_without_a_first_line_of_names_is_refused_without_its_content(tmp_path):
+    with pytest.raises(ConfigError, match="not separated by commas"):
+        read_answers(write_csv(tmp_path / "a.csv", "case_id;diagnosis", "a1;stroke"))
+    with pytest.raises(ConfigError, match="'case_id' is missing in the first line") as caught:
+        read_answers(write_csv(tmp_path / "b.csv", "a1,stroke of Mr Smith"))
+    assert "Smith" not in str(caught.value)
+
+
 def test_a_row_with_a_lost_comma_and_a_case_with_two_rows_are_refused(tmp_path):
     with pytest.raises(DataError, match="line 2: expected 2 cells"):
         read_answers(write_csv(tmp_path / "a.csv", "case_id,diagnosis", "a1,stroke, left"))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from conftest import ROOT
 from neuralmedbench.config.generate import generated_files
-from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_pipeline, read_yaml
+from neuralmedbench.config.load import check, load_benchmark, load_grader, load_model, load_pipeline, read_yaml
+from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.config.places import WITHHELD, without_places
+from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.io.cases import CASE_COLUMNS
 
 GOOD = {"benchmarks": ["demo"], "models": ["text"]}
 
@@ -23,6 +27,37 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one() -> None:
 def test_an_unknown_key_without_a_neighbour_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"known keys: .*benchmarks"):
         load_pipeline({**GOOD, "zzzzzz": 1})
+
+
+def test_a_misspelt_key_that_is_needed_is_named_as_it_was_written() -> None:
+    with pytest.raises(ConfigError, match=r"unknown key 'modls'; did you mean 'models'\?"):
+        load_pipeline({"benchmarks": ["demo"], "modls": ["text"]})
+
+
+@pytest.mark.parametrize(("value", "found"), [(None, "an empty file"), ("/home/ward/somebody", "something else")])
+def test_a_file_without_keys_is_refused_and_its_content_is_not_shown(value: object, found: str) -> None:
+    with pytest.raises(ConfigError, match=f"`key: value`, found {found}$"):
+        load_pipeline(value)
+
+
+def test_a_place_of_the_machine_in_a_wrong_value_is_not_shown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        check(BenchmarkConfig, {"title": "Mine", "kind": "scans", "axis": "depth", "source": ["/home/ward/somebody"]}, "mine.yaml")
+    assert "somebody" not in str(caught.value)
+
+
+def test_the_answers_of_own_data_must_be_there_before_anything_runs(tmp_path: Path) -> None:
+    for name in ("models", "graders"):
+        shutil.copytree(ROOT / "config" / name, tmp_path / name)
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "mine.cases.tsv").write_text("\t".join(CASE_COLUMNS) + "\n")
+    answers, yaml = tmp_path / "answers.csv", tmp_path / "benchmarks" / "mine.yaml"
+    yaml.write_text(f"title: Mine\nkind: scans\naxis: depth\nsource: /data\nanswers: {answers}\n")
+    with pytest.raises(ConfigError, match="the answers table is not there") as caught:
+        Run.read({"benchmarks": ["mine"], "models": ["text"]}, tmp_path)
+    assert str(answers) not in str(caught.value)
+    answers.write_text("case_id,diagnosis\n")
+    assert Run.read({"benchmarks": ["mine"], "models": ["text"]}, tmp_path).cases("mine") == []
 
 
 def test_a_missing_key_is_named() -> None:
@@ -38,6 +73,14 @@ def test_a_value_of_the_wrong_kind_is_named_with_what_was_found() -> None:
 def test_a_name_that_is_no_wildcard_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"benchmarks\.0"):
         load_pipeline({"benchmarks": ["My Benchmark"], "models": ["text"]})
+
+
+def test_a_key_that_was_pasted_in_the_place_of_its_name_is_refused_unseen(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text("{title: T, backend: litellm, id: openai/x, revision: '1', api_key_env: sk-canary-123}")
+    with pytest.raises(ConfigError, match="api_key_env") as refused:
+        load_model(path)
+    assert "canary" not in str(refused.value)
 
 
 def test_an_absent_model_is_refused_with_the_nearest_file() -> None:

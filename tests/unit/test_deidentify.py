@@ -30,6 +30,7 @@ from deid_fixtures import (
 from neuralmedbench.deid.headers import HeaderRules, clean_header
 from neuralmedbench.deid.leaks import count_leaks
 from neuralmedbench.deid.records import clean_record
+from neuralmedbench.deid.review import case_section
 from neuralmedbench.deid.values import DateShift, clean_descriptor, top_code_age
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io import dicom
@@ -159,6 +160,18 @@ def test_a_note_in_another_script_or_language_is_withheld(tmp_path: Path, run: C
     case = run(write_dicom_series(tmp_path / "raw", slices=6), notes=(tmp_path / "ja.txt", tmp_path / "de.txt"))
     assert case.notes == ()
     assert case.checks["notes_withheld"] == 2
+
+
+def test_notes_beside_scans_without_a_name_in_any_header_are_marked_for_the_reviewer(
+    tmp_path: Path, run: Callable[..., CaseRecord]
+) -> None:
+    (tmp_path / "note.txt").write_text("Fergus Brannigan was seen with a headache.", encoding="utf-8")
+    volume = write_nifti_file(tmp_path / "raw" / "p99_T1w.nii.gz", head_voxels())
+    nifti = run([volume], notes=(tmp_path / "note.txt",))
+    assert nifti.checks["notes_without_known_names"] == 1
+    assert "found by pattern alone" in case_section(nifti, tmp_path / "deidentified")
+    dicom_case = run(write_dicom_series(tmp_path / "dicom", slices=6), notes=(tmp_path / "note.txt",))
+    assert "found by pattern alone" not in case_section(dicom_case, tmp_path / "deidentified")
 
 
 def test_a_cleaned_header_holds_no_value_of_the_patient_and_only_valid_dates(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from conftest import ROOT
-from neuralmedbench.demo.answers import ANSWER_COLUMNS, gather_answers, source_digest
+from neuralmedbench.demo.answers import gather_answers
 from neuralmedbench.demo.cohort import FOLDER, read_patient
 from neuralmedbench.demo.generate import generate_case
 from neuralmedbench.demo.pictures import IMAGE_COLUMNS, collect_pictures
@@ -19,6 +19,8 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.io.cases import read_case_table
 from neuralmedbench.io.files import read_json, sha256_of, write_json
 from neuralmedbench.io.pseudonyms import read_key
+from neuralmedbench.io.raw_index import read_raw_index
+from neuralmedbench.records.columns import ANSWER_COLUMNS
 
 KEY = read_key(ROOT / "config" / "demo.key")
 PATIENT = read_patient(FOLDER / "haemorrhage.yaml")
@@ -44,7 +46,7 @@ def head_ct(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 def test_a_regenerated_case_has_the_digest_of_the_committed_table(folder: Path) -> None:
     """If a change of the generator is meant: python scripts/list_phantoms.py --out config/benchmarks/demo.cases.tsv (and --tiny)."""
     row = next(row for row in read_case_table(ROOT / "config" / "benchmarks" / "demo.cases.tsv") if row.case_id == CASE)
-    assert source_digest(read_json(folder / "files.json")) == row.source_sha256
+    assert read_raw_index(folder / "files.json").source_sha256 == row.source_sha256
 
 
 def test_the_listing_names_every_raw_file_with_its_digest(folder: Path) -> None:
@@ -102,9 +104,8 @@ def test_the_head_has_a_face_with_a_nose_in_front_of_the_skull(folder: Path) -> 
 
 
 def test_gathered_answers_have_the_columns_of_the_answers_table(folder: Path) -> None:
-    rows, planted, columns = gather_answers([folder / "answer.json"], [folder / "planted.json"])
-    assert columns == ANSWER_COLUMNS
-    assert set(rows[0]) == set(columns)
+    rows, planted = gather_answers([folder / "answer.json"], [folder / "planted.json"])
+    assert set(rows[0]) == set(ANSWER_COLUMNS)
     assert planted["values"] == sorted(planted["by_case"][CASE])
     with pytest.raises(DataError, match="1 answers and 0 lists"):
         gather_answers([folder / "answer.json"], [])

@@ -61,9 +61,14 @@ def test_a_run_goes_on_while_few_are_quarantined_or_the_benchmark_is_small(tmp_p
     assert gather(make(tmp_path, good, bad)) == 0
 
 
-@pytest.mark.parametrize(("good", "bad", "says"), [(7, 3, "allows 20%"), (0, 2, "no case is left"), (0, 0, "the case table is empty")])
+@pytest.mark.parametrize(("good", "bad", "says"), [(7, 3, "allows 20%"), (0, 2, "no case is left")])
 def test_a_run_stops_with_the_first_reasons(tmp_path: Path, good: int, bad: int, says: str) -> None:
     with pytest.raises(DataError, match=says) as caught:
         gather(make(tmp_path, good, bad))
     assert f"{bad} of {good + bad} cases are quarantined" in str(caught.value)
     assert not (tmp_path / "slices.parquet").exists()
+
+
+def test_a_table_without_a_case_to_use_is_told_apart_from_quarantine(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="its case table is empty, or every row of it is excluded"):
+        gather(make(tmp_path, good=0, bad=0, excluded=2))

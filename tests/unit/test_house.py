@@ -19,6 +19,7 @@ RULE_FILES = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]
 LEVELS = [
     {"errors", "records"},
     {"config", "io"},
+    {"atlas"},
     {"demo", "ingest", "deid", "imaging", "benchmarks"},
     {"prompts"},
     {"models"},

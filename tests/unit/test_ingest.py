@@ -10,6 +10,7 @@ import pytest
 
 import ingest_case
 from deid_fixtures import NOTE, RECORD, head_voxels, write_dicom_series, write_index, write_nifti_file
+from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.ingest.geometry import missing_slices
 from neuralmedbench.ingest.raw_nifti import trace_image
 from neuralmedbench.ingest.sequences import Physics, label_sequence, plain_words
@@ -48,6 +49,25 @@ def test_every_file_of_a_case_is_used_or_set_aside_with_a_reason(tmp_path: Path)
     assert case.notes == ("text/note-01.txt",)
     assert case.record == "text/record.csv"
     assert not any("VANDERMEER" in path.name for path in (tmp_path / "ingested").rglob("*"))
+
+
+def test_a_series_with_a_file_that_is_cut_off_is_set_aside_whole(tmp_path: Path) -> None:
+    files = write_dicom_series(tmp_path / "raw" / "1", number=1) + write_dicom_series(tmp_path / "raw" / "2", number=2)
+    files[3].write_bytes(files[3].read_bytes()[:-3000])
+    case = run(tmp_path, write_index(tmp_path, files))
+    assert [series.series_id for series in case.series] == ["series-02"]
+    assert "1 of 20 files are cut off, the first is file 4 of the case" in case.fates[3].reason
+
+
+def test_a_case_that_was_never_listed_here_is_told_how_to_list_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"list the cases again \(scripts/list_cases\.py\)"):
+        run(tmp_path, tmp_path / "absent" / "files.json")
+
+
+def test_an_override_of_a_series_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    files = write_dicom_series(tmp_path / "raw")
+    with pytest.raises(ConfigError, match="case c0ffee: series-07 is none of its 1 series"):
+        run(tmp_path, write_index(tmp_path, files), "series-07=FLAIR")
 
 
 def test_positions_win_over_the_thickness_and_a_missing_slice_is_flagged(tmp_path: Path) -> None:

@@ -146,6 +146,11 @@ def test_a_case_table_comes_back_as_it_was(tmp_path: Path) -> None:
         ("case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nA_1\tp\t0\t\t\n", "line 2: a case id holds"),
         ("case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nc1\tp\n", "line 2: expected 5 cells"),
         ("case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nc1\tp\t0\t\t\nc1\tp\t0\t\t\n", "stands there twice"),
+        (
+            "case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nc1\tp\t0\tseries-01=FLARE\t\n",
+            "line 2: sequence_overrides looks",
+        ),
+        ("case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nc1\tp\t0\tseries-01\t\n", "line 2: sequence_overrides looks"),
     ],
 )
 def test_a_wrong_case_table_is_refused_in_one_line(tmp_path: Path, text: str, match: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import list_cases
 from deid_fixtures import NOTE, head_voxels, write_config, write_dicom_series, write_nifti_file
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.ingest.listing import find_cases
 from neuralmedbench.io.cases import read_case_table, write_case_table
 from neuralmedbench.io.raw_index import read_raw_index
 
@@ -54,14 +56,44 @@ def test_cases_are_grouped_and_nothing_shared_names_anyone(
 
 
 def test_what_a_person_wrote_into_the_table_stays(tmp_path: Path, source: Path) -> None:
-    from dataclasses import replace
-
     run(tmp_path, source)
     table = tmp_path / "config" / "benchmarks" / "mine.cases.tsv"
     rows = read_case_table(table)
     write_case_table(table, [replace(rows[0], exclude="withdrew", sequence_overrides={"series-01": "T2w"}), *rows[1:]])
     run(tmp_path, source)
     assert (read_case_table(table)[0].exclude, read_case_table(table)[0].sequence_overrides) == ("withdrew", {"series-01": "T2w"})
+
+
+def test_another_key_or_folder_does_not_wipe_what_a_person_wrote(tmp_path: Path, source: Path) -> None:
+    run(tmp_path, source)
+    table = tmp_path / "config" / "benchmarks" / "mine.cases.tsv"
+    before = table.read_bytes()
+    assert list_cases.main(["--new-key", str(tmp_path / "other")]) == 0
+    with pytest.raises(ConfigError, match="none of its 5 cases is found again"):
+        run(tmp_path, source, key_file=(tmp_path / "other").as_posix())
+    assert table.read_bytes() == before
+
+
+def test_an_excluded_case_stays_excluded_while_its_files_are_away(tmp_path: Path, source: Path) -> None:
+    cases = run(tmp_path, source)
+    table = tmp_path / "config" / "benchmarks" / "mine.cases.tsv"
+    away = (source / "other").rename(tmp_path / "away")
+    (gone,) = set(cases) - set(run(tmp_path, source))
+    away.rename(source / "other")
+    run(tmp_path, source)
+    write_case_table(table, [replace(row, exclude="withdrew" if row.case_id == gone else "") for row in read_case_table(table)])
+    (source / "other").rename(away)
+    assert run(tmp_path, source) == cases
+    away.rename(source / "other")
+    run(tmp_path, source)
+    assert {row.case_id for row in read_case_table(table) if row.exclude} == {gone}
+
+
+def test_the_published_key_of_the_demo_is_refused(tmp_path: Path, source: Path) -> None:
+    write_config(tmp_path / "config", source)
+    (tmp_path / "config" / "demo.key").write_bytes((tmp_path / "config" / "key").read_bytes())
+    with pytest.raises(ConfigError, match="published"):
+        run(tmp_path, source, key_file=(tmp_path / "config" / "demo.key").as_posix())
 
 
 def test_files_csv_overrides_grouping_and_labels(tmp_path: Path, source: Path) -> None:
@@ -79,6 +111,53 @@ def test_a_text_that_fits_no_case_is_left_out_and_counted(tmp_path: Path, source
     shown = capsys.readouterr().out
     assert "2 notes" in shown
     assert "1 texts left out because they fit no single case" in shown
+    assert "\tstray.txt\ttexts left out" in (tmp_path / "data" / "raw" / "mine" / "listing.tsv").read_text(encoding="utf-8")
+
+
+def test_a_file_that_is_no_readable_scan_is_named_in_the_private_listing(
+    tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (source / "other" / "letter.dcm").write_text("no scan", encoding="utf-8")
+    run(tmp_path, source)
+    shown = capsys.readouterr().out
+    assert "1 files left out because they are no readable scan" in shown
+    assert "letter" not in shown
+    assert "\tother/letter.dcm\tfiles left out" in (tmp_path / "data" / "raw" / "mine" / "listing.tsv").read_text(encoding="utf-8")
+
+
+def test_a_note_in_a_folder_beside_the_scans_belongs_to_them(tmp_path: Path, source: Path) -> None:
+    write_dicom_series(source / "ward" / "third" / "dicom" / "1", slices=4, PatientID="P-3", StudyInstanceUID="1.3")
+    write_dicom_series(source / "ward" / "fourth" / "dicom" / "1", slices=4, PatientID="P-4", StudyInstanceUID="1.4")
+    note = source / "ward" / "third" / "notes" / "admission.txt"
+    apart = source / "ward" / "notes" / "fourth" / "admission.txt"
+    write_dicom_series(source / "ward" / "scans" / "fifth", slices=4, PatientID="P-5", StudyInstanceUID="1.5")
+    of_the_fifth = source / "ward" / "notes" / "fifth" / "admission.txt"
+    write_dicom_series(source / "ward" / "sixth", slices=4, PatientID="P-6", StudyInstanceUID="1.6")
+    below = source / "ward" / "sixth" / "notes" / "admission.txt"
+    unclear = source / "ward" / "admission.txt"
+    for path in (note, apart, of_the_fifth, below, unclear):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(NOTE, encoding="utf-8")
+    found = find_cases(source)
+    assert [case.patient for case in found.cases if note in case.notes] == ["P-3"]
+    assert [case.patient for case in found.cases if of_the_fifth in case.notes] == ["P-5"]
+    assert [case.patient for case in found.cases if below in case.notes] == ["P-6"]
+    assert {unclear, apart} <= set(found.left_out)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("file,case\n", "expected the columns path"),
+        ("path,case\nnifti,one,two\n", "expected the columns path"),
+        ("path,case\nabsent,one\n", "line 2: the path is not in the folder"),
+        ("path,sequence\nnifti,FLARE\n", "line 2, column sequence: expected one of T1w"),
+    ],
+)
+def test_a_wrong_files_csv_is_refused_in_one_line(tmp_path: Path, source: Path, text: str, match: str) -> None:
+    (source / "files.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=match):
+        run(tmp_path, source)
 
 
 def test_a_record_that_fits_no_case_stops_the_listing(tmp_path: Path, source: Path) -> None:

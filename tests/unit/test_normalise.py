@@ -7,6 +7,7 @@ import pytest
 import SimpleITK as sitk
 
 from imaging_fixtures import LESION_MM, Shot, brain_of, motion, normalise, scan, write_shots
+from neuralmedbench.atlas.fit import fit_template
 from neuralmedbench.config.models import SEQUENCE_ORDER
 from neuralmedbench.errors import DataError
 from neuralmedbench.imaging.bias import correct_bias
@@ -16,7 +17,6 @@ from neuralmedbench.imaging.quality import plane_of
 from neuralmedbench.imaging.register import make_reference, register, rotation_deg
 from neuralmedbench.io.cases import read_case
 from neuralmedbench.io.files import sha256_of, sha256_of_files
-from neuralmedbench.io.template import fit_template
 from neuralmedbench.io.volumes import image_like
 from neuralmedbench.records.case import Plane, Sequence, Series, State
 

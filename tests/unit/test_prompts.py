@@ -8,12 +8,12 @@ import pytest
 from items_fixtures import VOCABULARY, answer, benchmark_config, pictures, slice_row, source
 from neuralmedbench.benchmarks.cases import build_cases
 from neuralmedbench.errors import ConfigError, DeidentificationError
-from neuralmedbench.prompts.arms import Arm, check_arms, donors_of
+from neuralmedbench.prompts.arms import check_arms, donors_of
 from neuralmedbench.prompts.assemble import assemble
 from neuralmedbench.prompts.coverage import check_passed, check_pictures
 from neuralmedbench.prompts.templates import Templates
 from neuralmedbench.records.case import Audit
-from neuralmedbench.records.items import Level
+from neuralmedbench.records.items import Arm, Level
 
 ARMS = ("full", "no_image", "no_text", "shuffled_image", "findings_disclosed")
 

@@ -57,11 +57,11 @@ def test_what_is_no_scan_is_refused_without_telling_where_it_lay(tmp_path: Path,
 
 def test_equal_volumes_are_equal_bytes_and_rounding_never_loses_a_small_range(tmp_path: Path) -> None:
     for name in ("a.nii.gz", "b.nii.gz"):
-        write_volume(tmp_path / name, volume(), as_int16=True)
+        write_volume(tmp_path / name, volume())
     assert (tmp_path / "a.nii.gz").read_bytes() == (tmp_path / "b.nii.gz").read_bytes()
     assert sitk.ReadImage((tmp_path / "a.nii.gz").as_posix()).GetPixelID() == sitk.sitkInt16
     small = sitk.Cast(volume() / 1e6, sitk.sitkFloat32)
-    write_volume(tmp_path / "adc.nii", small, as_int16=True)
+    write_volume(tmp_path / "adc.nii", small)
     assert np.array_equal(sitk.GetArrayFromImage(sitk.ReadImage((tmp_path / "adc.nii").as_posix())), sitk.GetArrayFromImage(small))
 
 

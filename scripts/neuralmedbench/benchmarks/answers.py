@@ -11,29 +11,12 @@ from typing import TypeVar
 
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.records.case import Sequence as Scan
+from neuralmedbench.records.columns import ANSWER_COLUMNS
 from neuralmedbench.records.items import Level
 
 V = TypeVar("V")
 
 REQUIRED = ("case_id", "diagnosis")
-COLUMNS = (
-    *REQUIRED,
-    "icd10",
-    "aliases",
-    "differentials",
-    "findings",
-    "findings_complete",
-    "lesion_location",
-    "lesion_side",
-    "lesion_behaviour",
-    "lesion_size_mm",
-    "lesion_position_mm",
-    "rationale",
-    "must_not",
-    "established",
-    "level",
-    "turn_leaders",
-)
 SIDES = ("left", "right", "bilateral", "midline")
 YES, NO = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0", ""})
 SEQUENCES = {sequence.value.lower(): sequence.value for sequence in Scan}
@@ -68,7 +51,7 @@ def read_answers(path: Path) -> dict[str, AnswerRow]:
     Parameters
     ----------
     path : Path
-        CSV with the columns `COLUMNS`; all but `case_id` and `diagnosis` may be absent. Lists are separated by `|`.
+        CSV with the columns `ANSWER_COLUMNS`; all but `case_id` and `diagnosis` may be absent. Lists are separated by `|`.
 
     Returns
     -------
@@ -99,8 +82,8 @@ def _cells(path: Path) -> list[tuple[int, dict[str, str]]]:
             reader = csv.DictReader(file, strict=True)
             _check_columns(path.name, reader.fieldnames or ())
             table = [(reader.line_num, row) for row in reader]
-    except FileNotFoundError:
-        message = f"{path.as_posix()}: the answers table is not there; correct `answers` in the benchmark's yaml, or take it out"
+    except OSError:
+        message = "the answers table is not there or cannot be read; correct `answers` in the benchmark's yaml, or take it out"
         raise ConfigError(message) from None
     except (csv.Error, UnicodeDecodeError) as error:
         message = f"{path.name}: not a CSV file in UTF-8 ({type(error).__name__}); save it as CSV UTF-8"
@@ -116,15 +99,18 @@ def _cells(path: Path) -> list[tuple[int, dict[str, str]]]:
 
 
 def _check_columns(name: str, columns: Sequence[str]) -> None:
+    if len(columns) == 1 and columns[0].startswith(REQUIRED):
+        message = f"{name}: the cells are not separated by commas; save it as CSV with commas"
+        raise ConfigError(message)
+    if missing := [column for column in REQUIRED if column not in columns]:
+        message = f"{name}: the column {missing[0]!r} is missing in the first line"
+        raise ConfigError(message)
     for column in columns:
-        if column not in COLUMNS:
-            near = difflib.get_close_matches(column, COLUMNS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known columns: {', '.join(COLUMNS)}"
+        if column not in ANSWER_COLUMNS:
+            near = difflib.get_close_matches(column, ANSWER_COLUMNS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known columns: {', '.join(ANSWER_COLUMNS)}"
             message = f"{name}: unknown column {column!r}; {hint}"
             raise ConfigError(message)
-    if missing := [column for column in REQUIRED if column not in columns]:
-        message = f"{name}: the column {missing[0]!r} is missing"
-        raise ConfigError(message)
 
 
 def _row(where: str, cells: dict[str, str]) -> AnswerRow:

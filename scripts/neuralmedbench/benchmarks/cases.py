@@ -9,13 +9,13 @@ from pathlib import Path
 from neuralmedbench.benchmarks.answers import AnswerRow
 from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.context import read_notes, read_record
-from neuralmedbench.benchmarks.gold import NO_LESION, check_findings, disclosure, gold_of, is_normal, unknown_terms
+from neuralmedbench.benchmarks.gold import check_findings, disclosure, gold_of, is_normal, unknown_terms
 from neuralmedbench.benchmarks.lesions import lesion_shown
 from neuralmedbench.config.models import SEQUENCE_ORDER, BenchmarkConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.cases import read_case, read_case_table
 from neuralmedbench.records.case import CaseRecord, SliceRow, State
-from neuralmedbench.records.items import Disclosure, Family, Gold, Item, ItemImage, Level, Runner, Turn
+from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, Item, ItemImage, Level, Runner, Turn
 from neuralmedbench.records.vocabulary import Vocabulary
 
 QUESTIONS = {
@@ -127,7 +127,8 @@ def check_known(answers: Mapping[str, AnswerRow], table: Path) -> None:
     if unknown := [number for number, case_id in enumerate(answers, start=1) if case_id not in listed]:
         numbers = ", ".join(str(number) for number in unknown[:10])
         message = (
-            f"the answers table has {len(unknown)} rows whose case is not in {table.as_posix()}: rows {numbers}; correct their case_id"
+            f"the answers table has {len(unknown)} rows whose case is not in {table.as_posix()}: rows {numbers} below the first line;"
+            " correct their case_id"
         )
         raise DataError(message)
 

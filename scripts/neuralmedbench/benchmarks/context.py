@@ -7,8 +7,7 @@ from pathlib import Path
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.case import CaseRecord
-
-RECORD_COLUMNS = ("variable", "value", "unit", "days_from_scan")
+from neuralmedbench.records.columns import RECORD_COLUMNS
 
 
 def read_notes(case: CaseRecord, folder: Path) -> tuple[str, ...]:

@@ -7,12 +7,10 @@ from dataclasses import replace
 from neuralmedbench.benchmarks.answers import AnswerRow
 from neuralmedbench.benchmarks.rubric import criteria
 from neuralmedbench.errors import DataError
-from neuralmedbench.records.items import Disclosure, Gold, Item, Lesion
+from neuralmedbench.records.items import Arm, Disclosure, Gold, Item, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 
-NO_LESION = "no lesion"
 NORMAL_CLASS = "normal"
-DISCLOSED_ARM = "findings_disclosed"
 
 
 def diagnosis_of(answer: AnswerRow, vocabulary: Vocabulary) -> Diagnosis | None:
@@ -93,7 +91,7 @@ def check_findings(gold: Gold) -> None:
 def disclosure(gold: Gold) -> Disclosure:
     """Give the findings as the text that the arm `findings_disclosed` shows beside the item."""
     lines = "\n".join(f"- {finding}" for finding in gold.findings)
-    return Disclosure(item_id=gold.item_id, arm=DISCLOSED_ARM, text=f"Findings of an expert who read these pictures:\n{lines}")
+    return Disclosure(item_id=gold.item_id, arm=Arm.FINDINGS_DISCLOSED, text=f"Findings of an expert who read these pictures:\n{lines}")
 
 
 def _named(term: str, vocabulary: Vocabulary) -> str:

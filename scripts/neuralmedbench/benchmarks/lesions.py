@@ -8,9 +8,6 @@ from itertools import pairwise
 from neuralmedbench.records.case import Plane, SliceRow
 from neuralmedbench.records.items import Lesion
 
-AXIS_OF_PLANE = {Plane.SAGITTAL: 0, Plane.CORONAL: 1, Plane.AXIAL: 2}
-"""Index into (x, y, z) of the axis along which a picture's position is counted."""
-
 INVISIBLE = "isointense"
 
 
@@ -42,7 +39,7 @@ def lesion_shown(lesion: Lesion | None, slices: Sequence[SliceRow]) -> bool | No
             continue
         rows = [row for row in slices if (row.sequence, row.plane) == (sequence, plane)]
         reach = max(lesion.size_mm or 0.0, slice_spacing_mm(rows)) / 2
-        centre = lesion.position_mm[AXIS_OF_PLANE[Plane(plane)]]
+        centre = lesion.position_mm["xyz".index(Plane(plane).axis)]
         if any(abs(row.position_mm - centre) <= reach for row in rows):
             return True
     return False

@@ -11,9 +11,8 @@ from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
+from neuralmedbench.records.columns import PICTURE_COLUMNS
 from neuralmedbench.records.items import Family, Gold, GoldFields, Item, ItemImage, Level, Runner
-
-COLUMNS = ("dataset", "file_path", "class", "original_class", "subclass", "modality", "modality_subtype", "plane")
 
 CLASSES = ("tumor", "stroke", "multiple sclerosis", "other abnormalities", "normal")
 MODALITIES = ("MRI", "CT")
@@ -85,7 +84,7 @@ def build_pictures(benchmark: str, config: BenchmarkConfig, manifest: PictureMan
     benchmark : str
         Its name.
     config : BenchmarkConfig
-        Its yaml; `answers` is the data set's own table with the columns `COLUMNS`, which may have `patient_id` and
+        Its yaml; `answers` is the data set's own table with the columns `PICTURE_COLUMNS`, which may have `patient_id` and
         `case_id` beside them.
     manifest : PictureManifest
         The de-identified pictures; `img-000001` is the first row of the table.
@@ -130,8 +129,8 @@ def _rows(table: Path) -> list[dict[str, str]]:
     except FileNotFoundError:
         message = f"{table.as_posix()}: the table of the pictures is not there; correct `answers` in the benchmark's yaml"
         raise ConfigError(message) from None
-    if missing := [column for column in COLUMNS if column not in (reader.fieldnames or ())]:
-        message = f"{table.name}: the column {missing[0]!r} is missing; expected {', '.join(COLUMNS)}"
+    if missing := [column for column in PICTURE_COLUMNS if column not in (reader.fieldnames or ())]:
+        message = f"{table.name}: the column {missing[0]!r} is missing; expected {', '.join(PICTURE_COLUMNS)}"
         raise ConfigError(message)
     return rows
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import types
+from enum import StrEnum
 from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -71,6 +72,8 @@ def _type_name(hint: Any) -> str:
         return f"list of {_type_name(arguments[0])}"
     if arguments:
         return " or ".join(f"`{argument}`" for argument in arguments) if origin is not None and str(origin).endswith("Literal") else "text"
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return " or ".join(f"`{member}`" for member in hint)
     if isinstance(hint, type) and issubclass(hint, BaseModel):
         return "section"
     return {"str": "text", "int": "integer", "float": "number", "bool": "true or false"}.get(getattr(hint, "__name__", ""), "text")

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig, PipelineConfig
+from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import ConfigError
 
 C = TypeVar("C", bound=BaseModel)
@@ -27,6 +28,9 @@ def read_yaml(path: Path) -> Any:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         message = f"{path.as_posix()}: the file is not there{_nearest_file(path)}"
+        raise ConfigError(message) from None
+    except OSError as error:
+        message = f"{path.as_posix()}: the file cannot be read ({type(error).__name__})"
         raise ConfigError(message) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -57,10 +61,14 @@ def check(schema: type[C], value: Any, name: str) -> C:
     ConfigError
         If a key is unknown (with the nearest known one), missing, or its value does not fit.
     """
+    if not isinstance(value, dict):
+        message = f"{name}: expected lines of the form `key: value`, found {'an empty file' if value is None else 'something else'}"
+        raise ConfigError(message)
     try:
         return schema.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
+        # a misspelt key is missing under its right name too: what was written is said first
+        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         where = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             known = _keys_at(schema, first["loc"][:-1])
@@ -70,7 +78,10 @@ def check(schema: type[C], value: Any, name: str) -> C:
         elif first["type"] == "missing":
             message = f"{name}: the key {where!r} is missing"
         else:
-            message = f"{name}: {where or 'the file'}: {first['msg'][0].lower()}{first['msg'][1:]}, found {first['input']!r}"
+            expected = f"{first['msg'][0].lower()}{first['msg'][1:]}".replace("valid tuple", "list, as in [one, two]")
+            # a key that was pasted in the place of its name stays unseen
+            found = "a value that is not shown" if "key" in where else repr(without_places(first["input"]))
+            message = f"{name}: {where}: {expected}, found {found}"
         raise ConfigError(message) from None
 
 

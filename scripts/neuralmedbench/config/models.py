@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from neuralmedbench.records.items import Axis, Kind
+from neuralmedbench.records.items import Arm, Axis, Kind
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(?:[.-][a-z0-9]+)*$")]
 """A wildcard: lower-case letters and digits, joined by single dots or hyphens."""
@@ -89,7 +89,6 @@ class BenchmarkConfig(Section):
     title: str = Field(description="Name shown in the report.")
     kind: Kind = Field(description="`scans`, `pictures` or `text`.")
     axis: Axis = Field(description="`depth`, `breadth` or `control`.")
-    adapter: Literal["cases", "neurovlm"] = Field("cases", description="How its files become items.")
     source: str = Field(description="`phantoms` (generated), or the folder where its files lie.")
     answers: str | None = Field(None, description="Answers table (CSV); without one the benchmark runs and is reported as not scored.")
     private: bool = Field(True, description="Own data: not in dvc.yaml, not recorded.")
@@ -97,7 +96,9 @@ class BenchmarkConfig(Section):
     profile: Literal["pseudonymised", "safe_harbor"] = Field("pseudonymised", description="De-identification profile.")
     key_file: str | None = Field(None, description="File with the secret of the pseudonyms; own data refuses to start without one.")
     allowed_destinations: tuple[str, ...] = Field(("local",), description="Where requests may go: `local`, or host names.")
-    arms: tuple[str, ...] = Field(("full", "no_image", "no_text"), description="What is left out or shown beside the full request.")
+    arms: tuple[Arm, ...] = Field(
+        (Arm.FULL, Arm.NO_IMAGE, Arm.NO_TEXT), min_length=1, description="What is left out or shown beside the full request."
+    )
     strategies: tuple[str, ...] = Field(("direct",), description="Prompt strategies.")
     samples: int = Field(5, ge=1, le=100, description="Answers per request.")
     label_policy: Literal["full", "none"] = Field("full", description="Whether pictures are labelled with sequence, plane and position.")
@@ -119,7 +120,9 @@ class ModelConfig(Section):
     id: str = Field(description="The backend's own name for it: `fusion`, `openai/gpt-5`, a folder with weights...")
     revision: str = Field(description="Bump this after an API update: the model is then called again, and old and new are compared.")
     api_base: str | None = Field(None, description="Address of an OpenAI-compatible server.")
-    api_key_env: str | None = Field(None, description="Name of the environment variable that holds the key; never the key.")
+    api_key_env: str | None = Field(
+        None, pattern=r"^[A-Z][A-Z0-9_]*$", description="Name of the environment variable that holds the key; never the key."
+    )
     temperature: float | None = Field(None, ge=0, le=2, description="Sampling temperature; absent: not sent.")
     top_p: float | None = Field(None, gt=0, le=1, description="Nucleus sampling; absent: not sent.")
     seed: int | None = Field(None, description="Seed; the number of the repeat is added; absent: not sent.")
@@ -140,5 +143,4 @@ class GraderConfig(Section):
     title: str = Field(description="Name shown in the report.")
     kind: Literal["rubric", "llm"] = Field(description="`rubric` is deterministic, `llm` asks a model.")
     prompt: str | None = Field(None, description="Prompt template of an LLM grader.")
-    prompt_version: str = Field("1", description="Version of the prompt; part of every ledger key through the rendered text.")
     model: ModelConfig | None = Field(None, description="The model that an LLM grader asks.")

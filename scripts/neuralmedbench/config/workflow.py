@@ -8,6 +8,7 @@ from typing import Any
 
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_pipeline
 from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig, PipelineConfig
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.cases import CaseRow, read_case_table
 from neuralmedbench.records.items import Kind
 
@@ -63,6 +64,13 @@ class Run:
         """
         config = load_pipeline(value)
         benchmarks = {name: load_benchmark(folder, name) for name in config.benchmarks}
+        for name, benchmark in benchmarks.items():
+            # the engine takes a vanished input for one that did not change; what is not private may be absent in a clone
+            if benchmark.private and benchmark.answers and not Path(benchmark.answers).is_file():
+                message = (
+                    f"{name}: the answers table is not there; correct `answers` in {folder.name}/benchmarks/{name}.yaml, or take it out"
+                )
+                raise ConfigError(message)
         return cls(
             config=config,
             folder=folder,

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from neuralmedbench.errors import DeidentificationError
-from neuralmedbench.io.files import read_json, sha256_of_value, write_json
+from neuralmedbench.io.files import read_json, sha256_of_value, write_json_record
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
 
 VOLUMES = (".nii.gz",)
@@ -134,4 +134,4 @@ def read_review(path: Path) -> SignedReview | None:
 
 def write_review(path: Path, review: SignedReview) -> None:
     """Write a signed review."""
-    write_json(path, TypeAdapter(SignedReview).dump_python(review, mode="json"))
+    write_json_record(path, review)

@@ -30,8 +30,8 @@ def require_covered(audit: Audit, digests: Iterable[str]) -> None:
     name = audit.benchmark
     if audit.state == "pending":
         message = (
-            f"{name}: de-identification waits for a person: open data/deidentified/{name}/review.html,"
-            f" then sign it with `python scripts/sign_review.py --benchmark {name}`, and run again"
+            f"{name}: de-identification waits for a person: open data/deidentified/{name}/review.html, look at every picture and text,"
+            " sign with the command that stands at its top, and run again"
         )
         raise DeidentificationError(message)
     if audit.state != "passed":

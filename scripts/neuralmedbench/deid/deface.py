@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.atlas.fit import brain_depth, face_mask, fit_quality, fit_template
 from neuralmedbench.errors import DataError, DeidentificationError
-from neuralmedbench.io.atlas import distance_to_brain
 from neuralmedbench.io.nifti import Volume
-from neuralmedbench.io.template import fit_quality, fit_template, template_mask
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
 
 Mask = npt.NDArray[np.bool_]
-ATLAS_GRID_MM, FAR_MM = 2.0, 999.0
 BRAIN_MARGIN_MM = 4.0
 """Around the template's brain nothing is removed: the fit may be wrong by this much."""
 SKULL_MARGIN_MM = 9.0
@@ -46,7 +44,7 @@ class Defaced:
         `no_head_outside_brain`, `no_surface` (nothing to remove), `front_surface_removed` (the fit is not trusted, see below).
     quality : dict of str to float
         `face_removed` (part of all voxels that was set to background), `deface_scale`, `deface_covered`, `deface_overlap`,
-        `deface_agreement` (see io.template.fit_quality).
+        `deface_agreement` (see atlas.fit.fit_quality).
     """
 
     volume: Volume
@@ -95,7 +93,7 @@ def deface(volume: Volume) -> Defaced:
     plausible = low < fit["scale"] < high and fit["covered"] >= MIN_COVERED and fit["overlap"] >= MIN_OVERLAP
     trusted = plausible and fit["covered"] >= WHOLE_HEAD and fit["agreement"] >= MIN_AGREEMENT
     # a fit that is off by centimetres would take brain away: without a sure fit only what is surely no brain goes
-    face = _array(template_mask("face", image, transform)) & ~near if trusted else _front_shell(image, volume.voxels)
+    face = _array(face_mask(image, transform)) & ~near if trusted else _front_shell(image, volume.voxels)
     if not face.any():
         message = "the face could not be located (implausible fit of the template): look at the scan, and exclude the case or its series"
         raise DeidentificationError(message)
@@ -132,9 +130,7 @@ def _array(mask: sitk.Image) -> Mask:
 
 def _around_brain(image: sitk.Image, transform: sitk.Transform) -> tuple[Mask, Mask]:
     """Where the brain with its margin lies, and where the brain with the skull lies."""
-    import SimpleITK as sitk
-
-    depth = sitk.Resample(distance_to_brain(ATLAS_GRID_MM), image, transform, sitk.sitkLinear, FAR_MM)
+    depth = brain_depth(image, transform)
     return _array(depth <= BRAIN_MARGIN_MM), _array(depth <= SKULL_MARGIN_MM)
 
 

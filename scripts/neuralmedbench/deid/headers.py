@@ -84,12 +84,8 @@ def clean_header(dataset: Dataset, rules: HeaderRules) -> Counter[str]:
     Returns
     -------
     Counter
-        How many elements each check changed: `private`, `uids`, `dates`, `text`, `table`.
-
-    Raises
-    ------
-    DeidentificationError
-        If an element resists cleaning.
+        How many elements each check changed: `private`, `uids`, `dates`, `text`, `table`. An element that resists cleaning is
+        removed.
     """
     counts: Counter[str] = Counter()
     age, sex = dicom.text(dataset, "PatientAge"), dicom.text(dataset, "PatientSex")
@@ -145,7 +141,7 @@ def _apply_table(holder: Dataset, element: Any) -> str:
         return "kept"
     try:
         action(holder, (element.tag.group, element.tag.element))
-    except (NotImplementedError, TypeError, ValueError, KeyError):
+    except Exception:  # whatever the action stumbles over, its text may hold the value: the element goes
         holder.pop(element.tag, None)
     return "table"
 
@@ -215,8 +211,10 @@ def clean_series(source: Path, target: Path, rules: HeaderRules) -> Counter[str]
 
     Raises
     ------
+    DataError
+        If a file cannot be read.
     DeidentificationError
-        If a file cannot be cleaned or written.
+        If a file cannot be written after cleaning.
     """
     target.mkdir(parents=True, exist_ok=True)
     counts: Counter[str] = Counter()

@@ -22,7 +22,7 @@ def count_leaks(folder: Path, identity: Identity) -> int:
     folder : Path
         De-identified case: headers of NIfTI files (all bytes before the voxels), sidecars, tables, notes, JSON, and the names of all files.
     identity : Identity
-        The patient's values; found with at least 3 letters or 4 digits, upper and lower case and accents alike.
+        The patient's values, found as `io.identity.identity_pattern` finds them; accents make no difference.
 
     Returns
     -------

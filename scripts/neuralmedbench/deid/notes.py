@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from neuralmedbench.deid import note_patterns as pattern
-from neuralmedbench.deid.values import TOP_AGE, DateShift, word_set
-from neuralmedbench.io.identity import fold
+from neuralmedbench.deid.values import TOP_AGE, DateShift
+from neuralmedbench.io.identity import fold, word_set
 
 FIRST_MARK = 0xE000
 """Replaced text stands as one character of the private use area until the end, so that no later pattern sees it."""

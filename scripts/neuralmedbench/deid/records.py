@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import date
 
 from neuralmedbench.deid.notes import clean_note
-from neuralmedbench.deid.values import TOP_AGE, DateShift, parse_day, word_set
+from neuralmedbench.deid.values import TOP_AGE, DateShift, parse_day
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.identity import fold
+from neuralmedbench.io.identity import fold, word_set
+from neuralmedbench.records.columns import RECORD_COLUMNS
 
-COLUMNS = ("variable", "value", "unit", "days_from_scan")
-KNOWN_COLUMNS = frozenset({*COLUMNS, "date"})
+KNOWN_COLUMNS = frozenset({*RECORD_COLUMNS, "date"})
 PERSONAL = word_set(
     "name surname forename initials physician doctor clinician consultant nurse radiologist address street city town village zip postcode",
     "postal county phone telephone mobile fax email mail url website mrn id identifier ssn nhs number insurance policy account hospital clinic",
@@ -73,7 +73,7 @@ def clean_record(text: str, dates: DateShift, identifying: re.Pattern[str] | Non
         else:
             counts["record_values_changed"] += cleaned[1] != (row["value"] or "").strip()
             kept.append(cleaned)
-    lines = ["\t".join(line) for line in (COLUMNS, *kept)]
+    lines = ["\t".join(line) for line in (RECORD_COLUMNS, *kept)]
     return CleanRecord("\n".join(lines) + "\n" if kept else "", +counts)
 
 

@@ -17,6 +17,10 @@ section{border-top:1px solid #bbb;padding:1rem 0}img{background:#000}figure{disp
 pre{white-space:pre-wrap;background:#f4f4f4;padding:.6rem}td,th{text-align:left;padding:.1rem .8rem .1rem 0}code{background:#f4f4f4}
 .contact img{width:96px;height:96px;object-fit:contain}</style></head><body>
 """
+NAMELESS = (
+    "<p><strong>No header of this case tells the patient's name: names in its texts were found by pattern alone, and some can be left."
+    "</strong> If so, take them out of the note in your folder and list the cases again.</p>"
+)
 
 
 def review_page(audit: Audit, digest: str, body: Sequence[str]) -> str:
@@ -36,7 +40,7 @@ def review_page(audit: Audit, digest: str, body: Sequence[str]) -> str:
     return (
         f"{HEAD}<h1>De-identification review: {name}</h1><p>Profile {escape(audit.profile)}, subjects {escape(audit.kind)}, identifying values"
         f" found: {audit.leaks}.</p><p>Look at every case: is a face, a name, a date, a place or a number left, in a picture or in a text?"
-        " If so, exclude the case in the case table, or report the kind of text. If not, sign with<br>"
+        " If so, take it out of the text in your folder and list the cases again, or exclude the case in the case table. If not, sign with<br>"
         f"<code>python scripts/sign_review.py --benchmark {name} --reviewer INITIALS --digest {escape(digest[:12])}</code></p>"
         f"<details><summary>What was changed</summary><table>{rows}</table></details>{''.join(body)}</body></html>\n"
     )
@@ -57,12 +61,13 @@ def case_section(case: CaseRecord, folder: Path) -> str:
         return f"{title}<p>Kept back at {escape(case.quarantined_by)}: {escape(case.reason)}</p></section>"
     figures = "".join(
         f'<figure><img alt="{escape(series.series_id)}" src="{_data_uri(folder / "review" / f"{series.series_id}.png")}">'
-        f"<figcaption>{escape(series.sequence)}{escape(', ' + ', '.join(series.flags) if series.flags else '')}</figcaption></figure>"
+        f"<figcaption>{escape(', '.join((series.series_id, series.sequence, *series.flags)))}</figcaption></figure>"
         for series in case.series
     )
     texts = [*case.notes, *([case.record] if case.record else [])]
     shown = "".join(f"<h3>{escape(path)}</h3><pre>{escape((folder / path).read_text(encoding='utf-8'))}</pre>" for path in texts)
-    return f"{title}{figures}{shown}</section>"
+    warning = NAMELESS if case.checks.get("notes_without_known_names") else ""
+    return f"{title}{figures}{warning}{shown}</section>"
 
 
 def picture_section(manifest: PictureManifest, folder: Path) -> str:

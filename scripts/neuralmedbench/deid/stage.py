@@ -9,6 +9,8 @@ from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from neuralmedbench.deid.deface import deface
 from neuralmedbench.deid.headers import HeaderRules, clean_series
 from neuralmedbench.deid.leaks import count_leaks
@@ -82,6 +84,8 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, key: bytes, profi
         series = _write_all_series(case, source, out, rules, checks)
         scan_day = parse_day(identity.scan_date)
         notes = tuple(path for path in case.notes if _write_note(source / path, out / path, rules, scan_day, checks))
+        if not identity.names:
+            checks["notes_without_known_names"] += len(notes)
         record = (
             "text/record.tsv"
             if case.record and _write_record(source / case.record, out / "text/record.tsv", rules, scan_day, checks)
@@ -145,7 +149,7 @@ def _write_all_series(case: CaseRecord, source: Path, out: Path, rules: HeaderRu
 
 def _write_series(series: Series, source: Path, stem: Path, rules: HeaderRules, checks: Counter[str]) -> Series:
     """Write one cleaned scan with its sidecars as `stem`.nii.gz...; gives the series with what defacing found."""
-    with TemporaryDirectory() as work:
+    with TemporaryDirectory(prefix=".partial-", dir=source) as work:  # faces are in it: it stays in the private zone
         volume, sidecar = _clean_volume(series, source, Path(work), rules, checks)
         _check_spacing(series, volume)
         defaced = deface(volume)
@@ -179,8 +183,6 @@ def _clean_volume(series: Series, source: Path, work: Path, rules: HeaderRules, 
 
 def _check_spacing(series: Series, volume: Volume) -> None:
     """Positions win over SliceThickness: the distance between the converted slices must be the measured one."""
-    import numpy as np
-
     expected = series.quality.get("spacing_mm")
     if not expected or "uneven_spacing" in series.flags:
         return

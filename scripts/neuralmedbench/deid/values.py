@@ -6,13 +6,10 @@ import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from neuralmedbench.io.identity import word_set
+
 TOP_AGE = 90
 """Ages over 89 identify; they all become 90 (Safe Harbor)."""
-
-
-def word_set(*lines: str) -> frozenset[str]:
-    """Give the words of some lines, in lower case."""
-    return frozenset(word for line in lines for word in line.casefold().split())
 
 
 DESCRIPTOR_WORDS = word_set(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 from scipy import ndimage
 
+from neuralmedbench.atlas.packaged import template_file
 from neuralmedbench.demo.grid import BRAIN, Point, Volume, ellipsoid, lps, ramp, resize, smooth_noise
-from neuralmedbench.errors import DataError
 
 TEMPLATE_LOW = (-72, -98, -98)
 """First voxel of the packaged templates after the turn to LPS+, (z, y, x) in mm."""
@@ -101,13 +99,7 @@ def make_brain(shape: Shape, rng: np.random.Generator) -> Brain:
 def _template(name: str) -> Volume:
     import nibabel as nib
 
-    spec = find_spec("nilearn")
-    folder = Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else Path()
-    path = folder / "datasets" / "data" / f"mni_icbm152_{name}_tal_nlin_sym_09a_converted.nii.gz"
-    if not path.exists():
-        message = f"nilearn's packaged template {name} is not there; install the version of nilearn that requirements.lock names"
-        raise DataError(message)
-    ras = np.asarray(nib.load(path).dataobj)  # type: ignore[attr-defined]
+    ras = np.asarray(nib.load(template_file(name)).dataobj)  # type: ignore[attr-defined]
     turned = ras[::-1, ::-1].transpose(2, 1, 0)
     start = [mine - theirs for mine, theirs in zip(BRAIN.low, TEMPLATE_LOW, strict=True)]
     z, y, x = (slice(low, low + count) for low, count in zip(start, BRAIN.shape, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.dicom import write_series
 from neuralmedbench.demo.dicom_extras import write_localizer, write_screenshot
 from neuralmedbench.demo.phantom import Phantom, make_phantom, measure_lesion, scan_phantom
-from neuralmedbench.demo.pictures import LESION_MM2, cut_picture, save_picture
+from neuralmedbench.demo.pictures import LESION_MM2, cut_picture
 from neuralmedbench.demo.scanner import resample
+from neuralmedbench.io.cases import CaseRow
 from neuralmedbench.io.files import sha256_of, whole_folder, write_json, write_text
+from neuralmedbench.io.plain_pictures import write_grey
+from neuralmedbench.io.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
+from neuralmedbench.records.columns import RECORD_COLUMNS
 
-RECORD_COLUMNS = ("patient", "variable", "value", "unit", "days_from_scan")
 ESTABLISHED = "simulated: the pathology was put into the phantom by the generator"
 
 
@@ -43,18 +47,28 @@ def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path) ->
         write_json(folder / "slices" / "slices.json", pictures)
         write_json(folder / "answer.json", {"case_id": case_id} | _answer(phantom, patient))
         write_json(folder / "planted.json", patient.planted())
-        listing = {
-            "case_id": case_id,
-            "patient_id": patient_id,
-            "files": [_listed(folder, path) for path in files],
-            "notes": [_listed(folder, path) for path in notes],
-            "record": _listed(folder, record),
-        }
-        write_json(folder / "files.json", listing)
+        index = RawIndex(
+            case_id=case_id,
+            patient_id=patient_id,
+            files=tuple(_listed(folder, path) for path in files),
+            notes=tuple(_listed(folder, path) for path in notes),
+            record=_listed(folder, record),
+        )
+        write_raw_index(folder / "files.json", index)
 
 
-def _listed(folder: Path, path: Path) -> dict[str, str]:
-    return {"path": path.relative_to(folder).as_posix(), "sha256": sha256_of(path)}
+def case_row(patient: Patient, key: bytes) -> CaseRow:
+    """Make a simulated patient and give its row of the case table."""
+    case_id, patient_id = patient.case_id(key), patient.patient_id(key)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / case_id
+        generate_case(patient, case_id, patient_id, out)
+        digest = read_raw_index(out / "files.json").source_sha256
+    return CaseRow(case_id=case_id, patient_id=patient_id, source_sha256=digest, sequence_overrides={}, exclude="")
+
+
+def _listed(folder: Path, path: Path) -> RawFile:
+    return RawFile(path=path.relative_to(folder).as_posix(), sha256=sha256_of(path))
 
 
 def _write_scans(folder: Path, phantom: Phantom, patient: Patient) -> tuple[list[Path], list[dict[str, Any]]]:
@@ -70,7 +84,7 @@ def _write_scans(folder: Path, phantom: Phantom, patient: Patient) -> tuple[list
         for cut in cuts:
             picture, area = cut_picture(stack, brain, lesion, pose, cut)
             name = f"picture-{len(pictures) + 1:02d}.png"
-            save_picture(folder / "slices" / name, picture)
+            write_grey(folder / "slices" / name, picture)
             shows = area >= LESION_MM2 if patient.lesions_shown else patient.diagnosis_class != "normal"
             pictures.append(
                 {
@@ -108,7 +122,7 @@ def _write_record(folder: Path, patient: Patient) -> Path:
     words = patient.identity.words()
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(RECORD_COLUMNS)
+        writer.writerow(("patient", *RECORD_COLUMNS))
         for row in patient.record:
             writer.writerow([patient.identity.mrn, row.variable, row.value.format(**words), row.unit, row.days_from_scan])
     return path

@@ -14,23 +14,13 @@ from neuralmedbench.demo.grid import Point, lps
 from neuralmedbench.demo.scanner import Pose, Stack
 from neuralmedbench.io.files import read_json, whole_folder
 from neuralmedbench.io.tables import write_table
+from neuralmedbench.records.columns import PICTURE_COLUMNS
 
 SIDE_PX = 256
 LESION_MM2 = 40.0
 """Area of lesion from which on a slice shows it."""
 
-IMAGE_COLUMNS = (
-    "dataset",
-    "file_path",
-    "class",
-    "original_class",
-    "subclass",
-    "modality",
-    "modality_subtype",
-    "plane",
-    "patient_id",
-    "case_id",
-)
+IMAGE_COLUMNS = (*PICTURE_COLUMNS, "patient_id", "case_id")
 """Columns of NeuroVLM-Bench's table, and whose the picture is."""
 
 Picture = npt.NDArray[np.uint8]
@@ -93,13 +83,6 @@ def _square(plane: Picture) -> Picture:
     top, left = (SIDE_PX - height) // 2, (SIDE_PX - width) // 2
     canvas[top : top + height, left : left + width] = plane
     return canvas
-
-
-def save_picture(path: Path, picture: Picture) -> None:
-    """Write a grey PNG without any text chunk."""
-    from PIL import Image
-
-    Image.fromarray(picture).save(path, optimize=False)
 
 
 def collect_pictures(folders: list[Path], key: bytes, pictures: Path, table: Path) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.atlas.fit import brain_depth
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.atlas import distance_to_brain
 from neuralmedbench.io.volumes import grid_over, image_like, resample_to
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def find_brain(image: sitk.Image, fit: sitk.Transform, *, is_ct: bool) -> sitk.I
     import SimpleITK as sitk
 
     work = grid_over(image, WORK_MM)
-    depth = sitk.GetArrayFromImage(sitk.Resample(distance_to_brain(WORK_MM), work, fit, sitk.sitkLinear, 999.0))
+    depth = sitk.GetArrayFromImage(brain_depth(work, fit))
     inner = depth <= -RIM_MM
     if inner.sum() < 100:
         message = "the scan shows no brain where the template has it; look at it and exclude the case or the series"

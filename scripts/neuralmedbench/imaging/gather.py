@@ -84,10 +84,13 @@ def _rows(benchmark: str, case: CaseRecord, base: Path) -> list[SliceRow]:
 
 
 def _stop_if_too_many(benchmark: str, quarantined: list[CaseRecord], total: int, allowed: float) -> None:
+    if not total:
+        message = f"{benchmark}: no case is left: its case table is empty, or every row of it is excluded"
+        raise DataError(message)
     left = total - len(quarantined)
     if left and (total < MIN_CASES or len(quarantined) <= allowed * total):
         return
-    reasons = "; ".join(f"{case.case_id} at {case.quarantined_by}: {case.reason}" for case in quarantined[:3]) or "the case table is empty"
+    reasons = "; ".join(f"{case.case_id} at {case.quarantined_by}: {case.reason}" for case in quarantined[:3])
     limit = f"max_quarantined_fraction allows {allowed:.0%}" if left else "no case is left"
     message = (
         f"{benchmark}: {len(quarantined)} of {total} cases are quarantined and {limit}. First reasons: {reasons}."

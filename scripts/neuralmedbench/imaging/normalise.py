@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.atlas.fit import fit_quality, fit_template
 from neuralmedbench.errors import DataError
 from neuralmedbench.imaging.bias import correct_bias
 from neuralmedbench.imaging.brain import find_brain
 from neuralmedbench.imaging.quality import plane_of, reference_flags, series_flags
 from neuralmedbench.imaging.register import Reference, as_transform, make_reference, register, rotation_deg
 from neuralmedbench.io.files import read_json, sha256_of, whole_folder, write_json
-from neuralmedbench.io.template import fit_quality, fit_template
 from neuralmedbench.io.volumes import grid_over, read_volume, write_volume
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 
@@ -189,12 +189,12 @@ def _write(folder: Path, series: Series, placed: Placed, copy: sitk.Image) -> No
     import SimpleITK as sitk
 
     name = series.series_id
-    write_volume(folder / f"{name}.nii", placed.image, as_int16=True)
-    write_volume(folder / f"{name}_brain.nii", placed.brain, as_int16=True)
+    write_volume(folder / f"{name}.nii", placed.image)
+    write_volume(folder / f"{name}_brain.nii", placed.brain)
     write_json(folder / f"{name}_rigid.json", placed.rigid.tolist())
     outside = float(sitk.GetArrayViewFromImage(placed.image).min())
     small = sitk.Resample(placed.image, copy, as_transform(placed.rigid), sitk.sitkLinear, outside)
-    write_volume(folder / f"{name}_space-ref.nii", small, as_int16=True)
+    write_volume(folder / f"{name}_space-ref.nii", small)
 
 
 def _record(series: Series, source: Path, image: sitk.Image, quality: dict[str, float], flags: tuple[str, ...]) -> Series:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 
@@ -21,7 +19,7 @@ DWI_MEDIANS = 4.0
 """Brightest value that a diffusion picture distinguishes, in medians of the brain: more would turn the brain around it black."""
 ADC_MEDIANS = 2.5
 """Brightest value of an ADC map, which starts at 0: with the fluid as white the brain, and what is dark in it, would drown."""
-SLICE_AXIS = {Plane.AXIAL: 0, Plane.CORONAL: 1, Plane.SAGITTAL: 2}
+SLICE_AXIS = {plane: "zyx".index(plane.axis) for plane in Plane}
 """Axis of an LPS+ array (Z, Y, X) along which the slices of a plane follow each other."""
 
 
@@ -145,10 +143,3 @@ def to_grey(picture: Floats, window: tuple[float, float]) -> npt.NDArray[np.uint
     """Show a window of intensities as 0 (black) to 255 (white)."""
     low, high = window
     return np.asarray(np.clip((picture - low) / (high - low) * 255.0, 0, 255).round(), dtype=np.uint8)
-
-
-def write_png(path: Path, grey: npt.NDArray[np.uint8]) -> None:
-    """Write an 8-bit grey PNG without metadata; equal pixels are equal bytes for one version of Pillow."""
-    from PIL import Image
-
-    Image.fromarray(grey).save(path, format="PNG", compress_level=6)

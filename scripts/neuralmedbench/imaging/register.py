@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.io.matching import BINS, Pose, Target, agreement, climb, coarse_head, make_target
+from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, make_target, refine
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
 
-SEED = 1
 SEARCH_GRID_MM = 6.0
 STEPS = (0.1, 0.08, 0.08, 6.0, 6.0, 8.0)
 """First steps of the search: turns in rad, shifts in mm."""
@@ -145,21 +144,9 @@ def _head_centre(image: sitk.Image) -> npt.NDArray[np.float64]:
 def _refine(target: Target, moving: sitk.Image, start: sitk.Euler3DTransform) -> sitk.Euler3DTransform:
     import SimpleITK as sitk
 
-    method = sitk.ImageRegistrationMethod()
-    method.SetMetricAsMattesMutualInformation(BINS)
-    method.SetMetricFixedMask(target.region)
-    method.SetMetricSamplingStrategy(method.REGULAR)
-    method.SetMetricSamplingPercentage(0.3, SEED)  # regular samples are jittered
-    method.SetInterpolator(sitk.sitkLinear)
-    method.SetOptimizerAsRegularStepGradientDescent(1.0, 0.01, 60, relaxationFactor=0.6, gradientMagnitudeTolerance=1e-6)
-    method.SetOptimizerScalesFromPhysicalShift()
     transform = sitk.Euler3DTransform(start)
-    method.SetInitialTransform(transform, inPlace=True)
-    try:
-        method.Execute(target.pattern, moving)
-    except RuntimeError:  # a thin slab leaves too few samples
-        return start
-    return transform
+    refined = refine(target, moving, transform, sampled=0.3, first_step=1.0, last_step=0.01, iterations=60)
+    return transform if refined else start
 
 
 def as_matrix(transform: sitk.Euler3DTransform) -> npt.NDArray[np.float64]:

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.imaging.normalise import read_rigid
-from neuralmedbench.imaging.pictures import SLICE_AXIS, Floats, cut_plane, square, to_grey, window_of, write_png
+from neuralmedbench.imaging.pictures import SLICE_AXIS, Floats, cut_plane, square, to_grey, window_of
 from neuralmedbench.io.files import sha256_of, whole_folder
+from neuralmedbench.io.plain_pictures import write_grey
 from neuralmedbench.io.volumes import read_volume
 from neuralmedbench.records.case import CaseRecord, Plane, Series, Slice
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 Points = npt.NDArray[np.float64]
 POLICIES = ("uniform",)
-AXIS_NAME = {Plane.AXIAL: "z", Plane.CORONAL: "y", Plane.SAGITTAL: "x"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +179,7 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
                 picture, mm_per_px = _picture(scan, voxels, place, policy.field_of_view_mm)
                 image_id = _image_id(scan, place.position_mm, slices)
                 path = folder / f"{image_id}.png"
-                write_png(path, to_grey(picture, window))
+                write_grey(path, to_grey(picture, window))
                 slices[image_id] = Slice(
                     image_id=image_id,
                     path=f"{pictures.name}/{path.name}",
@@ -245,5 +245,5 @@ def _picture(scan: Scan, voxels: Floats, place: Place, side_mm: float) -> tuple[
 
 def _image_id(scan: Scan, position_mm: float, taken: Container[str]) -> str:
     """Sequence, axis and position; the second series of a kind, and slices nearer than 1 mm, get a letter."""
-    name = f"{scan.series.sequence.value.lower()}-{AXIS_NAME[scan.plane]}{round(position_mm):+04d}"
+    name = f"{scan.series.sequence.value.lower()}-{scan.plane.axis}{round(position_mm):+04d}"
     return next(f"{name}{letter}" for letter in ("", *"bcdefghijklmnopqrstuvwxyz") if f"{name}{letter}" not in taken)

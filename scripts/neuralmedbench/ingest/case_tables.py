@@ -8,6 +8,7 @@ import secrets
 import shutil
 from pathlib import Path
 
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.ingest.listing import Listing, Pseudonyms
 from neuralmedbench.io.cases import CaseRow, read_case_table, write_case_table
 from neuralmedbench.io.files import whole_file, write_json
@@ -33,8 +34,7 @@ def linked_pseudonyms(table: Path) -> Pseudonyms:
     def identify(name: str) -> str:
         if name not in known:
             known[name] = secrets.token_hex(DIGITS // 2)
-            write_json(table, known)
-            table.chmod(0o600)
+            write_json(table, known, private=True)
         return known[name]
 
     return lambda patient, study: (identify(f"patient:{patient}"), identify(f"case:{patient}/{study}"))
@@ -48,11 +48,24 @@ def write_listing(listing: Listing, table: Path, private: Path) -> None:
     listing : Listing
         What was found.
     table : Path
-        `config/benchmarks/<benchmark>.cases.tsv`. What a person wrote into rows that remain (overrides, exclude) is kept.
+        `config/benchmarks/<benchmark>.cases.tsv`. What a person wrote into rows that remain (overrides, exclude) is kept; an excluded case
+        keeps its row when its files are gone, so that it stays excluded when they come back.
     private : Path
         `data/raw/<benchmark>/`; indexes of cases that are gone are removed.
+
+    Raises
+    ------
+    ConfigError
+        If no case of the table is found again: with another key or folder all that a person wrote into it would be lost.
     """
     before = {row.case_id: row for row in read_case_table(table)} if table.exists() else {}
+    gone = set(before) - {case.index.case_id for case in listing.cases}
+    if before and len(gone) == len(before):
+        message = (
+            f"{table.name}: none of its {len(before)} cases is found again, as with another key or another folder; nothing was changed."
+            " Correct `key_file` or `source` in the benchmark's yaml, or move the table away to start anew"
+        )
+        raise ConfigError(message)
     rows: list[CaseRow] = []
     for case in listing.cases:
         index = case.index
@@ -67,8 +80,9 @@ def write_listing(listing: Listing, table: Path, private: Path) -> None:
                 exclude=kept.exclude if kept else "",
             )
         )
-    for gone in set(before) - {row.case_id for row in rows}:
-        shutil.rmtree(private / gone, ignore_errors=True)
+    for case_id in gone:
+        shutil.rmtree(private / case_id, ignore_errors=True)
+    rows += [before[case_id] for case_id in gone if before[case_id].exclude]
     with whole_file(private / "listing.tsv") as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(("case_id", "place", "left_out"))

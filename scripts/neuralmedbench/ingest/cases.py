@@ -17,6 +17,7 @@ from neuralmedbench.ingest.raw_series import (
     RawScan,
     RawSeries,
     checked_bytes,
+    is_cut_off,
     load_raw_files,
     physics_of,
     sort_into_series,
@@ -64,12 +65,15 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
     DataError
         If a file changed or is absent. (A case without a usable series comes back as quarantined.)
     ConfigError
-        If an override names an unknown kind of scan.
+        If an override names an unknown kind of scan, or a series that the case does not have.
     """
     scans = load_raw_files(index, root)
     result = sort_into_series(scans)
     write_identity(out / "identity.json", collect_identity(scans))
     labels = {series.series_id: _override(series.series_id, overrides) for series in result.series}
+    if unknown := sorted(set(overrides) - set(labels)):
+        message = f"sequence_overrides of case {base.case_id}: {unknown[0]} is none of its {len(labels)} series; correct its row in the case table"
+        raise ConfigError(message)
     used: list[Series] = []
     fates = dict(result.set_aside)
     for series in result.series:
@@ -150,15 +154,7 @@ def _take_nifti(series: RawSeries, folder: Path, label: Label | None) -> Series:
         volume = Volume(voxels, volume.affine)
     elif label.sequence is Sequence.DWI and "b0" in words.replace("b 0", "b0"):
         b_value = 0.0
-    write_nifti(folder / f"{series.series_id}.nii.gz", volume)
-    return _series(
-        series.series_id,
-        f"series/{series.series_id}.nii.gz",
-        label,
-        measure_affine(volume.affine, volume.voxels.shape),
-        modality=modality,
-        b_value=b_value,
-    )
+    return _write_volume(series.series_id, folder, volume, label, modality=modality, b_value=b_value)
 
 
 def _take_dicom(series: RawSeries, folder: Path, label: Label | None, others: list[RawSeries]) -> Series:
@@ -169,6 +165,9 @@ def _take_dicom(series: RawSeries, folder: Path, label: Label | None, others: li
     if _is_reformatted(series, others):
         message = "reformatted from another series of the case (ImageType)"
         raise DataError(message)
+    if cut := [scan.number for scan in series.scans if is_cut_off(scan)]:
+        message = f"{len(cut)} of {len(series.scans)} files are cut off, the first is file {cut[0]} of the case; copy them again"
+        raise DataError(message)
     geometry = measure_dicom(series)
     b_value = physics.b_value if label.sequence is Sequence.DWI else None
     mosaic = "MOSAIC" in dicom.texts(header, "ImageType")
@@ -176,16 +175,8 @@ def _take_dicom(series: RawSeries, folder: Path, label: Label | None, others: li
         if label.sequence not in {Sequence.DWI, Sequence.ADC}:
             message = f"a series of {geometry.volumes} volumes that is no diffusion scan"
             raise DataError(message)
-        volume, b_value = _convert_here(series)
-        write_nifti(folder / f"{series.series_id}.nii.gz", volume)
-        return _series(
-            series.series_id,
-            f"series/{series.series_id}.nii.gz",
-            label,
-            measure_affine(volume.affine, volume.voxels.shape),
-            modality=modality,
-            b_value=b_value,
-        )
+        volume, b_value = _convert_here(series, folder)
+        return _write_volume(series.series_id, folder, volume, label, modality=modality, b_value=b_value)
     if geometry.slices < MIN_SLICES:
         message = f"fewer than {MIN_SLICES} slices"
         raise DataError(message)
@@ -199,6 +190,12 @@ def _take_dicom(series: RawSeries, folder: Path, label: Label | None, others: li
         b_value=b_value,
         acquisition=_acquisition(header),
     )
+
+
+def _write_volume(series_id: str, folder: Path, volume: Volume, label: Label, *, modality: str, b_value: float | None) -> Series:
+    write_nifti(folder / f"{series_id}.nii.gz", volume)
+    geometry = measure_affine(volume.affine, volume.voxels.shape)
+    return _series(series_id, f"series/{series_id}.nii.gz", label, geometry, modality=modality, b_value=b_value)
 
 
 def _known(label: Label) -> Label:
@@ -220,9 +217,10 @@ def _is_reformatted(series: RawSeries, others: list[RawSeries]) -> bool:
     )
 
 
-def _convert_here(series: RawSeries) -> tuple[Volume, float | None]:
+def _convert_here(series: RawSeries, folder: Path) -> tuple[Volume, float | None]:
     """Convert diffusion while the vendor's headers, which hold gradients and tiles, are still there."""
-    with TemporaryDirectory() as work:
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".partial-", dir=folder) as work:  # not the system's: raw headers stay in the private zone
         _copy_dicom(series.scans, Path(work, "in"))
         results = convert(Path(work, "in"), Path(work, "out"))
         volumes = [read_nifti(result.image) for result in results]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.ingest.raw_series import RawSeries, slice_position
-from neuralmedbench.ingest.set_aside import main_axis
+from neuralmedbench.ingest.orientation import main_axis, slice_position
+from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.io import dicom
 from neuralmedbench.records.case import Plane
 

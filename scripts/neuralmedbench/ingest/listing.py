@@ -12,15 +12,14 @@ from typing import NamedTuple
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.ingest.raw_series import GRADIENT_SUFFIXES, RawScan, is_nifti, read_raw_file, sort_into_series, stem_of
 from neuralmedbench.io import dicom
+from neuralmedbench.io.cases import KINDS
 from neuralmedbench.io.files import sha256_of
 from neuralmedbench.io.raw_index import RawFile, RawIndex
-from neuralmedbench.records.case import Sequence
 
 NOTE_SUFFIXES = (".txt", ".md")
 RECORD_NAME = "record.csv"
 FILES_TABLE = "files.csv"
 FILES_COLUMNS = ("path", "case", "patient", "sequence")
-SEQUENCES = tuple(sequence.value for sequence in Sequence if sequence is not Sequence.UNKNOWN)
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
 
 STRAY_TEXT, NO_SCAN = "texts left out because they fit no single case", "files left out because they are no readable scan"
@@ -99,7 +98,8 @@ def find_cases(source: Path) -> Found:
     source : Path
         The folder. DICOM files are grouped by PatientID and StudyInstanceUID; NIfTI files by folder and the first word of their name
         before `_`; notes (`*.txt`, `*.md`) and `record.csv` belong to the case whose name (first word of the scans' names, or folder name)
-        is the first word of theirs, or whose scans lie in the same folder, else in or below the nearest folder above them that holds any.
+        is the first word of theirs, else whose scans lie in the same folder, below it, in a folder of the same name, or below the nearest
+        folder above them that holds any.
         `files.csv` in the folder (columns path, case, patient, sequence; a path may be a folder) overrides all of this.
 
     Returns
@@ -165,8 +165,8 @@ def _read_told(source: Path) -> dict[str, Told]:
             message = f"{FILES_TABLE}, line {number}: the path is not in the folder; paths are relative to it"
             raise ConfigError(message)
         said = Told(*((row.get(column) or "").strip() for column in FILES_COLUMNS[1:]))
-        if said.sequence and said.sequence not in SEQUENCES:
-            message = f"{FILES_TABLE}, line {number}, column sequence: expected one of {', '.join(SEQUENCES)}, or nothing"
+        if said.sequence and said.sequence not in KINDS:
+            message = f"{FILES_TABLE}, line {number}, column sequence: expected one of {', '.join(KINDS)}, or nothing"
             raise ConfigError(message)
         told[PurePosixPath(name).as_posix()] = said
     return told
@@ -205,9 +205,10 @@ def _give_text(path: Path, source: Path, cases: list[FoundCase], told: Told | No
             for case in cases
             if word in {stem_of(scan.path).split("_")[0] for scan in case.scans if scan.header is None} | {case.patient}
         ]
-        inside = _nearest(path, source, cases)
+        inside = [case for case in cases if path.parent in case.folders] or _below(path.parent, source, cases)
         by_folder = [case for case in cases if path.parent.name in {folder.name for folder in case.folders} | {case.patient, case.study}]
-        owners = next((choice for choice in ([case for case in inside if case in named], named, inside, by_folder) if choice), [])
+        near = next((found for folder in path.parent.parents if source in folder.parents and (found := _below(folder, source, cases))), [])
+        owners = next((choice for choice in ([case for case in inside if case in named], named, inside, by_folder, near) if choice), [])
     if len(owners) != 1 and path.name != RECORD_NAME:
         return False
     if len(owners) != 1:
@@ -225,12 +226,9 @@ def _give_text(path: Path, source: Path, cases: list[FoundCase], told: Told | No
     return True
 
 
-def _nearest(path: Path, source: Path, cases: list[FoundCase]) -> list[FoundCase]:
-    """Cases with scans beside a text, else in or below the nearest folder above it that holds any; `source` itself tells nothing."""
-    beside = [case for case in cases if path.parent in case.folders]
-    above = (folder for folder in path.parents if source in folder.parents)
-    below = ([case for case in cases if any(folder == place or folder in place.parents for place in case.folders)] for folder in above)
-    return beside or next((near for near in below if near), [])
+def _below(folder: Path, source: Path, cases: list[FoundCase]) -> list[FoundCase]:
+    """Cases with scans in or below a folder; below `source` itself lie all of them, which tells nothing."""
+    return [case for case in cases if folder != source and any(folder in (place, *place.parents) for place in case.folders)]
 
 
 def list_cases(source: Path, pseudonyms: Pseudonyms) -> Listing:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.ingest.orientation import slice_position
 from neuralmedbench.ingest.sequences import Physics, plain_words
 from neuralmedbench.ingest.set_aside import file_reason, is_several_planes
 from neuralmedbench.io import dicom
@@ -100,7 +101,7 @@ def read_raw_file(number: int, path: Path, sha256: str = "", total: int = 0) -> 
 
 
 def checked_bytes(path: Path, sha256: str, what: str) -> bytes:
-    """Read a raw file and compare its digest; the message names it by `what`, never by its path."""
+    """Read a raw file and compare its digest; a DataError names it by `what`, never by its path."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -110,6 +111,17 @@ def checked_bytes(path: Path, sha256: str, what: str) -> bytes:
         message = f"{what} is not what was listed (other digest); list the cases again (scripts/list_cases.py)"
         raise DataError(message)
     return content
+
+
+def is_cut_off(scan: RawScan) -> bool:
+    """Whether an uncompressed DICOM file is smaller than the image that its header describes."""
+    header = scan.header
+    syntax = getattr(header, "file_meta", {}).get("TransferSyntaxUID")
+    if header is None or syntax is None or syntax.is_compressed:
+        return False
+    sizes = [dicom.number(header, keyword) for keyword in ("Rows", "Columns", "BitsAllocated")]
+    rows, columns, bits = (size or 0.0 for size in sizes)
+    return scan.path.stat().st_size < rows * columns * bits / 8 * (dicom.number(header, "NumberOfFrames") or 1)
 
 
 def is_nifti(path: Path) -> bool:
@@ -199,17 +211,6 @@ def _position_key(first: Dataset | None) -> Callable[[RawScan], tuple[float, flo
         return slice_position(header, first), dicom.number(header, "InstanceNumber") or 0.0, scan.number
 
     return key
-
-
-def slice_position(header: Dataset, first: Dataset) -> float:
-    """Position of a slice in mm along the normal of the series' first slice; 0 without positions."""
-    row = dicom.numbers(first, "ImageOrientationPatient")
-    origin = dicom.numbers(header, "ImagePositionPatient")
-    if len(row) != 6 or len(origin) != 3:
-        return 0.0
-    a, b = row[:3], row[3:]
-    normal = (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
-    return sum(cosine * place for cosine, place in zip(normal, origin, strict=True))
 
 
 def words_of(header: Dataset) -> str:

@@ -37,7 +37,6 @@ CONTRAST = re.compile(
 NO_AGENT = frozenset({"", "no", "none", "n", "nil", "without", "no contrast", "non contrast", "0", "-"})
 
 CONTRAST_OF = {Sequence.T1W: Sequence.CE_T1W, Sequence.CT: Sequence.CE_CT}
-BASE_OF = {after: before for before, after in CONTRAST_OF.items()}
 
 
 @dataclass(frozen=True)

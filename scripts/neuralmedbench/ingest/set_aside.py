@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence as SequenceOf
 from typing import TYPE_CHECKING
 
+from neuralmedbench.ingest.orientation import main_axis
 from neuralmedbench.ingest.sequences import plain_words
 from neuralmedbench.io import dicom
 
@@ -57,12 +58,3 @@ def is_several_planes(firsts: SequenceOf[Dataset | None], total: int) -> bool:
     """
     planes = {main_axis(dicom.numbers(header, "ImageOrientationPatient")) for header in firsts if header is not None}
     return len(planes - {None}) > 1 and total <= MAX_LOCALIZER_FILES
-
-
-def main_axis(orientation: SequenceOf[float]) -> int | None:
-    """Axis (0 left-right, 1 front-back, 2 feet-head) that the slices of an orientation are stacked along; None when unknown."""
-    if len(orientation) != 6:
-        return None
-    a, b = orientation[:3], orientation[3:]
-    normal = (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
-    return max(range(3), key=lambda axis: abs(normal[axis]))

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import csv
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import TypeAdapter, ValidationError
 
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
-from neuralmedbench.io.files import read_json, sha256_of, sha256_of_files, sha256_of_value, write_json
-from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
+from neuralmedbench.io.files import read_json_record, sha256_of, sha256_of_files, sha256_of_value, whole_file, write_json_record
+from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, Sequence, State
 
-R = TypeVar("R")
+REMEDY = "run its stage again"
 CASE_LABEL = re.compile(r"[a-z0-9]+")
 CASE_COLUMNS = ("case_id", "patient_id", "source_sha256", "sequence_overrides", "exclude")
+
+KINDS = tuple(sequence.value for sequence in Sequence if sequence is not Sequence.UNKNOWN)
+"""What a series can be set to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,48 +44,35 @@ class CaseRow:
     exclude: str
 
 
-def _read(path: Path, record: type[R]) -> R:
-    try:
-        return TypeAdapter(record).validate_python(read_json(path))
-    except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        message = f"{path.name}: does not fit {record.__name__} at {where}; run its stage again"
-        raise DataError(message) from None
-
-
-def _write(path: Path, record: type[R], value: R) -> None:
-    write_json(path, TypeAdapter(record).dump_python(value, mode="json"))
-
-
 def read_case(path: Path) -> CaseRecord:
     """Read a `case.json`; DataError when it is absent or does not fit."""
-    return _read(path, CaseRecord)
+    return read_json_record(path, CaseRecord, remedy=REMEDY)
 
 
 def write_case(path: Path, case: CaseRecord) -> None:
     """Write a `case.json` with the digests of every file beside it."""
     files = {name: digest for name, digest in sha256_of_files(path.parent).items() if name != path.name}
-    _write(path, CaseRecord, replace(case, files=files))
+    write_json_record(path, replace(case, files=files))
 
 
 def read_pictures(path: Path) -> PictureManifest:
     """Read a `pictures.json`; DataError when it is absent or does not fit."""
-    return _read(path, PictureManifest)
+    return read_json_record(path, PictureManifest, remedy=REMEDY)
 
 
 def write_pictures(path: Path, manifest: PictureManifest) -> None:
     """Write a `pictures.json`."""
-    _write(path, PictureManifest, manifest)
+    write_json_record(path, manifest)
 
 
 def read_audit(path: Path) -> Audit:
     """Read an `audit.json`; DataError when it is absent or does not fit."""
-    return _read(path, Audit)
+    return read_json_record(path, Audit, remedy=REMEDY)
 
 
 def write_audit(path: Path, audit: Audit) -> None:
     """Write an `audit.json`."""
-    _write(path, Audit, audit)
+    write_json_record(path, audit)
 
 
 def run_case_stage(
@@ -113,8 +101,8 @@ def run_case_stage(
     base = replace(case, stage=stage, source_sha256=sha256_of(previous), files={}, checks={}, fates=())
     done = base if case.state is State.QUARANTINED else quarantine_on_error(base, lambda: step(base, previous.parent))
     for folder in folders:
-        if done.state is State.QUARANTINED and folder.exists():
-            _empty(folder)
+        if done.state is State.QUARANTINED:
+            shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_case(out, done)
@@ -128,13 +116,6 @@ def quarantine_on_error(base: CaseRecord, step: Callable[[], CaseRecord]) -> Cas
         return replace(
             base, state=State.QUARANTINED, reason=str(error), quarantined_by=base.stage, series=(), slices=(), notes=(), record=""
         )
-
-
-def _empty(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder)
-    folder.mkdir()
 
 
 def read_case_table(path: Path) -> list[CaseRow]:
@@ -182,20 +163,21 @@ def _case_row(path: Path, number: int, row: dict[str, str]) -> CaseRow:
     if not CASE_LABEL.fullmatch(row["case_id"]):
         message = f"{path.as_posix()}, line {number}: a case id holds lower-case letters and digits only"
         raise ConfigError(message)
-    pairs = [pair.partition("=") for pair in row["sequence_overrides"].split(";") if pair]
+    pairs = [tuple(part.strip() for part in pair.partition("=")) for pair in row["sequence_overrides"].split(";") if pair.strip()]
+    if any(sequence not in KINDS for _, _, sequence in pairs):
+        message = f"{path.as_posix()}, line {number}: sequence_overrides looks like series-02=FLAIR;series-03=T1w, with a kind of {', '.join(KINDS)}"
+        raise ConfigError(message)
     return CaseRow(
         case_id=row["case_id"],
         patient_id=row["patient_id"] or row["case_id"],
         source_sha256=row["source_sha256"],
-        sequence_overrides={series.strip(): sequence.strip() for series, _, sequence in pairs},
+        sequence_overrides={series: sequence for series, _, sequence in pairs},
         exclude=row["exclude"],
     )
 
 
 def write_case_table(path: Path, rows: list[CaseRow]) -> None:
     """Write the case table of a benchmark, sorted by case id."""
-    from neuralmedbench.io.files import whole_file
-
     with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(CASE_COLUMNS)

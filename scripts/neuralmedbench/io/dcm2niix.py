@@ -22,7 +22,6 @@ class Converted:
     image: Path
     sidecar: Path | None
     bval: Path | None
-    bvec: Path | None
 
 
 @cache
@@ -48,7 +47,7 @@ def find_dcm2niix() -> str:
     raise ConfigError(message)
 
 
-def convert(series: Path, folder: Path, *, merge: bool = True) -> list[Converted]:
+def convert(series: Path, folder: Path) -> list[Converted]:
     """Convert the DICOM files of one series.
 
     Parameters
@@ -57,8 +56,6 @@ def convert(series: Path, folder: Path, *, merge: bool = True) -> list[Converted
         Folder that holds the files of one series and nothing else.
     folder : Path
         Empty folder for the results, `image*.nii` uncompressed.
-    merge : bool
-        Whether slices of different exposure or echo are kept together; positions decide about geometry in any case.
 
     Returns
     -------
@@ -68,33 +65,24 @@ def convert(series: Path, folder: Path, *, merge: bool = True) -> list[Converted
 
     Raises
     ------
+    ConfigError
+        If the program is not installed.
     DataError
         If nothing could be converted.
     """
     folder.mkdir(parents=True, exist_ok=True)
     # `-g i` ignores a defaults file in the home folder; `-f image` keeps header words out of names; `-w 2` never overwrites
-    arguments = [
-        "-g",
-        "i",
-        "-b",
-        "y",
-        "-ba",
-        "y",
-        "-z",
-        "n",
-        "-m",
-        "y" if merge else "2",
-        "-w",
-        "2",
-        "-f",
-        "image",
-        "-o",
-        str(folder),
-        str(series),
-    ]
+    # `-m y` keeps slices of different exposure together: positions decide about geometry in any case
+    options = ["-g", "i", "-b", "y", "-ba", "y", "-z", "n", "-m", "y", "-w", "2", "-f", "image", "-o"]
     try:
         # its output names files and header values: it is read by nobody
-        subprocess.run([find_dcm2niix(), *arguments], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=TIMEOUT_S)
+        subprocess.run(
+            [find_dcm2niix(), *options, str(folder), str(series)],
+            check=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=TIMEOUT_S,
+        )
     except subprocess.TimeoutExpired:
         message = f"dcm2niix did not finish a series in {TIMEOUT_S} s; look at its files"
         raise DataError(message) from None
@@ -104,7 +92,7 @@ def convert(series: Path, folder: Path, *, merge: bool = True) -> list[Converted
     if not chosen:
         message = "dcm2niix made no image of a series (unknown compression, or damaged files)"
         raise DataError(message)
-    return [Converted(image, *(_beside(image, suffix) for suffix in (".json", ".bval", ".bvec"))) for image in chosen]
+    return [Converted(image, *(_beside(image, suffix) for suffix in (".json", ".bval"))) for image in chosen]
 
 
 def _beside(image: Path, suffix: str) -> Path | None:

@@ -10,9 +10,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from neuralmedbench.errors import DataError
+
+R = TypeVar("R")
 
 
 @contextmanager
@@ -65,15 +69,17 @@ def whole_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text; the file is whole or absent."""
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
+    """Write UTF-8 text; the file is whole or absent, and nobody but its owner ever reads a private one."""
     with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
+        if private:
+            partial.chmod(0o600)
 
 
-def write_json(path: Path, value: object) -> None:
-    """Write JSON with sorted keys, so that equal values are equal bytes."""
-    write_text(path, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
+def write_json(path: Path, value: object, *, private: bool = False) -> None:
+    """Write JSON with sorted keys, so that equal values are equal bytes; `private` as in `write_text`."""
+    write_text(path, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n", private=private)
 
 
 def read_json(path: Path) -> Any:
@@ -91,6 +97,41 @@ def read_json(path: Path) -> Any:
         raise DataError(message) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         message = f"{path.name}: not valid JSON ({type(error).__name__}); delete it and run its stage again"
+        raise DataError(message) from None
+
+
+def write_json_record(path: Path, value: object) -> None:
+    """Write a record (a dataclass) as JSON."""
+    write_json(path, TypeAdapter(type(value)).dump_python(value, mode="json"))
+
+
+def read_json_record(path: Path, record: type[R], *, remedy: str) -> R:
+    """Read a record that `write_json_record` wrote.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    record : type
+        The record's class.
+    remedy : str
+        What to do when it does not fit; ends the message.
+
+    Returns
+    -------
+    record
+        The record.
+
+    Raises
+    ------
+    DataError
+        If the file is absent, is not JSON or does not fit; the message names the place, never a value.
+    """
+    try:
+        return TypeAdapter(record).validate_python(read_json(path))
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        message = f"{path.name}: does not fit {record.__name__} at {where}; {remedy}"
         raise DataError(message) from None
 
 

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
-from neuralmedbench.errors import DataError
-from neuralmedbench.io.files import read_json, write_json
+from neuralmedbench.io.files import read_json_record, write_json
 
 MIN_LETTERS, MIN_DIGITS = 2, 4
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def word_set(*lines: str) -> frozenset[str]:
+    """Give the words of some lines, in lower case."""
+    return frozenset(word for line in lines for word in line.casefold().split())
 
 
-GENERIC = _words("""
+GENERIC = word_set("""
     hospital clinic clinics university medical center centre health department radiology neurology institute general memorial the of and
     for saint st mri ct scanner anonymous anonymized anonymised unknown none null phantom patient test name male female doctor dr prof mr
     mrs ms md phd yes no other van von de der den del di da la le el al ii jr sr
 """)
 """Words that name nobody by themselves."""
-ORDINARY = _words("""
+ORDINARY = word_set("""
     white black brown green gray grey young old long short small little rich strong stern head hand foot back day days may mark frank will
     bill grant case page left right good wise best bright sharp weeks major minor price rose hill wood woods stone field lane church bishop
     king pope cook baker miller mason fisher hunter carpenter porter potter taylor turner walker parker ward lord love moody nice swift
@@ -61,17 +59,12 @@ class Identity:
 
 def read_identity(path: Path) -> Identity:
     """Read an `identity.json`; DataError when it is absent or does not fit (its values are not repeated)."""
-    try:
-        return TypeAdapter(Identity).validate_python(read_json(path))
-    except ValidationError:
-        message = f"{path.name}: does not fit; ingest the case again"
-        raise DataError(message) from None
+    return read_json_record(path, Identity, remedy="ingest the case again")
 
 
 def write_identity(path: Path, identity: Identity) -> None:
     """Write an `identity.json` that only its owner can read."""
-    write_json(path, TypeAdapter(Identity).dump_python(identity, mode="json"))
-    path.chmod(0o600)
+    write_json(path, asdict(identity), private=True)
 
 
 def fold(text: str) -> str:

@@ -1,4 +1,7 @@
-"""NIfTI files as arrays: read whole, written with nothing in the header but geometry."""
+"""NIfTI files as arrays, as they are stored: read whole, written with nothing in the header but geometry.
+
+For ingest and de-identification, which must not resample or turn anything; later stages read with `io.volumes`.
+"""
 
 from __future__ import annotations
 

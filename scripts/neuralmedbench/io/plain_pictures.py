@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.files import whole_file
@@ -72,8 +73,15 @@ def _grey_if_grey(picture: Image) -> Image:
     return red if red.tobytes() == green.tobytes() == blue.tobytes() else picture
 
 
+def write_grey(path: Path, grey: npt.NDArray[np.uint8]) -> None:
+    """Write grey values, shape (rows, columns), as `write_picture` does."""
+    from PIL import Image as Pillow
+
+    write_picture(path, Pillow.fromarray(grey))
+
+
 def write_picture(path: Path, picture: Image) -> None:
-    """Write a PNG without any text chunk; equal pixels are equal bytes."""
+    """Write a PNG without any text chunk; equal pixels are equal bytes for one version of Pillow."""
     from PIL import Image as Pillow
 
     bare = Pillow.frombytes(picture.mode, picture.size, picture.tobytes())

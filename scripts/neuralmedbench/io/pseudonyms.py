@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import secrets
 from pathlib import Path
 
@@ -58,8 +59,6 @@ def write_new_key(path: Path) -> None:
     ConfigError
         If the file exists: a second key would make second pseudonyms of the same patients.
     """
-    import os
-
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

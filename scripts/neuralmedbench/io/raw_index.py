@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.cases import digest_of_files
-from neuralmedbench.io.files import read_json, write_json
+from neuralmedbench.io.files import read_json_record, write_json_record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,14 +48,12 @@ class RawIndex:
 
 def read_raw_index(path: Path) -> RawIndex:
     """Read a `files.json`; DataError when it is absent or does not fit."""
-    try:
-        return TypeAdapter(RawIndex).validate_python(read_json(path))
-    except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        message = f"{path.name}: does not fit the index of raw files at {where}; write it again with scripts/list_cases.py"
-        raise DataError(message) from None
+    if not path.exists():
+        message = f"{path.name}: the private index of this case's raw files is not here; list the cases again (scripts/list_cases.py)"
+        raise DataError(message)
+    return read_json_record(path, RawIndex, remedy="write it again with scripts/list_cases.py")
 
 
 def write_raw_index(path: Path, index: RawIndex) -> None:
     """Write a `files.json`."""
-    write_json(path, TypeAdapter(RawIndex).dump_python(index, mode="json"))
+    write_json_record(path, index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import sys
 from collections.abc import Callable, Iterable
@@ -102,8 +103,6 @@ def write_table(path: Path, rows: Iterable[dict[str, Any]], columns: Iterable[st
     KeyError
         If a row has a key that is not a column.
     """
-    import csv
-
     names = list(columns)
     with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names, lineterminator="\n")

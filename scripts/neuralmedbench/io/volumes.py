@@ -109,22 +109,20 @@ def resample_to(image: sitk.Image, grid: sitk.Image) -> sitk.Image:
     return sitk.Resample(sitk.ZeroFluxNeumannPad(small, [1] * 3, [1] * 3), grid)
 
 
-def write_volume(path: Path, image: sitk.Image, *, as_int16: bool) -> None:
-    """Write a volume; equal voxels and headers are equal bytes.
+def write_volume(path: Path, image: sitk.Image) -> None:
+    """Write a volume; equal voxels are equal bytes.
 
     Parameters
     ----------
     path : Path
         `*.nii` (fast, for work folders) or `*.nii.gz`; the file is whole or absent.
     image : SimpleITK.Image
-        The volume. Masks (uint8) are written as they are.
-    as_int16 : bool
-        Round to whole numbers, which halves the file, where this loses nothing that shows: the values lie within int16 and
-        span at least `MIN_STEPS`. Otherwise float32 is kept.
+        The volume. Masks (uint8) are written as they are. Other values are rounded to int16, which halves the file, where this
+        loses nothing that shows: they lie within int16 and span at least `MIN_STEPS`. Otherwise float32 is kept.
     """
     import SimpleITK as sitk
 
-    if as_int16 and image.GetPixelID() != sitk.sitkUInt8:
+    if image.GetPixelID() != sitk.sitkUInt8:
         voxels = sitk.GetArrayViewFromImage(image)
         low, high = float(voxels.min()), float(voxels.max())
         if low >= INT16.min and high <= INT16.max and high - low >= MIN_STEPS:

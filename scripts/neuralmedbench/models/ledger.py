@@ -25,7 +25,7 @@ SYNC_AFTER_S = 5.0
 class Entry:
     """One answer in the ledger; `state` is `ok`, `refused` or `truncated` (a failure is never kept).
 
-    The last six attributes say for whom it was asked first; nothing is looked up by them.
+    The attributes from `item_id` on say for whom it was asked first; nothing is looked up by them.
     """
 
     key: str

@@ -84,7 +84,7 @@ class Answer:
 
 
 class Backend(Protocol):
-    """A way of calling a model. One call a time per coroutine; the engine bounds how many are in flight."""
+    """A way of calling a model. One call at a time per coroutine; the engine bounds how many are in flight."""
 
     async def answer(self, call: Call) -> Answer:
         """Answer one call.

@@ -6,20 +6,9 @@ import difflib
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.records.items import Disclosure, Item, ItemImage
-
-
-class Arm(StrEnum):
-    """The arms that can be asked for."""
-
-    FULL = "full"
-    NO_IMAGE = "no_image"
-    NO_TEXT = "no_text"
-    SHUFFLED_IMAGE = "shuffled_image"
-    FINDINGS_DISCLOSED = "findings_disclosed"
+from neuralmedbench.records.items import Arm, Disclosure, Item, ItemImage
 
 
 @dataclass(frozen=True)

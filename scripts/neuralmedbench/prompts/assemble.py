@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.files import sha256_of_value
-from neuralmedbench.prompts.arms import Arm, View, check_arms, views
+from neuralmedbench.prompts.arms import View, check_arms, views
 from neuralmedbench.prompts.templates import Templates
-from neuralmedbench.records.items import Disclosure, Family, Item, ItemImage, Runner, Turn
+from neuralmedbench.records.case import Plane
+from neuralmedbench.records.items import Arm, Disclosure, Family, Item, ItemImage, Runner, Turn
 from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
 
 STRATEGIES = ("direct",)
@@ -20,7 +21,6 @@ TEMPLATE_OF_FAMILY = {
     Family.LESION_RECOGNITION: "lesion",
     Family.RATIONALE_GENERATION: "rationale",
 }
-AXIS_OF_PLANE = {"axial": "z", "coronal": "y", "sagittal": "x"}
 
 
 def assemble(items: Sequence[Item], disclosures: Iterable[Disclosure], config: BenchmarkConfig, templates: Templates) -> list[Request]:
@@ -108,8 +108,8 @@ def picture_label(number: int, image: ItemImage, policy: str) -> str:
     if policy == "none":
         return f"Picture {number}"
     parts = [image.sequence, image.plane]
-    if image.position_mm is not None and image.plane in AXIS_OF_PLANE:
-        parts.append(f"{AXIS_OF_PLANE[image.plane]} = {round(image.position_mm):+d} mm")
+    if image.position_mm is not None and image.plane in tuple(Plane):
+        parts.append(f"{Plane(image.plane).axis} = {round(image.position_mm):+d} mm")
     return f"Picture {number}: {', '.join(part for part in parts if part)}"
 
 

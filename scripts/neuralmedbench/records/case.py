@@ -32,6 +32,11 @@ class Plane(StrEnum):
     CORONAL = "coronal"
     SAGITTAL = "sagittal"
 
+    @property
+    def axis(self) -> str:
+        """The axis along which its slices follow each other: `x` (left-right), `y` (front-back) or `z` (feet-head)."""
+        return {Plane.SAGITTAL: "x", Plane.CORONAL: "y", Plane.AXIAL: "z"}[self]
+
 
 class State(StrEnum):
     """What became of a case or a picture at a stage."""
@@ -49,7 +54,9 @@ class Series:
     series_id : str
         `series-01`, `series-02`...; the same at every stage.
     path : str
-        POSIX path relative to the folder of `case.json`: a folder of DICOM files (ingest) or a NIfTI file (later).
+        POSIX path relative to the folder of `case.json`. After ingest a folder of DICOM files, or a NIfTI file (raw NIfTI, and
+        diffusion that was converted while its headers were there); later always a NIfTI file. The slices stage makes no scans: its
+        paths are those of the normalised case.
     modality : str
         DICOM Modality: `MR`, `CT` or `OT`.
     sequence : Sequence
@@ -63,9 +70,9 @@ class Series:
     flags : tuple of str
         Findings that a person should know: `words_and_physics_disagree`, `positions_and_thickness_disagree`...
     quality : dict of str to float
-        Numbers of the stage, units in their names (`shift_mm`, `ncc`...).
+        Numbers of the stage, units in their names (`spacing_mm`, `shift_mm`...).
     volume_sha256 : str
-        Digest of the de-identified NIfTI that the scan comes from (normalise stage only): what the audit covers.
+        Digest of the de-identified NIfTI that the scan comes from (from normalise on): what the audit covers.
     """
 
     series_id: str
@@ -167,7 +174,8 @@ class CaseRecord:
     notes : tuple of str
         Paths of the clinical notes, in order of time.
     record : str
-        Path of the structured health record (TSV: variable, value, unit, days_from_scan), or empty.
+        Path of the structured health record, or empty: CSV as it came (ingest), then TSV with `records.columns.RECORD_COLUMNS`.
+        Later stages copy neither notes nor record; the paths stay those of the de-identified case.
     quality : dict of str to float
         Numbers about the case as a whole.
     checks : dict of str to int
@@ -275,7 +283,7 @@ class Audit:
     covered : dict of str to str
         SHA-256 of every file that the audit covers (NIfTI or picture), with its case_id or image_id.
     flow : dict of str to int
-        Cases (or pictures) listed, quarantined at ingest, quarantined at deidentify, passed.
+        Cases listed, quarantined at ingest, quarantined at deidentify, passed; of pictures, both quarantines are one number.
     """
 
     benchmark: str

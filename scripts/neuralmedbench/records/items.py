@@ -7,6 +7,9 @@ from enum import StrEnum
 
 SCHEMA_VERSION = 1
 
+NO_LESION = "no lesion"
+"""The answer to an item on a lesion where there is none."""
+
 
 class Kind(StrEnum):
     """What a benchmark is made of; only scans have per-case jobs."""
@@ -40,6 +43,16 @@ class Level(StrEnum):
     COMPLEX = "complex"
     DIALOGUE = "dialogue"
     NONE = "none"
+
+
+class Arm(StrEnum):
+    """What is left out, exchanged or shown beside an item."""
+
+    FULL = "full"
+    NO_IMAGE = "no_image"
+    NO_TEXT = "no_text"
+    SHUFFLED_IMAGE = "shuffled_image"
+    FINDINGS_DISCLOSED = "findings_disclosed"
 
 
 class Runner(StrEnum):
@@ -93,7 +106,7 @@ class Item:
     Attributes
     ----------
     item_id : str
-        `<benchmark>/<case_id>/<family>` or the data set's own id under the benchmark's name.
+        `<benchmark>/<case_id>/<family>`, or `<benchmark>/<image_id>` for single pictures.
     patient_id : str
         The cluster of every statistic.
     turns : tuple of Turn
@@ -105,7 +118,9 @@ class Item:
     lesion_shown : bool or None
         Whether a slice through the lesion is among the pictures; None when there is no lesion or it is not known.
     notes, record : str
-        Context: de-identified notes, and the record as lines of text.
+        Context: de-identified notes, and the record as lines of text; empty in a dialogue, whose turns reveal them.
+    tags : tuple of str
+        What a table may group by: the data set, terms that the vocabulary does not know.
     answer_schema : str
         JSON schema of the answer (runner `structured`), or empty.
     """
@@ -180,7 +195,27 @@ class GoldFields:
 
 @dataclass(frozen=True, kw_only=True)
 class Gold:
-    """What is right. Read by score, tables, the rating round and the leak test; never by prompts or infer."""
+    """What is right. Read by score, tables, the rating round and the leak test; never by prompts or infer.
+
+    Attributes
+    ----------
+    answer, aliases, icd10 : str, tuple of str, str
+        The diagnosis, by its preferred name where the vocabulary knows it; other names that are as right; its code.
+    fields : GoldFields or None
+        Structured items only.
+    differentials : tuple of str
+        What else has to be considered, ranked.
+    findings, findings_complete : tuple of str, bool
+        What is seen, in words that do not name the diagnosis; and whether nothing else is to be seen.
+    rationale, must_not : tuple of str
+        Statements that speak for the answer, and statements that would be wrong or dangerous.
+    rubric : tuple of Criterion
+        Built from all of this.
+    turn_leaders : tuple of str
+        Dialogues: the diagnosis that should lead after each turn.
+    established : str
+        How the answer is known.
+    """
 
     item_id: str
     answer: str

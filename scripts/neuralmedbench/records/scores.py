@@ -42,7 +42,7 @@ class Prediction:
     confidence : float or None
         Stated confidence in rank 1, 0 to 1.
     abstained : bool
-        Whether it declined to name a diagnosis.
+        Whether it declined to name a diagnosis; also true of an unreadable answer that is empty or refuses.
     """
 
     parse_status: ParseStatus
@@ -116,26 +116,32 @@ class Score:
     scored : bool
         False when there is no gold for the item.
     differential : tuple of str
-        The parsed ranked differential.
+        The parsed ranked differential; of a lesion item the lesion, of a structured item the class.
     relation : str
-        How rank 1 relates to the reference: `exact`, `synonym`, `child`, `parent`, `sibling`, `unrelated` or empty.
+        How rank 1 relates to the reference: `exact`, `synonym`, `child`, `parent`, `sibling`, `unrelated`; empty without a rank 1,
+        and for lesion and structured items.
     passed : bool or None
-        The pass rule of the item's runner (design, section 9); None when missing or not scored.
+        The pass rule of the item's runner (design, section 9); None when missing, not scored, or no grader gave a value.
     right_family : bool or None
-        Rank 1 names a parent of the reference.
+        Rank 1 names a wider term of the reference.
     reference_rank : int or None
         Rank (from 1) at which the reference stands in the differential; None when it is not there.
     in_candidates : bool or None
         The reference stands among the first five candidates.
-    main_condition, core_diagnosis, rubric : float or None
-        The grader's word (that of the first grader in the run list that gave one).
+    main_condition, core_diagnosis : float or None
+        The grader's word (that of the first grader in the run list that gave one), 0 to 1; 0 for a refused or truncated answer.
+    rubric : float or None
+        Points earned over points to be had, 0 to 1, by the first grader in the run list that judged the item's whole rubric; None when
+        none did. 0 for a refused or truncated answer to an item with a rubric.
+    confidence, abstained : float or None, bool
+        As in :class:`Prediction`.
     fields : dict of str to str or None
         Structured items: the answered fields after spelling (an absent field is an abstention); lesion items: `lesion`,
         `location` and `side` as answered.
     fields_right : dict of str to bool or None
         Structured items: for each field with ground truth whether it is right.
     fields_abstained : tuple of str
-        Structured items: fields left null.
+        Structured items: fields with ground truth that a readable answer left null.
     turn_passes : tuple of bool
         Dialogues: pass of each turn's leader against the final reference.
     text : str
@@ -188,9 +194,11 @@ class Rating:
     rater_id : str
         Pseudonym.
     axis : str
-        Axis of the rating form, for example `dx_correct`.
+        Axis of the rating form, for example `dx_correct`; or `error.<code>` for an error that the rater marked.
     value : float or None
-        None when the rater could not judge.
+        None when the rater could not judge; of an error 2 when it is significant, else 1.
+    seconds : float or None
+        Time that the rater spent on the response.
     stale : bool
         The rated text is not the text that stands in the responses now.
     simulated : bool

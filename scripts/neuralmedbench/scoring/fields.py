@@ -20,11 +20,6 @@ def _table() -> dict[str, Any]:
     return table
 
 
-def table_version() -> str:
-    """Version of the table of spellings; part of what is reported."""
-    return str(_table()["version"])
-
-
 def label(field: str, value: str | None) -> str | None:
     """Label of one field in its own spelling.
 

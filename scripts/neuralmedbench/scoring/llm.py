@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined, Template, TemplateError
+from jinja2 import StrictUndefined, Template, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from neuralmedbench.config.models import GraderConfig, ModelConfig
 from neuralmedbench.errors import ConfigError
@@ -55,7 +56,7 @@ def load_template(path: Path) -> Template:
     ConfigError
         If it is absent, malformed, or lacks a block.
     """
-    environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False)
+    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
     try:
         template = environment.from_string(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

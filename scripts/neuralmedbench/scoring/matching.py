@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from neuralmedbench.records.items import Gold, Lesion
+from neuralmedbench.records.items import NO_LESION, Gold, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 from neuralmedbench.scoring.terms import mentioned_places, resolve, sides
 
@@ -20,7 +20,6 @@ SUPPLIED = {
 }
 """Regions that an artery supplies: an infarct of its territory is rightly placed in any of them."""
 
-NO_LESION = "no lesion"
 NOTHING = frozenset({"none", "no", "nil", "absent", "negative", "no focal lesion", "no focal abnormality"})
 ABOUT_SYMPTOMS = re.compile(r"\s(?:with|causing|presenting|due to|secondary to)\s", re.IGNORECASE)
 REFERENCE_KEY = "reference"

@@ -11,6 +11,7 @@ from neuralmedbench.models.builtin import format as forms
 from neuralmedbench.models.builtin.opinion import Opinion, Reader, normalised
 from neuralmedbench.models.builtin.sampling import generator, ranking
 from neuralmedbench.models.protocol import Message
+from neuralmedbench.records.items import NO_LESION
 
 NORMAL = "normal"
 """Class of a diagnosis without a lesion."""
@@ -54,7 +55,7 @@ class Answerer:
         if form is forms.Form.DIFFERENTIAL:
             return forms.differential([entry.name for entry in entries], opinion.findings, opinion.reason(ranked[0]), confidence)
         if entries[0].classes == NORMAL:
-            return forms.lesion("no lesion", "none", "none", opinion.findings, confidence)
+            return forms.lesion(NO_LESION, "none", "none", opinion.findings, confidence)
         location, side = opinion.location, opinion.side
         if entries[0].key in DIFFUSE_PLACES and (not location or location == "lateral ventricles" or not side):
             location, side = DIFFUSE_PLACES[entries[0].key], "bilateral"

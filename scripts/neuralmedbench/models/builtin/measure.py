@@ -67,8 +67,6 @@ class Patch:
         Ratio of its principal axes, at least 1.
     hole : float
         Share of its filled area that it leaves free: a ring has a hole.
-    contrast : float
-        Mean brightness, relative to the brain.
     """
 
     mask: Mask
@@ -80,7 +78,6 @@ class Patch:
     gap: float
     elongation: float
     hole: float
-    contrast: float
 
 
 @dataclass(frozen=True)
@@ -99,8 +96,6 @@ class Frame:
         Inside of the skull.
     noise : float
         Robust spread of `ratio` from one pixel to the next.
-    labelled : bool
-        Whether the label named the sequence.
     """
 
     sequence: Sequence | None
@@ -109,7 +104,6 @@ class Frame:
     ratio: Grey
     brain: Mask
     noise: float
-    labelled: bool
 
     @cached_property
     def depth(self) -> Grey:
@@ -200,7 +194,7 @@ def measure(image: MessageImage) -> Frame | None:
     noise = float(np.median(np.abs(ratio - ndimage.gaussian_filter(ratio, 2.0))[brain])) * 1.48
     sequence = label.sequence or (Sequence.CT if ct else guess_sequence(grey, head, brain))
     plane = label.plane or guess_plane(brain, ratio)
-    return Frame(sequence, plane, label.z_mm, ratio, brain, noise, label.sequence is not None)
+    return Frame(sequence, plane, label.z_mm, ratio, brain, noise)
 
 
 def patches(frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> tuple[Patch, ...]:
@@ -251,7 +245,6 @@ def patches(frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> tuple[Patc
                 gap=float(to_ventricle[whole].min() / frame.radius) if to_ventricle is not None else 1.0,
                 elongation=float(axes[1] / axes[0]),
                 hole=1 - pixels / max(filled, pixels),
-                contrast=float(frame.ratio[whole].mean()),
             )
         )
     return tuple(sorted(found, key=lambda patch: -patch.area))

@@ -5,8 +5,8 @@ import pytest
 import SimpleITK as sitk
 
 from imaging_fixtures import Shot, brain_of, scan
+from neuralmedbench.atlas.fit import brain_depth, face_mask, fit_quality, fit_template
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.template import fit_quality, fit_template, template_mask
 from neuralmedbench.io.volumes import image_like
 
 POSES = [
@@ -25,7 +25,7 @@ def dice(one: np.ndarray, two: np.ndarray) -> float:
 def test_the_brain_is_found_in_every_contrast_and_pose(shot: Shot) -> None:
     image = sitk.DICOMOrient(scan(shot), "LPS")
     fit = fit_template(image)
-    found = sitk.GetArrayFromImage(template_mask("brain", image, fit)) > 0
+    found = sitk.GetArrayFromImage(brain_depth(image, fit)) <= 0
     assert dice(found, brain_of(shot, image)) > 0.93
     quality = fit_quality(image, fit)
     assert 0.9 < quality["scale"] < 1.1
@@ -37,7 +37,7 @@ def test_a_slab_is_put_at_its_height() -> None:
     image = sitk.DICOMOrient(scan(Shot("T1w", "2d")), "LPS")
     slab = image[:, :, 14:26]
     truth = brain_of(Shot("T1w", "2d"), slab)
-    assert dice(sitk.GetArrayFromImage(template_mask("brain", slab, fit_template(slab))) > 0, truth) > 0.9
+    assert dice(sitk.GetArrayFromImage(brain_depth(slab, fit_template(slab))) <= 0, truth) > 0.9
 
 
 def test_the_face_is_nose_eyes_mouth_and_ears_and_never_brain() -> None:
@@ -45,7 +45,7 @@ def test_the_face_is_nose_eyes_mouth_and_ears_and_never_brain() -> None:
     grid.SetSpacing([2.5] * 3)
     grid.SetOrigin([-112.0, -140.0, -160.0])
     here = sitk.Transform(3, sitk.sitkIdentity)
-    face, brain = template_mask("face", grid, here), template_mask("brain", grid, here)
+    face, brain = face_mask(grid, here), brain_depth(grid, here) <= 0
     assert not (sitk.GetArrayFromImage(face) & sitk.GetArrayFromImage(brain)).any()
     shown = {
         "nose": (0, -105, -45),

@@ -6,21 +6,23 @@ and mutual information does the rest: it needs no common contrast, so T1, T2, FL
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.atlas.anatomy import distance_to_brain, face_depth, template_head
+from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, refine
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.atlas import distance_to_brain, face_depth, template_head
-from neuralmedbench.io.matching import BINS, Pose, Target, agreement, climb, coarse_head
 from neuralmedbench.io.volumes import image_like
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
 
 BRAIN_CENTRE = (0.0, 17.0, 10.0)
-SEED = 1
+GRID_MM, SEARCH_GRID_MM = 4.0, 6.0
+"""Grids on which a fit is refined and judged, and on which it is searched."""
+BRAIN_GRID_MM, FAR_MM = 2.0, 999.0
 HEIGHTS_MM = (95.0, 80.0, 65.0, 50.0, 35.0, 20.0, 5.0)
 """Where the top of the scan may lie in the template: above the scalp, or anywhere in the brain when the scan is a slab."""
 TILTS = (-0.3, 0.0, 0.3)
@@ -31,15 +33,13 @@ LOG_SCALE, LOG_SCALE_SPREAD = -0.04, 0.09
 """Size of adult brains relative to the template, which is larger than most: without it a fit may take the scalp for the brain."""
 
 
-def fit_template(image: sitk.Image, *, grid_mm: float = 4.0) -> sitk.Transform:
+def fit_template(image: sitk.Image) -> sitk.Transform:
     """Find where the template's brain lies in a scan.
 
     Parameters
     ----------
     image : SimpleITK.Image
         3-D scan of a head or a brain, LPS+, any contrast, with or without face and neck; a part of the head will do.
-    grid_mm : float
-        Grid of the search.
 
     Returns
     -------
@@ -59,9 +59,9 @@ def fit_template(image: sitk.Image, *, grid_mm: float = 4.0) -> sitk.Transform:
     import SimpleITK as sitk
 
     sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(1)
-    moving = coarse_head(image, grid_mm)
-    similar = _search(template_head(1.5 * grid_mm), moving)
-    head = template_head(grid_mm)
+    moving = coarse_head(image, GRID_MM)
+    similar = _search(template_head(SEARCH_GRID_MM), moving)
+    head = template_head(GRID_MM)
     if agreement(head, moving, similar) <= 0:
         message = "the template does not fit: the scan shows too little of a head"
         raise DataError(message)
@@ -74,24 +74,12 @@ def fit_template(image: sitk.Image, *, grid_mm: float = 4.0) -> sitk.Transform:
 def _refine_affine(head: Target, moving: sitk.Image, start: sitk.Similarity3DTransform) -> sitk.AffineTransform:
     import SimpleITK as sitk
 
-    method = sitk.ImageRegistrationMethod()
-    method.SetMetricAsMattesMutualInformation(BINS)
-    method.SetMetricFixedMask(head.region)
-    method.SetMetricSamplingStrategy(method.REGULAR)
-    method.SetMetricSamplingPercentage(0.25, SEED)  # regular samples are jittered
-    method.SetInterpolator(sitk.sitkLinear)
-    method.SetOptimizerAsRegularStepGradientDescent(4.0, 0.1, 40, relaxationFactor=0.6, gradientMagnitudeTolerance=1e-6)
-    method.SetOptimizerScalesFromPhysicalShift()
     transform = sitk.AffineTransform(3)
     transform.SetMatrix(start.GetMatrix())
     transform.SetTranslation(start.GetTranslation())
     transform.SetCenter(start.GetCenter())
-    method.SetInitialTransform(transform, inPlace=True)
-    try:
-        method.Execute(head.pattern, moving)
-    except RuntimeError:  # a thin slab leaves too few samples for twelve parameters
-        return sitk.AffineTransform(start)
-    return transform
+    refined = refine(head, moving, transform, sampled=0.25, first_step=4.0, last_step=0.1, iterations=40)
+    return transform if refined else sitk.AffineTransform(start)
 
 
 def _similarity(pose: Pose) -> sitk.Similarity3DTransform:
@@ -150,7 +138,7 @@ def _plausible(affine: sitk.AffineTransform, similar: sitk.Similarity3DTransform
     return bool(stretch.max() < 1.15 and stretch.min() > 0.85 and 0.88 < stretch.prod() < 1.14 and shift < 12)
 
 
-def fit_quality(image: sitk.Image, transform: sitk.Transform, *, grid_mm: float = 4.0) -> dict[str, float]:
+def fit_quality(image: sitk.Image, transform: sitk.Transform) -> dict[str, float]:
     """Numbers by which an implausible fit is recognised.
 
     Parameters
@@ -159,8 +147,6 @@ def fit_quality(image: sitk.Image, transform: sitk.Transform, *, grid_mm: float 
         The scan.
     transform : SimpleITK.Transform
         What `fit_template` gave for it.
-    grid_mm : float
-        Grid of the comparison.
 
     Returns
     -------
@@ -170,11 +156,11 @@ def fit_quality(image: sitk.Image, transform: sitk.Transform, *, grid_mm: float 
     """
     import SimpleITK as sitk
 
-    head, moving = template_head(grid_mm), coarse_head(image, grid_mm)
+    head, moving = template_head(GRID_MM), coarse_head(image, GRID_MM)
     back = transform.GetInverse()
     matrix = np.array([back.TransformVector(axis, (0.0, 0.0, 0.0)) for axis in np.eye(3).tolist()])
     values = sitk.GetArrayFromImage(sitk.Resample(moving, head.pattern, back, sitk.sitkLinear, -1.0))
-    brain = sitk.GetArrayFromImage(distance_to_brain(grid_mm)) <= 0
+    brain = sitk.GetArrayFromImage(distance_to_brain(GRID_MM)) <= 0
     seen = brain & (values > -0.5)
     bright = 0.2 * float(np.median(values[seen])) if seen.any() else 0.0
     return {
@@ -185,26 +171,40 @@ def fit_quality(image: sitk.Image, transform: sitk.Transform, *, grid_mm: float 
     }
 
 
-def template_mask(kind: Literal["brain", "face"], like: sitk.Image, transform: sitk.Transform) -> sitk.Image:
-    """Give a region of the template the grid of a scan.
+def brain_depth(like: sitk.Image, transform: sitk.Transform) -> sitk.Image:
+    """Give the distance to the surface of the template's brain the grid of a scan.
 
     Parameters
     ----------
-    kind : {"brain", "face"}
-        `brain`: brain and the fluid around it. `face`: nose, orbits, mouth, jaw and ears with everything in front and below;
-        a geometric region of our own that keeps a margin to the brain.
     like : SimpleITK.Image
-        The scan whose grid the mask gets.
+        The scan whose grid the distance gets.
     transform : SimpleITK.Transform
         From points of the scan to the template, as `fit_template` gives it.
 
     Returns
     -------
     SimpleITK.Image
-        uint8, 0 or 1.
+        float32, mm of the template, negative inside the brain with its fluid; `FAR_MM` beyond the template.
     """
     import SimpleITK as sitk
 
-    signed = distance_to_brain(2.0) if kind == "brain" else face_depth()
-    depth = sitk.Resample(signed, like, transform, sitk.sitkLinear, 999.0)
-    return sitk.Cast(depth <= 0, sitk.sitkUInt8)
+    return sitk.Resample(distance_to_brain(BRAIN_GRID_MM), like, transform, sitk.sitkLinear, FAR_MM)
+
+
+def face_mask(like: sitk.Image, transform: sitk.Transform) -> sitk.Image:
+    """Give the region of the face the grid of a scan.
+
+    Parameters
+    ----------
+    like, transform : SimpleITK.Image, SimpleITK.Transform
+        As for `brain_depth`.
+
+    Returns
+    -------
+    SimpleITK.Image
+        uint8, 1 in nose, orbits, mouth, jaw and ears with everything in front and below; a geometric region of our own that
+        keeps a margin to the brain.
+    """
+    import SimpleITK as sitk
+
+    return sitk.Cast(sitk.Resample(face_depth(), like, transform, sitk.sitkLinear, FAR_MM) <= 0, sitk.sitkUInt8)

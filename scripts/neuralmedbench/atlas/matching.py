@@ -1,4 +1,4 @@
-"""How well two scans agree, whatever their contrast: mutual information, and a search that climbs it."""
+"""How well two scans agree, whatever their contrast: mutual information, a search that climbs it, and the last refinement."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ Floats = npt.NDArray[np.float32]
 Pose = tuple[float, ...]
 BINS = 24
 """Bins of the histograms of mutual information."""
+SEED = 1
 MIN_COVERED = 0.05
 """Part of a target that a scan must cover to be compared with it."""
 
@@ -142,3 +143,48 @@ def climb(value: Callable[[Pose], float], starts: list[Pose], steps: Pose) -> Po
             if best == before:
                 break
     return best
+
+
+def refine(
+    target: Target, moving: sitk.Image, transform: sitk.Transform, *, sampled: float, first_step: float, last_step: float, iterations: int
+) -> bool:
+    """Improve a transform by gradient descent on mutual information.
+
+    Parameters
+    ----------
+    target : Target
+        What the scan is matched to.
+    moving : SimpleITK.Image
+        The scan, float32, 0 to 255.
+    transform : SimpleITK.Transform
+        From points of the target to points of the scan, near the best one already; changed in place.
+    sampled : float
+        Part of the target's voxels that is looked at.
+    first_step, last_step : float
+        Length of the first step, and of the one at which the descent ends.
+    iterations : int
+        Steps at most.
+
+    Returns
+    -------
+    bool
+        False when the scan leaves too few samples (a thin slab); the transform is then of no use.
+    """
+    import SimpleITK as sitk
+
+    method = sitk.ImageRegistrationMethod()
+    method.SetMetricAsMattesMutualInformation(BINS)
+    method.SetMetricFixedMask(target.region)
+    method.SetMetricSamplingStrategy(method.REGULAR)
+    method.SetMetricSamplingPercentage(sampled, SEED)  # regular samples are jittered
+    method.SetInterpolator(sitk.sitkLinear)
+    method.SetOptimizerAsRegularStepGradientDescent(
+        first_step, last_step, iterations, relaxationFactor=0.6, gradientMagnitudeTolerance=1e-6
+    )
+    method.SetOptimizerScalesFromPhysicalShift()
+    method.SetInitialTransform(transform, inPlace=True)
+    try:
+        method.Execute(target.pattern, moving)
+    except RuntimeError:
+        return False
+    return True

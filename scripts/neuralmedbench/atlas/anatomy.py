@@ -1,25 +1,19 @@
-"""The packaged MNI152 anatomy: the average brain with the shells of a head around it, and the region of the face.
-
-All of it is computed from one file of the package `nilearn`, which is not imported (that takes seconds).
-"""
+"""The packaged MNI152 anatomy: the average brain with the shells of a head around it, and the region of the face."""
 
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralmedbench.errors import DataError
-from neuralmedbench.io.matching import Floats, Target, make_target
+from neuralmedbench.atlas.matching import Floats, Target, make_target
+from neuralmedbench.atlas.packaged import template_file
 from neuralmedbench.io.volumes import image_like, read_volume, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
 
-TEMPLATE_FILE = "mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz"
 SHELLS = ((3.0, 70.0), (8.0, 15.0), (14.0, 230.0), (22.0, 0.0))
 """Outer distance from the brain in mm and grey value of fluid, skull, scalp and air, on the scale of the packaged T1 (0 to 255)."""
 SHELL_FLOOR_MM = -25.0
@@ -35,11 +29,7 @@ def packaged_brain() -> sitk.Image:
     DataError
         If the package `nilearn`, which carries it, is not installed.
     """
-    spec = find_spec("nilearn")
-    if spec is None or spec.origin is None:
-        message = "the package nilearn, which carries the MNI152 template, is not installed; install requirements.lock"
-        raise DataError(message)
-    return read_volume(Path(spec.origin).parent / "datasets" / "data" / TEMPLATE_FILE)
+    return read_volume(template_file("t1"))
 
 
 @cache
