@@ -63,7 +63,7 @@ def draw_passk(rows: list[Row]) -> Any:
 
 def draw_slices(rows: list[Row]) -> Any:
     """Draw pass@1 by family, level, sequence and kind of case (from rates.csv)."""
-    kept = [row for row in rows if row["slice"] in SLICES and row["metric"] == "pass1" and row["value_of_slice"] != "none"]
+    kept = [row for row in rows if row["slice"] in SLICES and row["metric"] == "pass1" and row["value_of_slice"] not in {"none", "unknown"}]
     kept = [row for row in kept if (row["arm"], row["strategy"]) == ("full", "direct")]
     if not kept:
         return empty_figure("There is nothing to slice yet.")
