@@ -25,11 +25,8 @@ rule ingest_case:
         source=lambda wildcards: RUN.case(
             wildcards.benchmark, wildcards.case
         ).source_sha256,
-        overrides=lambda wildcards: ";".join(
-            f"{series}={sequence}"
-            for series, sequence in RUN.case(
-                wildcards.benchmark, wildcards.case
-            ).sequence_overrides.items()
+        overrides=lambda wildcards: write_overrides(
+            RUN.case(wildcards.benchmark, wildcards.case).sequence_overrides
         ),
         code=code_hash("ingest_case"),
     shell:

@@ -8,6 +8,7 @@ sys.path.insert(0, str(Path(workflow.basedir, "scripts")))
 from neuralmedbench.config import code_hash as code_hashes
 from neuralmedbench.config.workflow import Run, used_cases
 from neuralmedbench.errors import PipelineError
+from neuralmedbench.io.cases import write_overrides
 from snakemake.exceptions import WorkflowError
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.ingest.cases import ingest_case
-from neuralmedbench.io.cases import quarantine_on_error, write_case
+from neuralmedbench.io.cases import quarantine_on_error, read_overrides, write_case
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.identity import Identity, write_identity
 from neuralmedbench.io.raw_index import read_raw_index
@@ -26,13 +26,12 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     folder: Path = args.out.parent
-    overrides = dict(pair.split("=", 1) for pair in args.overrides.split(";") if "=" in pair)
     make_empty(folder)
     index = read_raw_index(args.files)
     base = CaseRecord(
         benchmark=args.benchmark, case_id=args.case, patient_id=index.patient_id, stage="ingest", source_sha256=index.source_sha256
     )
-    case = quarantine_on_error(base, lambda: ingest_case(base, index, args.files.parent, folder, overrides))
+    case = quarantine_on_error(base, lambda: ingest_case(base, index, args.files.parent, folder, read_overrides(args.overrides)))
     if case.state is State.QUARANTINED:
         make_empty(folder)
     write_case(args.out, case)

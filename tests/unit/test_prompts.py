@@ -8,7 +8,7 @@ import pytest
 from items_fixtures import VOCABULARY, answer, benchmark_config, pictures, slice_row, source
 from neuralmedbench.benchmarks.cases import build_cases
 from neuralmedbench.errors import ConfigError, DeidentificationError
-from neuralmedbench.prompts.arms import check_arms, donors_of
+from neuralmedbench.prompts.arms import donors_of
 from neuralmedbench.prompts.assemble import assemble
 from neuralmedbench.prompts.coverage import check_passed, check_pictures
 from neuralmedbench.prompts.templates import Templates
@@ -108,11 +108,6 @@ def test_equal_requests_have_equal_ids_and_a_changed_picture_changes_it(built, t
     item = built.items[0]
     other = replace(item, images=(replace(item.images[0], sha256="other"), *item.images[1:]))
     assert assemble([other], (), config, templates)[0].request_id != one.request_id
-
-
-def test_an_unknown_arm_names_the_nearest_one():
-    with pytest.raises(ConfigError, match="did you mean 'no_image'"):
-        check_arms(["full", "no_images"])
 
 
 def test_an_unknown_strategy_and_a_template_that_uses_an_unknown_name_are_refused(built, templates, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -81,7 +82,12 @@ def check(schema: type[C], value: Any, name: str) -> C:
             expected = f"{first['msg'][0].lower()}{first['msg'][1:]}".replace("valid tuple", "list, as in [one, two]")
             # a key that was pasted in the place of its name stays unseen
             found = "a value that is not shown" if "key" in where else repr(without_places(first["input"]))
-            message = f"{name}: {where}: {expected}, found {found}"
+            # the words that an enumeration or a literal allows stand quoted in what pydantic expects
+            near = difflib.get_close_matches(
+                str(first["input"]), re.findall(r"'([^']+)'", str(first.get("ctx", {}).get("expected", ""))), n=1
+            )
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            message = f"{name}: {where}: {expected}, found {found}{hint}"
         raise ConfigError(message) from None
 
 

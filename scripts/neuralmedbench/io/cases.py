@@ -163,17 +163,28 @@ def _case_row(path: Path, number: int, row: dict[str, str]) -> CaseRow:
     if not CASE_LABEL.fullmatch(row["case_id"]):
         message = f"{path.as_posix()}, line {number}: a case id holds lower-case letters and digits only"
         raise ConfigError(message)
-    pairs = [tuple(part.strip() for part in pair.partition("=")) for pair in row["sequence_overrides"].split(";") if pair.strip()]
-    if any(sequence not in KINDS for _, _, sequence in pairs):
+    overrides = read_overrides(row["sequence_overrides"])
+    if any(sequence not in KINDS for sequence in overrides.values()):
         message = f"{path.as_posix()}, line {number}: sequence_overrides looks like series-02=FLAIR;series-03=T1w, with a kind of {', '.join(KINDS)}"
         raise ConfigError(message)
     return CaseRow(
         case_id=row["case_id"],
         patient_id=row["patient_id"] or row["case_id"],
         source_sha256=row["source_sha256"],
-        sequence_overrides={series: sequence for series, _, sequence in pairs},
+        sequence_overrides=overrides,
         exclude=row["exclude"],
     )
+
+
+def read_overrides(text: str) -> dict[str, str]:
+    """Read kinds of scan by series id as a cell or an argument holds them (`series-02=FLAIR;series-03=T1w`)."""
+    pairs = (pair.partition("=") for pair in text.split(";") if pair.strip())
+    return {series.strip(): sequence.strip() for series, _, sequence in pairs}
+
+
+def write_overrides(overrides: dict[str, str]) -> str:
+    """Write kinds of scan by series id as `read_overrides` reads them."""
+    return ";".join(f"{series}={sequence}" for series, sequence in overrides.items())
 
 
 def write_case_table(path: Path, rows: list[CaseRow]) -> None:
@@ -182,8 +193,7 @@ def write_case_table(path: Path, rows: list[CaseRow]) -> None:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(CASE_COLUMNS)
         for row in sorted(rows, key=lambda row: row.case_id):
-            overrides = ";".join(f"{series}={sequence}" for series, sequence in row.sequence_overrides.items())
-            writer.writerow([row.case_id, row.patient_id, row.source_sha256, overrides, row.exclude])
+            writer.writerow([row.case_id, row.patient_id, row.source_sha256, write_overrides(row.sequence_overrides), row.exclude])
 
 
 def digest_of_files(digests: list[str]) -> str:

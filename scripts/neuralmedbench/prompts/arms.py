@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,24 +16,6 @@ class View:
 
     item: Item
     disclosed: str = ""
-
-
-def check_arms(arms: Iterable[str]) -> tuple[Arm, ...]:
-    """Read the names of arms.
-
-    Raises
-    ------
-    ConfigError
-        If a name is unknown, with the nearest known one.
-    """
-    known = [arm.value for arm in Arm]
-    for name in arms:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known arms: {', '.join(known)}"
-            message = f"unknown arm {name!r}; {hint}"
-            raise ConfigError(message)
-    return tuple(Arm(name) for name in arms)
 
 
 def views(items: Sequence[Item], arm: Arm, disclosures: Iterable[Disclosure]) -> list[View]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.files import sha256_of_value
-from neuralmedbench.prompts.arms import View, check_arms, views
+from neuralmedbench.prompts.arms import View, views
 from neuralmedbench.prompts.templates import Templates
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.items import Arm, Disclosure, Family, Item, ItemImage, Runner, Turn
@@ -45,7 +45,7 @@ def assemble(items: Sequence[Item], disclosures: Iterable[Disclosure], config: B
     Raises
     ------
     ConfigError
-        If an arm, a strategy or a template is wrong.
+        If a strategy or a template is wrong.
     """
     for strategy in config.strategies:
         if strategy not in STRATEGIES:
@@ -54,7 +54,7 @@ def assemble(items: Sequence[Item], disclosures: Iterable[Disclosure], config: B
     disclosures = list(disclosures)
     requests = [
         render(view, arm, strategy, config.samples, templates)
-        for arm in check_arms(config.arms)
+        for arm in config.arms
         for view in views(items, arm, disclosures)
         for strategy in config.strategies
     ]
