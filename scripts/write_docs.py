@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.dvc import dvc_yaml
+from neuralmedbench.recording.stages import dvc_yaml
 from neuralmedbench.config.generate import generated_files
 from neuralmedbench.config.load import read_yaml
 from neuralmedbench.config.workflow import Run

@@ -27,11 +27,12 @@ LEVELS = [
     {"stats"},
     {"figures"},
     {"report"},
+    {"recording"},
 ]
 DOORS = {("prompts", "deid"), ("scoring", "models")}
 STAGES = {"demo", "ingest", "deid", "imaging", "benchmarks", "prompts", "models", "scoring", "ratings"}
 HEAVY = {"litellm", "torch", "transformers", "sentence_transformers", "SimpleITK", "nilearn", "sklearn", "matplotlib"}
-FOR_PEOPLE = {"write_docs", "list_cases", "list_phantoms", "sign_review", "explain_request", "write_dvc"}
+FOR_PEOPLE = {"write_docs", "list_cases", "list_phantoms", "sign_review", "explain_request"}
 """Commands that no rule calls; each says so in its first line."""
 
 
