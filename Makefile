@@ -5,6 +5,7 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 CORES ?= 8
 CONFIGFILE ?= config/config.yaml
+BENCHMARK ?= demo
 
 VENV := .venv
 READY := $(VENV)/.ready
@@ -12,7 +13,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Byte code is what makes the short jobs of a workflow start quickly.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: report test lint setup docs clean
+.PHONY: report test lint setup docs clean record audit pull retry drift
 
 report: setup
 	snakemake --cores $(CORES) --configfile $(CONFIGFILE) -- results/report.html
@@ -20,6 +21,28 @@ report: setup
 
 test: setup
 	python -m pytest
+
+# A complete run is recorded as it ends; this records one that was not, and says why.
+record: setup
+	python scripts/record_run.py --configfiles $(CONFIGFILE)
+
+# Compares every result with what it was made from.
+audit: setup
+	python scripts/audit_run.py --configfiles $(CONFIGFILE)
+
+# Brings what dvc.lock names from the remote; ledgers are united, never shortened.
+pull: setup
+	python scripts/pull_recorded.py
+
+# Asks again for the answers and grades that are missing because a call failed or was skipped.
+retry: setup
+	files=$$(python scripts/list_incomplete.py --configfiles $(CONFIGFILE)) && test -z "$$files" || \
+	snakemake --cores $(CORES) --configfile $(CONFIGFILE) --forcerun $$files -- results/report.html
+
+# Asks a model 20 items again; it fails when the answers have changed.
+drift: setup
+	$(if $(MODEL),,$(error name the model: make drift MODEL=<model>))
+	python scripts/check_drift.py --model "$(MODEL)" --benchmark $(BENCHMARK) --configfiles $(CONFIGFILE)
 
 lint: setup
 	ruff format --check scripts tests perf
@@ -42,5 +65,7 @@ $(READY): requirements.lock
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	touch $@
 
+# Throws away what can be made again. The ledgers (answers that were paid for) and data/raw stay.
 clean:
-	rm -rf results logs data/ingested data/deidentified data/normalised data/slices data/items data/gold data/disclosures data/prompts
+	find results -mindepth 1 ! -name README.md -delete
+	rm -rf logs .snakemake/metadata $(addprefix data/,ingested deidentified normalised slices items gold disclosures prompts)

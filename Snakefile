@@ -23,8 +23,26 @@ include: "rules/80_tables.smk"
 include: "rules/90_report.smk"
 
 
+# Seconds of gathering and drawing with little memory: on a cluster they run where Snakemake runs and wait in no queue.
 localrules:
     all,
+    gather_answers,
+    cut_demo_pictures,
+    gather_audit,
+    gather_slices,
+    import_ratings,
+    draw_figures,
+    record_provenance,
+    build_report,
+
+
+onstart:
+    wait_for_earlier_commands()
+
+
+onsuccess:
+    # a run that could not be recorded is a run all the same: its results stand, the line says why
+    shell(f"python scripts/record_run.py {RECORD_ARGUMENTS} || true")
 
 
 rule all:

@@ -7,7 +7,8 @@ rule generate_phantom:
         key="config/demo.key",
     output:
         files="data/raw/{benchmark}/{case}/files.json",
-        answer="data/raw/{benchmark}/{case}/answer.json",
+        # not private: a clone without the private zone still gathers the answers of the cases that it did not make
+        answer="data/answers/{benchmark}/{case}.json",
         planted="data/raw/{benchmark}/{case}/planted.json",
         slices=directory("data/raw/{benchmark}/{case}/slices"),
     log:
@@ -21,17 +22,16 @@ rule generate_phantom:
     params:
         code=code_hash("generate_phantom"),
     shell:
-        "python scripts/generate_phantom.py --case {wildcards.case} --key-file {input.key} --out {output.files} &> {log}"
+        "python scripts/generate_phantom.py --case {wildcards.case} --key-file {input.key}"
+        " --answer {output.answer} --out {output.files} &> {log}"
 
 
 rule gather_answers:
-    """Gather the answers of the simulated patients, and what was planted in them."""
+    """Gather the answers of the simulated patients."""
     input:
-        answers=of_table("data/raw/{benchmark}/{case}/answer.json"),
-        planted=of_table("data/raw/{benchmark}/{case}/planted.json"),
+        answers=of_cases("data/answers/{benchmark}/{case}.json"),
     output:
-        answers="data/raw/{benchmark}/answers.csv",
-        planted="data/raw/{benchmark}/planted.json",
+        answers="data/answers/{benchmark}.csv",
     log:
         "logs/gather_answers/{benchmark}.log",
     wildcard_constraints:
@@ -43,14 +43,18 @@ rule gather_answers:
     params:
         code=code_hash("gather_answers"),
     shell:
-        "python scripts/gather_answers.py --answers {input.answers} --planted {input.planted}"
-        " --out-answers {output.answers} --out-planted {output.planted} &> {log}"
+        "python scripts/gather_answers.py --answers {input.answers} --out {output.answers} &> {log}"
 
 
 rule cut_demo_pictures:
     """Collect single pictures of the simulated patients as a small data set of loose slices."""
     input:
-        cases=of_table("data/raw/{benchmark}/{case}/files.json"),
+        # a list of its own: a case that is added to the scans leaves the pictures alone
+        cases=lambda wildcards: expand(
+            "data/raw/{benchmark}/{case}/files.json",
+            benchmark=wildcards.benchmark,
+            case=used_cases(Path("config"), f"{wildcards.benchmark}-slices"),
+        ),
         key="config/demo.key",
     output:
         images="data/raw/{benchmark}-slices/images.csv",
@@ -67,4 +71,4 @@ rule cut_demo_pictures:
         code=code_hash("cut_demo_pictures"),
     shell:
         "python scripts/cut_demo_pictures.py --cases {input.cases} --key-file {input.key}"
-        " --pictures {output.pictures} --out {output.images} &> {log}"
+        " --out-pictures {output.pictures} --out {output.images} &> {log}"

@@ -43,16 +43,7 @@ rule deidentify_pictures:
 rule gather_audit:
     """Gather the audit of a benchmark; for patients it stays pending until a person signed what they saw."""
     input:
-        cases=lambda wildcards: (
-            of_cases("data/deidentified/{benchmark}/sub-{case}/case.json")(wildcards)
-            if RUN.benchmarks[wildcards.benchmark].kind == "scans"
-            else []
-        ),
-        pictures=lambda wildcards: (
-            "data/deidentified/{benchmark}/pictures.json"
-            if RUN.benchmarks[wildcards.benchmark].kind == "pictures"
-            else []
-        ),
+        unpack(lambda wildcards: RUN.audit_files(wildcards.benchmark)),
         signed=lambda wildcards: [
             path
             for path in (f"data/reviews/{wildcards.benchmark}.json",)
@@ -68,11 +59,20 @@ rule gather_audit:
     resources:
         mem_mb=500,
     params:
-        what=lambda wildcards, input: "--pictures" if input.pictures else "--cases",
+        sources=lambda wildcards, input: (
+            ["--pictures", input.pictures]
+            if input.get("pictures")
+            else [
+                "--table",
+                input.table,
+                "--folder",
+                f"data/deidentified/{wildcards.benchmark}",
+            ]
+        ),
         profile=lambda wildcards: RUN.benchmarks[wildcards.benchmark].profile,
         subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
         code=code_hash("gather_audit"),
     shell:
         "python scripts/gather_audit.py --benchmark {wildcards.benchmark} --profile {params.profile}"
-        " --subjects {params.subjects} {params.what} {input.cases} {input.pictures}"
-        " --signed data/reviews/{wildcards.benchmark}.json --review {output.review} --out {output.audit} &> {log}"
+        " --subjects {params.subjects} {params.sources:q}"
+        " --signed data/reviews/{wildcards.benchmark}.json --out-review {output.review} --out {output.audit} &> {log}"

@@ -22,7 +22,7 @@ rule cut_slices:
     shell:
         "python scripts/cut_slices.py --case {input.case} --policy {params.policy}"
         " --per-sequence {params.per_sequence} --field-of-view-mm {params.field_of_view_mm}"
-        " --pictures {output.pictures} --out {output.case} &> {log}"
+        " --out-pictures {output.pictures} --out {output.case} &> {log}"
 
 
 rule gather_slices:
@@ -46,4 +46,4 @@ rule gather_slices:
     shell:
         "python scripts/gather_slices.py --benchmark {wildcards.benchmark} --table {input.table}"
         " --folder {params.folder} --max-quarantined-fraction {params.max_quarantined_fraction}"
-        " --slices {output.slices} --flow {output.flow} &> {log}"
+        " --out-slices {output.slices} --out-flow {output.flow} &> {log}"

@@ -22,10 +22,15 @@ rule build_items:
         sources=lambda wildcards, input: (
             ["--pictures", input.pictures]
             if input.get("pictures")
-            else ["--slices", input.slices, "--cases", *input.cases]
+            else [
+                "--slices",
+                input.slices,
+                "--folder",
+                f"data/deidentified/{wildcards.benchmark}",
+            ]
         ),
         code=code_hash("build_items"),
     shell:
         "python scripts/build_items.py --benchmark {wildcards.benchmark} {params.sources:q}"
-        " --vocabulary {input.vocabulary:q} --items {output.item_table} --gold {output.gold}"
-        " --disclosures {output.disclosures} &> {log}"
+        " --vocabulary {input.vocabulary:q} --out-items {output.item_table} --out-gold {output.gold}"
+        " --out-disclosures {output.disclosures} &> {log}"

@@ -17,6 +17,8 @@ rule run_inference:
         "../envs/inference.yaml"
     resources:
         mem_mb=2000,
+        api_slots=lambda wildcards: slots_of_model(wildcards)["api_slots"],
+        gpu=lambda wildcards: slots_of_model(wildcards)["gpu"],
     params:
         ledger="data/ledger/{benchmark}/{model}.jsonl",
         max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
@@ -24,4 +26,4 @@ rule run_inference:
     shell:
         "python scripts/run_inference.py --benchmark {wildcards.benchmark} --model {wildcards.model} --prompts {input.prompts}"
         " --audit {input.audit} --vocabulary {input.vocabulary:q} --ledger {params.ledger}"
-        " --max-failed-fraction {params.max_failed_fraction} --out {output.responses} &> {log}"
+        " --max-failed-fraction {params.max_failed_fraction} {REPLAY} --out {output.responses} &> {log}"

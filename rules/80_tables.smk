@@ -101,4 +101,4 @@ rule build_tables:
         " --graders {params.graders} --vocabulary {input.vocabulary:q} --resamples {params.resamples}"
         " --seed {params.seed} --confidence {params.confidence}"
         " --max-missing-fraction {params.max_missing_fraction}"
-        " --tables results/tables --metrics {output.metrics} &> {log}"
+        " --out-tables results/tables --out-metrics {output.metrics} &> {log}"

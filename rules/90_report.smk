@@ -1,7 +1,5 @@
 """The report: figures, provenance, and one offline page that computes nothing."""
 
-import os
-
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.records.results import COLUMNS
 
@@ -70,7 +68,7 @@ rule record_provenance:
         benchmarks=list(RUN.benchmarks),
         models=list(RUN.models),
         seed=lookup(within=config, dpath="statistics/seed"),
-        configfiles=[os.path.relpath(name) for name in workflow.overwrite_configfiles],
+        configfiles=CONFIGFILES,
         code=code_hash("record_provenance"),
     shell:
         "python scripts/record_provenance.py --benchmarks {params.benchmarks} --models {params.models}"

@@ -9,7 +9,7 @@ from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.cases import build_cases, check_known, read_sources
 from neuralmedbench.benchmarks.neurovlm import build_pictures
 from neuralmedbench.config.load import load_benchmark
-from neuralmedbench.io.cases import read_pictures
+from neuralmedbench.io.cases import case_files, read_pictures
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.io.vocabulary import read_vocabulary
@@ -23,11 +23,11 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
     parser.add_argument("--slices", type=Path, help="slices.parquet (scans)")
-    parser.add_argument("--cases", type=Path, nargs="*", default=[], help="case.json of the de-identified cases (scans)")
+    parser.add_argument("--folder", type=Path, help="folder with sub-<case>/case.json of the de-identified cases (scans)")
     parser.add_argument("--pictures", type=Path, help="pictures.json, de-identified (pictures)")
-    parser.add_argument("--items", type=Path, required=True, help="table of items to write")
-    parser.add_argument("--gold", type=Path, required=True, help="table of gold to write")
-    parser.add_argument("--disclosures", type=Path, required=True, help="table of disclosures to write")
+    parser.add_argument("--out-items", type=Path, required=True, help="table of items to write")
+    parser.add_argument("--out-gold", type=Path, required=True, help="table of gold to write")
+    parser.add_argument("--out-disclosures", type=Path, required=True, help="table of disclosures to write")
     return parser.parse_args(argv)
 
 
@@ -35,18 +35,19 @@ def build(args: argparse.Namespace) -> Built:
     config = load_benchmark(args.config, args.benchmark)
     if args.pictures:
         return build_pictures(args.benchmark, config, read_pictures(args.pictures), args.pictures.parent)
-    sources = read_sources(args.cases, read_records(args.slices, SliceRow))
+    table = args.config / "benchmarks" / f"{args.benchmark}.cases.tsv"
+    sources = read_sources(case_files(table, args.folder), read_records(args.slices, SliceRow))
     answers = read_answers(Path(config.answers)) if config.answers else {}
-    check_known(answers, args.config / "benchmarks" / f"{args.benchmark}.cases.tsv")
+    check_known(answers, table)
     return build_cases(args.benchmark, config, sources, answers, read_vocabulary(args.vocabulary))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     built = build(args)
-    write_records(args.items, Item, built.items, key=lambda item: item.item_id)
-    write_records(args.gold, Gold, built.gold, key=lambda row: row.item_id)
-    write_records(args.disclosures, Disclosure, built.disclosures, key=lambda row: (row.item_id, row.arm))
+    write_records(args.out_items, Item, built.items, key=lambda item: item.item_id)
+    write_records(args.out_gold, Gold, built.gold, key=lambda row: row.item_id)
+    write_records(args.out_disclosures, Disclosure, built.disclosures, key=lambda row: (row.item_id, row.arm))
     return 0
 
 

@@ -21,8 +21,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--confidence", type=float, default=Settings.confidence)
     parser.add_argument("--max-missing-fraction", type=float, default=Settings.max_missing_fraction)
-    parser.add_argument("--tables", type=Path, required=True, help="folder for the tables")
-    parser.add_argument("--metrics", type=Path, required=True, help="JSON file with the few numbers that a diff should show")
+    parser.add_argument("--out-tables", type=Path, required=True, help="folder for the tables")
+    parser.add_argument("--out-metrics", type=Path, required=True, help="JSON file with the few numbers that a diff should show")
     return parser.parse_args(argv)
 
 
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     settings = Settings(args.resamples, args.seed, args.confidence, args.max_missing_fraction)
     study = read_study(args.root, args.benchmarks, args.models, args.graders, vocabulary=args.vocabulary, settings=settings)
-    write_tables(study, args.tables, args.metrics)
+    write_tables(study, args.out_tables, args.out_metrics)
     return 0
 
 

@@ -8,7 +8,7 @@ from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Gold, Item
-from neuralmedbench.records.responses import Response
+from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import Grade, Score
 from neuralmedbench.stats.bundle import bundle_cases
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     cases = bundle_cases(
         read_records(args.items, Item),
         read_records(args.gold, Gold),
-        [row for path in args.responses for row in read_records(path, Response)],
+        [row for path in args.responses for row in current_rows(read_records(path, Response))],
         [row for path in args.scores for row in read_records(path, Score)],
         [row for path in args.grades for row in read_records(path, Grade)],
     )

@@ -13,7 +13,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
         "--cases", type=Path, nargs="+", required=True, help="files.json of each case; its pictures lie in slices/ beside it"
     )
     parser.add_argument("--key-file", type=Path, required=True, help="secret of the pseudonyms: config/demo.key")
-    parser.add_argument("--pictures", type=Path, required=True, help="folder for the pictures")
+    parser.add_argument("--out-pictures", type=Path, required=True, help="folder for the pictures")
     parser.add_argument("--out", type=Path, required=True, help="images.csv that lists them")
     return parser.parse_args(argv)
 
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.io.pseudonyms import read_key
 
     args = parse_args(argv)
-    collect_pictures([case.parent / "slices" for case in args.cases], read_key(args.key_file), args.pictures, args.out)
+    collect_pictures([case.parent / "slices" for case in args.cases], read_key(args.key_file), args.out_pictures, args.out)
     return 0
 
 

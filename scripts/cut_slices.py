@@ -16,7 +16,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--policy", choices=POLICIES, default="uniform")
     parser.add_argument("--per-sequence", type=int, default=8, help="pictures per sequence")
     parser.add_argument("--field-of-view-mm", type=float, default=230.0, help="side of a picture")
-    parser.add_argument("--pictures", type=Path, required=True, help="folder for the pictures, beside --out")
+    parser.add_argument("--out-pictures", type=Path, required=True, help="folder for the pictures, beside --out")
     parser.add_argument("--out", type=Path, required=True, help="case.json that lists them")
     return parser.parse_args(argv)
 
@@ -28,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "slices",
         args.case,
         args.out,
-        lambda case, source: replace(case, slices=cut_slices(case, source, args.pictures, policy)),
-        folders=(args.pictures,),
+        lambda case, source: replace(case, slices=cut_slices(case, source, args.out_pictures, policy)),
+        folders=(args.out_pictures,),
     )
     return 0
 

@@ -9,7 +9,7 @@ from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.io.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.responses import Response
+from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import SimilarityRow
 from neuralmedbench.scoring.encoder import TransformerEncoder, weights_folder
 from neuralmedbench.scoring.similarity import comparable, similarity_rows
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     items = {row.item_id: row for row in read_records(args.items, Item)}
     gold = {row.item_id: row for row in read_records(args.gold, Gold)}
-    responses = comparable((row for path in args.responses for row in read_records(path, Response)), items, gold)
+    responses = comparable((row for path in args.responses for row in current_rows(read_records(path, Response))), items, gold)
     rows: list[SimilarityRow] = []
     if responses:
         encoder = TransformerEncoder(weights_folder(args.encoder), layer=args.layer)

@@ -18,16 +18,16 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--table", type=Path, required=True, help="case table of the benchmark")
     parser.add_argument("--folder", type=Path, required=True, help="folder with sub-<case>/case.json of the slices stage")
     parser.add_argument("--max-quarantined-fraction", type=float, required=True, help="a larger share stops the run (from 10 cases up)")
-    parser.add_argument("--slices", type=Path, required=True, help="slices.parquet to write")
-    parser.add_argument("--flow", type=Path, required=True, help="flow.json to write")
+    parser.add_argument("--out-slices", type=Path, required=True, help="slices.parquet to write")
+    parser.add_argument("--out-flow", type=Path, required=True, help="flow.json to write")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     rows, flow = gather_slices(args.benchmark, read_case_table(args.table), args.folder, args.max_quarantined_fraction)
-    write_records(args.slices, SliceRow, rows, key=lambda row: (row.case_id, row.sequence, row.plane, row.position_mm, row.image_id))
-    write_json(args.flow, flow)
+    write_records(args.out_slices, SliceRow, rows, key=lambda row: (row.case_id, row.sequence, row.plane, row.position_mm, row.image_id))
+    write_json(args.out_flow, flow)
     return 0
 
 

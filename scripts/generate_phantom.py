@@ -11,6 +11,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", required=True, help="case id, as in the case table")
     parser.add_argument("--key-file", type=Path, required=True, help="secret of the pseudonyms: config/demo.key")
+    parser.add_argument("--answer", type=Path, required=True, help="where the answer goes (JSON)")
     parser.add_argument("--out", type=Path, required=True, help="files.json of the case; everything else is written beside it")
     return parser.parse_args(argv)
 
@@ -23,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     key = read_key(args.key_file)
     patient = find_patient(args.case, key)
-    generate_case(patient, args.case, patient.patient_id(key), args.out.parent)
+    generate_case(patient, args.case, patient.patient_id(key), args.out.parent, answer=args.answer)
     return 0
 
 

@@ -27,6 +27,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
     parser.add_argument("--ledger", type=Path, required=True, help="ledger of the grader's calls (only ever appended to)")
     parser.add_argument("--max-failed-fraction", type=float, required=True, help="a larger share of failed calls is an error")
+    parser.add_argument("--replay", action="store_true", help="take every answer from the ledger, ask for nothing")
     parser.add_argument("--out", type=Path, required=True, help="table of grades to write")
     return parser.parse_args(argv)
 
@@ -49,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             ledger=args.ledger,
             destinations=load_benchmark(args.config, args.benchmark).allowed_destinations,
             max_failed_fraction=args.max_failed_fraction,
+            replay=args.replay,
         )
     write_records(args.out, Grade, grades, key=lambda row: (response_key(row), row.criterion))
     return 0

@@ -9,7 +9,7 @@ from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.ratings.exports import read_form
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.records.keys import response_key, text_digest
-from neuralmedbench.records.responses import Response
+from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import Rating
 
 
@@ -25,7 +25,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     form = read_form(args.form)
-    responses = [row for path in (args.responses if args.rounds else []) for row in read_records(path, Response)]
+    # a rating of an answer of the revision before is stale, even where that answer still stands behind the present ones
+    responses = [row for path in (args.responses if args.rounds else []) for row in current_rows(read_records(path, Response))]
     texts = {response_key(row): text_digest(row.text) for row in responses}
     ratings = [rating for folder in args.rounds for rating in import_round(folder, form, texts)]
     write_records(args.out, Rating, ratings, key=lambda row: (row.round_id, row.rater_id, response_key(row), row.axis))

@@ -9,8 +9,10 @@ from neuralmedbench.io.cases import read_audit
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.models.earlier import earlier_responses
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.prompts.coverage import check_passed
+from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
 
@@ -25,6 +27,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, for built-in models")
     parser.add_argument("--ledger", type=Path, required=True, help="ledger (JSON lines, only ever appended to)")
     parser.add_argument("--max-failed-fraction", type=float, required=True, help="a larger share of failed answers is an error")
+    parser.add_argument("--replay", action="store_true", help="take every answer from the ledger, ask for nothing")
     parser.add_argument("--out", type=Path, required=True, help="table of responses to write")
     return parser.parse_args(argv)
 
@@ -32,16 +35,21 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     check_passed(read_audit(args.audit))
+    requests = read_records(args.prompts, Request)
+    model = load_model(args.config / "models" / f"{args.model}.yaml")
     responses = answer_requests(
-        read_records(args.prompts, Request),
-        load_model(args.config / "models" / f"{args.model}.yaml"),
+        requests,
+        model,
         name=args.model,
         ledger=args.ledger,
         destinations=load_benchmark(args.config, args.benchmark).allowed_destinations,
         max_failed_fraction=args.max_failed_fraction,
         vocabulary=read_vocabulary(args.vocabulary),
+        replay=args.replay,
     )
-    write_records(args.out, Response, responses, key=lambda row: (row.item_id, row.arm, row.strategy, row.repeat))
+    responses += earlier_responses(requests, model, name=args.model, ledger=args.ledger)
+    behind = {model.revision: 0}  # the present revision stands first: see records.responses.current_rows
+    write_records(args.out, Response, responses, key=lambda row: (behind.get(row.revision, 1), response_key(row)))
     return 0
 
 

@@ -4,13 +4,13 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.recording.stages import dvc_yaml
 from neuralmedbench.config.generate import generated_files
 from neuralmedbench.config.load import read_yaml
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.files import write_text
+from neuralmedbench.recording.stages import dvc_yaml
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

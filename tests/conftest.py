@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("Snakefile", "rules", "scripts", "config", "profiles", "envs", "requirements.lock", "dvc.yaml")
+VERSIONING = (".gitignore", ".dvcignore", ".dvc/.gitignore", ".dvc/config", ".dvc/plots")
+"""What a folder needs beside these to be a repository in which runs are recorded."""
 
 
 @pytest.fixture(scope="session")
@@ -21,11 +26,11 @@ def root() -> Path:
     return ROOT
 
 
-def copy_project(target: Path) -> Path:
+def copy_project(target: Path, parts: Sequence[str] = PARTS) -> Path:
     """Copy what a run needs, without data and results."""
-    target.mkdir(parents=True, exist_ok=True)
-    for part in PARTS:
+    for part in parts:
         source = ROOT / part
+        (target / part).parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, target / part, ignore=shutil.ignore_patterns("__pycache__"))
         elif source.exists():
@@ -45,6 +50,26 @@ def snakemake(folder: Path, *arguments: str, env: dict[str, str] | None = None) 
         check=False,
         timeout=1500,
     )
+
+
+def planted_identifiers(folder: Path, benchmark: str) -> list[str]:
+    """Give every identifier that was planted in the phantoms of a benchmark."""
+    lists = sorted((folder / "data" / "raw" / benchmark).glob("*/planted.json"))
+    return sorted({value for path in lists for value in json.loads(path.read_text(encoding="utf-8"))})
+
+
+def leaks_in(files: Iterable[Path], root: Path, words: Sequence[str]) -> list[str]:
+    """Give the names of the files that hold one of the words, in their content or their path."""
+    found = []
+    for path in files:
+        content = path.read_bytes()
+        if content.startswith(b"PAR1"):
+            content = repr(pq.read_table(path).to_pylist()).encode()
+        if content.startswith(b"\x1f\x8b"):
+            # of a volume the header; its voxels are numbers that can look like any short word
+            content = gzip.decompress(content)[:352]
+        found += [path.name for word in words if word.encode() in content or word in str(path.relative_to(root))]
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -61,16 +61,21 @@ class Server:
             else f"answer {hashlib.sha256(json.dumps(body).encode()).hexdigest()[:8]}"
         )
         reason = {"truncated": "length", "filtered": "content_filter"}.get(mode, "stop")
-        choice = {"index": 0, "finish_reason": reason, "message": {"role": "assistant", "content": text}}
-        usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-        reply = {"id": "1", "object": "chat.completion", "created": 1, "model": "served-2026-01", "choices": [choice], "usage": usage}
-        return web.json_response({**reply, "system_fingerprint": "fp-7"})
+        return web.json_response(reply(text, reason))
+
+
+def reply(text: str, reason: str = "stop") -> dict[str, Any]:
+    """Give an answer as the protocol carries it."""
+    choice = {"index": 0, "finish_reason": reason, "message": {"role": "assistant", "content": text}}
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    head = {"id": "1", "object": "chat.completion", "created": 1, "model": "served-2026-01", "system_fingerprint": "fp-7"}
+    return {**head, "choices": [choice], "usage": usage}
 
 
 @contextmanager
-def running_server() -> Iterator[Server]:
-    """Run a server in a thread."""
-    server, loop, ready = Server(), asyncio.new_event_loop(), threading.Event()
+def running_server(server: Server | None = None) -> Iterator[Server]:
+    """Run a server in a thread; a plain one when none is given."""
+    server, loop, ready = server or Server(), asyncio.new_event_loop(), threading.Event()
 
     async def start() -> web.AppRunner:
         app = web.Application(client_max_size=2**26)

@@ -17,7 +17,7 @@ MODELS = ("alpha", "beta", "gamma")
 def build(root: Path, models: tuple[str, ...] = MODELS, *extra: str) -> str:
     results, run = root / "results", ["--benchmarks", DEPTH, BREADTH, "--models", *models]
     vocabulary = ["--vocabulary", "config/vocabulary.yaml"]
-    tables = ["--tables", str(results / "tables"), "--metrics", str(results / "metrics.json"), "--resamples", "100"]
+    tables = ["--out-tables", str(results / "tables"), "--out-metrics", str(results / "metrics.json"), "--resamples", "100"]
     assert build_tables.main(["--root", str(root), *run, "--graders", *GRADERS, *vocabulary, *tables]) == 0
     for name in (DEPTH, BREADTH):
         arguments = ["--items", str(root / "data" / "items" / f"{name}.parquet"), "--gold", str(root / "data" / "gold" / f"{name}.parquet")]

@@ -47,3 +47,15 @@ class RatingError(PipelineError):
     """A clinician's rating file is refused."""
 
     exit_code = 16
+
+
+class StorageError(PipelineError):
+    """A disk is full, or may not be written to; what was finished is kept."""
+
+    exit_code = 17
+
+
+class BusyError(PipelineError):
+    """Another process still writes the same output."""
+
+    exit_code = 18

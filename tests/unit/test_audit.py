@@ -11,7 +11,7 @@ import gather_audit
 import sign_review
 from neuralmedbench.deid.coverage import require_covered
 from neuralmedbench.errors import DeidentificationError
-from neuralmedbench.io.cases import read_audit, write_case
+from neuralmedbench.io.cases import CaseRow, read_audit, write_case, write_case_table
 from neuralmedbench.io.files import write_text
 from neuralmedbench.records.case import Audit, CaseRecord, Sequence, Series, State
 
@@ -20,7 +20,7 @@ PIXEL = bytes.fromhex(
 )
 
 
-def write_cases(folder: Path, *, note: str = "A note with <script>.", leaks: int = 0) -> list[Path]:
+def write_cases(folder: Path, *, note: str = "A note with <script>.", leaks: int = 0) -> None:
     """Write one de-identified case and one that was kept back."""
     good = folder / "sub-c1"
     write_text(good / "anat" / "sub-c1_T1w.nii.gz", "voxels")
@@ -36,17 +36,38 @@ def write_cases(folder: Path, *, note: str = "A note with <script>.", leaks: int
     bad = {**base.__dict__, "case_id": "c2", "state": State.QUARANTINED, "quarantined_by": "ingest", "reason": "no usable series"}
     (folder / "sub-c2").mkdir(exist_ok=True)
     write_case(folder / "sub-c2" / "case.json", CaseRecord(**bad))
-    return [good / "case.json", folder / "sub-c2" / "case.json"]
+
+
+def write_table(path: Path) -> Path:
+    """Write the case table: the two cases, and one that a person excluded."""
+    rows = [
+        CaseRow(case_id=case, patient_id=f"p{case}", source_sha256="0", sequence_overrides={}, exclude=why)
+        for case, why in (("c2", ""), ("c1", ""), ("gone", "withdrawn"))
+    ]
+    write_case_table(path, rows)
+    return path
 
 
 def gather(tmp_path: Path, subjects: str, **settings: object) -> Audit:
     folder = tmp_path / "deidentified" / "mine"
-    cases = write_cases(folder, **settings)  # type: ignore[arg-type]
-    arguments = ["--benchmark", "mine", "--profile", "pseudonymised", "--subjects", subjects, "--cases", *map(str, cases)]
+    write_cases(folder, **settings)  # type: ignore[arg-type]
+    table = write_table(tmp_path / "mine.cases.tsv")
+    arguments = [
+        "--benchmark",
+        "mine",
+        "--profile",
+        "pseudonymised",
+        "--subjects",
+        subjects,
+        "--table",
+        str(table),
+        "--folder",
+        str(folder),
+    ]
     out = [
         "--signed",
         str(tmp_path / "reviews" / "mine.json"),
-        "--review",
+        "--out-review",
         str(folder / "review.html"),
         "--out",
         str(folder / "audit.json"),

@@ -39,7 +39,7 @@ def make(folder: Path, good: int, bad: int, excluded: int = 0) -> list[str]:
     write_case_table(folder / "cases.tsv", rows)
     return [
         *("--benchmark", "demo", "--table", str(folder / "cases.tsv"), "--folder", str(folder / "slices")),
-        *("--max-quarantined-fraction", "0.2", "--slices", str(folder / "slices.parquet"), "--flow", str(folder / "flow.json")),
+        *("--max-quarantined-fraction", "0.2", "--out-slices", str(folder / "slices.parquet"), "--out-flow", str(folder / "flow.json")),
     ]
 
 

@@ -174,9 +174,9 @@ def test_without_a_key_every_grade_is_skipped_and_one_line_says_so(monkeypatch, 
     ]
 
 
-def test_a_grader_never_sends_answers_where_the_benchmark_does_not_allow(monkeypatch, capsys):
+def test_a_grader_never_sends_answers_where_the_benchmark_does_not_allow(monkeypatch, capsys, tmp_path):
     engine = Engine()
-    rows = grade(monkeypatch, engine, differential("glioma"), destinations=("local",))
+    rows = grade(monkeypatch, engine, differential("glioma"), destinations=("local",), tmp_path=tmp_path)
     assert {row.state for row in rows} == {GradeState.SKIPPED}
     assert engine.requests == []
     assert "api.openai.com" in capsys.readouterr().err

@@ -32,7 +32,19 @@ LEVELS = [
 DOORS = {("prompts", "deid"), ("scoring", "models")}
 STAGES = {"demo", "ingest", "deid", "imaging", "benchmarks", "prompts", "models", "scoring", "ratings"}
 HEAVY = {"litellm", "torch", "transformers", "sentence_transformers", "SimpleITK", "nilearn", "sklearn", "matplotlib"}
-FOR_PEOPLE = {"write_docs", "list_cases", "list_phantoms", "sign_review", "explain_request"}
+FOR_PEOPLE = {
+    "record_run",
+    "pull_recorded",
+    "audit_run",
+    "list_incomplete",
+    "write_docs",
+    "list_cases",
+    "list_phantoms",
+    "sign_review",
+    "explain_request",
+    "trace_number",
+    "check_drift",
+}
 """Commands that no rule calls; each says so in its first line."""
 
 

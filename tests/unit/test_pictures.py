@@ -48,7 +48,7 @@ def test_pictures_travel_without_names_and_metadata_and_bad_rows_are_kept_back(t
     with Image.open(tmp_path / "deidentified" / "pictures" / "img-000003.png") as deep:
         assert deep.getextrema() == (0, 255)  # 16-bit grey is scaled, not cut off
     common = ["--benchmark", "mine", "--profile", "pseudonymised", "--subjects", "public", "--signed", str(tmp_path / "none.json")]
-    out = ["--review", str(tmp_path / "review.html"), "--out", str(tmp_path / "audit.json")]
+    out = ["--out-review", str(tmp_path / "review.html"), "--out", str(tmp_path / "audit.json")]
     assert gather_audit.main([*common, "--pictures", str(second), *out]) == 0
     audit = read_audit(tmp_path / "audit.json")
     assert (audit.state, sorted(audit.covered.values())) == ("passed", ["img-000001", "img-000002", "img-000003"])

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import import_ratings
 from conftest import ROOT
 from neuralmedbench.errors import RatingError
+from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.ratings.exports import read_form
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.records.keys import response_key, text_digest
+from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import Rating
 from scoring_fixtures import RESPONSE, answered
 
 FORM = read_form(ROOT / "config" / "rating.yaml")
@@ -94,6 +99,16 @@ def test_a_rating_of_a_text_that_has_changed_since_is_stale(round_of):
     other = {response_key(RESPONSE): text_digest("another answer")}
     assert all(row.stale for row in import_round(round_of(export()), FORM, other))
     assert all(row.stale for row in import_round(round_of(export()), FORM, {}))
+
+
+def test_a_rating_of_the_revision_before_is_stale_although_its_answer_is_still_there(round_of, tmp_path):
+    rated = answered(TEXT)
+    newer = replace(rated, revision="2", text="DIFFERENTIAL: another one")
+    arguments = ["--rounds", str(round_of(export())), "--form", str(ROOT / "config" / "rating.yaml"), "--out", str(tmp_path / "o.parquet")]
+    for rows, stale in (([rated], False), ([newer, rated], True)):
+        write_records(tmp_path / "m.parquet", Response, rows, key=lambda row: row.revision != rows[0].revision)
+        assert import_ratings.main([*arguments, "--responses", str(tmp_path / "m.parquet")]) == 0
+        assert {row.stale for row in read_records(tmp_path / "o.parquet", Rating)} == {stale}
 
 
 def test_a_simulated_rater_is_marked(round_of):

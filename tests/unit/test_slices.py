@@ -32,7 +32,7 @@ def run(normalised: Path, out: Path, per_sequence: int = 6) -> CaseRecord:
         str(normalised),
         "--per-sequence",
         str(per_sequence),
-        "--pictures",
+        "--out-pictures",
         str(out / "png"),
         "--out",
         str(out / "case.json"),

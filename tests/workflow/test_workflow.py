@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import json
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import ROOT, copy_project
+from conftest import ROOT, copy_project, leaks_in, planted_identifiers
 from neuralmedbench.config.code_hash import reached_files
 
 pytestmark = pytest.mark.workflow
@@ -48,19 +47,13 @@ def test_a_second_run_has_nothing_to_do(finished_run: Path, run_snakemake: Snake
 
 
 def test_no_planted_identifier_leaves_the_private_zone(finished_run: Path) -> None:
-    planted = json.loads((finished_run / "data" / "raw" / "demo-tiny" / "planted.json").read_text(encoding="utf-8"))["values"]
+    planted = planted_identifiers(finished_run, "demo-tiny")
     assert len(planted) > 30
     private = {finished_run / "data" / "raw", finished_run / "data" / "ingested"}
     places = [finished_run / top for top in ("data", "results", "logs", ".snakemake")]
     files = [path for place in places for path in place.rglob("*") if path.is_file() and not private & set(path.parents)]
     assert len(files) > 100
-    leaks = []
-    for path in files:
-        content = path.read_bytes()
-        # of a volume the header; its voxels are numbers that can look like any short word
-        content = gzip.decompress(content)[:352] if path.suffix == ".gz" else content
-        leaks += [path.name for value in planted if value.encode() in content or value in str(path.relative_to(finished_run))]
-    assert leaks == []
+    assert leaks_in(files, finished_run, planted) == []
 
 
 def module_of(command: str) -> Path:
@@ -130,3 +123,25 @@ def test_a_missing_case_table_is_named_with_the_command_that_writes_it(project: 
     assert done.returncode != 0
     assert "demo-tiny.cases.tsv: the case table is not there" in done.stdout + done.stderr
     assert "scripts/list_cases.py" in done.stdout + done.stderr
+
+
+def test_a_skipped_grade_is_final_counted_in_the_last_line_and_asked_for_again_alone(
+    finished_run: Path, run_snakemake: Snakemake, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(finished_run, folder)
+    settings = yaml.safe_load((folder / "config" / "test.yaml").read_text()) | {"graders": ["rubric", "llm"]}
+    (folder / "config" / "graded.yaml").write_text(yaml.safe_dump(settings))
+    graded = ("--configfile", "config/graded.yaml")
+    target = "results/grades/demo-tiny/text/llm.parquet"
+    done = run_snakemake(folder, *graded, "--", target)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    said = (done.stdout + done.stderr).splitlines()
+    assert any(line.startswith("missing: ") and "skipped); `make retry` asks for them again" in line for line in said)
+    assert "Nothing to be done" in run_snakemake(folder, "-n", *graded, "--", target).stdout
+
+    command = [sys.executable, "scripts/list_incomplete.py", "--configfiles", "config/graded.yaml"]
+    listed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.split()
+    assert listed == [target]
+    plan = run_snakemake(folder, "-n", *graded, "--forcerun", *listed, "--", target)
+    assert re.findall(r"^(?:local)?rule (\w+):$", plan.stdout, flags=re.MULTILINE) == ["grade_responses"]

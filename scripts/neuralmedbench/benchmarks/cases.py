@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,10 +56,13 @@ def read_sources(paths: Iterable[Path], slices: Sequence[SliceRow]) -> list[Sour
     list of Source
         The cases that have pictures, sorted by case id; their pictures by sequence and then by position.
     """
+    pictures: dict[str, list[SliceRow]] = defaultdict(list)
+    for row in slices:
+        pictures[row.case_id].append(row)
     sources = []
     for path in paths:
         case = read_case(path)
-        images = tuple(sorted((row for row in slices if row.case_id == case.case_id), key=_reading_order))
+        images = tuple(sorted(pictures[case.case_id], key=_reading_order))
         if case.state is State.OK and images:
             sources.append(Source(case=case, images=images, notes=read_notes(case, path.parent), record=read_record(case, path.parent)))
     return sorted(sources, key=lambda source: source.case.case_id)

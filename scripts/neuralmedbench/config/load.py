@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -100,12 +101,17 @@ def _keys_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[str]
     return sorted(schema.model_fields)
 
 
-def _nearest_file(path: Path) -> str:
-    names = sorted(entry.stem for entry in path.parent.glob(f"*{path.suffix}")) if path.parent.is_dir() else []
-    near = difflib.get_close_matches(path.stem, names, n=1)
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Say which of the known words was perhaps meant, or which there are; the end of a message."""
+    near = difflib.get_close_matches(word, known, n=1)
     if near:
         return f"; did you mean {near[0]!r}?"
-    return f"; there are: {', '.join(names)}" if names else ""
+    return f"; there are: {', '.join(known)}" if known else ""
+
+
+def _nearest_file(path: Path) -> str:
+    names = sorted(entry.stem for entry in path.parent.glob(f"*{path.suffix}")) if path.parent.is_dir() else []
+    return nearest(path.stem, names)
 
 
 def load_pipeline(value: Any) -> PipelineConfig:

@@ -76,6 +76,9 @@ class PipelineConfig(Section):
         0.2, ge=0, le=1, description="A larger share of quarantined cases stops the run (from 10 cases up)."
     )
     max_failed_fraction: float = Field(0.05, ge=0, le=1, description="A larger share of failed requests fails the job of a model.")
+    replay: bool = Field(
+        False, description="Answers come from the ledgers alone; a call that is not there is an error, nothing is ever asked."
+    )
     imaging: ImagingConfig = Field(default_factory=ImagingConfig, description="Normalisation.")
     slices: SlicesConfig = Field(default_factory=SlicesConfig, description="Slice selection.")
     similarity: SimilarityConfig = Field(default_factory=SimilarityConfig, description="Semantic similarity.")
@@ -91,7 +94,8 @@ class BenchmarkConfig(Section):
     axis: Axis = Field(description="`depth`, `breadth` or `control`.")
     source: str = Field(description="`phantoms` (generated), or the folder where its files lie.")
     answers: str | None = Field(None, description="Answers table (CSV); without one the benchmark runs and is reported as not scored.")
-    private: bool = Field(True, description="Own data: not in dvc.yaml, not recorded.")
+    private: bool = Field(True, description="Own data: not in dvc.yaml, and a run with it is not recorded.")
+    record: bool = Field(False, description="Record own data all the same, for a DVC remote of your own.")
     subjects: Literal["phantom", "public", "patient"] = Field("patient", description="Whose data: decides the kind of audit.")
     profile: Literal["pseudonymised", "safe_harbor"] = Field("pseudonymised", description="De-identification profile.")
     key_file: str | None = Field(None, description="File with the secret of the pseudonyms; own data refuses to start without one.")

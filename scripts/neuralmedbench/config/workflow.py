@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_pipeline
+from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_pipeline, read_yaml
 from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig, PipelineConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.cases import CaseRow, read_case_table
@@ -16,6 +18,34 @@ from neuralmedbench.records.items import Kind
 def used_cases(folder: Path, benchmark: str) -> list[str]:
     """Case ids of a benchmark's table that are not excluded; ConfigError as in `read_case_table`."""
     return [row.case_id for row in read_case_table(folder / "benchmarks" / f"{benchmark}.cases.tsv") if not row.exclude]
+
+
+def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config")) -> Run:
+    """Read a run outside Snakemake, merged from its files as Snakemake merges them.
+
+    Parameters
+    ----------
+    configfiles : sequence of Path
+        What the command line of the run named; `config.yaml` of the folder comes first.
+    folder : Path
+        The folder `config/`.
+
+    Returns
+    -------
+    Run
+        The run.
+
+    Raises
+    ------
+    ConfigError
+        If a key, a file or a table is wrong or absent.
+    """
+    from snakemake.utils import update_config
+
+    merged: dict[str, Any] = {}
+    for path in (folder / "config.yaml", *configfiles):
+        update_config(merged, read_yaml(path))
+    return Run.read(merged, folder)
 
 
 @dataclass(frozen=True)
@@ -71,6 +101,9 @@ class Run:
                     f"{name}: the answers table is not there; correct `answers` in {folder.name}/benchmarks/{name}.yaml, or take it out"
                 )
                 raise ConfigError(message)
+            if benchmark.record and benchmark.answers and not benchmark.answers.startswith("data/answers/"):
+                message = f"{name}: `record: true` needs `answers` below data/answers/, so that a clone has them; move the table there"
+                raise ConfigError(message)
         return cls(
             config=config,
             folder=folder,
@@ -84,17 +117,36 @@ class Run:
             },
         )
 
+    def recorded(self) -> list[str]:
+        """Benchmarks that may be recorded: not private, or wanted by their own yaml."""
+        return [name for name, benchmark in self.benchmarks.items() if not benchmark.private or benchmark.record]
+
     def cases(self, benchmark: str) -> list[str]:
         """Case ids of a benchmark that are not excluded."""
         return [row.case_id for row in self.tables[benchmark] if not row.exclude]
 
     def case(self, benchmark: str, case: str) -> CaseRow:
         """Look one case up."""
-        return next(row for row in self.tables[benchmark] if row.case_id == case)
+        return self._rows[benchmark][case]
+
+    @cached_property
+    def _rows(self) -> dict[str, dict[str, CaseRow]]:
+        """Rows by case id: every job of a case looks its own up."""
+        return {name: {row.case_id: row for row in table} for name, table in self.tables.items()}
 
     def of_kind(self, *kinds: Kind) -> list[str]:
         """Benchmarks of the given kinds, in the order of the run list."""
         return [name for name, benchmark in self.benchmarks.items() if benchmark.kind in kinds]
+
+    def audit_files(self, benchmark: str) -> dict[str, str | list[str]]:
+        """Give the files that the audit of a benchmark gathers, by name."""
+        folder = f"data/deidentified/{benchmark}"
+        if self.benchmarks[benchmark].kind is Kind.PICTURES:
+            return {"pictures": f"{folder}/pictures.json"}
+        if self.benchmarks[benchmark].kind is not Kind.SCANS:
+            return {}
+        cases: list[str] = [f"{folder}/sub-{case}/case.json" for case in self.cases(benchmark)]
+        return {"cases": cases, "table": f"{self.folder.as_posix()}/benchmarks/{benchmark}.cases.tsv"}
 
     def item_files(self, benchmark: str) -> dict[str, str | list[str]]:
         """Give the files from which the items of a benchmark are built, by name."""
@@ -102,11 +154,7 @@ class Run:
         files: dict[str, str | list[str]] = {"answers": answers} if answers else {}
         if self.benchmarks[benchmark].kind is not Kind.SCANS:
             return files | {"pictures": f"{folder}/pictures.json"}
-        return files | {
-            "slices": f"data/slices/{benchmark}/slices.parquet",
-            "cases": [f"{folder}/sub-{case}/case.json" for case in self.cases(benchmark)],
-            "table": f"{self.folder.as_posix()}/benchmarks/{benchmark}.cases.tsv",
-        }
+        return files | self.audit_files(benchmark) | {"slices": f"data/slices/{benchmark}/slices.parquet"}
 
     def slice_tables(self, benchmark: str) -> dict[str, str]:
         """Give the table of pictures by which prompts follow a picture to its scan; nothing for benchmarks that are not scans."""

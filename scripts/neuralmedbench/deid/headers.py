@@ -14,6 +14,7 @@ from neuralmedbench.deid.values import DateShift, clean_descriptor, parse_day, t
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.io import dicom
 from neuralmedbench.io.pseudonyms import uid_pseudonym
+from neuralmedbench.io.storage import full_disk_behind
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -215,6 +216,8 @@ def clean_series(source: Path, target: Path, rules: HeaderRules) -> Counter[str]
         If a file cannot be read.
     DeidentificationError
         If a file cannot be written after cleaning.
+    OSError
+        If the disk is full.
     """
     target.mkdir(parents=True, exist_ok=True)
     counts: Counter[str] = Counter()
@@ -225,6 +228,8 @@ def clean_series(source: Path, target: Path, rules: HeaderRules) -> Counter[str]
         try:
             dataset.save_as(target / path.name, enforce_file_format=True)
         except Exception as error:  # whatever pydicom stumbles over, its text may hold a value of the header
+            if full := full_disk_behind(error):
+                raise full from None
             message = f"file {number} of {len(paths)} of a series could not be written after cleaning ({type(error).__name__})"
             raise DeidentificationError(message) from None
     return counts

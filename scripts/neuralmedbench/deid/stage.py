@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from neuralmedbench.io.dcm2niix import convert
 from neuralmedbench.io.files import write_json, write_text
 from neuralmedbench.io.identity import identity_pattern, read_identity
 from neuralmedbench.io.nifti import Volume, read_nifti, write_nifti
+from neuralmedbench.io.partial import partial_folder, sweep
 from neuralmedbench.io.pseudonyms import date_shift_days
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 
@@ -102,7 +102,8 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, key: bytes, profi
 
 
 def empty_outputs(out: Path) -> None:
-    """Remove what this stage wrote before."""
+    """Remove what this stage wrote before, and what a killed run of it left half-done."""
+    sweep(out)
     for name in OUTPUTS:
         shutil.rmtree(out / name, ignore_errors=True)
 
@@ -149,8 +150,8 @@ def _write_all_series(case: CaseRecord, source: Path, out: Path, rules: HeaderRu
 
 def _write_series(series: Series, source: Path, stem: Path, rules: HeaderRules, checks: Counter[str]) -> Series:
     """Write one cleaned scan with its sidecars as `stem`.nii.gz...; gives the series with what defacing found."""
-    with TemporaryDirectory(prefix=".partial-", dir=source) as work:  # faces are in it: it stays in the private zone
-        volume, sidecar = _clean_volume(series, source, Path(work), rules, checks)
+    with partial_folder(source) as work:  # faces are in it: it stays in the private zone
+        volume, sidecar = _clean_volume(series, source, work, rules, checks)
         _check_spacing(series, volume)
         defaced = deface(volume)
         write_nifti(stem.with_name(f"{stem.name}.nii.gz"), defaced.volume)

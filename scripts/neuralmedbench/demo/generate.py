@@ -23,7 +23,7 @@ from neuralmedbench.records.columns import RECORD_COLUMNS
 ESTABLISHED = "simulated: the pathology was put into the phantom by the generator"
 
 
-def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path) -> None:
+def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path, *, answer: Path) -> None:
     """Write everything about one invented patient.
 
     Parameters
@@ -34,10 +34,12 @@ def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path) ->
         Pseudonyms.
     out : Path
         Folder; its former content is replaced.
+    answer : Path
+        Where the answer goes; it is not private, and so not among the rest.
 
     Notes
     -----
-    Below `out`: `dicom/`, `notes/`, `record.csv`, `slices/` with `slices.json`, `answer.json`, `planted.json`, `files.json`.
+    Below `out`: `dicom/`, `notes/`, `record.csv`, `slices/` with `slices.json`, `planted.json`, `files.json`.
     """
     phantom = make_phantom(patient)
     with whole_folder(out) as folder:
@@ -45,7 +47,6 @@ def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path) ->
         notes = _write_notes(folder, patient)
         record = _write_record(folder, patient)
         write_json(folder / "slices" / "slices.json", pictures)
-        write_json(folder / "answer.json", {"case_id": case_id} | _answer(phantom, patient))
         write_json(folder / "planted.json", patient.planted())
         index = RawIndex(
             case_id=case_id,
@@ -55,6 +56,7 @@ def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path) ->
             record=_listed(folder, record),
         )
         write_raw_index(folder / "files.json", index)
+    write_json(answer, {"case_id": case_id} | _answer(phantom, patient))
 
 
 def case_row(patient: Patient, key: bytes) -> CaseRow:
@@ -62,7 +64,7 @@ def case_row(patient: Patient, key: bytes) -> CaseRow:
     case_id, patient_id = patient.case_id(key), patient.patient_id(key)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / case_id
-        generate_case(patient, case_id, patient_id, out)
+        generate_case(patient, case_id, patient_id, out, answer=Path(folder) / "answer.json")
         digest = read_raw_index(out / "files.json").source_sha256
     return CaseRow(case_id=case_id, patient_id=patient_id, source_sha256=digest, sequence_overrides={}, exclude="")
 

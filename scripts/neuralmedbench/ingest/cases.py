@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from neuralmedbench.errors import ConfigError, DataError
@@ -29,6 +28,7 @@ from neuralmedbench.io import dicom
 from neuralmedbench.io.dcm2niix import convert
 from neuralmedbench.io.identity import write_identity
 from neuralmedbench.io.nifti import Volume, read_nifti, write_nifti
+from neuralmedbench.io.partial import partial_folder
 from neuralmedbench.io.raw_index import RawIndex
 from neuralmedbench.records.case import CaseRecord, FileFate, Sequence, Series, State
 
@@ -220,9 +220,9 @@ def _is_reformatted(series: RawSeries, others: list[RawSeries]) -> bool:
 def _convert_here(series: RawSeries, folder: Path) -> tuple[Volume, float | None]:
     """Convert diffusion while the vendor's headers, which hold gradients and tiles, are still there."""
     folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".partial-", dir=folder) as work:  # not the system's: raw headers stay in the private zone
-        _copy_dicom(series.scans, Path(work, "in"))
-        results = convert(Path(work, "in"), Path(work, "out"))
+    with partial_folder(folder) as work:  # not in the system's folder: raw headers stay in the private zone
+        _copy_dicom(series.scans, work / "in")
+        results = convert(work / "in", work / "out")
         volumes = [read_nifti(result.image) for result in results]
         sizes = [volume.voxels.size for volume in volumes]
         best = sizes.index(max(sizes))

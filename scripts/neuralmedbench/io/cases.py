@@ -11,6 +11,7 @@ from pathlib import Path
 
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
 from neuralmedbench.io.files import read_json_record, sha256_of, sha256_of_files, sha256_of_value, whole_file, write_json_record
+from neuralmedbench.io.storage import full_disk_behind
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, Sequence, State
 
 REMEDY = "run its stage again"
@@ -109,10 +110,15 @@ def run_case_stage(
 
 
 def quarantine_on_error(base: CaseRecord, step: Callable[[], CaseRecord]) -> CaseRecord:
-    """Give what `step` gives, or `base` as quarantined when the step says that the data cannot be used."""
+    """Give what `step` gives, or `base` as quarantined when the step says that the data cannot be used.
+
+    Whatever a step made of a full disk, it is passed on as that: a case is never quarantined for it.
+    """
     try:
         return step()
     except (DataError, DeidentificationError) as error:
+        if full := full_disk_behind(error):
+            raise full from None
         return replace(
             base, state=State.QUARANTINED, reason=str(error), quarantined_by=base.stage, series=(), slices=(), notes=(), record=""
         )
@@ -154,6 +160,14 @@ def read_case_table(path: Path) -> list[CaseRow]:
             raise ConfigError(message)
         seen.add(case.case_id)
     return cases
+
+
+def case_files(table: Path, folder: Path) -> list[Path]:
+    """Give `case.json` of every case that a table does not exclude, as one stage left it in `folder/sub-<case>`.
+
+    Commands are given table and folder because thousands of paths are longer than a command line may be.
+    """
+    return [folder / f"sub-{row.case_id}" / "case.json" for row in read_case_table(table) if not row.exclude]
 
 
 def _case_row(path: Path, number: int, row: dict[str, str]) -> CaseRow:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from neuralmedbench.errors import PipelineError
+from neuralmedbench.io.one_writer import only_writer, outputs_of
+from neuralmedbench.io.storage import as_storage_error
 
 DEBUG_VARIABLE = "NMB_DEBUG"
 """When set to 1, a command shows the traceback as well (the same as `--debug`)."""
 
 
 def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> int:
-    """Run a command; a mistake that a person can put right is one line on standard error.
+    """Run a command as the only writer of its outputs; a mistake that a person can put right is one line on standard error.
 
     Parameters
     ----------
@@ -27,12 +30,17 @@ def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str]
     int
         The exit code: 0, or that of the error's class.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    debug = "--debug" in arguments or os.environ.get(DEBUG_VARIABLE) == "1"
+    given = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in given or os.environ.get(DEBUG_VARIABLE) == "1"
+    arguments = [argument for argument in given if argument != "--debug"]
+    outputs = outputs_of(arguments)
     try:
-        return main([argument for argument in arguments if argument != "--debug"])
-    except PipelineError as error:
-        if debug:
+        with only_writer(outputs):
+            return main(arguments)
+    except Exception as error:
+        problem = error if isinstance(error, PipelineError) else as_storage_error(error, outputs)
+        if debug or problem is None:
             raise
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return error.exit_code
+        with suppress(OSError):  # on a full disk not even the line has room; the exit code says it then
+            print(f"{type(problem).__name__}: {problem}", file=sys.stderr, flush=True)
+        return problem.exit_code

@@ -11,8 +11,13 @@ from functools import cache
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.io.storage import disk_full, has_room
 
 TIMEOUT_S = 900
+FULL_DISK = (b"disk full", b"unable to write")
+"""Words in which the program says that it could not write; its exit code is the same for damaged files."""
+LEAST_ROOM_BYTES = 2**20
+"""With less left on the disk nothing that is missing afterwards can be blamed on the files."""
 
 
 @dataclass(frozen=True)
@@ -69,23 +74,22 @@ def convert(series: Path, folder: Path) -> list[Converted]:
         If the program is not installed.
     DataError
         If nothing could be converted.
+    OSError
+        If the disk is full: that says nothing about the files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     # `-g i` ignores a defaults file in the home folder; `-f image` keeps header words out of names; `-w 2` never overwrites
     # `-m y` keeps slices of different exposure together: positions decide about geometry in any case
     options = ["-g", "i", "-b", "y", "-ba", "y", "-z", "n", "-m", "y", "-w", "2", "-f", "image", "-o"]
     try:
-        # its output names files and header values: it is read by nobody
-        subprocess.run(
-            [find_dcm2niix(), *options, str(folder), str(series)],
-            check=False,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=TIMEOUT_S,
-        )
+        # its output names files and header values: it is shown to nobody
+        done = subprocess.run([find_dcm2niix(), *options, str(folder), str(series)], check=False, capture_output=True, timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         message = f"dcm2niix did not finish a series in {TIMEOUT_S} s; look at its files"
         raise DataError(message) from None
+    said = (done.stdout + done.stderr).lower()
+    if any(words in said for words in FULL_DISK) or not has_room(folder, LEAST_ROOM_BYTES):
+        raise disk_full()
     images = sorted(folder.glob("*.nii"))
     corrected = [image for image in images if "_Eq" in image.stem or "_Tilt" in image.stem]
     chosen = corrected[-1:] or images

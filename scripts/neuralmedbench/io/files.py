@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.io.partial import is_partial, partial_folder
 
 R = TypeVar("R")
 
@@ -33,14 +34,11 @@ def whole_file(path: Path) -> Iterator[Path]:
     Path
         The temporary name. It keeps the suffixes of `path`, because some writers go by them.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".partial-", dir=path.parent))
-    try:
+    with partial_folder(path.parent) as folder:
         partial = folder / path.name
         yield partial
+        _to_disk(partial)
         os.replace(partial, path)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -50,23 +48,34 @@ def whole_folder(path: Path) -> Iterator[Path]:
     Parameters
     ----------
     path : Path
-        The folder that shall appear; what it held before is replaced.
+        The folder that shall appear; what it held before is replaced. At every moment it is the old one, absent, or the new one.
 
     Yields
     ------
     Path
         The temporary folder, empty.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=path.parent))
-    partial.chmod(0o755)
-    try:
-        yield partial
-        if path.exists():
-            shutil.rmtree(path)
-        os.replace(partial, path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    with partial_folder(path.parent) as work:
+        new = work / path.name
+        new.mkdir()
+        yield new
+        for attempt in count():
+            # aside and not deleted in place: a process that is killed in the middle must not leave half of the old one
+            with suppress(FileNotFoundError):
+                os.replace(path, work / f"old-{attempt}")
+            try:
+                os.replace(new, path)
+            except OSError as error:
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
+            else:
+                return  # otherwise another writer was faster: its folder goes the same way
+
+
+def _to_disk(path: Path) -> None:
+    """Make sure of the content before the name: a power cut must not leave an empty file that counts as done."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
@@ -142,8 +151,8 @@ def sha256_of(path: Path) -> str:
 
 
 def sha256_of_files(folder: Path) -> dict[str, str]:
-    """Digests of all files below a folder, by POSIX path relative to it, sorted."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    """Digests of all files below a folder, by POSIX path relative to it, sorted; half-done work of others is passed over."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not is_partial(path.relative_to(folder)))
     return {path.relative_to(folder).as_posix(): sha256_of(path) for path in files}
 
 

@@ -41,11 +41,14 @@ def read_nifti(path: Path) -> Volume:
     ------
     DataError
         If it is damaged, is no volume, or does not say where it lies in space.
+    OSError
+        If the disk does not give it: that says nothing about its content.
     """
     import nibabel
 
+    stored = path.read_bytes()
     try:
-        image = nibabel.Nifti1Image.from_bytes(_content(path))
+        image = nibabel.Nifti1Image.from_bytes(gzip.decompress(stored) if stored[:2] == b"\x1f\x8b" else stored)
         voxels, header = np.asanyarray(image.dataobj), image.header
     except (nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError, OSError, EOFError, ValueError, zlib.error):
         message = "damaged NIfTI file"
@@ -60,11 +63,6 @@ def read_nifti(path: Path) -> Volume:
         message = "left and right cannot be known: the file says nothing about its orientation (qform and sform codes are 0)"
         raise DataError(message)
     return Volume(voxels, np.asarray(image.affine))
-
-
-def _content(path: Path) -> bytes:
-    content = path.read_bytes()
-    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
 
 
 def write_nifti(path: Path, volume: Volume) -> None:

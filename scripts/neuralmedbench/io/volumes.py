@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,10 +11,12 @@ import numpy as np
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.files import whole_file
+from neuralmedbench.io.storage import disk_full
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
 
+NIFTI_HEADER_BYTES = 352
 INT16 = np.iinfo(np.int16)
 MIN_STEPS = 256
 """Grey values that a volume must span before it is rounded to whole numbers (an ADC map in mm2/s spans none)."""
@@ -119,6 +123,11 @@ def write_volume(path: Path, image: sitk.Image) -> None:
     image : SimpleITK.Image
         The volume. Masks (uint8) are written as they are. Other values are rounded to int16, which halves the file, where this
         loses nothing that shows: they lie within int16 and span at least `MIN_STEPS`. Otherwise float32 is kept.
+
+    Raises
+    ------
+    OSError
+        If the disk is full.
     """
     import SimpleITK as sitk
 
@@ -129,5 +138,19 @@ def write_volume(path: Path, image: sitk.Image) -> None:
             image = image_like(np.rint(voxels).astype(np.int16), image)
     for key in image.GetMetaDataKeys():
         image.EraseMetaData(key)
+    voxel_bytes = sitk.GetArrayViewFromImage(image).nbytes
     with whole_file(path) as partial:
         sitk.WriteImage(image, partial.as_posix())
+        if _stored_bytes(partial) < NIFTI_HEADER_BYTES + voxel_bytes:  # ITK says nothing of a disk that is full
+            raise disk_full()
+
+
+def _stored_bytes(path: Path) -> int:
+    """Size of a file, uncompressed; 0 when the compressed one is cut off."""
+    if path.suffix != ".gz":
+        return path.stat().st_size
+    try:
+        with gzip.open(path) as file:
+            return sum(len(block) for block in iter(lambda: file.read(2**20), b""))
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        return 0

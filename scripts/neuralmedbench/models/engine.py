@@ -8,19 +8,22 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.config.models import ModelConfig
-from neuralmedbench.errors import ProviderError
+from neuralmedbench.config.places import without_places
+from neuralmedbench.errors import ProviderError, StorageError
 from neuralmedbench.models.budget import Purse, check_paid, cost_usd
 from neuralmedbench.models.conversation import Said, conversation, load, within_budget
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.keys import KEY_VERSION, call_key
-from neuralmedbench.models.ledger import Entry, Ledger, open_ledger
+from neuralmedbench.models.ledger import ROOM_BYTES, Entry, Ledger, open_ledger
 from neuralmedbench.models.protocol import Call
+from neuralmedbench.models.recorded import check_recorded_ledger
 from neuralmedbench.models.registry import Opened, open_backend
+from neuralmedbench.models.replay import replay_requests
 from neuralmedbench.models.retry import GaveUpError, answer_with_retries
+from neuralmedbench.models.rows import Missing, response_row
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.vocabulary import Vocabulary
@@ -36,6 +39,8 @@ def answer_requests(
     max_failed_fraction: float | None,
     root: Path = Path(),
     vocabulary: Vocabulary | None = None,
+    replay: bool = False,
+    first_repeat: int = 0,
 ) -> list[Response]:
     """Get every sample of every request answered by one model.
 
@@ -57,6 +62,11 @@ def answer_requests(
         Folder to which the paths of pictures are relative.
     vocabulary : Vocabulary or None
         For built-in models.
+    replay : bool
+        Take every answer from the ledger and ask for nothing; see `models.replay`.
+    first_repeat : int
+        Number of the first sample. Samples of other numbers have keys, and where the model has one seeds, of their own: with
+        numbers that were never used everything is asked afresh.
 
     Returns
     -------
@@ -70,15 +80,22 @@ def answer_requests(
     DataError
         If a picture is not the one that the audit covered.
     ProviderError
-        If another process writes to the ledger, local weights cannot be loaded, or too many calls failed.
+        If another process writes to the ledger, answers that were recorded and paid for are not here, local weights cannot be
+        loaded, or too many calls failed; under `replay` if
+        the ledger is absent or lacks an answer.
+    StorageError
+        If the disk of the ledger is (nearly) full: no more calls are made, those under way are waited for and kept.
     """
+    if replay:
+        return replay_requests(requests, model, name=name, ledger=ledger, vocabulary=vocabulary)
     destination = check_destination(name, model, destinations)
     check_paid(name, model)
+    check_recorded_ledger(name, model, ledger)
     total = sum(request.samples for request in requests)
     print(f"{name}: {total} answers asked for by {len(requests)} requests; destination: {destination}", file=sys.stderr)
     with open_ledger(ledger) as book:
         opened = open_backend(name, model, vocabulary)
-        run = _Run(model, name, book, opened, root)
+        run = _Run(model, name, book, opened, root, first=first_repeat)
         responses = asyncio.run(run.responses(requests))
     _report(name, responses, run, opened)
     failed = sum(response.state is ResponseState.FAILED for response in responses)
@@ -92,33 +109,32 @@ def answer_requests(
     return responses
 
 
-@dataclass(frozen=True)
-class _Missing:
-    """Why a call has no answer."""
-
-    state: ResponseState
-    error: str
-    attempts: int = 0
-
-
 class _Run:
     """One run of one model over the requests of one benchmark."""
 
-    def __init__(self, model: ModelConfig, name: str, book: Ledger, opened: Opened, root: Path) -> None:
-        self._model, self._name, self._book, self._opened, self._root = model, name, book, opened, root
+    def __init__(self, model: ModelConfig, name: str, book: Ledger, opened: Opened, root: Path, *, first: int = 0) -> None:
+        self._model, self._name, self._book, self._opened, self._root, self._first = model, name, book, opened, root, first
         self._purse = Purse(model)
         self._jitter = random.Random(0)
-        self._underway: dict[str, asyncio.Task[Entry | _Missing]] = {}
+        self._underway: dict[str, asyncio.Task[Entry | Missing]] = {}
+        self._disk_says = ""
         self.calls = 0
 
     async def responses(self, requests: Sequence[Request]) -> list[Response]:
         """Answer everything, `concurrency` calls at a time; a model in this process answers one after the other."""
         self._slots = asyncio.Semaphore(self._model.concurrency if self._model.backend == "litellm" else 1)
         try:
-            rows = await asyncio.gather(*(self._response(request, repeat) for request in requests for repeat in range(request.samples)))
+            asked = [(request, self._first + number) for request in requests for number in range(request.samples)]
+            rows = await asyncio.gather(*(self._response(request, repeat) for request, repeat in asked))
         finally:
             if self._opened.backend:
                 await self._opened.backend.close()
+        if self._disk_says:
+            message = (
+                f"model {self._name}: {self._disk_says}; no more calls were made and what had come before is kept:"
+                " free some space and run the same command again"
+            )
+            raise StorageError(message)
         return sorted(rows, key=lambda row: (row.item_id, row.arm, row.strategy, row.repeat))
 
     async def _response(self, request: Request, repeat: int) -> Response:
@@ -127,12 +143,12 @@ class _Run:
         for turn in range(len(turns)):
             said = conversation(request, turns, [entry.text for entry in entries])
             outcome = await self._call(request, said, repeat, turn)
-            if isinstance(outcome, _Missing):
-                return self._row(request, repeat, entries, said, outcome)
+            if isinstance(outcome, Missing):
+                return response_row(request, repeat, entries, said, outcome, model=self._model, name=self._name)
             entries.append(outcome)
-        return self._row(request, repeat, entries, said, None)
+        return response_row(request, repeat, entries, said, model=self._model, name=self._name)
 
-    async def _call(self, request: Request, said: tuple[Said, ...], repeat: int, turn: int) -> Entry | _Missing:
+    async def _call(self, request: Request, said: tuple[Said, ...], repeat: int, turn: int) -> Entry | Missing:
         key = call_key(self._model, said, repeat, code=self._opened.code)
         if (entry := self._book.get(key)) is not None:
             return entry
@@ -140,15 +156,19 @@ class _Run:
             self._underway[key] = asyncio.create_task(self._fresh(key, request, said, repeat, turn))
         return await self._underway[key]
 
-    async def _fresh(self, key: str, request: Request, said: tuple[Said, ...], repeat: int, turn: int) -> Entry | _Missing:
+    async def _fresh(self, key: str, request: Request, said: tuple[Said, ...], repeat: int, turn: int) -> Entry | Missing:
         backend = self._opened.backend
         if backend is None:
-            return _Missing(ResponseState.SKIPPED, self._opened.reason)
+            return Missing(ResponseState.SKIPPED, self._opened.reason)
         async with self._slots:
+            if not self._can_keep():
+                return Missing(ResponseState.SKIPPED, "no room")
             reserved = self._purse.reserve(said)
             if reserved is None:
-                return _Missing(ResponseState.OVER_BUDGET, "max_cost_usd")
-            call = Call(load(said, self._root), repeat, request.samples if turn == 0 else 1, self._model.seed)
+                return Missing(ResponseState.OVER_BUDGET, "max_cost_usd")
+            # a backend counts the samples of a conversation from 0; their seeds start where this run's repeats do
+            seed = None if self._model.seed is None else self._model.seed + self._first
+            call = Call(load(said, self._root), repeat - self._first, request.samples if turn == 0 else 1, seed)
             self.calls += 1
             try:
                 answer, attempts, seconds = await answer_with_retries(
@@ -159,7 +179,7 @@ class _Run:
                 )
             except GaveUpError as error:
                 self._purse.settle(reserved, None if error.perhaps_paid else 0.0)
-                return _Missing(ResponseState.FAILED, str(error), error.attempts)
+                return Missing(ResponseState.FAILED, str(error), error.attempts)
             self._purse.settle(reserved, cost_usd(self._model, answer.prompt_tokens, answer.completion_tokens))
         entry = Entry(
             key=key,
@@ -179,47 +199,26 @@ class _Run:
             strategy=request.strategy,
             repeat=repeat,
             turn=turn,
+            model=without_places(self._model.id),
+            revision=self._model.revision,
+            temperature=self._model.temperature,
+            top_p=self._model.top_p,
+            seed=self._model.seed,
+            max_tokens=self._model.max_tokens,
+            code=self._opened.code,
         )
-        self._book.add(entry)
+        try:
+            self._book.add(entry)
+        except OSError as error:  # a quota, which is not seen beforehand, or a disk that breaks
+            self._disk_says = f"its ledger cannot be written ({error.strerror})"
+            return Missing(ResponseState.FAILED, "not kept", attempts)
         return entry
 
-    def _row(self, request: Request, repeat: int, entries: list[Entry], said: tuple[Said, ...], missing: _Missing | None) -> Response:
-        last = entries[-1] if entries else None
-        prompt, completion = _total([entry.prompt_tokens for entry in entries]), _total([entry.completion_tokens for entry in entries])
-        latencies = [entry.latency_s for entry in entries if entry.latency_s is not None]
-        return Response(
-            item_id=request.item_id,
-            case_id=request.case_id,
-            patient_id=request.patient_id,
-            benchmark=request.benchmark,
-            arm=request.arm,
-            strategy=request.strategy,
-            model=self._name,
-            revision=self._model.revision,
-            repeat=repeat,
-            request_id=request.request_id,
-            runner=request.runner,
-            state=missing.state if missing else ResponseState(entries[-1].state),
-            text=last.text if last and not missing else "",
-            turns=tuple(entry.text for entry in entries),
-            call_keys=tuple(entry.key for entry in entries),
-            images_sent=sum(len(entry.images) for entry in said) if entries else 0,
-            finish_reason=last.finish_reason if last else "",
-            served_model=last.served_model if last else "",
-            fingerprint=last.fingerprint if last else "",
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            latency_s=round(sum(latencies), 4) if latencies else None,
-            cost_usd=cost_usd(self._model, prompt, completion),
-            attempts=sum(entry.attempts for entry in entries) + (missing.attempts if missing else 0),
-            error=missing.error if missing else "",
-            called_on=last.called_on if last else "",
-        )
-
-
-def _total(tokens: list[int | None]) -> int | None:
-    known = [count for count in tokens if count is not None]
-    return sum(known) if known and len(known) == len(tokens) else None
+    def _can_keep(self) -> bool:
+        """Whether one more answer could be kept; once it could not, nothing is asked any more."""
+        if not self._disk_says and not self._book.has_room():
+            self._disk_says = f"less than {ROOM_BYTES // 2**20} MiB are free on the disk of its ledger"
+        return not self._disk_says
 
 
 def _report(name: str, responses: list[Response], run: _Run, opened: Opened) -> None:

@@ -15,17 +15,22 @@ from typing import IO, Any
 from pydantic import TypeAdapter, ValidationError
 
 from neuralmedbench.errors import ProviderError
+from neuralmedbench.io.storage import has_room
 
 SYNC_EVERY = 16
 SYNC_AFTER_S = 5.0
 """Answers, or seconds, between two flushes to the disk: a power cut loses at most these, a killed process loses nothing."""
+ROOM_BYTES = 8 * 2**20
+"""So much must be free on the disk of a ledger before a call is made: more than all answers that can be under way."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """One answer in the ledger; `state` is `ok`, `refused` or `truncated` (a failure is never kept).
 
-    The attributes from `item_id` on say for whom it was asked first; nothing is looked up by them.
+    The attributes from `item_id` on say for whom it was asked first; nothing is looked up by them. Those from `model` on say what
+    the key says of the model: by them the answers of an earlier revision are found again (`models.earlier`). Lines that were
+    written before they were kept have an empty `revision`.
     """
 
     key: str
@@ -45,6 +50,13 @@ class Entry:
     strategy: str = ""
     repeat: int = 0
     turn: int = 0
+    model: str = ""
+    revision: str = ""
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    code: str = ""
 
 
 ENTRY = TypeAdapter(Entry)
@@ -77,6 +89,19 @@ class Ledger:
         self._waiting += 1
         if self._waiting >= SYNC_EVERY or time.monotonic() - self._synced > SYNC_AFTER_S:
             self.sync()
+
+    def has_room(self) -> bool:
+        """Whether the disk has room for the answers that are under way and one more: who cannot keep an answer must not pay for it."""
+        return has_room(self._file.fileno(), ROOM_BYTES)
+
+    def add_line(self, line: bytes) -> bool:
+        """Append a line of another ledger, whatever else it says; False when it is no entry, or its key is there already."""
+        entry = _entry(line)
+        if entry is None or entry.key in self._entries:
+            return False
+        self._entries[entry.key] = entry
+        self._file.write(line.rstrip(b"\n") + b"\n")
+        return True
 
     def sync(self) -> None:
         """Make sure that what was added is on the disk."""
@@ -111,6 +136,8 @@ def open_ledger(path: Path) -> Iterator[Ledger]:
     ------
     ProviderError
         If another process writes to it, with that process's number.
+    OSError
+        If the disk is full when the last answers are to be kept.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with _only_writer(path), path.open("a+b") as file:
@@ -120,8 +147,37 @@ def open_ledger(path: Path) -> Iterator[Ledger]:
         ledger = Ledger(file, entries, unreadable)
         try:
             yield ledger
-        finally:
-            ledger.sync()
+        except BaseException:
+            try:
+                ledger.sync()
+            except OSError:  # the disk takes no more: closing would say so again, over the error that says what to do
+                file.raw.close()
+            raise
+        ledger.sync()
+
+
+def add_missing(path: Path, other: Path) -> int:
+    """Add the answers of another ledger that this one does not hold; its lines are taken as they are.
+
+    Parameters
+    ----------
+    path : Path
+        The ledger; made when it is not there.
+    other : Path
+        The ledger to read from.
+
+    Returns
+    -------
+    int
+        How many answers were added.
+
+    Raises
+    ------
+    ProviderError
+        If another process writes to the ledger, with that process's number.
+    """
+    with open_ledger(path) as ledger, other.open("rb") as lines:
+        return sum(ledger.add_line(line) for line in lines)
 
 
 @contextmanager

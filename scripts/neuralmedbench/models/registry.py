@@ -77,11 +77,18 @@ def open_backend(name: str, model: ModelConfig, vocabulary: Vocabulary | None) -
         from neuralmedbench.models.transformers_backend import TransformersBackend
 
         return Opened(TransformersBackend(name, model))
-    if model.api_key_env and not os.environ.get(model.api_key_env):
-        return Opened(None, reason=f"the environment variable {model.api_key_env} is not set")
+    if reason := closed_because(model):
+        return Opened(None, reason=reason)
     from neuralmedbench.models.litellm_backend import LitellmBackend
 
     return Opened(LitellmBackend(model))
+
+
+def closed_because(model: ModelConfig) -> str:
+    """Say why a model cannot be asked on this machine; empty when it can."""
+    if model.backend == "litellm" and model.api_key_env and not os.environ.get(model.api_key_env):
+        return f"the environment variable {model.api_key_env} is not set"
+    return ""
 
 
 def code_of(model: ModelConfig, vocabulary: Vocabulary) -> str:

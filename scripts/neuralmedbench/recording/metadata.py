@@ -58,7 +58,7 @@ def read_metadata(folder: Path = METADATA) -> Iterator[Made]:
     Made
         One record.
     """
-    files = {_path_of(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()} if folder.is_dir() else {}
+    files = {path_of(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()} if folder.is_dir() else {}
     for path, file in sorted(files.items()):
         try:
             value = json.loads(file.read_text(encoding="utf-8"))
@@ -75,5 +75,6 @@ def read_metadata(folder: Path = METADATA) -> Iterator[Made]:
         )
 
 
-def _path_of(record: Path) -> str:
+def path_of(record: Path) -> str:
+    """Give the path that a record speaks of, from the record's place in Snakemake's folder."""
     return urlsafe_b64decode("".join(part.removeprefix("@") for part in record.parts)).decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
@@ -10,94 +11,147 @@ from neuralmedbench.config.workflow import Run
 from neuralmedbench.records.items import Kind
 
 HEADER = "# Generated from the run lists by `make docs`; do not edit by hand. Snakemake is the engine, this is its ledger.\n"
+TARGET = "results/report.html"
+CODE = ("Snakefile", "rules", "scripts")
+BENCHMARK, MODEL, GRADER = "${item.benchmark}", "${item.model}", "${item.grader}"
+RESPONSES, SCORES = f"results/responses/{BENCHMARK}/{MODEL}.parquet", f"results/scores/{BENCHMARK}/{MODEL}.parquet"
+GRADES = f"results/grades/{BENCHMARK}/{MODEL}/{GRADER}.parquet"
+GOLD = f"data/gold/{BENCHMARK}.parquet"
+PLOT = {"template": "leaderboard", "x": "pass1", "y": "model", "x_label": "pass@1", "y_label": "model", "title": "pass@1 by benchmark"}
 
 
-def dvc_yaml(run: Run) -> str:
+def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
     """Text of `dvc.yaml` for a run.
 
     Parameters
     ----------
     run : Run
         The run; benchmarks that are private are left out.
+    configfiles : sequence of str
+        Configuration files of the command line, relative to the repository root.
 
     Returns
     -------
     str
         The file. Every stage calls Snakemake for its output, so there is one way to make a thing; every out persists,
-        so that Snakemake never loses what it could resume from.
+        so that Snakemake never loses what it could resume from; the last stage owns Snakemake's own records.
     """
-    shared = [name for name, benchmark in run.benchmarks.items() if not benchmark.private]
-    scans = [name for name in shared if run.benchmarks[name].kind is Kind.SCANS]
-    models, graders = list(run.models), list(run.graders)
-    benchmark, model = "${item.benchmark}", "${item.model}"
-    responses, scores = f"results/responses/{benchmark}/{model}.parquet", f"results/scores/{benchmark}/{model}.parquet"
-    grades = f"results/grades/{benchmark}/{model}/${{item.grader}}.parquet"
-    stages: dict[str, Any] = {
+    shared = run.recorded()
+    of_kind = {kind: [name for name in shared if run.benchmarks[name].kind is kind] for kind in Kind}
+    phantoms = [name for name in of_kind[Kind.SCANS] if run.benchmarks[name].source == "phantoms"]
+    models = list(run.models)
+    graders = {kind: [name for name, grader in run.graders.items() if grader.kind == kind] for kind in ("rubric", "llm")}
+    arguments = f"--configfile {' '.join(configfiles)} " if configfiles else ""
+    stages = {
+        "by_hand": _by_hand(run, shared),
+        "answers": _stage(
+            {"benchmark": phantoms},
+            [f"config/benchmarks/{BENCHMARK}.cases.tsv"],
+            [f"data/answers/{BENCHMARK}.csv", f"data/answers/{BENCHMARK}"],
+        ),
         "deidentify": _stage(
-            {"benchmark": shared}, "audit.json", [], [f"data/deidentified/{benchmark}"], of=f"data/deidentified/{benchmark}"
+            {"benchmark": of_kind[Kind.SCANS]},
+            [f"config/benchmarks/{BENCHMARK}.yaml", f"config/benchmarks/{BENCHMARK}.cases.tsv"],
+            [f"data/deidentified/{BENCHMARK}"],
+            target="/audit.json",
+        ),
+        "deidentify_pictures": _stage(
+            {"benchmark": of_kind[Kind.PICTURES]},
+            [f"config/benchmarks/{BENCHMARK}.yaml"],
+            [f"data/deidentified/{BENCHMARK}"],
+            target="/audit.json",
         ),
         "slices": _stage(
-            {"benchmark": scans},
-            "slices.parquet",
-            [f"data/deidentified/{benchmark}"],
-            [f"data/normalised/{benchmark}", f"data/slices/{benchmark}"],
-            of=f"data/slices/{benchmark}",
+            {"benchmark": of_kind[Kind.SCANS]},
+            [f"data/deidentified/{BENCHMARK}"],
+            [f"data/slices/{BENCHMARK}", f"data/normalised/{BENCHMARK}"],
+            target="/slices.parquet",
         ),
         "prompts": _stage(
             {"benchmark": shared},
-            f"{benchmark}.parquet",
-            [f"data/deidentified/{benchmark}"],
-            [f"data/{part}/{benchmark}.parquet" for part in ("items", "gold", "disclosures", "prompts")],
-            of="data/prompts",
+            [f"data/deidentified/{BENCHMARK}", f"config/benchmarks/{BENCHMARK}.yaml", "config/prompts", run.config.vocabulary],
+            [f"data/{part}/{BENCHMARK}.parquet" for part in ("prompts", "items", "gold", "disclosures")],
         ),
         "infer": _stage(
             {"benchmark": shared, "model": models},
-            f"{model}.parquet",
-            [f"data/prompts/{benchmark}.parquet", f"config/models/{model}.yaml"],
-            [f"data/ledger/{benchmark}/{model}.jsonl", responses],
-            of=f"results/responses/{benchmark}",
+            [f"data/prompts/{BENCHMARK}.parquet", f"config/models/{MODEL}.yaml"],
+            [RESPONSES, f"data/ledger/{BENCHMARK}/{MODEL}.jsonl"],
         ),
-        "grade": _stage(
-            {"benchmark": shared, "model": models, "grader": graders},
-            "${item.grader}.parquet",
-            [responses, "config/graders/${item.grader}.yaml"],
-            [grades],
-            of=f"results/grades/{benchmark}/{model}",
+        "grade": _stage({"benchmark": shared, "model": models, "grader": graders["rubric"]}, _grade_deps(), [GRADES]),
+        "grade_with_model": _stage(
+            {"benchmark": shared, "model": models, "grader": graders["llm"]},
+            [*_grade_deps(), "config/prompts"],
+            [GRADES, f"data/ledger/{BENCHMARK}/graders/{MODEL}/{GRADER}.jsonl"],
+        ),
+        "similarity": _stage(
+            {"benchmark": shared},
+            [GOLD, *(f"results/responses/{BENCHMARK}/{model}.parquet" for model in models)],
+            [f"results/similarity/{BENCHMARK}.parquet"],
         ),
         "score": _stage(
             {"benchmark": shared, "model": models},
-            f"{model}.parquet",
-            [responses, f"data/gold/{benchmark}.parquet"],
-            [scores],
-            of=f"results/scores/{benchmark}",
+            [RESPONSES, GOLD, *(f"results/grades/{BENCHMARK}/{MODEL}/{grader}.parquet" for grader in run.graders)],
+            [SCORES],
         ),
-        "report": {
-            "cmd": "snakemake --cores 8 -- results/report.html",
-            "deps": [f"results/scores/{name}/{entry}.parquet" for name in shared for entry in models],
-            "outs": [
-                _out(path)
-                for path in (
-                    "results/tables",
-                    "results/similarity",
-                    "results/ratings",
-                    "results/cases",
-                    "results/figures",
-                    "results/provenance.json",
-                    "results/report.html",
-                    ".snakemake/metadata",
-                )
+        "cases": _stage(
+            {"benchmark": shared},
+            [f"results/scores/{BENCHMARK}/{model}.parquet" for model in models],
+            [f"results/cases/{BENCHMARK}.parquet"],
+        ),
+        "ratings": _stage({}, [f"data/ratings/{name}" for name in run.config.rating_rounds], ["results/ratings/ratings.parquet"]),
+        "tables": _stage(
+            {},
+            [
+                *(f"results/scores/{name}/{model}.parquet" for name in shared for model in models),
+                *(f"results/similarity/{name}.parquet" for name in shared),
+                "results/ratings/ratings.parquet",
             ],
-            "metrics": [_out("results/metrics.json")],
-        },
+            ["results/tables"],
+            target="/verdict.json",
+        ),
+        "report": _stage(
+            {},
+            ["results/tables", *(f"results/cases/{name}.parquet" for name in shared)],
+            [TARGET, "results/figures", "results/provenance.json", ".snakemake/metadata"],
+        ),
     }
-    return HEADER + yaml.safe_dump({"stages": stages}, sort_keys=False, width=140)
+    stages["tables"]["metrics"] = [_out("results/metrics.json")]
+    used = {name: _with_command(stage, arguments) for name, stage in stages.items() if all(stage.get("matrix", {"": True}).values())}
+    plots = [{"results/tables/leaderboard.csv": PLOT}]
+    return HEADER + yaml.dump({"stages": used, "plots": plots}, Dumper=_Plain, sort_keys=False, width=140)
 
 
-def _stage(matrix: dict[str, list[str]], target: str, deps: list[str], outs: list[str], *, of: str) -> dict[str, Any]:
-    stage: dict[str, Any] = {"matrix": matrix, "cmd": f"snakemake --cores 8 -- {of}/{target}"}
-    if deps:
-        stage["deps"] = deps
-    return {**stage, "outs": [_out(path) for path in outs]}
+class _Plain(yaml.SafeDumper):
+    """Writes every list out: DVC reads anchors, people do not."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _grade_deps() -> list[str]:
+    return [RESPONSES, GOLD, f"config/graders/{GRADER}.yaml"]
+
+
+def _by_hand(run: Run, shared: Sequence[str]) -> dict[str, Any]:
+    """Give the stage of what people write: signatures, answers and ratings; a clone needs them, and no command makes them."""
+    signed = [f"data/reviews/{name}.json" for name in shared if run.benchmarks[name].subjects == "patient"]
+    answers = [
+        benchmark.answers for benchmark in (run.benchmarks[name] for name in shared) if benchmark.answers and benchmark.source != "phantoms"
+    ]
+    outs = [*signed, *answers, *(f"data/ratings/{name}" for name in run.config.rating_rounds)]
+    return {"matrix": {"": outs}, "cmd": "echo written by people", "frozen": True, "outs": [_out(path) for path in outs]}
+
+
+def _stage(matrix: dict[str, list[str]], deps: Sequence[str], outs: Sequence[str], *, target: str = "") -> dict[str, Any]:
+    """Describe a stage; its command asks Snakemake for the first out, or for `target` in it."""
+    head: dict[str, Any] = {"matrix": matrix} if matrix else {}
+    return {**head, "cmd": f"-- {outs[0]}{target}", "deps": [*deps, *CODE], "outs": [_out(path) for path in outs]}
+
+
+def _with_command(stage: dict[str, Any], arguments: str) -> dict[str, Any]:
+    if stage.get("frozen"):
+        return {name: value for name, value in stage.items() if name != "matrix"}
+    return {**stage, "cmd": f"snakemake --cores 8 {arguments}{stage['cmd']}"}
 
 
 def _out(path: str) -> dict[str, dict[str, bool]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -83,3 +84,8 @@ class Response:
     attempts: int = 0
     error: str = ""
     called_on: str = ""
+
+
+def current_rows(rows: Sequence[Response]) -> list[Response]:
+    """Keep the responses of the present revision: in the table of a model they stand first, those of the revision before behind them."""
+    return [row for row in rows if row.revision == rows[0].revision]

@@ -24,5 +24,8 @@ COLUMNS = {
     " first_called_on last_called_on",
     "destinations": "benchmark model destination requests pictures",
     "ratings": "round_id model axis n mean stale simulated",
+    "revisions": "benchmark model metric earlier_revision revision earlier_value value difference low high p_difference disagreement"
+    " noise_floor excess p_value same_text n_items n_patients n_repeated gained lost",
+    "flips": "benchmark model item_id case_id family level change earlier_passes earlier_samples passes samples p_value p_holm",
 }
 """Every table; an empty cell means not available."""

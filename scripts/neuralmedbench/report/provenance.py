@@ -15,7 +15,7 @@ from neuralmedbench.config.places import without_places
 from neuralmedbench.io.files import sha256_of
 from neuralmedbench.io.tables import read_records
 from neuralmedbench.io.vocabulary import read_vocabulary
-from neuralmedbench.records.responses import Response
+from neuralmedbench.records.responses import Response, current_rows
 
 Json = dict[str, Any]
 
@@ -95,7 +95,7 @@ def installed(lock: Path) -> dict[str, str]:
 
 def _model(root: Path, benchmark: str, model: str) -> Json:
     config = load_model(root / "config" / "models" / f"{model}.yaml")
-    responses = read_records(root / "results" / "responses" / benchmark / f"{model}.parquet", Response)
+    responses = current_rows(read_records(root / "results" / "responses" / benchmark / f"{model}.parquet", Response))
     dates = sorted({row.called_on for row in responses} - {""})
     return {
         "benchmark": benchmark,

@@ -18,6 +18,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.files import sha256_of_value
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.ledger import open_ledger
 from neuralmedbench.records.items import Family, Gold, Item
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.requests import Request, RequestTurn
@@ -125,6 +126,7 @@ def grade_with_model(
     ledger: Path,
     destinations: Sequence[str],
     max_failed_fraction: float | None,
+    replay: bool = False,
 ) -> list[Grade]:
     """Grade the responses of one model by asking another one.
 
@@ -144,6 +146,8 @@ def grade_with_model(
         `allowed_destinations` of the benchmark.
     max_failed_fraction : float or None
         A larger share of failed calls is an error.
+    replay : bool
+        Take every grade from the ledger and ask for nothing. A grader that asked nothing left an empty ledger: it stays skipped.
 
     Returns
     -------
@@ -163,8 +167,11 @@ def grade_with_model(
         raise ConfigError(message)
     template = load_template(Path(config.prompt))
     wanted = [row for row in responses if row.item_id in gold and gradable(row, items[row.item_id])]
-    if reason := _may_not_ask(grader, config.model, ledger, destinations):
+    if reason := _may_not_ask(grader, config.model, ledger, destinations, replay=replay):
         print(f"grader {grader}: {len(wanted)} answers are not graded: {reason}", file=sys.stderr)
+        if not replay:
+            with open_ledger(ledger):  # left empty, it says that nothing was asked
+                pass
         return [_row(row, grader, name, GradeState.SKIPPED, reason) for row in wanted for name in CRITERIA]
     requests = {(row.item_id, text_digest(row.text)): build_request(row, items[row.item_id], gold[row.item_id], template) for row in wanted}
     answers = answer_requests(
@@ -174,18 +181,21 @@ def grade_with_model(
         ledger=ledger,
         destinations=destinations,
         max_failed_fraction=max_failed_fraction,
+        replay=replay,
     )
     by_text = {(answer.item_id, answer.strategy): answer for answer in answers}
     return [grade for row in wanted for grade in _grades(row, by_text[row.item_id, text_digest(row.text)], grader)]
 
 
-def _may_not_ask(grader: str, model: ModelConfig, ledger: Path, destinations: Sequence[str]) -> str:
-    if model.api_key_env and not os.environ.get(model.api_key_env) and not ledger.exists():
-        return f"the environment variable {model.api_key_env} is not set"
+def _may_not_ask(grader: str, model: ModelConfig, ledger: Path, destinations: Sequence[str], *, replay: bool) -> str:
+    if replay and ledger.exists() and ledger.stat().st_size:
+        return ""
     try:
         check_destination(grader, model, destinations)
     except ConfigError as error:
         return str(error)
+    if not replay and model.api_key_env and not os.environ.get(model.api_key_env) and not ledger.exists():
+        return f"the environment variable {model.api_key_env} is not set"
     return ""
 
 

@@ -20,7 +20,7 @@ def bundle_cases(
     Parameters
     ----------
     items, gold, responses, scores, grades : list of record
-        Of all models and graders; strategies other than `direct` are left out.
+        Of all models and graders; strategies other than `direct` are left out. What belongs to none of the responses is not shown.
 
     Returns
     -------

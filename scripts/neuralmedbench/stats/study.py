@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model
 from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig
@@ -23,6 +23,8 @@ from neuralmedbench.stats.intervals import Floats, Settings
 from neuralmedbench.stats.outcomes import Outcomes, gather_outcomes
 from neuralmedbench.stats.prior import prior_values
 
+R = TypeVar("R", Score, Response, Grade)
+
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkStudy:
@@ -31,9 +33,11 @@ class BenchmarkStudy:
     Attributes
     ----------
     scores, responses : dict of str to list
-        By model.
+        By model; of its present revision.
+    earlier : dict of str to list of Score
+        By model: what is known of the revision before.
     grades : dict of (str, str) to list of Grade
-        By model and grader.
+        By model and grader; of the present revision.
     flow : list of dict
         Cases of the table with their fate (scans), as `flow.json` has them.
     pictures : list of PictureFate
@@ -54,6 +58,7 @@ class BenchmarkStudy:
     flow: list[dict[str, Any]]
     pictures: list[PictureFate]
     sampled: dict[str, bool]
+    earlier: dict[str, list[Score]] = field(default_factory=dict)
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -123,16 +128,21 @@ def read_study(
 def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], graders: Sequence[str]) -> BenchmarkStudy:
     config = load_benchmark(root / "config", name)
     data, results = root / "data", root / "results"
+    scores = {model: read_records(results / "scores" / name / f"{model}.parquet", Score) for model in models}
     return BenchmarkStudy(
         name=name,
         config=config,
         items=read_records(data / "items" / f"{name}.parquet", Item),
         gold=read_records(data / "gold" / f"{name}.parquet", Gold),
-        scores={model: read_records(results / "scores" / name / f"{model}.parquet", Score) for model in models},
-        responses={model: read_records(results / "responses" / name / f"{model}.parquet", Response) for model in models},
+        scores={model: _present(rows, models[model]) for model, rows in scores.items()},
+        earlier={model: [row for row in rows if row.revision != models[model].revision] for model, rows in scores.items()},
+        responses={
+            model: _present(read_records(results / "responses" / name / f"{model}.parquet", Response), entry)
+            for model, entry in models.items()
+        },
         grades={
-            (model, grader): read_records(results / "grades" / name / model / f"{grader}.parquet", Grade)
-            for model in models
+            (model, grader): _present(read_records(results / "grades" / name / model / f"{grader}.parquet", Grade), entry)
+            for model, entry in models.items()
             for grader in graders
         },
         similarity=read_records(results / "similarity" / f"{name}.parquet", SimilarityRow),
@@ -141,3 +151,8 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
         pictures=list(read_pictures(data / "deidentified" / name / "pictures.json").pictures) if config.kind is Kind.PICTURES else [],
         sampled={model: is_sampled(entry) for model, entry in models.items()},
     )
+
+
+def _present(rows: list[R], model: ModelConfig) -> list[R]:
+    """Keep the rows of the present revision: every table but those of what changed is made of them alone."""
+    return [row for row in rows if row.revision == model.revision]

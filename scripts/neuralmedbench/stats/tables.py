@@ -9,10 +9,12 @@ from neuralmedbench.io.files import write_json
 from neuralmedbench.io.tables import write_table
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.stats.calls import destination_rows, efficiency_rows
+from neuralmedbench.stats.changes import change_notes, change_sentences
 from neuralmedbench.stats.cohort import audit_rows, case_flow_rows, case_rows, cohort_rows
 from neuralmedbench.stats.contrasts import arm_rows, axis_rows, decomposition_rows, model_pairs, pairwise_rows
 from neuralmedbench.stats.descriptive import field_rows, grader_rows, rating_rows, similarity_rows
 from neuralmedbench.stats.leaderboard import leaderboard_rows, rate_rows
+from neuralmedbench.stats.revisions import revision_tables
 from neuralmedbench.stats.study import Study
 from neuralmedbench.stats.verdict import badges, notes, sentences
 
@@ -34,6 +36,7 @@ def write_tables(study: Study, folder: Path, metrics: Path) -> None:
         A small nested JSON file: benchmark, model, metric.
     """
     pairs, fields = model_pairs(study), field_rows(study)
+    revisions, flips = revision_tables(study)
     tables: dict[str, list[Row]] = {
         "leaderboard": leaderboard_rows(study, pairs),
         "rates": rate_rows(study) + field_rate_rows(fields, study),
@@ -51,11 +54,14 @@ def write_tables(study: Study, folder: Path, metrics: Path) -> None:
         "efficiency": efficiency_rows(study),
         "destinations": destination_rows(study),
         "ratings": rating_rows(study),
+        "revisions": revisions,
+        "flips": flips,
     }
     for name, columns in COLUMNS.items():
         write_table(folder / f"{name}.csv", tables[name], columns.split())
-    write_json(folder / "verdict.json", {"sentences": sentences(study, tables), "badges": badges(study, tables)})
-    write_json(folder / "notes.json", notes(study, tables, pairs))
+    told = sentences(study, tables) + change_sentences(study, revisions)
+    write_json(folder / "verdict.json", {"sentences": told, "badges": badges(study, tables)})
+    write_json(folder / "notes.json", notes(study, tables, pairs) | change_notes(study, revisions))
     write_json(metrics, headline_metrics(tables["leaderboard"]))
 
 

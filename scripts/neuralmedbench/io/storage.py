@@ -1,0 +1,103 @@
+"""Disks that are full or may not be written to: never bad data, never a traceback, but one line that says what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from neuralmedbench.errors import StorageError
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
+AGAIN = "run the same command again: what was finished is kept"
+
+
+def has_room(place: Path | int, room_bytes: int) -> bool:
+    """Whether a disk has room left.
+
+    Parameters
+    ----------
+    place : Path or int
+        A folder, or the descriptor of an open file.
+    room_bytes : int
+        How much is wanted.
+
+    Returns
+    -------
+    bool
+        True also for a file system that does not say how large it is. A user's quota is not seen.
+    """
+    disk = os.statvfs(place)
+    return disk.f_blocks == 0 or disk.f_bavail * disk.f_frsize >= room_bytes
+
+
+def disk_full() -> OSError:
+    """Make the error of a full disk, for writers (programs, libraries in C++) that only say that they failed, or not even that."""
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def full_disk_behind(error: BaseException) -> OSError | None:
+    """Find the full disk that an error comes from, however often it was wrapped since; None when there is none."""
+    return next((cause for cause in _causes(error) if cause.errno in FULL), None)
+
+
+def as_storage_error(error: Exception, outputs: Sequence[Path]) -> StorageError | None:
+    """Turn the error of a disk into a line that a person can act on.
+
+    Parameters
+    ----------
+    error : Exception
+        What a command raised.
+    outputs : sequence of Path
+        What the command writes. Nothing else is named: other paths could be those of raw files.
+
+    Returns
+    -------
+    StorageError or None
+        None when the error is not about a disk.
+    """
+    known = FULL | FORBIDDEN | {errno.EROFS}
+    cause = next((cause for cause in _causes(error) if cause.errno in known), None)
+    if cause is None:
+        return None
+    output = _touched(cause, outputs)
+    where = shown(output or outputs[0]) if outputs else "its output"
+    if cause.errno in FULL:
+        return StorageError(f"no room left on the disk (or in the quota) for {where}; free some space and {AGAIN}")
+    if cause.errno == errno.EROFS:
+        return StorageError(f"{where} cannot be written: its disk or folder is read-only; make it writable and {AGAIN}")
+    if output is None:
+        return StorageError(f"no permission for a file that is read to make {where}; give yourself permission and {AGAIN}")
+    return StorageError(f"no permission to write {where}; give yourself permission for its folder and {AGAIN}")
+
+
+def _causes(error: BaseException) -> Iterator[OSError]:
+    """Errors of the system among an error and those that it was raised from, or while handling of which it was raised."""
+    waiting: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, OSError):
+            yield one
+        waiting += [one.__context__, one.__cause__]
+
+
+def _touched(cause: OSError, outputs: Sequence[Path]) -> Path | None:
+    """Find the output in whose folder an error of the system happened."""
+    if not isinstance(cause.filename, str | bytes | os.PathLike):
+        return None
+    place = Path(os.fsdecode(cause.filename)).absolute()
+    inside = [output for output in outputs if place.is_relative_to(output.absolute().parent)]
+    # a folder that could not be made lies above the output
+    return next(iter([*inside, *(output for output in outputs if output.absolute().is_relative_to(place))]), None)
+
+
+def shown(path: Path) -> str:
+    """Write a path as a message may show it: relative to the project, of a file elsewhere the name alone."""
+    absolute = path.absolute()
+    return absolute.relative_to(Path.cwd()).as_posix() if absolute.is_relative_to(Path.cwd()) else path.name

@@ -1,0 +1,131 @@
+"""Answers that the ledger holds, put together again without a call: of this revision, and of the one that was asked before."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.places import without_places
+from neuralmedbench.models.conversation import Said, conversation, within_budget
+from neuralmedbench.models.keys import call_key
+from neuralmedbench.models.ledger import Entry, read_ledger
+from neuralmedbench.models.rows import response_row
+from neuralmedbench.records.requests import Request
+from neuralmedbench.records.responses import Response
+
+
+def earlier_responses(requests: Sequence[Request], model: ModelConfig, *, name: str, ledger: Path) -> list[Response]:
+    """Give the answers of the revision that was asked before the present one, to the requests as they are now.
+
+    Parameters
+    ----------
+    requests : sequence of Request
+        What is asked.
+    model : ModelConfig
+        The model's yaml, with its present revision.
+    name : str
+        Its name.
+    ledger : Path
+        Ledger file of this benchmark and model.
+
+    Returns
+    -------
+    list of Response
+        Rows of the earlier revision, as `rebuild` gives them; none when the ledger knows no other revision. They have no cost:
+        they were paid for at the prices of then.
+    """
+    entries = read_ledger(ledger)
+    first = earlier_entry(entries.values(), model.revision)
+    if first is None:
+        return []
+    rows = rebuild(requests, model_of(first, model), name=name, entries=entries, code=first.code)
+    print(f"{name}: {len(rows)} answers of revision {first.revision} stand in the ledger, to be compared with", file=sys.stderr)
+    return rows
+
+
+def earlier_entry(entries: Iterable[Entry], revision: str) -> Entry | None:
+    """Find the first answer of the revision before, with the settings that this revision had last.
+
+    Parameters
+    ----------
+    entries : iterable of Entry
+        Answers in the order in which they came.
+    revision : str
+        The present revision.
+
+    Returns
+    -------
+    Entry or None
+        Of all other revisions the one that appeared last; of its settings (id, sampling, code) those that appeared last. None when
+        there is no other, or none that was kept with its revision.
+    """
+    variants: dict[str, dict[tuple[object, ...], Entry]] = {}
+    for entry in entries:
+        if entry.revision not in ("", revision):
+            settings = (entry.model, entry.temperature, entry.top_p, entry.seed, entry.max_tokens, entry.code)
+            variants.setdefault(entry.revision, {}).setdefault(settings, entry)
+    return list(list(variants.values())[-1].values())[-1] if variants else None
+
+
+def model_of(entry: Entry, model: ModelConfig) -> ModelConfig:
+    """Give the yaml as it was when an answer was asked for; a folder with weights outside of the project is taken to be the present one."""
+    return model.model_copy(
+        update={
+            "id": model.id if entry.model == without_places(model.id) else entry.model,
+            "revision": entry.revision,
+            "temperature": entry.temperature,
+            "top_p": entry.top_p,
+            "seed": entry.seed,
+            "max_tokens": entry.max_tokens,
+            "prices": None,
+        }
+    )
+
+
+def rebuild(requests: Sequence[Request], model: ModelConfig, *, name: str, entries: Mapping[str, Entry], code: str = "") -> list[Response]:
+    """Put samples together from the ledger alone.
+
+    Parameters
+    ----------
+    requests : sequence of Request
+        What is asked; a request whose words or pictures have changed has other keys and is not found.
+    model : ModelConfig
+        The model as it was asked.
+    name : str
+        Its name.
+    entries : mapping of str to Entry
+        The ledger.
+    code : str
+        As in `models.keys.call_key`.
+
+    Returns
+    -------
+    list of Response
+        One row a sample whose every call stands in the ledger, sorted by item, arm, strategy and repeat. The others are left out:
+        they are not missing, they were never asked for.
+    """
+    rows = []
+    for request in requests:
+        for repeat in range(request.samples):
+            found, said = _calls(request, repeat, model, entries, code)
+            if found:
+                rows.append(response_row(request, repeat, found, said, model=model, name=name))
+    return sorted(rows, key=lambda row: (row.item_id, row.arm, row.strategy, row.repeat))
+
+
+def _calls(
+    request: Request, repeat: int, model: ModelConfig, entries: Mapping[str, Entry], code: str
+) -> tuple[list[Entry], tuple[Said, ...]]:
+    """Look the calls of one sample up; give its last conversation too, and no call unless all of them are there."""
+    turns = within_budget(request.turns, model.max_images)
+    found: list[Entry] = []
+    said: tuple[Said, ...] = ()
+    for _ in turns:
+        said = conversation(request, turns, [entry.text for entry in found])
+        entry = entries.get(call_key(model, said, repeat, code=code))
+        if entry is None:
+            return [], said
+        found.append(entry)
+    return found, said

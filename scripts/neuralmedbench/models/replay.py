@@ -1,0 +1,92 @@
+"""Replay: what was recorded is rebuilt from the ledger alone, and nothing is asked.
+
+A ledger without a single answer says that its model was skipped when the run was recorded (it had no key): it stays skipped, and
+counts as missing. Any other ledger must hold every answer that is needed. A call that failed when the run was recorded is in no
+ledger: the responses of such a model cannot be made anew, while those that were recorded stay good.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.errors import ConfigError, ProviderError
+from neuralmedbench.io.dvc_lock import read_dvc_lock
+from neuralmedbench.models.earlier import rebuild
+from neuralmedbench.models.ledger import Entry, read_ledger
+from neuralmedbench.models.registry import code_of
+from neuralmedbench.models.rows import Missing, response_row
+from neuralmedbench.records.requests import Request
+from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.vocabulary import Vocabulary
+
+NOTHING_RECORDED = "its ledger is empty: nothing was asked when the run was recorded"
+REMEDY = "`make pull` brings the recorded ledger; to ask the model, take `replay` out of the configuration"
+
+
+def replay_requests(
+    requests: Sequence[Request], model: ModelConfig, *, name: str, ledger: Path, vocabulary: Vocabulary | None
+) -> list[Response]:
+    """Rebuild the responses of one model; no backend is opened, so it takes no key, no weights and no network.
+
+    Parameters
+    ----------
+    requests : sequence of Request
+        What was asked.
+    model : ModelConfig
+        The model's yaml.
+    name : str
+        Its name.
+    ledger : Path
+        Ledger file of this benchmark and model; it is only read.
+    vocabulary : Vocabulary or None
+        For built-in models: their answers are known by their code and the vocabulary.
+
+    Returns
+    -------
+    list of Response
+        One a request and repeat, sorted by item, arm, strategy and repeat; all of them skipped when the ledger is empty.
+
+    Raises
+    ------
+    ConfigError
+        If a built-in model gets no vocabulary.
+    ProviderError
+        If the ledger is absent, is empty although another one was recorded, or lacks an answer.
+    """
+    if model.backend == "builtin" and vocabulary is None:
+        message = f"model {name}: a built-in model needs the vocabulary"
+        raise ConfigError(message)
+    entries = _entries(name, ledger)
+    rows = rebuild(requests, model, name=name, entries=entries, code=code_of(model, vocabulary) if vocabulary else "")
+    asked = [(request, repeat) for request in sorted(requests, key=_order) for repeat in range(request.samples)]
+    if not entries:
+        skipped = Missing(ResponseState.SKIPPED, NOTHING_RECORDED)
+        print(f"{name}: {len(asked)} answers skipped: {NOTHING_RECORDED}", file=sys.stderr)
+        return [response_row(request, repeat, (), (), skipped, model=model, name=name) for request, repeat in asked]
+    if len(rows) < len(asked):
+        there = {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
+        first, repeat = next((request, repeat) for request, repeat in asked if (*_order(request), repeat) not in there)
+        message = (
+            f"model {name}: {len(asked) - len(rows)} of {len(asked)} answers are not in its ledger, the first is that to"
+            f" {first.item_id} (arm {first.arm}, sample {repeat}); {REMEDY}"
+        )
+        raise ProviderError(message)
+    print(f"{name}: {len(rows)} answers from the ledger alone", file=sys.stderr)
+    return rows
+
+
+def _order(request: Request) -> tuple[str, str, str]:
+    return request.item_id, request.arm, request.strategy
+
+
+def _entries(name: str, ledger: Path) -> dict[str, Entry]:
+    entries = read_ledger(ledger)
+    recorded = read_dvc_lock().get(ledger.as_posix())
+    if not ledger.exists() or (not entries and recorded and recorded.size):
+        found = "is empty, and another one was recorded" if ledger.exists() else "is not there"
+        message = f"model {name}: its ledger {ledger.parent.name}/{ledger.name} {found}; {REMEDY}"
+        raise ProviderError(message)
+    return entries

@@ -1,0 +1,94 @@
+"""One row of the responses: what became of one sample of one request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.models.budget import cost_usd
+from neuralmedbench.models.conversation import Said
+from neuralmedbench.models.ledger import Entry
+from neuralmedbench.records.requests import Request
+from neuralmedbench.records.responses import Response, ResponseState
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why a call has no answer."""
+
+    state: ResponseState
+    error: str
+    attempts: int = 0
+
+
+def response_row(
+    request: Request,
+    repeat: int,
+    entries: Sequence[Entry],
+    said: Sequence[Said],
+    missing: Missing | None = None,
+    *,
+    model: ModelConfig,
+    name: str,
+) -> Response:
+    """Make the row of one sample.
+
+    Parameters
+    ----------
+    request : Request
+        What was asked.
+    repeat : int
+        Which of its samples.
+    entries : sequence of Entry
+        The answers to its turns, as far as they came; at least one unless the sample is missing.
+    said : sequence of Said
+        The last conversation.
+    missing : Missing or None
+        Why the sample has no last answer.
+    model : ModelConfig
+        The model that was asked, with the revision that it had.
+    name : str
+        Its name.
+
+    Returns
+    -------
+    Response
+        The row.
+    """
+    last = entries[-1] if entries else None
+    prompt, completion = _total([entry.prompt_tokens for entry in entries]), _total([entry.completion_tokens for entry in entries])
+    latencies = [entry.latency_s for entry in entries if entry.latency_s is not None]
+    return Response(
+        item_id=request.item_id,
+        case_id=request.case_id,
+        patient_id=request.patient_id,
+        benchmark=request.benchmark,
+        arm=request.arm,
+        strategy=request.strategy,
+        model=name,
+        revision=model.revision,
+        repeat=repeat,
+        request_id=request.request_id,
+        runner=request.runner,
+        state=missing.state if missing else ResponseState(entries[-1].state),
+        text=last.text if last and not missing else "",
+        turns=tuple(entry.text for entry in entries),
+        call_keys=tuple(entry.key for entry in entries),
+        images_sent=sum(len(entry.images) for entry in said) if entries else 0,
+        finish_reason=last.finish_reason if last else "",
+        served_model=last.served_model if last else "",
+        fingerprint=last.fingerprint if last else "",
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        latency_s=round(sum(latencies), 4) if latencies else None,
+        cost_usd=cost_usd(model, prompt, completion),
+        attempts=sum(entry.attempts for entry in entries) + (missing.attempts if missing else 0),
+        error=missing.error if missing else "",
+        called_on=last.called_on if last else "",
+    )
+
+
+def _total(tokens: list[int | None]) -> int | None:
+    known = [count for count in tokens if count is not None]
+    return sum(known) if known and len(known) == len(tokens) else None

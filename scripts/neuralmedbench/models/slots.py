@@ -1,0 +1,38 @@
+"""What a model takes up while it is asked, so that not too many are asked at once: a place among the calls, or a graphics card."""
+
+from __future__ import annotations
+
+from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.models.destinations import LOCAL, destination_of
+
+API, GPU = "api_slots", "gpu"
+"""Names of the resources; the profiles say how many there are."""
+
+
+def slots_of(name: str, model: ModelConfig | None) -> dict[str, int]:
+    """Say what a job that asks a model takes of the run's slots.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model or grader, for messages.
+    model : ModelConfig or None
+        Its yaml; None for a grader that asks no model.
+
+    Returns
+    -------
+    dict of str to int
+        `api_slots` and `gpu`, each 0 or 1. A remote host takes a slot; weights that the job loads itself take a graphics card, and
+        where there is none the only place among the models that compute here. A server on this machine has its own queue.
+    """
+    if model is None:
+        return {API: 0, GPU: 0}
+    if model.backend == "transformers":
+        return {API: 0, GPU: 1}
+    try:
+        remote = destination_of(name, model) != LOCAL
+    except ConfigError:
+        # the job explains what is wrong with the address; a plan may still be made
+        remote = True
+    return {API: int(remote), GPU: 0}

@@ -1,0 +1,137 @@
+"""One cell of a table of results, found by what a person types."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuralmedbench.config.load import nearest
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.records.results import COLUMNS
+
+TABLES = Path("results/tables")
+KEYS = (
+    *("benchmark", "breadth_benchmark", "depth_benchmark", "model", "model_a", "model_b", "revision", "earlier_revision", "arm"),
+    *("reference_arm", "strategy", "slice", "value_of_slice", "metric", "field", "grader", "step", "reason", "case_id", "item_id"),
+    *("kind", "check", "variable", "round_id", "axis", "destination"),
+)
+"""Columns that say what a row is about; all others hold numbers or words about them."""
+
+OF_ALL_ARMS = frozenset({"efficiency", "destinations", "graders"})
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: its table, the number of its row (from 1), its column, and the words of the whole row."""
+
+    table: str
+    number: int
+    column: str
+    row: dict[str, str]
+
+    @property
+    def value(self) -> str:
+        """What stands in the cell; empty when it is not available."""
+        return self.row[self.column]
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """What the row is about."""
+        return {name: self.row[name] for name in KEYS if self.row.get(name)}
+
+    @property
+    def benchmarks(self) -> frozenset[str] | None:
+        """Benchmarks that the row is about; None when the table is about all of them."""
+        return self._named("benchmark", "breadth_benchmark", "depth_benchmark")
+
+    @property
+    def models(self) -> frozenset[str] | None:
+        """Models that the row is about, none for a table without them or a row like `prior`; None when it is about a grader of all."""
+        found = self._named("model", "model_a", "model_b") or frozenset()
+        return None if any(name.startswith("grader ") for name in found) else found
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Arms whose answers are in the row; none for a table that counts all of them."""
+        if self.table in OF_ALL_ARMS:
+            return ()
+        if self.table == "decomposition":
+            return "full", "findings_disclosed"
+        return tuple(self.row[name] for name in ("arm", "reference_arm") if self.row.get(name)) or ("full",)
+
+    def _named(self, *columns: str) -> frozenset[str] | None:
+        there = [name for name in columns if name in self.row]
+        return frozenset(self.row[name] for name in there if self.row[name]) if there else None
+
+
+def find_cell(table: str, row: str, column: str, folder: Path = TABLES) -> Cell:
+    """Find a cell.
+
+    Parameters
+    ----------
+    table : str
+        Name of a table, with or without folder and `.csv`.
+    row : str
+        Its number (the first row under the head is 1), or as many `column=value` as it takes, joined by commas.
+    column : str
+        Name of a column.
+    folder : Path
+        Where the tables lie.
+
+    Returns
+    -------
+    Cell
+        The cell.
+
+    Raises
+    ------
+    ConfigError
+        If the table, the row or the column is not there (with the nearest name), or several rows fit.
+    """
+    name = Path(table).name.removesuffix(".csv")
+    if name not in COLUMNS:
+        message = f"{name}: no table has this name{nearest(name, list(COLUMNS))}"
+        raise ConfigError(message)
+    try:
+        with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            head, *lines = list(csv.reader(file))
+    except FileNotFoundError:
+        message = f"{name}.csv: the table is not there; run the pipeline, or `make pull`"
+        raise ConfigError(message) from None
+    rows = [dict(zip(head, line, strict=True)) for line in lines]
+    if column not in head:
+        message = f"{name}: no column {column!r}{nearest(column, head)}"
+        raise ConfigError(message)
+    number = _by_number(name, row, len(rows)) if row.isdecimal() else _by_words(name, row, head, rows)
+    return Cell(name, number, column, rows[number - 1])
+
+
+def _by_number(table: str, row: str, last: int) -> int:
+    if not 1 <= int(row) <= last:
+        message = f"{table}: no row {row}; it has {last} rows, the first is 1"
+        raise ConfigError(message)
+    return int(row)
+
+
+def _by_words(table: str, row: str, head: Sequence[str], rows: Sequence[dict[str, str]]) -> int:
+    fitting = list(range(len(rows)))
+    for words in row.split(","):
+        column, equals, value = words.partition("=")
+        if not equals:
+            message = f"{table}: the row {words!r} is neither a number nor of the form column=value, as in benchmark=demo,model=fusion"
+            raise ConfigError(message)
+        if column not in head:
+            message = f"{table}: no column {column!r}{nearest(column, head)}"
+            raise ConfigError(message)
+        known = sorted({rows[place][column] for place in fitting})
+        fitting = [place for place in fitting if rows[place][column] == value]
+        if not fitting:
+            message = f"{table}: no row with {words}{nearest(value, known)}"
+            raise ConfigError(message)
+    if len(fitting) > 1:
+        differ = [name for name in KEYS if len({rows[place].get(name) for place in fitting}) > 1]
+        message = f"{table}: {len(fitting)} rows fit {row}; add {' or '.join(differ) or 'their number'}, or give the number of the row"
+        raise ConfigError(message)
+    return fitting[0] + 1

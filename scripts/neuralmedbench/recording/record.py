@@ -1,0 +1,144 @@
+"""A complete run, recorded: what lies here goes into DVC's cache, and `dvc.lock` says what it was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.config.workflow import Run
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.figures.gallery import FIGURES
+from neuralmedbench.io.files import write_text
+from neuralmedbench.recording.audit import reached, stale_files
+from neuralmedbench.recording.metadata import read_metadata
+from neuralmedbench.recording.repository import open_repository, why_not_versioned
+from neuralmedbench.recording.snakemake import planned_rules
+from neuralmedbench.recording.stages import TARGET, dvc_yaml
+from neuralmedbench.records.items import Kind
+from neuralmedbench.records.results import COLUMNS
+
+CASE_FOLDERS = ("deidentified", "normalised", "slices")
+
+
+def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str:
+    """Record a run.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    configfiles : sequence of str
+        Configuration files of its command line, relative to the repository root.
+    overridden : bool
+        Whether settings came from the command line itself; these are in no file and cannot be repeated.
+
+    Returns
+    -------
+    str
+        One line: what was recorded, or why nothing was.
+
+    Raises
+    ------
+    DataError
+        If the run is not complete, stale, or something lies here that is no part of it.
+    ConfigError
+        If DVC cannot be used, though it is there.
+    """
+    if "DVC_STAGE" in os.environ:
+        return ""  # DVC runs us, holds its own lock, and records by itself
+    reason = why_not_versioned() or _not_to_be_recorded(run, configfiles, overridden=overridden)
+    if reason:
+        return f"nothing was recorded: {reason}"
+    if planned := planned_rules(configfiles):
+        message = f"the run is not complete, nothing was recorded; still to do: {', '.join(planned)}"
+        raise DataError(message)
+    if left := leftovers(run):
+        message = (
+            f"nothing was recorded: {len(left)} files or folders here are no part of this run (first {left[0]}); delete them and run again"
+        )
+        raise DataError(message)
+    if stale := stale_files(reached(read_metadata(), TARGET)):
+        message = f"nothing was recorded: {len(stale)} results are stale ({stale[0]}); `make audit` lists them"
+        raise DataError(message)
+    _touch_ledgers(run)
+    text = dvc_yaml(run, configfiles)
+    if not Path("dvc.yaml").is_file() or Path("dvc.yaml").read_text(encoding="utf-8") != text:
+        write_text(Path("dvc.yaml"), text)
+    with open_repository() as repository:
+        count = repository.commit()
+    return f"recorded: {count} outs in dvc.lock; commit dvc.yaml and dvc.lock with git, `dvc push` shares them"
+
+
+def _not_to_be_recorded(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str:
+    if overridden:
+        return "settings given with --config stand in no file; put them into a configfile"
+    if any(Path(name).is_absolute() or ".." in Path(name).parts for name in configfiles):
+        return "the configfile lies outside the project"
+    kept = set(run.recorded())
+    private = [name for name in run.benchmarks if name not in kept]
+    if private:
+        return f"{', '.join(private)} is private (`record: true` in its yaml records it, for a DVC remote of your own)"
+    others = sorted({name for name in _benchmarks_in_metadata() if name not in kept and _is_private(run.folder, name)})
+    if others:
+        return (
+            f"Snakemake's records here also speak of {', '.join(others)}, which is private; keep private benchmarks in a clone of their own"
+        )
+    return ""
+
+
+def _benchmarks_in_metadata() -> set[str]:
+    """Names of the benchmarks in the paths of Snakemake's records: `data/<stage>/<benchmark>...`, `results/<kind>/<benchmark>...`."""
+    shared = {"tables", "figures", "ratings"}
+    paths = [Path(made.path).parts for made in read_metadata()]
+    return {Path(parts[2]).stem if len(parts) == 3 else parts[2] for parts in paths if len(parts) > 2 and parts[1] not in shared}
+
+
+def _is_private(folder: Path, name: str) -> bool:
+    try:
+        benchmark = load_benchmark(folder, name)
+    except ConfigError:  # its yaml is gone or broken: nobody says that it may be shared
+        return True
+    return benchmark.private and not benchmark.record
+
+
+def leftovers(run: Run, root: Path = Path()) -> list[str]:
+    """Find what lies in recorded folders and is no part of the run: cases that were excluded or withdrawn, tables of another version.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    root : Path
+        The repository root.
+
+    Returns
+    -------
+    list of str
+        Paths relative to the root, sorted.
+    """
+    found: list[Path] = []
+    for name in run.recorded():
+        if run.benchmarks[name].kind is Kind.SCANS:
+            cases = set(run.cases(name))
+            folders = [path for stage in CASE_FOLDERS for path in (root / "data" / stage / name).glob("sub-*")]
+            found += [path for path in folders if path.name.removeprefix("sub-") not in cases]
+            found += [path for path in (root / "data" / "answers" / name).glob("*.json") if path.stem not in cases]
+    tables = {*(f"{table}.csv" for table in COLUMNS), "verdict.json", "notes.json"}
+    found += [path for path in (root / "results" / "tables").glob("*") if path.name not in tables]
+    found += [path for path in (root / "results" / "figures").glob("*") if path.stem not in FIGURES]
+    return sorted(path.relative_to(root).as_posix() for path in found)
+
+
+def _touch_ledgers(run: Run) -> None:
+    """Make the ledgers that nothing was ever written to: DVC cannot record what is not there."""
+    for benchmark in run.recorded():
+        for model in run.models:
+            ledgers = [Path(f"data/ledger/{benchmark}/{model}.jsonl")]
+            ledgers += [
+                Path(f"data/ledger/{benchmark}/graders/{model}/{name}.jsonl") for name, grader in run.graders.items() if grader.model
+            ]
+            for ledger in ledgers:
+                ledger.parent.mkdir(parents=True, exist_ok=True)
+                ledger.touch()

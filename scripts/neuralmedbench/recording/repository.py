@@ -1,0 +1,173 @@
+"""DVC, asked through its library; what goes wrong there is one line here."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.io.dvc_lock import DVC_LOCK
+from neuralmedbench.io.files import write_text
+
+LEDGERS = "data/ledger/"
+"""Below it nothing is ever replaced by DVC: answers are paid for, and later ones are not in an older record."""
+
+ADD_A_REMOTE = "`dvc remote add -d NAME URL` sets one (docs/reproduce.md)"
+
+
+def why_not_versioned(root: Path = Path()) -> str:
+    """Say why nothing can be recorded here; empty when it can."""
+    if importlib.util.find_spec("dvc") is None:
+        return "dvc is not installed"
+    if shutil.which("git") is None:
+        return "git is not installed"
+    inside = subprocess.run(["git", "rev-parse", "--is-inside-work-tree"], cwd=root, capture_output=True, check=False)
+    if inside.returncode != 0:
+        return "this folder is no git repository"
+    return "" if (root / ".dvc" / "config").is_file() else "dvc was never set up in this folder (`dvc init`)"
+
+
+class Repository:
+    """The DVC repository; made by `open_repository`."""
+
+    def __init__(self, repo: Any) -> None:
+        self._repo = repo
+
+    def commit(self) -> int:
+        """Take what lies here into the cache and write `dvc.lock`; the number of outs.
+
+        The files themselves are left as they are (`relink=False`): a new time on each of them would make Snakemake take a stale
+        file for a fresh one.
+        """
+        stages = self._repo.commit(force=True, relink=False)
+        names = {stage.addressing.rpartition(":")[2] for stage in self._repo.index.stages}
+        _drop_stages(names)
+        return sum(len(stage.outs) for stage in stages)
+
+    def outs(self) -> dict[str, Path]:
+        """Every recorded out, by path relative to the root, with the place of its content in the cache."""
+        root = Path(self._repo.root_dir)
+        outs = [out for out in self._repo.index.outs if out.hash_info]
+        return {
+            Path(out.fs_path).relative_to(root).as_posix(): Path(self._repo.cache.local.oid_to_path(out.hash_info.value)) for out in outs
+        }
+
+    def missing(self) -> list[str]:
+        """Paths whose content is not in the cache."""
+        return sorted(path for _, _, _, path in self._repo.cache_check_missing())
+
+    def fetch(self) -> None:
+        """Bring what is recorded from the remote into the cache; all of it, or an error.
+
+        Raises
+        ------
+        ConfigError
+            If no remote is set.
+        DataError
+            If objects are missing there, too, or it cannot be reached.
+        """
+        name = self._repo.config["core"].get("remote")
+        if name is None:
+            message = f"no remote is set: {ADD_A_REMOTE}"
+            raise ConfigError(message)
+        wanted = len(self.missing())
+        self._repo.fetch()
+        if missing := self.missing():
+            gave = "gave nothing: can it be reached, and" if len(missing) == wanted else f"lacks {len(missing)} of {wanted} objects:"
+            message = f"the remote {name} {gave} was everything pushed where it was made (`dvc push`)? first missing: {missing[0]}; nothing here was changed"
+            raise DataError(message)
+
+    def checkout(self, paths: list[str]) -> int:
+        """Put recorded files into their places; the number of files that changed."""
+        stats = self._repo.checkout(targets=paths)["stats"]
+        return int(sum(stats.values()))
+
+    def changed(self) -> list[str]:
+        """List the recorded outs that differ here from what is recorded, sorted."""
+        status = self._repo.data_status(granular=False, not_in_remote=False)
+        return sorted({path.rstrip("/") for kind in status["uncommitted"].values() for path in kind})
+
+
+def _drop_stages(keep: set[str]) -> None:
+    """Take stages out of `dvc.lock` that are no longer in `dvc.yaml`: DVC leaves them there for ever."""
+    lock = yaml.safe_load(DVC_LOCK.read_text(encoding="utf-8"))
+    kept = {name: stage for name, stage in lock["stages"].items() if name in keep}
+    if kept != lock["stages"]:
+        write_text(DVC_LOCK, yaml.safe_dump({**lock, "stages": kept}, sort_keys=False))
+
+
+@contextmanager
+def open_repository() -> Iterator[Repository]:
+    """Open the DVC repository of the working directory.
+
+    Yields
+    ------
+    Repository
+        The repository.
+
+    Raises
+    ------
+    ConfigError
+        If there is no remote, another process works with DVC, or the configuration cannot be used.
+    DataError
+        If the remote cannot be reached, an object is missing, or files here would be lost.
+    """
+    import logging
+
+    from dvc.config import RemoteConfigError
+    from dvc.exceptions import CheckoutError, DvcException, FileTransferError, OutputNotFoundError
+    from dvc.lock import LockError
+    from dvc.repo import Repo
+    from dvc.ui import ui
+
+    for library in ("dvc", "dvc_data"):
+        logging.getLogger(library).setLevel(logging.ERROR)  # their warnings list every object; what they mean is said below
+    ui.enable()
+    try:
+        with Repo() as repo:
+            yield Repository(repo)
+    except RemoteConfigError:
+        message = f"the remote in .dvc/config cannot be used: {ADD_A_REMOTE}"
+        raise ConfigError(message) from None
+    except LockError:
+        message = "another process works with dvc here: wait for it to end, and run again"
+        raise ConfigError(message) from None
+    except FileTransferError as error:
+        message = f"{error.amount} objects did not come from the remote: can it be reached? nothing here was changed"
+        raise DataError(message) from None
+    except CheckoutError as error:
+        message = f"{len(error.target_infos)} outs could not be written, first {error.target_infos[0]}: free space, then pull again"
+        raise DataError(message) from None
+    except ImportError as error:  # DVC keeps each kind of remote in a package of its own, and names it
+        message = f"the remote cannot be used: {error}"
+        raise ConfigError(message) from None
+    except OutputNotFoundError:
+        message = "dvc.yaml and dvc.lock do not fit each other: run `make docs`, or check both out of one commit"
+        raise ConfigError(message) from None
+    except DvcException as error:
+        raise _explained(error) from None
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
+            raise
+        message = f"the remote cannot be reached ({type(error).__name__}); nothing here was changed"
+        raise DataError(message) from None
+
+
+def _explained(error: Exception) -> DataError | ConfigError:
+    said = str(error)
+    if "unsaved files" in said:
+        names = [line for line in said.splitlines()[1:] if line.strip()]
+        first = Path(names[0]).relative_to(Path.cwd()).as_posix() if names else ""
+        return DataError(
+            f"{len(names)} files here were never recorded and would be lost, first {first}: finish the run, so that it is recorded,"
+            " or throw them away with `make clean`; then pull again"
+        )
+    return ConfigError(f"dvc failed ({type(error).__name__}): `dvc status` says more")

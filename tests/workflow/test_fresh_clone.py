@@ -1,0 +1,364 @@
+"""A recorded run in somebody else's clone: nothing is done twice, nothing is lost, nothing private travels."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conftest import VERSIONING, copy_project, leaks_in, planted_identifiers
+
+pytestmark = pytest.mark.workflow
+
+Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
+TINY = ("--configfile", "config/test.yaml")
+REPORT = ("--", "results/report.html")
+RECORD = ("scripts/record_run.py", "--configfiles", "config/test.yaml")
+AUDIT = ("scripts/audit_run.py", "--configfiles", "config/test.yaml")
+PULL = ("scripts/pull_recorded.py",)
+NOTHING = "Nothing to be done"
+IDENTITY = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in (("NAME", "T"), ("EMAIL", "t@example.org"))}
+
+AFTER_INFERENCE = {
+    "embed_similarity": 2,
+    "grade_responses": 2,
+    "score_responses": 2,
+    "bundle_cases": 2,
+    "build_tables": 1,
+    "draw_figures": 1,
+    "record_provenance": 1,
+    "build_report": 1,
+}
+
+
+def run(folder: Path, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder; Python scripts and modules by the interpreter of the tests."""
+    words = [sys.executable, *command] if command[0] == "-m" or command[0].endswith(".py") else list(command)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    settings = {**os.environ, "PATH": path, **IDENTITY, **env}
+    return subprocess.run(words, cwd=folder, env=settings, capture_output=True, text=True, check=False, timeout=600)
+
+
+def must(folder: Path, *command: str) -> str:
+    """Run a command that has to end well; give its standard output."""
+    done = run(folder, *command)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def commit(folder: Path, message: str) -> None:
+    """Commit everything that git does not ignore."""
+    must(folder, "git", "add", "-A")
+    must(folder, "git", "commit", "-q", "-m", message)
+
+
+def planned(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
+    """Count the jobs of each rule in a dry run."""
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return dict(Counter(re.findall(r"^(?:local)?rule (\w+):$", done.stdout, flags=re.MULTILINE)))
+
+
+def answers(folder: Path) -> dict[str, int]:
+    """Count the lines of each ledger."""
+    ledgers = sorted((folder / "data" / "ledger").rglob("*.jsonl"))
+    return {path.relative_to(folder / "data" / "ledger").as_posix(): len(path.read_bytes().splitlines()) for path in ledgers}
+
+
+@pytest.fixture(scope="module")
+def origin(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a repository in which the small run is recorded, committed and pushed to a folder."""
+    folder = tmp_path_factory.mktemp("origin") / "project"
+    shutil.copytree(finished_run, folder)
+    copy_project(folder, VERSIONING)
+    must(folder, "git", "init", "-q", "-b", "main")
+    must(folder, "-m", "dvc", "remote", "add", "-q", "-d", "store", str(folder.parent / "remote"))
+    must(folder, *RECORD)
+    commit(folder, "the small run")
+    must(folder, "-m", "dvc", "push", "-q")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def clone(origin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a clone at another path with what was pulled into it; tests that change it put it back."""
+    folder = tmp_path_factory.mktemp("clone") / "elsewhere"
+    must(folder.parent, "git", "clone", "-q", str(origin), folder.name)
+    must(folder, *PULL)
+    return folder
+
+
+@pytest.fixture
+def bare(origin: Path, tmp_path: Path) -> Path:
+    """Give a clone into which nothing was pulled."""
+    must(tmp_path, "git", "clone", "-q", str(origin), "bare")
+    return tmp_path / "bare"
+
+
+def test_a_recorded_run_is_up_to_date_for_dvc_and_is_not_repeated(origin: Path) -> None:
+    assert "up to date" in must(origin, "-m", "dvc", "status")
+    before = {path: path.stat().st_mtime_ns for path in (origin / "results").rglob("*")}
+    said = must(origin, "-m", "dvc", "repro")
+    assert "Running stage" not in said
+    assert {path: path.stat().st_mtime_ns for path in (origin / "results").rglob("*")} == before
+
+
+def test_nothing_that_identifies_a_patient_and_no_source_file_name_is_in_the_remote(origin: Path) -> None:
+    indices = [json.loads(path.read_text()) for path in (origin / "data" / "raw" / "demo-tiny").glob("*/files.json")]
+    sources = {Path(entry["path"]) for index in indices for entry in [*index["files"], *index["notes"]]}
+    names = {path.name for path in sources} | {path.parent.name for path in sources if path.parent.name != "notes"}
+    planted = planted_identifiers(origin, "demo-tiny")
+    assert len(planted) > 30
+    assert len(names) > 60
+    remote = origin.parent / "remote"
+    files = [path for path in remote.rglob("*") if path.is_file()]
+    assert len(files) > 200
+    assert leaks_in(files, remote, [*planted, *sorted(names)]) == []
+
+
+def test_a_clone_without_the_private_zone_has_nothing_to_do(clone: Path, run_snakemake: Snakemake) -> None:
+    assert not (clone / "data" / "raw").exists()
+    assert not (clone / "data" / "ingested").exists()
+    assert NOTHING in run_snakemake(clone, "-n", *TINY, *REPORT).stdout
+    assert "nothing found" in must(clone, *AUDIT)
+
+
+def test_new_times_on_everything_change_nothing(clone: Path, run_snakemake: Snakemake) -> None:
+    for path in sorted(clone.rglob("*")):
+        if not {".git", ".dvc"} & set(path.relative_to(clone).parts):
+            path.touch()
+    assert NOTHING in run_snakemake(clone, "-n", *TINY, *REPORT).stdout
+
+
+def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_requests(
+    origin: Path, run_snakemake: Snakemake, tmp_path: Path
+) -> None:
+    folder = tmp_path / "clone"
+    must(tmp_path, "git", "clone", "-q", str(origin), "clone")
+    must(folder, *PULL)
+    before = answers(folder)
+
+    model = folder / "config" / "models" / "text.yaml"
+    model.write_text(model.read_text().replace('revision: "1"', 'revision: "2"').replace("seed: 1", "seed: 2"))
+    plan = run_snakemake(folder, "-n", *TINY, *REPORT)
+    assert planned(plan) == {"run_inference": 2, **AFTER_INFERENCE}
+    assert not re.search(r"^\s+output: results/(?:responses|grades|scores)/\S*image", plan.stdout, flags=re.MULTILINE)
+
+    tables = folder / "config" / "benchmarks"
+    listed = (tables / "demo-tiny.cases.tsv").read_text()
+    row = next(line for line in (tables / "demo.cases.tsv").read_text().splitlines()[1:] if line not in listed)
+    (tables / "demo-tiny.cases.tsv").write_text(f"{listed}{row}\n")
+    text = model.read_text()
+    model.write_text(text.replace('revision: "2"', 'revision: "1"').replace("seed: 2", "seed: 1"))
+    one_case = ("generate_phantom", "ingest_case", "deidentify_case", "normalise_case", "cut_slices")
+    gathers = ("gather_answers", "gather_audit", "gather_slices", "build_items", "assemble_prompts")
+    # the other benchmark, whose case list did not change, has no job but those that all benchmarks share
+    one_benchmark = {"embed_similarity": 1, "grade_responses": 2, "score_responses": 2, "bundle_cases": 1, "run_inference": 2}
+    expected = {**AFTER_INFERENCE, **one_benchmark, **dict.fromkeys((*one_case, *gathers), 1)}
+    assert planned(run_snakemake(folder, "-n", *TINY, *REPORT)) == expected
+
+    model.write_text(text)
+    done = run_snakemake(folder, *TINY, *REPORT)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    after = answers(folder)
+    grown = {name: after[name] - count for name, count in before.items()}
+    assert grown["demo-tiny-slices/image.jsonl"] == 0
+    assert grown["demo-tiny-slices/text.jsonl"] == before["demo-tiny-slices/text.jsonl"]
+    assert grown["demo-tiny/text.jsonl"] == before["demo-tiny/text.jsonl"] + grown["demo-tiny/image.jsonl"]
+    assert 0 < grown["demo-tiny/image.jsonl"] <= 3 * 2 * 2, "at most three items of one case, two arms, two samples"
+
+    assert "recorded: " in done.stdout + done.stderr
+    assert "demo-tiny.text.pass1" in must(folder, "-m", "dvc", "metrics", "diff", "--all")
+    assert "index.html" in must(folder, "-m", "dvc", "plots", "diff", "HEAD")
+    drawn = (folder / "dvc_plots" / "index.html").read_text()
+    assert '"workspace"' in drawn
+    assert '"HEAD"' in drawn
+
+    commit(folder, "a new case and a new revision")
+    assert "demo-tiny.text.pass1" in must(folder, "-m", "dvc", "metrics", "diff", "--all", "HEAD~1", "HEAD")
+    must(folder, "git", "checkout", "-q", "HEAD~1")
+    must(folder, *PULL)
+    assert NOTHING in run_snakemake(folder, "-n", *TINY, *REPORT).stdout
+    assert answers(folder) == after, "a pull never shortens a ledger"
+    must(folder, "git", "checkout", "-q", "main")
+    must(folder, *PULL)
+    assert NOTHING in run_snakemake(folder, "-n", *TINY, *REPORT).stdout
+
+
+def test_a_deleted_yaml_is_one_clear_error(clone: Path, run_snakemake: Snakemake) -> None:
+    path = clone / "config" / "models" / "text.yaml"
+    text = path.read_text()
+    path.unlink()
+    try:
+        done = run_snakemake(clone, "-n", *TINY, *REPORT)
+    finally:
+        path.write_text(text)
+    assert done.returncode != 0
+    assert "ConfigError: config/models/text.yaml: the file is not there" in " ".join((done.stdout + done.stderr).split())
+
+
+def test_the_audit_finds_a_stale_result_with_an_old_time_that_snakemake_takes_for_fresh(clone: Path, run_snakemake: Snakemake) -> None:
+    scores, other = (clone / "results" / "scores" / "demo-tiny" / f"{model}.parquet" for model in ("text", "image"))
+    content, times = scores.read_bytes(), scores.stat()
+    scores.write_bytes(other.read_bytes())
+    os.utime(scores, (1, 1))
+    try:
+        assert NOTHING in run_snakemake(clone, "-n", *TINY, *REPORT).stdout
+        audit, record = run(clone, *AUDIT), run(clone, *RECORD)
+    finally:
+        scores.write_bytes(content)
+        os.utime(scores, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert audit.returncode != 0
+    assert "build_tables) was made from another results/scores/demo-tiny/text.parquet" in audit.stderr
+    assert "results/scores/demo-tiny/text.parquet: not what dvc.lock records" in audit.stderr
+    assert record.returncode != 0
+    assert "are stale" in record.stderr
+
+
+def test_the_audit_finds_a_changed_setting(clone: Path) -> None:
+    path = clone / "config" / "test.yaml"
+    text = path.read_text()
+    path.write_text(text.replace("resamples: 200", "resamples: 201"))
+    try:
+        audit, record = run(clone, *AUDIT), run(clone, *RECORD)
+    finally:
+        path.write_text(text)
+    assert audit.returncode != 0
+    assert "build_tables (Params have changed" in audit.stderr
+    assert "the run is not complete, nothing was recorded; still to do: build_report" in record.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--overridden",), "settings given with --config stand in no file"),
+        (("--configfiles", "../elsewhere.yaml"), "the configfile lies outside the project"),
+    ],
+)
+def test_a_run_that_no_file_describes_is_not_recorded(clone: Path, arguments: tuple[str, ...], reason: str) -> None:
+    (clone.parent / "elsewhere.yaml").write_text((clone / "config" / "test.yaml").read_text())
+    done = run(clone, "scripts/record_run.py", *arguments)
+    assert done.returncode == 0
+    assert f"nothing was recorded: {reason}" in done.stderr
+
+
+def test_a_private_benchmark_is_not_recorded(clone: Path) -> None:
+    path = clone / "config" / "benchmarks" / "demo-tiny.yaml"
+    text = path.read_text()
+    path.write_text(text.replace("private: false", "private: true"))
+    try:
+        done = run(clone, *RECORD)
+    finally:
+        path.write_text(text)
+    assert done.returncode == 0
+    assert "nothing was recorded: demo-tiny is private" in done.stderr
+
+
+def test_records_of_a_private_benchmark_keep_a_folder_from_being_recorded(clone: Path, tmp_path: Path) -> None:
+    only = yaml.safe_load((clone / "config" / "test.yaml").read_text()) | {"benchmarks": ["demo-tiny-slices"]}
+    configfile, path = clone / "config" / "slices-only.yaml", clone / "config" / "benchmarks" / "demo-tiny.yaml"
+    text = path.read_text()
+    configfile.write_text(yaml.safe_dump(only))
+    path.write_text(text.replace("private: false", "private: true"))
+    try:
+        done = run(clone, "scripts/record_run.py", "--configfiles", "config/slices-only.yaml")
+    finally:
+        path.write_text(text)
+        configfile.unlink()
+    assert done.returncode == 0
+    assert "Snakemake's records here also speak of demo-tiny, which is private" in done.stderr
+
+
+def test_a_case_that_was_withdrawn_but_still_lies_here_is_not_recorded(clone: Path) -> None:
+    folder = clone / "data" / "normalised" / "demo-tiny" / "sub-0123456789ab"
+    folder.mkdir()
+    try:
+        done = run(clone, *RECORD)
+    finally:
+        folder.rmdir()
+    assert done.returncode != 0
+    assert "are no part of this run (first data/normalised/demo-tiny/sub-0123456789ab); delete them" in done.stderr
+
+
+def test_inside_a_dvc_stage_nothing_is_said_or_recorded(clone: Path) -> None:
+    lock = (clone / "dvc.lock").read_bytes()
+    done = run(clone, *RECORD, DVC_STAGE="report")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (clone / "dvc.lock").read_bytes() == lock
+
+
+def test_without_git_a_run_ends_well_and_says_that_nothing_was_recorded(finished_run: Path) -> None:
+    done = run(finished_run, *RECORD)
+    assert done.returncode == 0
+    assert "nothing was recorded: this folder is no git repository" in done.stderr
+    assert not (finished_run / "dvc.lock").exists()
+
+
+def test_without_a_remote_a_pull_says_how_to_set_one(bare: Path) -> None:
+    must(bare, "-m", "dvc", "remote", "remove", "-q", "store")
+    done = run(bare, *PULL)
+    assert done.returncode != 0
+    assert done.stderr.startswith("ConfigError: no remote is set: `dvc remote add -d NAME URL` sets one")
+
+
+def test_a_remote_that_cannot_be_reached_is_one_line(bare: Path) -> None:
+    must(bare, "-m", "dvc", "remote", "modify", "-q", "store", "url", str(bare.parent / "nowhere"))
+    done = run(bare, *PULL)
+    assert done.returncode != 0
+    assert "DataError: the remote store gave nothing: can it be reached" in done.stderr
+    assert not (bare / "results" / "report.html").exists()
+
+
+def test_a_missing_cache_object_leaves_everything_as_it_was(origin: Path, bare: Path) -> None:
+    remote = bare.parent / "remote"
+    shutil.copytree(origin.parent / "remote", remote)
+    must(bare, "-m", "dvc", "remote", "modify", "-q", "store", "url", str(remote))
+    must(bare, *PULL)
+    kept = (bare / "results" / "report.html").read_bytes()
+    lost = next(out for out in yaml.safe_load((bare / "dvc.lock").read_text())["stages"]["report"]["outs"] if "report.html" in out["path"])
+    for store in (remote, bare / ".dvc" / "cache"):
+        (store / "files" / "md5" / lost["md5"][:2] / lost["md5"][2:]).unlink()
+    done = run(bare, *PULL)
+    assert done.returncode != 0
+    assert "DataError: the remote store" in done.stderr
+    assert "first missing: results/report.html; nothing here was changed" in done.stderr
+    assert (bare / "results" / "report.html").read_bytes() == kept
+
+
+def test_results_that_were_never_recorded_are_not_overwritten(clone: Path) -> None:
+    path = clone / "results" / "tables" / "notes.json"
+    text = path.read_text()
+    path.write_text("mine")
+    try:
+        done = run(clone, *PULL)
+        assert path.read_text() == "mine"
+    finally:
+        path.write_text(text)
+    assert done.returncode != 0
+    assert "files here were never recorded and would be lost, first results/tables/notes.json: finish the run" in done.stderr
+
+
+def test_a_pull_without_a_record_says_so(bare: Path) -> None:
+    (bare / "dvc.lock").unlink()
+    done = run(bare, *PULL)
+    assert done.returncode != 0
+    assert "ConfigError: nothing was recorded in this commit" in done.stderr
+
+
+def test_answers_that_only_this_ledger_has_survive_a_pull(bare: Path) -> None:
+    ledger = bare / "data" / "ledger" / "demo-tiny" / "text.jsonl"
+    ledger.parent.mkdir(parents=True)
+    own = json.dumps({"key": "f" * 64, "state": "ok", "text": "paid for here"}).encode()
+    ledger.write_bytes(own + b"\n")
+    must(bare, *PULL)
+    lines = ledger.read_bytes().splitlines()
+    assert lines[0] == own
+    assert len(lines) == 25

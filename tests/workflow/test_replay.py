@@ -1,0 +1,210 @@
+"""Reproduce: every table from the ledgers alone, without one call; and where a number of a real run comes from."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conftest import ROOT
+from neuralmedbench.io.files import sha256_of, sha256_of_files
+from neuralmedbench.records.results import COLUMNS
+
+pytestmark = pytest.mark.workflow
+
+Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
+REPORT = ("--", "results/report.html")
+PAPER = {
+    "benchmarks": ["demo-tiny", "demo-tiny-slices"],
+    "models": ["image", "text"],
+    "graders": ["rubric"],
+    "statistics": {"resamples": 300},
+    "replay": True,
+}
+"""As a paper's: run lists of its own in an order of its own, its own number of resamples."""
+
+UNTOUCHED = ("case_flow", "cases", "cohort", "deid_audit", "ratings")
+"""Tables that depend neither on the order of the models nor on the resamples."""
+
+NO_WAY_OUT = """
+import socket
+import sys
+
+class NoModel:
+    def find_spec(self, name, path=None, target=None):
+        if name == "litellm" or name.startswith("neuralmedbench.models.builtin"):
+            raise ImportError("a model was opened: " + name)
+
+def refuse(*_):
+    raise OSError("a connection was opened")
+
+sys.meta_path.insert(0, NoModel())
+socket.socket.connect = socket.socket.connect_ex = refuse
+"""
+
+
+@pytest.fixture(scope="module")
+def no_way_out(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Give an environment in which opening a model or a connection fails, in every process that Python starts."""
+    folder = tmp_path_factory.mktemp("no-way-out")
+    (folder / "sitecustomize.py").write_text(NO_WAY_OUT, encoding="utf-8")
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.fixture(scope="module")
+def rebuilt(
+    finished_run: Path, tmp_path_factory: pytest.TempPathFactory, run_snakemake: Snakemake, no_way_out: dict[str, str]
+) -> tuple[Path, dict[str, str]]:
+    """Give a copy of the finished run without results, records and private zone, in which the paper's config has run; its ledgers before."""
+    folder = tmp_path_factory.mktemp("paper") / "project"
+    shutil.copytree(finished_run, folder)
+    for part in ("results", ".snakemake", "logs", "data/raw", "data/ingested"):
+        shutil.rmtree(folder / part)
+    (folder / "config" / "paper.yaml").write_text(yaml.safe_dump(PAPER), encoding="utf-8")
+    ledgers = sha256_of_files(folder / "data" / "ledger")
+    done = run_snakemake(folder, "--configfile", "config/paper.yaml", *REPORT, env=no_way_out)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+    return folder, ledgers
+
+
+def rows_of(project: Path, table: str) -> list[dict[str, str]]:
+    """Rows of a table of results."""
+    with (project / "results" / "tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def without_intervals(row: dict[str, str]) -> list[tuple[str, str]]:
+    """What of a row does not depend on the resamples."""
+    drawn = re.compile(r".*_low|.*_high|low|high|p_value|p_holm|tier|rank.*")
+    return sorted((name, value) for name, value in row.items() if not drawn.fullmatch(name))
+
+
+def test_every_table_is_rebuilt_from_the_ledgers_without_one_call(finished_run: Path, rebuilt: tuple[Path, dict[str, str]]) -> None:
+    folder, ledgers = rebuilt
+    assert sha256_of_files(folder / "data" / "ledger") == ledgers
+    assert not (folder / "data" / "raw").exists()
+    assert not (folder / "data" / "ingested").exists()
+    for table in UNTOUCHED:
+        name = Path("results", "tables", f"{table}.csv")
+        assert (folder / name).read_bytes() == (finished_run / name).read_bytes(), table
+    for table in set(COLUMNS) - {"pairwise"}:
+        now, then = (sorted(without_intervals(row) for row in rows_of(project, table)) for project in (folder, finished_run))
+        assert now == then, table
+    assert [row["model"] for row in rows_of(folder, "efficiency")[:2]] == ["image", "text"]
+    assert [row["model"] for row in rows_of(finished_run, "efficiency")[:2]] == ["text", "image"]
+    differences = [float(rows_of(project, "pairwise")[0]["difference"]) for project in (folder, finished_run)]
+    assert differences[0] == -differences[1] != 0
+
+
+def test_the_config_of_the_finished_run_gives_its_tables_again_byte_for_byte(
+    finished_run: Path, rebuilt: tuple[Path, dict[str, str]], run_snakemake: Snakemake, no_way_out: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(rebuilt[0], folder)
+    test = ("--configfile", "config/test.yaml", "--config", "replay=true")
+    done = run_snakemake(folder, *test, *REPORT, env=no_way_out)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+    assert sha256_of_files(folder / "results" / "tables") == sha256_of_files(finished_run / "results" / "tables")
+    for part in ("responses", "grades", "scores", "similarity", "metrics.json"):
+        now, then = (project / "results" / part for project in (folder, finished_run))
+        assert (sha256_of(now) == sha256_of(then)) if now.is_file() else (sha256_of_files(now) == sha256_of_files(then)), part
+
+
+def test_in_the_same_environment_a_run_without_replay_fails_visibly(
+    rebuilt: tuple[Path, dict[str, str]], run_snakemake: Snakemake, no_way_out: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(rebuilt[0], folder)
+    target = "results/responses/demo-tiny/text.parquet"
+    asked = ("--configfile", "config/paper.yaml", "--config", "replay=false", "--force", "--", target)
+    done = run_snakemake(folder, *asked, env=no_way_out)
+    assert done.returncode != 0
+    assert "a model was opened: neuralmedbench.models.builtin" in done.stdout + done.stderr
+
+
+def test_an_answer_that_is_not_in_the_ledger_fails_with_one_line(
+    rebuilt: tuple[Path, dict[str, str]], run_snakemake: Snakemake, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(rebuilt[0], folder)
+    ledger, target = folder / "data" / "ledger" / "demo-tiny" / "text.jsonl", "results/responses/demo-tiny/text.parquet"
+    lines = ledger.read_text(encoding="utf-8").splitlines(keepends=True)
+    ledger.write_text("".join(lines[1:]), encoding="utf-8")
+    done = run_snakemake(folder, "--configfile", "config/paper.yaml", "--force", "--", target)
+    assert done.returncode != 0
+    said = done.stdout + done.stderr
+    assert re.search(
+        r"ProviderError: model text: \d+ of 24 answers are not in its ledger, the first is that to demo-tiny/\S+ \(arm \w+, sample \d\);"
+        " `make pull` brings the recorded ledger",
+        said,
+    ), said[-3000:]
+    assert "Traceback" not in said
+    assert not (folder / target).exists()
+    assert ledger.read_text(encoding="utf-8") == "".join(lines[1:])
+
+
+@pytest.mark.parametrize("replay", ["true", "false"])
+def test_switching_replay_makes_nothing_anew(finished_run: Path, run_snakemake: Snakemake, replay: str) -> None:
+    plan = run_snakemake(finished_run, "-n", "--configfile", "config/test.yaml", "--config", f"replay={replay}", *REPORT)
+    assert "Nothing to be done" in plan.stdout + plan.stderr
+
+
+def trace(folder: Path, *arguments: str) -> str:
+    """Run `trace_number.py` in a project."""
+    command = [sys.executable, "scripts/trace_number.py", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_number_of_the_leaderboard_leads_back_to_prompts_and_answers(finished_run: Path) -> None:
+    rows = rows_of(finished_run, "leaderboard")
+    number = next(place for place, row in enumerate(rows, start=1) if (row["benchmark"], row["model"]) == ("demo-tiny", "image"))
+    text = trace(finished_run, "leaderboard", str(number), "pass1")
+    assert text.startswith(f"pass1 of leaderboard, row {number}: {rows[number - 1]['pass1']}\n")
+    assert f"  recomputed from the scores: {rows[number - 1]['pass1']}, the same\n" in text
+    printed = dict(re.findall(r"^  (\S+)\n    sha256 ([0-9a-f]{64})", text, flags=re.MULTILINE))
+    assert set(printed) >= {
+        "results/tables/leaderboard.csv",
+        "results/scores/demo-tiny/image.parquet",
+        "results/grades/demo-tiny/image/rubric.parquet",
+        "results/responses/demo-tiny/image.parquet",
+        "data/ledger/demo-tiny/image.jsonl",
+        "data/prompts/demo-tiny.parquet",
+        "data/items/demo-tiny.parquet",
+        "data/gold/demo-tiny.parquet",
+        "data/deidentified/demo-tiny/audit.json",
+        "data/slices/demo-tiny/slices.parquet",
+        "config/models/image.yaml",
+        "config/benchmarks/demo-tiny.yaml",
+        "config/prompts/system.j2",
+    }
+    assert printed == {path: sha256_of(finished_run / path) for path in printed}
+    assert "CHANGED" not in text
+    assert "12 of the 12 calls behind the number are in it" in text
+    assert not re.search(r"demo-tiny-slices[/.]|data/raw|data/ingested|models/text", text)
+    command = re.search(r"to read one: python (scripts/explain_request\.py .+)", text)
+    assert command
+    shown = subprocess.run([sys.executable, *command.group(1).split()], cwd=finished_run, capture_output=True, text=True, check=True).stdout
+    assert "of 1 calls are in the ledger" in shown
+
+
+def test_a_file_that_was_changed_afterwards_is_flagged(finished_run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(finished_run, folder)
+    yaml_file = folder / "config" / "models" / "image.yaml"
+    yaml_file.write_text(yaml_file.read_text(encoding="utf-8") + "# edited\n", encoding="utf-8")
+    text = trace(folder, "leaderboard", "benchmark=demo-tiny,model=image", "pass1")
+    assert re.findall(r"^  (\S+)\n    sha256 [0-9a-f]{64}, CHANGED since", text, flags=re.MULTILINE) == ["config/models/image.yaml"]
+
+
+def test_a_mistyped_table_is_one_line_and_exit_code_of_its_class(finished_run: Path) -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "trace_number.py"), "leaderbord", "1", "pass1"]
+    done = subprocess.run(command, cwd=finished_run, capture_output=True, text=True, check=False)
+    assert done.returncode not in (0, 1)
+    assert done.stderr == "ConfigError: leaderbord: no table has this name; did you mean 'leaderboard'?\n"

@@ -1,0 +1,114 @@
+"""A model's API changed: its revision is bumped, the same command is run, and the report says what changed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from neuralmedbench.models.ledger import read_ledger
+
+pytestmark = pytest.mark.workflow
+
+Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
+TINY = ("--configfile", "config/test.yaml", "--", "results/report.html")
+BENCHMARKS = ("demo-tiny", "demo-tiny-slices")
+
+
+def table(folder: Path, name: str) -> list[dict[str, str]]:
+    """Read a table of results."""
+    return list(csv.DictReader((folder / "results" / "tables" / f"{name}.csv").open(encoding="utf-8")))
+
+
+def edited(folder: Path, **changes: str) -> None:
+    """Write other values into the yaml of the model `text`."""
+    path = folder / "config" / "models" / "text.yaml"
+    text = path.read_text(encoding="utf-8")
+    for key, value in changes.items():
+        text, count = re.subn(rf"^{key}: .*$", f"{key}: {value}", text, flags=re.MULTILINE)
+        assert count == 1
+    path.write_text(text, encoding="utf-8")
+
+
+def logs(folder: Path) -> dict[str, str]:
+    """Give what every job of inference said."""
+    return {path.stem: path.read_text(encoding="utf-8") for path in (folder / "logs" / "run_inference").glob("*.log")}
+
+
+def run_again(folder: Path, run_snakemake: Snakemake) -> None:
+    """Run the same command; only the jobs of the model `text` may have asked anything."""
+    before = logs(folder)
+    done = run_snakemake(folder, *TINY)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    after = logs(folder)
+    for benchmark in BENCHMARKS:
+        assert after[f"{benchmark}_image"] == before[f"{benchmark}_image"]
+        assert "text: ok" in after[f"{benchmark}_text"]
+        assert "24 calls made" in after[f"{benchmark}_text"]
+    assert len(re.findall(r"rule run_inference:", done.stdout + done.stderr)) == 2
+
+
+def text_rows(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
+    """Give the rows of what changed, by benchmark and metric."""
+    rows = table(folder, "revisions")
+    assert {row["model"] for row in rows} == {"text"}
+    return {(row["benchmark"], row["metric"]): row for row in rows}
+
+
+def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, tmp_path: Path, run_snakemake: Snakemake) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(finished_run, folder)
+    tables = {path.name: path.read_bytes() for path in (folder / "results" / "tables").glob("*.csv")}
+    assert 'id="changed"' not in (folder / "results" / "report.html").read_text(encoding="utf-8")
+
+    # the built-in model answers by its seed, whatever its revision is called: nothing changed, and that is what is said
+    edited(folder, revision='"2"')
+    run_again(folder, run_snakemake)
+    rows = text_rows(folder)
+    assert {(row["earlier_revision"], row["revision"], row["same_text"]) for row in rows.values()} == {("1", "2", "1.000000")}
+    assert rows["demo-tiny", "leader"]["p_value"] == "1.000000"
+    assert rows["demo-tiny", "passed"]["difference"] == "0.000000"
+    assert table(folder, "flips") == []
+    untouched = set(tables) - {"revisions.csv", "leaderboard.csv", "efficiency.csv"}
+    assert {name for name in untouched if (folder / "results" / "tables" / name).read_bytes() != tables[name]} == set()
+    page = (folder / "results" / "report.html").read_text(encoding="utf-8")
+    assert "every answer is the same as before, word for word" in page.split('<section id="changed"')[1].split("</section>")[0]
+
+    # at temperature 0 it always answers the same, which it did not before
+    edited(folder, revision='"3"', temperature="0")
+    run_again(folder, run_snakemake)
+    rows = text_rows(folder)
+    assert {(row["earlier_revision"], row["revision"]) for row in rows.values()} == {("2", "3")}
+    leader = rows["demo-tiny", "leader"]
+    assert float(leader["disagreement"]) > float(leader["noise_floor"]) > 0
+    assert float(leader["p_value"]) < 0.05 / 3
+    assert {(row["model"], row["revision"]) for row in table(folder, "leaderboard")} == {("text", "3"), ("image", "1"), ("prior", "")}
+    assert {row["requests"] for row in table(folder, "efficiency") if row["model"] == "text"} == {"24", "44"}
+    for benchmark in BENCHMARKS:
+        entries = read_ledger(folder / "data" / "ledger" / benchmark / "text.jsonl").values()
+        assert Counter(entry.revision for entry in entries) == {"1": 24, "2": 24, "3": 24}
+    page = (folder / "results" / "report.html").read_text(encoding="utf-8")
+    section = page.split('<section id="changed"')[1].split("</section>")[0]
+    assert "Text baseline (built in), revision 3 against 2: changed, beyond the noise of repeats." in section
+    assert "the noise floor" in section
+    done = run_snakemake(folder, *TINY)
+    assert "Nothing to be done" in done.stdout + done.stderr
+
+
+def test_a_built_in_model_that_is_asked_again_shows_no_drift(finished_run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(finished_run, folder)
+    command = ["scripts/check_drift.py", "--model", "image", "--benchmark", "demo-tiny", "--configfiles", "config/test.yaml"]
+    done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("image on demo-tiny, revision 1, 6 items asked again: no sign of a change")
+    found = json.loads((folder / "results" / "drift" / "demo-tiny" / "image.json").read_text(encoding="utf-8"))
+    assert (found["changed"], found["items_lost"], len(found["items"])) == (False, 0, 6)
