@@ -28,7 +28,6 @@ localrules:
     all,
     gather_answers,
     cut_demo_pictures,
-    gather_audit,
     gather_slices,
     import_ratings,
     draw_figures,
@@ -37,7 +36,7 @@ localrules:
 
 
 onstart:
-    wait_for_earlier_commands()
+    before_jobs()
 
 
 onsuccess:

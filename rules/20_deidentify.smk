@@ -57,7 +57,7 @@ rule gather_audit:
     conda:
         "../envs/deidentify.yaml"
     resources:
-        mem_mb=500,
+        mem_mb=lambda wildcards: mb_of_cases(wildcards, 500, 0.6),
     params:
         sources=lambda wildcards, input: (
             ["--pictures", input.pictures]

@@ -38,7 +38,7 @@ rule gather_slices:
     conda:
         "../envs/imaging.yaml"
     resources:
-        mem_mb=400,
+        mem_mb=lambda wildcards: mb_of_cases(wildcards, 400, 0.1),
     params:
         folder="data/slices/{benchmark}",
         max_quarantined_fraction=lookup(within=config, dpath="max_quarantined_fraction"),

@@ -16,7 +16,7 @@ rule build_items:
     conda:
         "../envs/items.yaml"
     resources:
-        mem_mb=1000,
+        mem_mb=lambda wildcards: mb_of_cases(wildcards, 1000, 0.15),
     params:
         # the answers stand in the private zone: the command finds them through the benchmark's yaml
         sources=lambda wildcards, input: (

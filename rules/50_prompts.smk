@@ -21,7 +21,7 @@ rule assemble_prompts:
     conda:
         "../envs/prompts.yaml"
     resources:
-        mem_mb=1000,
+        mem_mb=lambda wildcards: mb_of_cases(wildcards, 1000, 0.3),
     params:
         sources=lambda wildcards, input: (
             ["--slices", input.slices] if input.get("slices") else []

@@ -17,13 +17,14 @@ rule run_inference:
         "../envs/inference.yaml"
     resources:
         mem_mb=2000,
-        api_slots=lambda wildcards: slots_of_model(wildcards)["api_slots"],
-        gpu=lambda wildcards: slots_of_model(wildcards)["gpu"],
+        api_slots=lambda wildcards: slots_of_model(wildcards).get("api_slots"),
+        gpu=lambda wildcards: slots_of_model(wildcards).get("gpu"),
     params:
         ledger="data/ledger/{benchmark}/{model}.jsonl",
         max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
+        replay=lambda wildcards, input: REPLAY,
         code=code_hash("run_inference"),
     shell:
         "python scripts/run_inference.py --benchmark {wildcards.benchmark} --model {wildcards.model} --prompts {input.prompts}"
         " --audit {input.audit} --vocabulary {input.vocabulary:q} --ledger {params.ledger}"
-        " --max-failed-fraction {params.max_failed_fraction} {REPLAY} --out {output.responses} &> {log}"
+        " --max-failed-fraction {params.max_failed_fraction} {params.replay} --out {output.responses} &> {log}"

@@ -19,16 +19,17 @@ rule grade_responses:
         "../envs/scoring.yaml"
     resources:
         mem_mb=1000,
-        api_slots=lambda wildcards: slots_of_grader(wildcards)["api_slots"],
-        gpu=lambda wildcards: slots_of_grader(wildcards)["gpu"],
+        api_slots=lambda wildcards: slots_of_grader(wildcards).get("api_slots"),
+        gpu=lambda wildcards: slots_of_grader(wildcards).get("gpu"),
     params:
         ledger="data/ledger/{benchmark}/graders/{model}/{grader}.jsonl",
         max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
+        replay=lambda wildcards, input: REPLAY,
         code=code_hash("grade_responses"),
     shell:
         "python scripts/grade_responses.py --benchmark {wildcards.benchmark} --grader {wildcards.grader}"
         " --responses {input.responses} --items {input.item_table} --gold {input.gold} --vocabulary {input.vocabulary:q}"
-        " --ledger {params.ledger} --max-failed-fraction {params.max_failed_fraction} {REPLAY} --out {output.grades} &> {log}"
+        " --ledger {params.ledger} --max-failed-fraction {params.max_failed_fraction} {params.replay} --out {output.grades} &> {log}"
 
 
 rule embed_similarity:

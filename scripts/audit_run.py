@@ -14,10 +14,11 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    from neuralmedbench.config.workflow import own_configfiles
     from neuralmedbench.recording.audit import audit_run
 
     args = parse_args(argv)
-    for line in audit_run([path.as_posix() for path in args.configfiles]):
+    for line in audit_run(own_configfiles(args.configfiles)):
         print(line)
     return 0
 

@@ -16,15 +16,14 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    from neuralmedbench.config.workflow import read_run
+    from neuralmedbench.config.workflow import own_configfiles, read_run
     from neuralmedbench.recording.incomplete import incomplete_files, incomplete_line
     from neuralmedbench.recording.record import record_run
 
     args = parse_args(argv)
     run = read_run(args.configfiles)
-    configfiles = [path.as_posix() for path in args.configfiles]
     try:
-        if line := record_run(run, configfiles, overridden=args.overridden):
+        if line := record_run(run, own_configfiles(args.configfiles), overridden=args.overridden):
             print(line, file=sys.stderr)
     finally:
         if line := incomplete_line(incomplete_files(run)):

@@ -1,8 +1,8 @@
 """Runs that are killed at a random moment, and what must hold afterwards.
 
 A round copies a finished run, takes away what one stage and everything after it made, and starts Snakemake in a session of its own.
-When a job of that stage has run for a random part of its usual time, a `kill -9` ends the whole process group, or Snakemake alone while
-the command goes on. Then a person's two commands follow: `snakemake --unlock`, and the same command again.
+When a job of that stage has run for a random part of its usual time (or has got a random number of its answers), a `kill -9` ends the
+whole process group, or Snakemake alone while the command goes on. Then a person's two commands follow: `snakemake --unlock`, and the same command again.
 
 What is counted as asked twice: a request whose answer had been delivered whole more than `WINDOW_S` before the kill and that is
 answered again afterwards. An answer inside the window may have reached the client's socket without the client living long enough to
@@ -23,6 +23,7 @@ import sys
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,9 +163,7 @@ def crash(undisturbed: Path, folder: Path, server: Loopback, *, stage: str, kill
     rule = choice.choice(STAGES[stage])
     output, usual_s = choice.choice(jobs_of(undisturbed, rule))
     shutil.copytree(undisturbed, folder)
-    for pattern in GONE[stage]:
-        for path in folder.glob(pattern):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    take_away(folder, stage)
     server.forget()
     process = start(folder)
     wait_until(lambda: has_begun(folder, output), process)
@@ -176,7 +175,9 @@ def crash(undisturbed: Path, folder: Path, server: Loopback, *, stage: str, kill
         time.sleep(choice.uniform(0, 0.9 * usual_s))
     hit = process.poll() is None and has_begun(folder, output)
     moment = time.monotonic()
-    os.kill(-process.pid if killed == "group" else process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):  # it ended by itself a moment ago: then it was not hit
+        if process.returncode is None:  # not waited for yet: the number is still its own
+            os.kill(-process.pid if killed == "group" else process.pid, signal.SIGKILL)
     process.wait()
     unlocked = snakemake(folder, "--unlock", *COMMAND)
     done = snakemake(folder, *COMMAND)
@@ -203,6 +204,13 @@ def crash(undisturbed: Path, folder: Path, server: Loopback, *, stage: str, kill
         left=tuple(half_done(folder)),
         said="" if finished else unlocked.stdout[-2000:] + unlocked.stderr[-2000:] + said[-6000:],
     )
+
+
+def take_away(project: Path, stage: str) -> None:
+    """Remove what a stage and everything after it made."""
+    for pattern in GONE[stage]:
+        for path in project.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:

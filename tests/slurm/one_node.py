@@ -33,6 +33,7 @@ SelectTypeParameters=CR_Core_Memory
 SchedulerType=sched/builtin
 MpiDefault=none
 ReturnToService=2
+MinJobAge=36000
 GresTypes=gpu
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool
@@ -139,7 +140,9 @@ def _own_srun(folder: Path, configuration: str) -> Path:
 def _wait_until_idle(folder: Path, environment: dict[str, str]) -> None:
     end = time.monotonic() + START_S
     while time.monotonic() < end:
-        done = subprocess.run(["sinfo", "--noheader", "--format=%T"], env=environment, capture_output=True, text=True, check=False, timeout=20)
+        done = subprocess.run(
+            ["sinfo", "--noheader", "--format=%T"], env=environment, capture_output=True, text=True, check=False, timeout=20
+        )
         if done.stdout.strip() == "idle":
             return
         time.sleep(0.5)

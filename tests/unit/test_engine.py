@@ -3,11 +3,16 @@ from __future__ import annotations
 import json
 import logging
 import multiprocessing
+import os
+import signal
+import subprocess
+import sys
 from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
+from conftest import ROOT
 from models_fixtures import model_config, picture, redirecting_server, request, running_server
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
 from neuralmedbench.models import retry
@@ -344,6 +349,44 @@ def test_a_killed_process_loses_no_answer_and_leaves_no_lock(tmp_path):
         holder.join(20)
     with open_ledger(tmp_path / "m.jsonl") as book:
         assert book.get("paid")
+
+
+ADD_UNTIL_KILLED = """
+import os, signal, sys
+from neuralmedbench.models import ledger
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def half(line):
+    file.raw.write(line[: len(line) // 2])
+    die()
+
+with ledger.open_ledger(ledger.Path(sys.argv[1])) as book:
+    file, number = book._file, 0
+    for number in range(100):
+        if number == 20:
+            if sys.argv[2] == "fsync":
+                os.fsync = die
+            else:
+                book._file = type("File", (), {"write": staticmethod(half)})()
+        book.add(ledger.Entry(key=str(number), state="ok", text="x" * 500))
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("moment", ["fsync", "half a line"])
+def test_a_process_that_is_killed_in_the_middle_of_an_append_loses_no_answer_that_was_kept(tmp_path, moment):
+    path = tmp_path / "m.jsonl"
+    command = [sys.executable, "-c", ADD_UNTIL_KILLED, str(path), moment]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT / "scripts")}, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    kept = done.stdout.split()
+    assert len(kept) >= 20
+    with open_ledger(path) as book:
+        assert all(book.get(key) for key in kept)
+        book.add(entry("later"))
+    assert set(read_ledger(path)) >= {*kept, "later"}
 
 
 def test_a_second_writer_is_refused_with_the_number_of_the_first(tmp_path):

@@ -15,7 +15,7 @@ import yaml
 
 from conftest import ROOT
 from models_fixtures import model_config
-from neuralmedbench.config.workflow import Run, read_run
+from neuralmedbench.config.workflow import Run, own_configfiles, read_run
 from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.io.dvc_lock import read_dvc_lock
 from neuralmedbench.io.tables import write_records
@@ -235,4 +235,12 @@ def test_a_torn_record_of_snakemake_is_passed_over(tmp_path: Path) -> None:
     assert [(made.path, made.rule, made.checksums) for made in read_metadata(tmp_path)] == [
         ("results/a", "one", {"x": "00"}),
         ("results/b", "two", {}),
+    ]
+
+
+def test_the_configuration_that_every_run_reads_is_no_setting_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert own_configfiles([tmp_path / "config" / "config.yaml", "config/test.yaml", tmp_path.parent / "x.yaml"]) == [
+        "config/test.yaml",
+        "../x.yaml",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,12 @@ from neuralmedbench.records.items import Kind
 def used_cases(folder: Path, benchmark: str) -> list[str]:
     """Case ids of a benchmark's table that are not excluded; ConfigError as in `read_case_table`."""
     return [row.case_id for row in read_case_table(folder / "benchmarks" / f"{benchmark}.cases.tsv") if not row.exclude]
+
+
+def own_configfiles(names: Sequence[str | Path], folder: Path = Path("config")) -> list[str]:
+    """Give the configuration files of a command line relative to the project, without `config.yaml`, which every run reads first."""
+    relative = [Path(os.path.relpath(name)) for name in names]
+    return [path.as_posix() for path in relative if path != folder / "config.yaml"]
 
 
 def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config")) -> Run:

@@ -6,11 +6,15 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
 
 from neuralmedbench.errors import PipelineError
 from neuralmedbench.io.one_writer import only_writer, outputs_of
 from neuralmedbench.io.storage import as_storage_error
 
+LEDGER = "--ledger"
+"""Argument of the one file that a command only adds to; it has a lock of its own (`models.ledger`)."""
 DEBUG_VARIABLE = "NMB_DEBUG"
 """When set to 1, a command shows the traceback as well (the same as `--debug`)."""
 
@@ -34,11 +38,12 @@ def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str]
     debug = "--debug" in given or os.environ.get(DEBUG_VARIABLE) == "1"
     arguments = [argument for argument in given if argument != "--debug"]
     outputs = outputs_of(arguments)
+    ledgers = [Path(value) for name, value in pairwise(arguments) if name == LEDGER]
     try:
         with only_writer(outputs):
             return main(arguments)
     except Exception as error:
-        problem = error if isinstance(error, PipelineError) else as_storage_error(error, outputs)
+        problem = error if isinstance(error, PipelineError) else as_storage_error(error, [*outputs, *ledgers])
         if debug or problem is None:
             raise
         with suppress(OSError):  # on a full disk not even the line has room; the exit code says it then

@@ -11,13 +11,11 @@ from functools import cache
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.storage import disk_full, has_room
+from neuralmedbench.io.storage import LEAST_ROOM_BYTES, disk_full, has_room
 
 TIMEOUT_S = 900
 FULL_DISK = (b"disk full", b"unable to write")
 """Words in which the program says that it could not write; its exit code is the same for damaged files."""
-LEAST_ROOM_BYTES = 2**20
-"""With less left on the disk nothing that is missing afterwards can be blamed on the files."""
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from neuralmedbench.errors import StorageError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
+LEAST_ROOM_BYTES = 2**20
+"""With less than this a disk counts as full."""
 AGAIN = "run the same command again: what was finished is kept"
 
 
@@ -31,6 +33,38 @@ def has_room(place: Path | int, room_bytes: int) -> bool:
     """
     disk = os.statvfs(place)
     return disk.f_blocks == 0 or disk.f_bavail * disk.f_frsize >= room_bytes
+
+
+def check_project(root: Path = Path()) -> None:
+    """Refuse to plan where Snakemake could not keep its records; what it says of that itself is a traceback.
+
+    Raises
+    ------
+    StorageError
+        If its folder cannot be written, or its disk is full.
+    """
+    kept = root / ".snakemake"
+    if not os.access(kept if kept.exists() else root, os.W_OK):
+        message = f"Snakemake cannot keep its records here: .snakemake is read-only or not yours; make it writable and {AGAIN}"
+        raise StorageError(message)
+    if not has_room(root, LEAST_ROOM_BYTES):
+        message = f"no room left on the disk of this folder; free some space and {AGAIN}"
+        raise StorageError(message)
+
+
+def check_places(outputs: Iterable[str]) -> None:
+    """Refuse to begin when something that a run makes could not be put into its place.
+
+    Raises
+    ------
+    StorageError
+        If the folder of an output cannot be written, with the folder.
+    """
+    for folder in sorted({Path(output).parent for output in outputs}):
+        place = next(place for place in (folder, *folder.parents) if place.exists())
+        if not os.access(place, os.W_OK):
+            message = f"{shown(place)} cannot be written: it is read-only or not yours; make it writable and {AGAIN}"
+            raise StorageError(message)
 
 
 def disk_full() -> OSError:

@@ -23,16 +23,16 @@ def slots_of(name: str, model: ModelConfig | None) -> dict[str, int]:
     Returns
     -------
     dict of str to int
-        `api_slots` and `gpu`, each 0 or 1. A remote host takes a slot; weights that the job loads itself take a graphics card, and
-        where there is none the only place among the models that compute here. A server on this machine has its own queue.
+        What is taken, and nothing else: some cluster plugins take `gpu: 0` for a wish. A remote host takes one of `api_slots`; weights
+        that the job loads itself take a graphics card, and where there is none a place among the models that compute here. A
+        server on this machine has its own queue.
     """
-    if model is None:
-        return {API: 0, GPU: 0}
+    if model is None or model.backend == "builtin":
+        return {}
     if model.backend == "transformers":
-        return {API: 0, GPU: 1}
+        return {GPU: 1}
     try:
-        remote = destination_of(name, model) != LOCAL
+        return {} if destination_of(name, model) == LOCAL else {API: 1}
     except ConfigError:
         # the job explains what is wrong with the address; a plan may still be made
-        remote = True
-    return {API: int(remote), GPU: 0}
+        return {API: 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -48,17 +49,18 @@ def mend_records(root: Path = Path()) -> list[str]:
 def _unreadable(folder: Path) -> dict[Path, str]:
     """Places (relative to the folder) of records that are no JSON object, with the paths of which they speak."""
     found: dict[Path, str] = {}
-    for file in folder.rglob("*") if folder.is_dir() else ():
-        if not file.is_file() or _is_record(file):
-            continue
-        with suppress(ValueError):  # a stray file, whose name is no record's
-            place = file.relative_to(folder)
-            found[place] = path_of(place)
+    for parent, _, names in os.walk(folder):  # a run of 10,000 cases has 100,000 records
+        for name in names:
+            if not _is_record(os.path.join(parent, name)):
+                with suppress(ValueError):  # a stray file, whose name is no record's
+                    place = Path(parent, name).relative_to(folder)
+                    found[place] = path_of(place)
     return found
 
 
-def _is_record(file: Path) -> bool:
-    try:
-        return isinstance(json.loads(file.read_bytes()), dict)
-    except ValueError:
-        return False
+def _is_record(file: str) -> bool:
+    with open(file, "rb") as record:
+        try:
+            return isinstance(json.load(record), dict)
+        except ValueError:
+            return False

@@ -62,7 +62,6 @@ def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str
     if stale := stale_files(reached(read_metadata(), TARGET)):
         message = f"nothing was recorded: {len(stale)} results are stale ({stale[0]}); `make audit` lists them"
         raise DataError(message)
-    _touch_ledgers(run)
     text = dvc_yaml(run, configfiles)
     if not Path("dvc.yaml").is_file() or Path("dvc.yaml").read_text(encoding="utf-8") != text:
         write_text(Path("dvc.yaml"), text)
@@ -74,7 +73,7 @@ def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str
 def _not_to_be_recorded(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str:
     if overridden:
         return "settings given with --config stand in no file; put them into a configfile"
-    if any(Path(name).is_absolute() or ".." in Path(name).parts for name in configfiles):
+    if any(Path(name).parts[0] == ".." for name in configfiles):
         return "the configfile lies outside the project"
     kept = set(run.recorded())
     private = [name for name in run.benchmarks if name not in kept]
@@ -129,16 +128,3 @@ def leftovers(run: Run, root: Path = Path()) -> list[str]:
     found += [path for path in (root / "results" / "tables").glob("*") if path.name not in tables]
     found += [path for path in (root / "results" / "figures").glob("*") if path.stem not in FIGURES]
     return sorted(path.relative_to(root).as_posix() for path in found)
-
-
-def _touch_ledgers(run: Run) -> None:
-    """Make the ledgers that nothing was ever written to: DVC cannot record what is not there."""
-    for benchmark in run.recorded():
-        for model in run.models:
-            ledgers = [Path(f"data/ledger/{benchmark}/{model}.jsonl")]
-            ledgers += [
-                Path(f"data/ledger/{benchmark}/graders/{model}/{name}.jsonl") for name, grader in run.graders.items() if grader.model
-            ]
-            for ledger in ledgers:
-                ledger.parent.mkdir(parents=True, exist_ok=True)
-                ledger.touch()

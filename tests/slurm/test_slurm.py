@@ -1,0 +1,132 @@
+"""The workflow on a real Slurm cluster of one node (`one_node.py`), with the cluster profile as it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from one_node import one_node, why_not
+
+from conftest import copy_project, snakemake
+
+pytestmark = pytest.mark.workflow
+
+SCANS = ("--configfile", "config/test.yaml", "--config", "benchmarks=[demo-tiny]")
+"""The half of the small configuration that has scans: every submission costs seconds of waiting."""
+REPORT = ("--", "results/report.html")
+ABSENT = 'title: Weights that are not here\nbackend: transformers\nid: data/weights/absent\nrevision: "1"\n'
+LOCAL = {"gather_answers", "gather_slices", "import_ratings", "draw_figures", "record_provenance", "build_report"}
+QUICK = ("--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "5")
+"""What a test of minutes sets otherwise than a cluster."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What the cluster says of one submission."""
+
+    state: str
+    cores: int
+    granted: str
+    rule: str
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The cluster that runs, and a project that it has carried to the report."""
+
+    environment: dict[str, str]
+    folder: Path
+    said: str
+    code: int
+
+    def submissions(self) -> list[Submission]:
+        """Every submission so far, in order."""
+        command = ["scontrol", "show", "job", "--oneliner"]
+        said = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True, timeout=30).stdout
+        jobs = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in said.splitlines() if line.startswith("JobId=")]
+        return [
+            Submission(job["JobState"], int(job["NumCPUs"]), f"{job['TRES']} {job.get('TresPerJob', '')}", job["Comment"])
+            for job in sorted(jobs, key=lambda job: int(job["JobId"]))
+        ]
+
+
+def on_cluster(folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Snakemake with the cluster profile; a cluster that stops answering ends the test, never holds it."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    command = ["timeout", "-k", "20", "900", sys.executable, "-m", "snakemake", "--workflow-profile", "profiles/slurm", *QUICK, *arguments]
+    return subprocess.run(command, cwd=folder, env={**environment, "PATH": path}, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Start the cluster and run the small configuration on it."""
+    if reason := why_not():
+        pytest.skip(reason)
+    folder = copy_project(tmp_path_factory.mktemp("slurm") / "project")
+    with tempfile.TemporaryDirectory(prefix="slurm-") as place, one_node(Path(place)) as environment:
+        Path(place).chmod(0o755)
+        done = on_cluster(folder, environment, *SCANS, *REPORT)
+        yield Cluster(environment, folder, done.stdout + done.stderr, done.returncode)
+
+
+@pytest.fixture(scope="module")
+def one_machine(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the same run, made on one machine."""
+    folder = tmp_path_factory.mktemp("local") / "project"
+    shutil.copytree(finished_run, folder)
+    done = snakemake(folder, *SCANS, *REPORT)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    return folder
+
+
+def test_the_run_ends_and_every_submission_was_completed(cluster: Cluster) -> None:
+    assert cluster.code == 0, cluster.said[-8000:]
+    assert {one.state for one in cluster.submissions()} == {"COMPLETED"}
+    assert (cluster.folder / "results" / "report.html").stat().st_size > 100_000
+
+
+def test_what_a_cluster_makes_is_what_one_machine_makes(cluster: Cluster, one_machine: Path) -> None:
+    parts = ("data/deidentified/demo-tiny", "data/slices/demo-tiny", "results/scores/demo-tiny", "results/tables", "results/figures")
+    files = [path for part in parts for path in (one_machine / part).rglob("*") if path.is_file()]
+    names = sorted(str(path.relative_to(one_machine)) for path in files if path.name != "efficiency.csv")
+    assert len(names) > 100
+    assert [name for name in names if (cluster.folder / name).read_bytes() != (one_machine / name).read_bytes()] == []
+
+
+def test_imaging_is_one_submission_of_one_core_and_small_rules_are_none(cluster: Cluster) -> None:
+    imaging = [one for one in cluster.submissions() if one.rule.startswith("rule_imaging")]
+    assert [one.cores for one in imaging] == [1]
+    assert imaging[0].granted.startswith("cpu=1,mem=2000M,")
+    submitted = {re.match(r"rule_([a-z_]+?)(?:_wildcards|$)", one.rule)[1] for one in cluster.submissions() if one not in imaging}  # type: ignore[index]
+    assert {"run_inference", "score_responses", "build_tables"} <= submitted
+    assert submitted & LOCAL == set()
+    assert {rule for rule in LOCAL if f"localrule {rule}:" in cluster.said} == LOCAL
+
+
+def test_one_machine_has_nothing_left_to_do(cluster: Cluster) -> None:
+    for path in [*(cluster.folder / "data").rglob("*"), *(cluster.folder / "config").rglob("*")]:
+        os.utime(path)
+    again = snakemake(cluster.folder, "-n", *SCANS, *REPORT)
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+
+def test_a_job_that_fails_is_reported_and_its_model_asked_for_a_card(cluster: Cluster, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(cluster.folder, folder)
+    (folder / "config" / "models" / "absent.yaml").write_text(ABSENT, encoding="utf-8")
+    wanted = ("models=[text, absent]", "--", "results/responses/demo-tiny/absent.parquet")
+    before = len(cluster.submissions())
+    done = on_cluster(folder, cluster.environment, *SCANS, *wanted)
+    assert done.returncode == 1
+    assert "ProviderError: model absent: its id is not a folder here" in done.stdout + done.stderr
+    (failed,) = cluster.submissions()[before:]
+    assert (failed.state, failed.rule) == ("FAILED", "rule_run_inference_wildcards_demo-tiny_absent")
+    assert failed.granted.endswith(" gres:gpu:1")

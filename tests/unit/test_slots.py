@@ -1,0 +1,29 @@
+"""Slots: remote models and models that compute here are bounded by the profile, nothing else is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.models.slots import slots_of
+
+
+@pytest.mark.parametrize(
+    ("settings", "taken"),
+    [
+        ({"backend": "builtin", "id": "text"}, {}),
+        ({"backend": "transformers", "id": "data/weights/some"}, {"gpu": 1}),
+        ({"backend": "litellm", "id": "openai/some"}, {"api_slots": 1}),
+        ({"backend": "litellm", "id": "openai/some", "api_base": "https://models.example.org/v1"}, {"api_slots": 1}),
+        ({"backend": "litellm", "id": "openai/some", "api_base": "http://127.0.0.1:8000/v1"}, {}),
+        ({"backend": "litellm", "id": "nobody/knows"}, {"api_slots": 1}),
+    ],
+)
+def test_a_model_takes_the_slot_of_where_it_computes(settings: dict[str, Any], taken: dict[str, int]) -> None:
+    assert slots_of("some", ModelConfig(title="Some model", revision="1", **settings)) == taken
+
+
+def test_a_grader_that_asks_no_model_takes_none() -> None:
+    assert slots_of("rubric", None) == {}

@@ -1,0 +1,129 @@
+"""Runs that are killed, stopped or cannot write: the same command again finishes them, and nothing is paid for twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from crashes import COMMAND, Round, crash, results_of, take_away, undisturbed_run
+from disk_fixtures import read_only, small_disk
+from loopback import Loopback
+from models_fixtures import running_server
+from neuralmedbench.io.one_writer import WAIT_VARIABLE, only_writer
+from neuralmedbench.models.ledger import ROOM_BYTES, open_ledger, read_ledger
+
+pytestmark = pytest.mark.workflow
+
+Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
+ANSWERS = "results/responses/demo-tiny/loop.parquet"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Loopback]:
+    """Run the model that answers on this machine and counts."""
+    loopback = Loopback(seed=1, longest_s=0.8)
+    with running_server(loopback):
+        yield loopback
+
+
+@pytest.fixture(scope="module")
+def undisturbed(finished_run: Path, server: Loopback, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the run with which all others are compared; do not change it."""
+    return undisturbed_run(tmp_path_factory.mktemp("undisturbed") / "project", server.address, finished=finished_run)
+
+
+@pytest.fixture
+def copy(undisturbed: Path, server: Loopback, tmp_path: Path) -> Path:
+    """Give a copy of the undisturbed run; the server counts anew."""
+    server.forget()
+    return Path(shutil.copytree(undisturbed, tmp_path / "project"))
+
+
+@pytest.mark.parametrize(("stage", "killed"), [("imaging", "snakemake"), ("inference", "group"), ("scoring", "snakemake")])
+def test_a_killed_run_finishes_when_it_is_started_again(
+    undisturbed: Path, server: Loopback, tmp_path: Path, stage: str, killed: str
+) -> None:
+    done: Round = crash(undisturbed, tmp_path / "project", server, stage=stage, killed=killed, seed=3)
+    assert done.passed, done
+
+
+def test_a_torn_record_of_snakemake_is_told_in_one_line_and_its_output_is_made_again(
+    copy: Path, server: Loopback, undisturbed: Path, run_snakemake: Snakemake
+) -> None:
+    for output in ("results/metrics.json", ANSWERS):
+        record = copy / ".snakemake/metadata" / urlsafe_b64encode(output.encode()).decode()
+        record.write_bytes(record.read_bytes()[:100])
+    done = run_snakemake(copy, *COMMAND)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said[-4000:]
+    assert said.count("Snakemake's record of it is torn; it is made again") == 2
+    assert f"{ANSWERS}: Snakemake's record of it is torn" in said
+    assert results_of(copy) == results_of(undisturbed)
+    assert not server.delivered
+    assert "Nothing to be done" in run_snakemake(copy, *COMMAND).stderr
+
+
+def test_a_ledger_that_another_process_writes_to_is_told_on_the_terminal_with_its_number(
+    copy: Path, server: Loopback, run_snakemake: Snakemake
+) -> None:
+    (copy / ANSWERS).unlink()
+    with open_ledger(copy / "data/ledger/demo-tiny/loop.jsonl"):
+        done = run_snakemake(copy, *COMMAND[:-1], ANSWERS)
+    assert done.returncode != 0
+    assert f"ProviderError: loop.jsonl: process {os.getpid()} writes to this ledger; wait for it to end" in done.stdout + done.stderr
+    assert not server.delivered
+
+
+def test_a_command_that_outlives_its_run_for_long_stops_the_next_run_before_it_touches_anything(
+    copy: Path, server: Loopback, run_snakemake: Snakemake
+) -> None:
+    (copy / ANSWERS).unlink()
+    before = {path: path.stat().st_mtime_ns for top in ("data", "results") for path in (copy / top).rglob("*")}
+    with only_writer([copy / ANSWERS]):
+        done = run_snakemake(copy, *COMMAND[:-1], ANSWERS, env={WAIT_VARIABLE: "0.2"})
+    assert done.returncode != 0
+    said = done.stdout + done.stderr
+    assert f"BusyError: process {os.getpid()} still writes {ANSWERS}; when it belongs to a run that was killed" in said
+    assert "localrule run_inference" not in said
+    assert {path: path.stat().st_mtime_ns for top in ("data", "results") for path in (copy / top).rglob("*")} == before
+    assert not server.delivered
+
+
+def test_a_disk_that_fills_during_inference_costs_nothing_but_the_rest(
+    copy: Path, server: Loopback, undisturbed: Path, run_snakemake: Snakemake
+) -> None:
+    take_away(copy, "inference")
+    with small_disk(copy / "data/ledger", ROOM_BYTES // 1024 + 8) as disk:
+        stopped = run_snakemake(copy, *COMMAND[:-1], ANSWERS)
+        assert stopped.returncode != 0
+        assert "StorageError: model loop: less than 8 MiB are free on the disk of its ledger" in stopped.stdout + stopped.stderr
+        ledger = disk / "demo-tiny/loop.jsonl"
+        lines = ledger.read_text(encoding="utf-8").splitlines()
+        assert 0 < len(lines) < 24
+        assert len([json.loads(line) for line in lines]) == len(read_ledger(ledger)) == len(server.delivered)
+        assert not (copy / ANSWERS).exists()
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+        done = run_snakemake(copy, *COMMAND)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
+        assert ledger.read_text(encoding="utf-8").splitlines()[: len(lines)] == lines
+    assert {len(answers) for answers in server.delivered.values()} == {1}
+    assert results_of(copy) == results_of(undisturbed)
+
+
+def test_data_that_may_only_be_read_are_told_in_one_line(copy: Path, server: Loopback, run_snakemake: Snakemake) -> None:
+    shutil.rmtree(copy / "results")
+    with read_only(copy / "data"):
+        done = run_snakemake(copy, *COMMAND[:-1], ANSWERS)
+    assert done.returncode != 0
+    assert (
+        "StorageError: data/ledger/demo-tiny/loop.jsonl cannot be written: its disk or folder is read-only; make it writable and run"
+        in done.stdout + done.stderr
+    )
+    assert not server.delivered
