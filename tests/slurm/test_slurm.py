@@ -61,7 +61,7 @@ class Cluster:
 def on_cluster(folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Snakemake with the cluster profile; a cluster that stops answering ends the test, never holds it."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    command = ["timeout", "-k", "20", "900", sys.executable, "-m", "snakemake", "--workflow-profile", "profiles/slurm", *QUICK, *arguments]
+    command = ["timeout", "-k", "20", "600", sys.executable, "-m", "snakemake", "--workflow-profile", "profiles/slurm", *QUICK, *arguments]
     return subprocess.run(command, cwd=folder, env={**environment, "PATH": path}, capture_output=True, text=True, check=False)
 
 

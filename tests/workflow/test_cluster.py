@@ -46,8 +46,8 @@ def submit(folder: Path, *arguments: str, runs: bool = True) -> tuple[CompletedP
     done = snakemake(
         folder,
         *("--workflow-profile", "profiles/slurm", "--executor", "cluster-generic"),
-        *("--cluster-generic-submit-cmd", f"{shlex.quote(str(STAND_IN / 'submit.sh'))} {asked}"),
-        *("--cluster-generic-status-cmd", shlex.quote(str(STAND_IN / "status.sh"))),
+        *("--cluster-generic-submit-cmd", f"sh {shlex.quote(str(STAND_IN / 'submit.sh'))} {asked}"),
+        *("--cluster-generic-status-cmd", f"sh {shlex.quote(str(STAND_IN / 'status.sh'))}"),
         *("--seconds-between-status-checks", "1", "--latency-wait", "5"),
         *arguments,
         env={"STAND_IN": str(place), **({} if runs else {"STAND_IN_REFUSES": "1"})},
