@@ -139,7 +139,7 @@ def write_config(folder: Path, source: Path, **settings: str) -> Path:
 @pytest.fixture
 def flat_deface(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the face on: the tiny heads have none, and the fit of the template is tested on its own."""
-    from neuralmedbench.deid import stage
+    from neuralmedbench.deid import scans
     from neuralmedbench.deid.deface import Defaced
 
-    monkeypatch.setattr(stage, "deface", lambda volume: Defaced(volume, (), {"face_removed": 0.0}))
+    monkeypatch.setattr(scans, "deface", lambda volume: Defaced(volume, (), {"face_removed": 0.0}))

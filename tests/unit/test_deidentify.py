@@ -142,9 +142,9 @@ def test_two_series_of_a_kind_are_kept_as_runs_with_allowed_sidecar_keys(tmp_pat
 def test_a_case_with_an_identifier_left_is_kept_back_with_nothing_written(
     tmp_path: Path, run: Callable[..., CaseRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from neuralmedbench.deid import stage
+    from neuralmedbench.deid import scans
 
-    monkeypatch.setattr(stage, "clean_sidecar", lambda path, modality: {"SeriesDescription": "Vandermeer"})
+    monkeypatch.setattr(scans, "clean_sidecar", lambda path, modality: {"SeriesDescription": "Vandermeer"})
     case = run(write_dicom_series(tmp_path / "raw", slices=6))
     assert case.state is State.QUARANTINED
     assert "identifying values" in case.reason

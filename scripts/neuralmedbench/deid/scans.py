@@ -1,0 +1,148 @@
+"""The scans of a case to BIDS: headers cleaned, converted, and without a face."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from neuralmedbench.deid.deface import deface
+from neuralmedbench.deid.headers import HeaderRules, clean_series
+from neuralmedbench.deid.sidecars import clean_sidecar
+from neuralmedbench.deid.thumbnails import write_thumbnail
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.dcm2niix import convert
+from neuralmedbench.io.files import write_json, write_text
+from neuralmedbench.io.nifti import Volume, read_nifti, write_nifti
+from neuralmedbench.io.partial import partial_folder
+from neuralmedbench.records.case import CaseRecord, Sequence, Series
+
+BIDS = {
+    Sequence.T1W: ("anat", "", "T1w"),
+    Sequence.CE_T1W: ("anat", "ce-gadolinium", "T1w"),
+    Sequence.T2W: ("anat", "", "T2w"),
+    Sequence.FLAIR: ("anat", "", "FLAIR"),
+    Sequence.T2STARW: ("anat", "", "T2starw"),
+    Sequence.PDW: ("anat", "", "PDw"),
+    Sequence.DWI: ("dwi", "", "dwi"),
+    Sequence.ADC: ("dwi", "", "ADC"),
+    Sequence.SWI: ("swi", "", "swi"),
+    Sequence.CT: ("ct", "", "ct"),
+    Sequence.CE_CT: ("ct", "ce-contrast", "ct"),
+}
+"""Folder, entity and suffix of each kind of scan."""
+SPACING_TOLERANCE = 0.03
+
+
+def bids_names(case: CaseRecord) -> dict[str, str]:
+    """Give the BIDS path without suffix of each series; a second series of the same kind gets `run-2`.
+
+    Parameters
+    ----------
+    case : CaseRecord
+        A case with labelled series.
+
+    Returns
+    -------
+    dict of str to str
+        By series id, for example `anat/sub-0123_ce-gadolinium_T1w`.
+    """
+    names: dict[str, str] = {}
+    seen: Counter[Sequence] = Counter()
+    for series in case.series:
+        folder, entity, suffix = BIDS[series.sequence]
+        seen[series.sequence] += 1
+        run = f"run-{seen[series.sequence]}" if seen[series.sequence] > 1 else ""
+        names[series.series_id] = f"{folder}/" + "_".join(part for part in (f"sub-{case.case_id}", entity, run, suffix) if part)
+    return names
+
+
+def clean_scans(case: CaseRecord, source: Path, out: Path, rules: HeaderRules, checks: Counter[str]) -> tuple[Series, ...]:
+    """Write all scans of a case with BIDS names.
+
+    Parameters
+    ----------
+    case : CaseRecord
+        The ingested case.
+    source, out : Path
+        Its folder, and the folder of the de-identified case.
+    rules : HeaderRules
+        Key, pseudonym and dates.
+    checks : Counter
+        Counts what was done.
+
+    Returns
+    -------
+    tuple of Series
+        The scans that could be converted; one that no program can read is counted as `series_not_convertible`.
+
+    Raises
+    ------
+    DataError
+        If none could be converted.
+    DeidentificationError
+        If a face cannot be located.
+    """
+    names = bids_names(case)
+    done: list[Series] = []
+    failed: list[DataError] = []
+    for series in case.series:
+        try:
+            written = _write_series(series, source, out / names[series.series_id], rules, checks)
+        except DataError as error:  # one series that no program can read does not take the others with it
+            failed.append(error)
+            checks["series_not_convertible"] += 1
+        else:
+            done.append(replace(written, path=f"{names[series.series_id]}.nii.gz"))
+    if not done:
+        raise failed[0]
+    return tuple(done)
+
+
+def _write_series(series: Series, source: Path, stem: Path, rules: HeaderRules, checks: Counter[str]) -> Series:
+    """Write one cleaned scan with its sidecars as `stem`.nii.gz...; gives the series with what defacing found."""
+    with partial_folder(source) as work:  # faces are in it: it stays in the private zone
+        volume, sidecar = _clean_volume(series, source, work, rules, checks)
+        _check_spacing(series, volume)
+        defaced = deface(volume)
+        write_nifti(stem.with_name(f"{stem.name}.nii.gz"), defaced.volume)
+        write_json(stem.with_name(f"{stem.name}.json"), clean_sidecar(sidecar, modality=series.modality))
+    if series.sequence is Sequence.DWI:
+        write_text(stem.with_name(f"{stem.name}.bval"), f"{series.b_value or 0:g}\n")
+        write_text(stem.with_name(f"{stem.name}.bvec"), "0\n0\n0\n")  # a trace has no direction
+    write_thumbnail(stem.parent.parent / "review" / f"{series.series_id}.png", defaced.volume)
+    checks["faces_removed"] += defaced.quality["face_removed"] > 0
+    return replace(series, flags=(*series.flags, *defaced.flags), quality={**series.quality, **defaced.quality})
+
+
+def _clean_volume(series: Series, source: Path, work: Path, rules: HeaderRules, checks: Counter[str]) -> tuple[Volume, Path | None]:
+    """Read one series without its header: DICOM is cleaned before it is converted, NIfTI keeps voxels and geometry alone."""
+    path = source / series.path
+    if path.is_file():
+        checks["nifti_headers_cleaned"] += 1
+        return read_nifti(path), None
+    counts = clean_series(path, work / "clean", rules)
+    checks.update({f"header_{name}": number for name, number in counts.items()})
+    checks["dicom_files_cleaned"] += sum(1 for _ in path.glob("*.dcm"))
+    results = [result for result in convert(work / "clean", work / "nifti") if result.image.stat().st_size]
+    volumes = [(read_nifti(result.image), result.sidecar) for result in results]
+    volume, sidecar = max(volumes, key=lambda one: one[0].voxels.size)
+    if volume.voxels.ndim != 3:
+        message = f"{series.series_id}: the conversion gave a series of volumes; name its kind in `sequence_overrides` or exclude it"
+        raise DataError(message)
+    return volume, sidecar
+
+
+def _check_spacing(series: Series, volume: Volume) -> None:
+    """Positions win over SliceThickness: the distance between the converted slices must be the measured one."""
+    expected = series.quality.get("spacing_mm")
+    if not expected or "uneven_spacing" in series.flags:
+        return
+    sizes = np.linalg.norm(volume.affine[:3, :3], axis=0)
+    if np.abs(sizes - expected).min() > SPACING_TOLERANCE * expected:
+        message = (
+            f"{series.series_id}: slices lie {expected:g} mm apart, the converted scan says {', '.join(f'{size:.3g}' for size in sizes)} mm"
+        )
+        raise DataError(message)
