@@ -20,7 +20,7 @@ report: setup
 	@echo "The report: $(CURDIR)/results/report.html"
 
 test: setup
-	python -m pytest
+	python -m pytest -n 2 --dist loadfile
 
 # A complete run is recorded as it ends; this records one that was not, and says why.
 record: setup

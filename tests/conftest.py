@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("Snakefile", "rules", "scripts", "config", "profiles", "envs", "requirements.lock", "dvc.yaml")
@@ -85,9 +86,17 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a copy of the project in which `config/test.yaml` has run from raw scans to the report; do not change it."""
-    folder = copy_project(tmp_path_factory.mktemp("finished") / "project")
-    done = snakemake(folder, "--configfile", "config/test.yaml", "--", "results/report.html")
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+def finished_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Give a copy of the project in which `config/test.yaml` has run from raw scans to the report; do not change it.
+
+    Test processes side by side share one: the first makes it, the others wait.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "finished" / "project"
+    with FileLock(f"{folder.parent}.lock"):
+        if not folder.exists():
+            making = copy_project(folder.with_name("making"))
+            done = snakemake(making, "--configfile", "config/test.yaml", "--", "results/report.html")
+            assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+            making.rename(folder)
     return folder

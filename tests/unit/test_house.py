@@ -36,6 +36,7 @@ FOR_PEOPLE = {
     "record_run",
     "pull_recorded",
     "audit_run",
+    "list_held",
     "list_incomplete",
     "write_docs",
     "list_cases",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from conftest import ROOT
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
 from neuralmedbench.io.cases import (
     CaseRow,
@@ -179,3 +183,21 @@ def test_json_that_is_cut_off_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"b": ')
     with pytest.raises(DataError, match=r"a\.json: not valid JSON"):
         read_json(tmp_path / "a.json")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    script = tmp_path / "many.py"
+    script.write_text(
+        "from neuralmedbench.io.commands import run_command\n"
+        "def main(argv):\n    print('line\\n' * 200_000)\n    return 0\n"
+        "raise SystemExit(run_command(main, []))\n"
+    )
+    shell = f"{sys.executable} {script} | head -1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", shell],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "scripts")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "line\n", "")

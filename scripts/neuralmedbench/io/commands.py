@@ -41,7 +41,11 @@ def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str]
     ledgers = [Path(value) for name, value in pairwise(arguments) if name == LEDGER]
     try:
         with only_writer(outputs):
-            return main(arguments)
+            code = main(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `command | head`: the reader has seen enough; what is still buffered must not fail at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except Exception as error:
         problem = error if isinstance(error, PipelineError) else as_storage_error(error, [*outputs, *ledgers])
         if debug or problem is None:
@@ -49,3 +53,4 @@ def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str]
         with suppress(OSError):  # on a full disk not even the line has room; the exit code says it then
             print(f"{type(problem).__name__}: {problem}", file=sys.stderr, flush=True)
         return problem.exit_code
+    return code

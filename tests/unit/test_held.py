@@ -1,0 +1,69 @@
+"""The command that lists what still holds a withdrawn patient."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from neuralmedbench.io.cases import CaseRow, write_case_table
+from neuralmedbench.recording.held import Held, find_held, withdrawn_ids
+
+
+def row(case_id: str, patient_id: str, exclude: str = "") -> CaseRow:
+    return CaseRow(case_id=case_id, patient_id=patient_id, source_sha256="", sequence_overrides={}, exclude=exclude)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder in which a case left something of every kind, beside another case."""
+    for case in ("gone00000001", "kept00000001"):
+        folder = tmp_path / "data" / "normalised" / "own" / f"sub-{case}"
+        (folder / "volumes").mkdir(parents=True)
+        (folder / "case.json").write_text("{}")
+        (folder / "volumes" / "a.nii").write_bytes(b"1")
+        record = base64.b64encode(f"data/normalised/own/sub-{case}/case.json".encode()).decode()
+        (tmp_path / ".snakemake" / "metadata").mkdir(parents=True, exist_ok=True)
+        (tmp_path / ".snakemake" / "metadata" / record).write_text("{}")
+    (tmp_path / "data" / "ledger" / "own").mkdir(parents=True)
+    lines = ['{"item_id": "own/gone00000001/x"}', '{"item_id": "own/kept00000001/x"}', '{"item_id": "own/gone00000001/y"}']
+    (tmp_path / "data" / "ledger" / "own" / "m.jsonl").write_text("\n".join(lines) + "\n")
+    cache = tmp_path / ".dvc" / "cache" / "files" / "md5" / "ab"
+    cache.mkdir(parents=True)
+    pd.DataFrame({"item": ["own/gone00000001/x", "own/kept00000001/x"], "images": [["a"], ["b"]]}).to_parquet(cache / "cdef")
+    (cache / "0123").write_bytes(gzip.compress(b"gone00000001"))
+    return tmp_path
+
+
+def test_every_kind_of_place_that_holds_a_withdrawn_case_is_listed(root: Path) -> None:
+    found = find_held(root, {"gone00000001"})
+    assert [(entry.path.rpartition("/")[2], entry.what) for entry in found if "metadata" not in entry.path] == [
+        ("cdef", "1 row"),
+        ("m.jsonl", "2 lines"),
+        ("sub-gone00000001", "2 files"),
+    ]
+    assert [entry.what for entry in found if "metadata" in entry.path] == ["record of Snakemake"]
+
+
+def test_nothing_is_listed_when_no_case_is_excluded(root: Path) -> None:
+    assert find_held(root, withdrawn_ids([row("gone00000001", "p1")])) == []
+
+
+def test_a_patient_with_another_case_in_use_is_not_searched_by_the_patients_id() -> None:
+    table = [row("c1", "p1", "withdrawn"), row("c2", "p1"), row("c3", "p3", "withdrawn")]
+    assert withdrawn_ids(table) == {"c1", "c3", "p3"}
+
+
+def test_the_command_prints_a_place_a_line(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import list_held
+
+    (root / "config" / "benchmarks").mkdir(parents=True)
+    write_case_table(root / "config" / "benchmarks" / "own.cases.tsv", [row("gone00000001", "p1", "withdrawn"), row("kept00000001", "p2")])
+    monkeypatch.chdir(root)
+    assert list_held.main(["--benchmark", "own"]) == 0
+    said = capsys.readouterr()
+    assert "1 of 2 cases are excluded; 4 places" in said.err
+    assert Held("data/normalised/own/sub-gone00000001", "2 files") in [Held(*line.split("\t")) for line in said.out.splitlines()]
