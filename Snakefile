@@ -14,6 +14,7 @@ include: "rules/10_ingest.smk"
 include: "rules/20_deidentify.smk"
 include: "rules/30_normalise.smk"
 include: "rules/40_slices.smk"
+include: "rules/42_review.smk"
 include: "rules/45_items.smk"
 include: "rules/50_prompts.smk"
 include: "rules/60_infer.smk"
@@ -28,7 +29,9 @@ localrules:
     all,
     gather_answers,
     cut_demo_pictures,
+    describe_scans,
     gather_slices,
+    find_answer_leaks,
     import_ratings,
     draw_figures,
     record_provenance,

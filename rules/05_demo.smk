@@ -10,6 +10,7 @@ rule generate_phantom:
         # not private: a clone without the private zone still gathers the answers of the cases that it did not make
         answer="data/answers/{benchmark}/{case}.json",
         planted="data/raw/{benchmark}/{case}/planted.json",
+        answer_key="data/raw/{benchmark}/{case}/answer_key.json",
         slices=directory("data/raw/{benchmark}/{case}/slices"),
     log:
         "logs/generate_phantom/{benchmark}_{case}.log",

@@ -5,6 +5,12 @@ rule deidentify_case:
     """Clean headers, sidecars, notes and record of one case, convert it to BIDS and take its face away."""
     input:
         case="data/ingested/{benchmark}/sub-{case}/case.json",
+        # of a phantom: what was planted in it, so that its cleaning is scored
+        planted=lambda wildcards: (
+            f"data/raw/{wildcards.benchmark}/{wildcards.case}/answer_key.json"
+            if RUN.benchmarks[wildcards.benchmark].source == "phantoms"
+            else []
+        ),
     output:
         case="data/deidentified/{benchmark}/sub-{case}/case.json",
     log:
@@ -15,10 +21,21 @@ rule deidentify_case:
         mem_mb=2000,
     params:
         profile=lambda wildcards: RUN.benchmarks[wildcards.benchmark].profile,
+        options=lambda wildcards: RUN.benchmarks[wildcards.benchmark].header_options,
+        cut=lambda wildcards: (
+            RUN.benchmarks[wildcards.benchmark].deidentification.cut_sections
+        ),
+        ner=lambda wildcards: (
+            RUN.benchmarks[wildcards.benchmark].deidentification.ner_arguments
+        ),
+        burned_in=lambda wildcards: (
+            RUN.benchmarks[wildcards.benchmark].deidentification.burned_in
+        ),
         code=code_hash("deidentify_case"),
     shell:
         "python scripts/deidentify_case.py --benchmark {wildcards.benchmark} --profile {params.profile}"
-        " --case {input.case} --out {output.case} &> {log}"
+        " --options {params.options} --planted {input.planted} --cut-sections {params.cut:q} {params.ner:q}"
+        " --burned-in {params.burned_in} --case {input.case} --out {output.case} &> {log}"
 
 
 rule deidentify_pictures:
@@ -35,44 +52,34 @@ rule deidentify_pictures:
     resources:
         mem_mb=800,
     params:
+        burned_in=lambda wildcards: (
+            RUN.benchmarks[wildcards.benchmark].deidentification.burned_in
+        ),
         code=code_hash("deidentify_pictures"),
     shell:
-        "python scripts/deidentify_pictures.py --pictures {input.manifest} --out {output.manifest} &> {log}"
+        "python scripts/deidentify_pictures.py --burned-in {params.burned_in} --pictures {input.manifest}"
+        " --out {output.manifest} &> {log}"
 
 
-rule gather_audit:
-    """Gather the audit of a benchmark; for patients it stays pending until a person signed what they saw."""
+rule describe_scans:
+    """Describe the de-identified cases of a benchmark of scans as one BIDS data set."""
     input:
-        unpack(lambda wildcards: RUN.audit_files(wildcards.benchmark)),
-        signed=lambda wildcards: [
-            path
-            for path in (f"data/reviews/{wildcards.benchmark}.json",)
-            if Path(path).exists()
-        ],
+        cases=of_cases("data/deidentified/{benchmark}/sub-{case}/case.json"),
+        table="config/benchmarks/{benchmark}.cases.tsv",
     output:
-        audit="data/deidentified/{benchmark}/audit.json",
-        review="data/deidentified/{benchmark}/review.html",
+        description="data/deidentified/{benchmark}/dataset_description.json",
+        ignored="data/deidentified/{benchmark}/.bidsignore",
+        about="data/deidentified/{benchmark}/README",
+        participants="data/deidentified/{benchmark}/participants.tsv",
+        columns="data/deidentified/{benchmark}/participants.json",
     log:
-        "logs/gather_audit/{benchmark}.log",
+        "logs/describe_scans/{benchmark}.log",
     conda:
         "../envs/deidentify.yaml"
     resources:
-        mem_mb=lambda wildcards: mb_of_cases(wildcards, 500, 0.6),
+        mem_mb=lambda wildcards: mb_of_cases(wildcards, 400, 0.1),
     params:
-        sources=lambda wildcards, input: (
-            ["--pictures", input.pictures]
-            if input.get("pictures")
-            else [
-                "--table",
-                input.table,
-                "--folder",
-                f"data/deidentified/{wildcards.benchmark}",
-            ]
-        ),
-        profile=lambda wildcards: RUN.benchmarks[wildcards.benchmark].profile,
-        subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
-        code=code_hash("gather_audit"),
+        code=code_hash("describe_scans"),
     shell:
-        "python scripts/gather_audit.py --benchmark {wildcards.benchmark} --profile {params.profile}"
-        " --subjects {params.subjects} {params.sources:q}"
-        " --signed data/reviews/{wildcards.benchmark}.json --out-review {output.review} --out {output.audit} &> {log}"
+        "python scripts/describe_scans.py --benchmark {wildcards.benchmark} --table {input.table}"
+        " --out {output.description} &> {log}"

@@ -8,6 +8,7 @@ rule normalise_case:
     output:
         case="data/normalised/{benchmark}/sub-{case}/case.json",
         volumes=directory("data/normalised/{benchmark}/sub-{case}/volumes"),
+        review=directory("data/normalised/{benchmark}/sub-{case}/review"),
     log:
         "logs/normalise_case/{benchmark}_{case}.log",
     conda:

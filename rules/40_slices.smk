@@ -5,9 +5,12 @@ rule cut_slices:
     """Cut the pictures that a model sees out of one normalised case."""
     input:
         case="data/normalised/{benchmark}/sub-{case}/case.json",
+        # the answers are read by the policy `lesion` alone, and its pictures are marked as oracle
+        answers=lambda wildcards: RUN.oracle_files(wildcards.benchmark),
     output:
         case="data/slices/{benchmark}/sub-{case}/case.json",
         pictures=directory("data/slices/{benchmark}/sub-{case}/png"),
+        review=directory("data/slices/{benchmark}/sub-{case}/review"),
     log:
         "logs/cut_slices/{benchmark}_{case}.log",
     conda:
@@ -18,10 +21,15 @@ rule cut_slices:
         policy=lookup(within=config, dpath="slices/policy"),
         per_sequence=lookup(within=config, dpath="slices/per_sequence"),
         field_of_view_mm=lookup(within=config, dpath="slices/field_of_view_mm"),
+        sent_px=lookup(within=config, dpath="slices/sent_px"),
+        layout=lookup(within=config, dpath="slices/layout"),
+        ct_windows=lookup(within=config, dpath="slices/ct_windows"),
+        marker="--side-marker" if RUN.config.slices.side_marker else "",
         code=code_hash("cut_slices"),
     shell:
         "python scripts/cut_slices.py --case {input.case} --policy {params.policy}"
         " --per-sequence {params.per_sequence} --field-of-view-mm {params.field_of_view_mm}"
+        " --sent-px {params.sent_px} --layout {params.layout} --ct-windows {params.ct_windows} {params.marker}"
         " --out-pictures {output.pictures} --out {output.case} &> {log}"
 
 

@@ -10,6 +10,7 @@ rule build_items:
     output:
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
+        lesions="data/gold/{benchmark}/lesions.parquet",
         disclosures="data/disclosures/{benchmark}.parquet",
     log:
         "logs/build_items/{benchmark}.log",
@@ -33,4 +34,4 @@ rule build_items:
     shell:
         "python scripts/build_items.py --benchmark {wildcards.benchmark} {params.sources:q}"
         " --vocabulary {input.vocabulary:q} --out-items {output.item_table} --out-gold {output.gold}"
-        " --out-disclosures {output.disclosures} &> {log}"
+        " --out-disclosures {output.disclosures} --out-lesions {output.lesions} &> {log}"

@@ -1,4 +1,4 @@
-"""Prompts: the last gate before anything can leave the machine; it never reads gold."""
+"""Prompts: the last gate before anything can leave the machine; they never read gold. What still tells the answer is listed beside them."""
 
 
 rule assemble_prompts:
@@ -30,3 +30,27 @@ rule assemble_prompts:
     shell:
         "python scripts/assemble_prompts.py --benchmark {wildcards.benchmark} --items {input.item_table}"
         " --disclosures {input.disclosures} --audit {input.audit} {params.sources:q} --out {output.prompts} &> {log}"
+
+
+rule find_answer_leaks:
+    """Find what still tells the answer in the texts that a model is sent, before anything is asked."""
+    input:
+        prompts="data/prompts/{benchmark}.parquet",
+        item_table="data/items/{benchmark}.parquet",
+        gold="data/gold/{benchmark}.parquet",
+        vocabulary=RUN.config.vocabulary,
+    output:
+        leaks="data/prompts/{benchmark}.leaks.json",
+        page="data/prompts/{benchmark}.leaks.html",
+    log:
+        "logs/find_answer_leaks/{benchmark}.log",
+    conda:
+        "../envs/items.yaml"
+    resources:
+        mem_mb=lambda wildcards: mb_of_cases(wildcards, 1000, 0.3),
+    params:
+        code=code_hash("find_answer_leaks"),
+    shell:
+        "python scripts/find_answer_leaks.py --benchmark {wildcards.benchmark} --items {input.item_table}"
+        " --gold {input.gold} --prompts {input.prompts} --vocabulary {input.vocabulary:q}"
+        " --out-page {output.page} --out {output.leaks} &> {log}"

@@ -5,6 +5,8 @@ rule run_inference:
     """Ask one model everything that the ledger does not hold yet."""
     input:
         prompts="data/prompts/{benchmark}.parquet",
+        # never read: a person can look at it before anything is asked
+        leaks="data/prompts/{benchmark}.leaks.json",
         audit="data/deidentified/{benchmark}/audit.json",
         benchmark_config="config/benchmarks/{benchmark}.yaml",
         model_config="config/models/{model}.yaml",

@@ -9,6 +9,7 @@ rule bundle_cases:
     input:
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
+        lesions="data/gold/{benchmark}/lesions.parquet",
         responses=expand(
             "results/responses/{{benchmark}}/{model}.parquet", model=RUN.models
         ),
@@ -29,7 +30,8 @@ rule bundle_cases:
     params:
         code=code_hash("bundle_cases"),
     shell:
-        "python scripts/bundle_cases.py --items {input.item_table} --gold {input.gold} --responses {input.responses}"
+        "python scripts/bundle_cases.py --items {input.item_table} --gold {input.gold} --lesions {input.lesions}"
+        " --responses {input.responses}"
         " --scores {input.scores} --grades {input.grades} --out {output.bundle} &> {log}"
 
 
@@ -41,6 +43,7 @@ rule build_tables:
         audits=expand(
             "data/deidentified/{benchmark}/audit.json", benchmark=RUN.benchmarks
         ),
+        leaks=expand("data/prompts/{benchmark}.leaks.json", benchmark=RUN.benchmarks),
         flows=expand(
             "data/slices/{benchmark}/flow.json", benchmark=RUN.of_kind(Kind.SCANS)
         ),

@@ -14,7 +14,7 @@ from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.io.vocabulary import read_vocabulary
 from neuralmedbench.records.case import SliceRow
-from neuralmedbench.records.items import Disclosure, Gold, Item
+from neuralmedbench.records.items import Disclosure, Gold, Item, ShownLesion
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -28,6 +28,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out-items", type=Path, required=True, help="table of items to write")
     parser.add_argument("--out-gold", type=Path, required=True, help="table of gold to write")
     parser.add_argument("--out-disclosures", type=Path, required=True, help="table of disclosures to write")
+    parser.add_argument("--out-lesions", type=Path, required=True, help="table to write of what each picture shows of the known lesion")
     return parser.parse_args(argv)
 
 
@@ -48,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     write_records(args.out_items, Item, built.items, key=lambda item: item.item_id)
     write_records(args.out_gold, Gold, built.gold, key=lambda row: row.item_id)
     write_records(args.out_disclosures, Disclosure, built.disclosures, key=lambda row: (row.item_id, row.arm))
+    write_records(args.out_lesions, ShownLesion, built.lesions, key=lambda row: (row.case_id, row.image_id))
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
-from neuralmedbench.records.items import Gold, Item
+from neuralmedbench.records.items import Gold, Item, ShownLesion
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import Grade, Score
 from neuralmedbench.stats.bundle import bundle_cases
@@ -17,6 +17,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=Path, required=True)
     parser.add_argument("--gold", type=Path, required=True)
+    parser.add_argument("--lesions", type=Path, help="table of what each picture shows of the known lesion")
     parser.add_argument("--responses", type=Path, nargs="*", default=[], help="one table a model")
     parser.add_argument("--scores", type=Path, nargs="*", default=[], help="one table a model")
     parser.add_argument("--grades", type=Path, nargs="*", default=[], help="one table a model and grader")
@@ -32,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         [row for path in args.responses for row in current_rows(read_records(path, Response))],
         [row for path in args.scores for row in read_records(path, Score)],
         [row for path in args.grades for row in read_records(path, Grade)],
+        lesions=read_records(args.lesions, ShownLesion) if args.lesions else [],
     )
     write_records(args.out, CaseBundle, cases, key=lambda case: case.item_id)
     return 0

@@ -5,32 +5,44 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from neuralmedbench.imaging.slices import POLICIES, SlicePolicy, cut_slices
+from neuralmedbench.imaging.policy import LAYOUTS, POLICIES, SlicePolicy
+from neuralmedbench.imaging.review_pieces import REVIEW, write_chosen_pieces
+from neuralmedbench.imaging.slices import cut_slices
+from neuralmedbench.imaging.windows import CT_WINDOWS
 from neuralmedbench.io.cases import run_case_stage
 from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.known_lesions import read_known_lesion
+from neuralmedbench.records.case import CaseRecord
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", type=Path, required=True, help="case.json of one normalised case")
+    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration (policy lesion)")
     parser.add_argument("--policy", choices=POLICIES, default="uniform")
-    parser.add_argument("--per-sequence", type=int, default=8, help="pictures per sequence")
-    parser.add_argument("--field-of-view-mm", type=float, default=230.0, help="side of a picture")
+    parser.add_argument("--per-sequence", type=int, default=8, help="slices of a sequence, of each plane with three_plane")
+    parser.add_argument("--field-of-view-mm", type=float, default=230.0, help="side of the square in which a slice is shown")
+    parser.add_argument("--sent-px", type=int, default=0, help="side of a picture in pixels; 0: native in-plane resolution")
+    parser.add_argument("--layout", choices=LAYOUTS, default="single")
+    parser.add_argument("--side-marker", action="store_true", help="draw R and L beside the brain")
+    parser.add_argument("--ct-windows", nargs="+", choices=tuple(CT_WINDOWS), default=("brain",))
     parser.add_argument("--out-pictures", type=Path, required=True, help="folder for the pictures, beside --out")
-    parser.add_argument("--out", type=Path, required=True, help="case.json that lists them")
+    parser.add_argument("--out", type=Path, required=True, help="case.json that lists them; review/ appears beside it")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    policy = SlicePolicy(policy=args.policy, per_sequence=args.per_sequence, field_of_view_mm=args.field_of_view_mm)
-    run_case_stage(
-        "slices",
-        args.case,
-        args.out,
-        lambda case, source: replace(case, slices=cut_slices(case, source, args.out_pictures, policy)),
-        folders=(args.out_pictures,),
-    )
+    keys = ("policy", "per_sequence", "field_of_view_mm", "sent_px", "layout", "side_marker")
+    policy = SlicePolicy(**{key: getattr(args, key) for key in keys}, ct_windows=tuple(args.ct_windows))
+
+    def cut(case: CaseRecord, source: Path) -> CaseRecord:
+        lesion = read_known_lesion(args.config, case.benchmark, case.case_id) if policy.policy == "lesion" else None
+        chosen = replace(case, slices=cut_slices(case, source, args.out_pictures, policy, lesion))
+        write_chosen_pieces(chosen, args.out.parent)
+        return chosen
+
+    run_case_stage("slices", args.case, args.out, cut, folders=(args.out_pictures, args.out.parent / REVIEW))
     return 0
 
 

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.deid.name_model import load_name_model
 from neuralmedbench.deid.stage import deidentify_case, empty_outputs
+from neuralmedbench.deid.texts import TextRules
 from neuralmedbench.io.cases import run_case_stage
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.pseudonyms import read_key
@@ -15,7 +17,13 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--benchmark", required=True, help="name of the benchmark; its yaml names the key file, which stands in no log")
     parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), required=True, help="de-identification profile")
+    parser.add_argument("--options", nargs="+", required=True, help="options of PS3.15 Annex E, by code (see docs/configuration.md)")
+    parser.add_argument("--burned-in", choices=("hide", "drop"), default="hide", help="what becomes of text that is burned into pixels")
     parser.add_argument("--case", type=Path, required=True, help="case.json of the ingested case")
+    parser.add_argument("--planted", type=Path, nargs="*", help="answer_key.json of a phantom; its cleaning is scored")
+    parser.add_argument("--cut-sections", nargs="*", default=[], help="headings of the parts of notes that are cut out")
+    parser.add_argument("--ner-model", type=Path, help="folder of a local model that recognises names")
+    parser.add_argument("--ner-language", default="en", help="language that it knows")
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--out", type=Path, required=True, help="case.json to write; BIDS folders and text/ appear beside it")
     return parser.parse_args(argv)
@@ -25,8 +33,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     key = read_key(load_benchmark(args.config, args.benchmark).key_file)
     folder: Path = args.out.parent
+    model = load_name_model(args.ner_model, args.ner_language) if args.ner_model else None
+    options, texts = tuple(args.options), TextRules(tuple(args.cut_sections), model)
+    how = {"options": options, "texts": texts, "burned_in": args.burned_in, "answer_key": args.planted[0] if args.planted else None}
     empty_outputs(folder)
-    run_case_stage("deidentify", args.case, args.out, lambda case, source: deidentify_case(case, source, folder, key, args.profile))
+    run_case_stage(
+        "deidentify",
+        args.case,
+        args.out,
+        lambda case, source: deidentify_case(case, source, folder, key, args.profile, **how),
+    )
     return 0
 
 

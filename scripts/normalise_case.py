@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.imaging.normalise import VOLUMES, Settings, normalise
+from neuralmedbench.imaging.review_pieces import REVIEW, write_case_pieces
 from neuralmedbench.io.cases import run_case_stage
 from neuralmedbench.io.commands import run_command
+from neuralmedbench.records.case import CaseRecord
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -15,7 +17,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--reference-order", nargs="+", required=True, help="sequences in the order in which one becomes the reference")
     parser.add_argument("--bias-grid-mm", type=float, default=8.0, help="grid of the bias field")
     parser.add_argument("--registration-grid-mm", type=float, default=3.0, help="grid of the registration")
-    parser.add_argument("--out", type=Path, required=True, help="case.json of the normalised case; volumes/ appears beside it")
+    parser.add_argument("--out", type=Path, required=True, help="case.json of the normalised case; volumes/ and review/ appear beside it")
     return parser.parse_args(argv)
 
 
@@ -27,13 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         registration_grid_mm=args.registration_grid_mm,
     )
     target = args.out.parent
-    run_case_stage(
-        "normalise",
-        args.case,
-        args.out,
-        lambda case, source: normalise(case, source, target, settings),
-        folders=(target / VOLUMES,),
-    )
+
+    def step(case: CaseRecord, source: Path) -> CaseRecord:
+        done = normalise(case, source, target, settings)
+        write_case_pieces(done, target)
+        return done
+
+    run_case_stage("normalise", args.case, args.out, step, folders=(target / VOLUMES, target / REVIEW))
     return 0
 
 

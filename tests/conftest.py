@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from filelock import FileLock
 
@@ -57,20 +55,6 @@ def planted_identifiers(folder: Path, benchmark: str) -> list[str]:
     """Give every identifier that was planted in the phantoms of a benchmark."""
     lists = sorted((folder / "data" / "raw" / benchmark).glob("*/planted.json"))
     return sorted({value for path in lists for value in json.loads(path.read_text(encoding="utf-8"))})
-
-
-def leaks_in(files: Iterable[Path], root: Path, words: Sequence[str]) -> list[str]:
-    """Give the names of the files that hold one of the words, in their content or their path."""
-    found = []
-    for path in files:
-        content = path.read_bytes()
-        if content.startswith(b"PAR1"):
-            content = repr(pq.read_table(path).to_pylist()).encode()
-        if content.startswith(b"\x1f\x8b"):
-            # of a volume the header; its voxels are numbers that can look like any short word
-            content = gzip.decompress(content)[:352]
-        found += [path.name for word in words if word.encode() in content or word in str(path.relative_to(root))]
-    return found
 
 
 @pytest.fixture(scope="session")

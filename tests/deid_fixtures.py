@@ -142,4 +142,6 @@ def flat_deface(monkeypatch: pytest.MonkeyPatch) -> None:
     from neuralmedbench.deid import scans
     from neuralmedbench.deid.deface import Defaced
 
-    monkeypatch.setattr(scans, "deface", lambda volume: Defaced(volume, (), {"face_removed": 0.0}))
+    monkeypatch.setattr(
+        scans, "deface", lambda volume, **_: Defaced(volume, (), {"face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))
+    )

@@ -19,7 +19,9 @@ from normalise_case import main as normalise_case
 LESION_MM = (38.0, 10.0, 22.0)
 """A sphere in the patient's LEFT hemisphere, LPS+."""
 LESION_RADIUS_MM = 11.0
-GRIDS = {"2d": (2.0, 2.0, 5.0), "3d": (2.4, 2.4, 2.4), "sagittal": (5.0, 1.8, 1.8)}
+CE_GAIN, CE_OFFSET = 1.6, 25.0
+"""What the scanner did to the values of T1 after contrast agent."""
+GRIDS = {"2d": (2.0, 2.0, 5.0), "3d": (2.4, 2.4, 2.4), "sagittal": (5.0, 1.8, 1.8), "coronal": (1.8, 5.0, 1.8)}
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Shot:
     order: str = "LPS"
     turn_deg: tuple[float, float, float] = (0.0, 0.0, 0.0)
     shift_mm: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    tilt_deg: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """How the slices are turned against the scanner (an oblique scan); the head is not."""
 
 
 @cache
@@ -55,7 +59,9 @@ def scan(shot: Shot) -> sitk.Image:
     extent = np.array([200.0, 220.0, 190.0])
     native = sitk.Image(np.round(extent / spacing).astype(int).tolist(), sitk.sitkFloat32)
     native.SetSpacing(spacing.tolist())
-    native.SetOrigin((np.array([0.0, 17.0, 15.0]) + shot.shift_mm - extent / 2 + spacing / 2).tolist())
+    native.SetDirection(sitk.Euler3DTransform((0.0, 0.0, 0.0), *np.radians(shot.tilt_deg).tolist()).GetMatrix())
+    corner = np.array(native.GetDirection()).reshape(3, 3) @ (extent / 2 - spacing / 2)
+    native.SetOrigin((np.array([0.0, 17.0, 15.0]) + shot.shift_mm - corner).tolist())
     back = motion(shot).GetInverse()
     grey = sitk.GetArrayFromImage(sitk.Resample(head, native, back))
     spot = sitk.GetArrayFromImage(sitk.Resample(lesion, native, back))
@@ -69,15 +75,20 @@ def contrast(sequence: str, grey: np.ndarray) -> np.ndarray:
     tissue = (grey > 45) & (grey < 226)
     if sequence == "CT":
         return np.where(tissue, 20 + grey / 12, np.where(grey >= 226, 40.0, np.where(grey > 8, 900.0, -1000.0)))
-    if sequence in {"T1w", "ceT1w"}:
+    if sequence == "T1w":
         return grey * 2
-    weight = {"T2w": 1.0, "FLAIR": 0.6, "dwi": 0.8}[sequence]
+    if sequence == "ceT1w":  # the scanner chose another gain
+        return CE_GAIN * grey * 2 + CE_OFFSET
+    if sequence == "ADC":
+        return np.where(tissue, 700 + 3 * (226 - grey), 0.0)
+    weight = {"T2w": 1.0, "FLAIR": 0.6, "dwi": 0.8, "PDw": 0.4, "SWI": 0.5, "T2starw": 0.7}[sequence]
     return np.where(tissue, 40 + weight * 2 * (255 - grey), grey * 1.2)
 
 
 def lesion_value(sequence: str) -> float:
-    """Grey value of the lesion: the darkest spot of the brain in T1, the brightest elsewhere."""
-    return {"T1w": 20.0, "CT": 75.0, "T2w": 620.0, "FLAIR": 500.0, "dwi": 800.0}[sequence]
+    """Grey value of the lesion: the darkest spot of the brain in T1, ADC and susceptibility, the brightest elsewhere."""
+    bright = {"ceT1w": 1400.0, "CT": 75.0, "T2w": 620.0, "FLAIR": 500.0, "dwi": 800.0, "PDw": 420.0}
+    return {**bright, "T1w": 20.0, "ADC": 350.0, "SWI": 10.0, "T2starw": 10.0}[sequence]
 
 
 def brain_of(shot: Shot, like: sitk.Image) -> np.ndarray:

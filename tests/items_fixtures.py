@@ -10,7 +10,7 @@ from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.cases import Source
 from neuralmedbench.benchmarks.neurovlm import build_pictures
 from neuralmedbench.config.models import BenchmarkConfig
-from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest, SliceRow, State
+from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest, SliceRow, State, Tile
 from neuralmedbench.records.items import Axis, Kind, Level
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary
 
@@ -43,14 +43,21 @@ def slice_row(case: str, position: int, sequence: str = "FLAIR", **changes: obje
         "image_id": f"{sequence.lower()}-z{position:+04d}",
         "path": f"data/slices/b/sub-{case}/png/{sequence}{position}.png",
         "sha256": f"{case}-{sequence}-{position}",
+        "pixels_sha256": f"pixels-{case}-{sequence}-{position}",
         "volume_sha256": f"volume-{case}-{sequence}",
         "sequence": sequence,
         "plane": "axial",
         "index": position // 5 + 20,
         "position_mm": float(position),
+        "native_mm_per_px": (1.0, 1.0),
         "mm_per_px": 1.0,
+        "window": (0.0, 400.0),
+        "window_name": "own",
+        "resampled": False,
+        "side_marked": False,
         "oracle": False,
     }
+    values["tiles"] = (Tile(index=position // 5 + 20, position_mm=float(position)),)
     return SliceRow(**{**values, **changes})
 
 

@@ -10,8 +10,10 @@ import numpy as np
 import yaml
 
 from neuralmedbench.io.cases import write_audit, write_pictures
-from neuralmedbench.io.files import write_json
+from neuralmedbench.io.files import write_json, write_json_record
 from neuralmedbench.io.tables import write_records
+from neuralmedbench.records.answer_key import ScoreRow
+from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.case import Audit, PictureFate, PictureManifest, State
 from neuralmedbench.records.items import Axis, Family, Gold, GoldFields, Item, ItemImage, Level, Runner
 from neuralmedbench.records.responses import Response, ResponseState
@@ -195,6 +197,13 @@ def _picture(root: Path, rng: np.random.Generator, name: str, sequence: str) -> 
     )  # fmt: skip
 
 
+SCORE = (
+    ScoreRow(place="all", action="removals", category="all", required=4000, right=4000, patients=4, patients_right=4),
+    ScoreRow(place="all", action="actions", category="all", required=9000, right=8999, patients=4, patients_right=3),
+    ScoreRow(place="header", action="text_retained", category="research", required=5000, right=4999, patients=4, patients_right=3),
+)
+
+
 def _write_benchmark(
     root: Path,
     benchmark: str,
@@ -209,8 +218,18 @@ def _write_benchmark(
     write_records(root / "data" / "items" / f"{benchmark}.parquet", Item, items, key=lambda row: row.item_id)
     write_records(root / "data" / "gold" / f"{benchmark}.parquet", Gold, gold, key=lambda row: row.item_id)
     checks = {"private tags removed": 143, "dates shifted": 61, "names replaced in notes": 17}
-    audit = Audit(benchmark=benchmark, profile="pseudonymised", kind=kind, state="passed", checks=checks, covered={"0" * 64: "case00"})
+    audit = Audit(
+        benchmark=benchmark,
+        profile="pseudonymised",
+        kind=kind,
+        state="passed",
+        checks=checks,
+        covered={"0" * 64: "case00"},
+        score=SCORE if kind == "phantom" else (),
+    )
     write_audit(root / "data" / "deidentified" / benchmark / "audit.json", audit)
+    leaks = AnswerLeaks(benchmark=benchmark, items=len(items), leaking=0, leaks=())
+    write_json_record(root / "data" / "prompts" / f"{benchmark}.leaks.json", leaks)
     reference = {row.item_id: row.answer for row in gold}
     similarity: list[SimilarityRow] = []
     for model in models:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from neuralmedbench.imaging.choose import uniform_slices
 from neuralmedbench.imaging.pictures import square, to_grey
-from neuralmedbench.imaging.slices import uniform_slices
 
 
 @given(brain=arrays(np.bool_, st.tuples(st.integers(1, 30), st.just(3), st.just(3))), wanted=st.integers(1, 30))

@@ -23,7 +23,16 @@ SCANS = ("--configfile", "config/test.yaml", "--config", "benchmarks=[demo-tiny]
 """The half of the small configuration that has scans: every submission costs seconds of waiting."""
 REPORT = ("--", "results/report.html")
 ABSENT = 'title: Weights that are not here\nbackend: transformers\nid: data/weights/absent\nrevision: "1"\n'
-LOCAL = {"gather_answers", "gather_slices", "import_ratings", "draw_figures", "record_provenance", "build_report"}
+LOCAL = {
+    "gather_answers",
+    "describe_scans",
+    "gather_slices",
+    "find_answer_leaks",
+    "import_ratings",
+    "draw_figures",
+    "record_provenance",
+    "build_report",
+}
 QUICK = ("--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "5")
 """What a test of minutes sets otherwise than a cluster."""
 

@@ -5,7 +5,9 @@ import pytest
 import SimpleITK as sitk
 
 from imaging_fixtures import Shot, brain_of, scan
-from neuralmedbench.atlas.fit import brain_depth, face_mask, fit_quality, fit_template
+from neuralmedbench.atlas.anatomy import face_regions
+from neuralmedbench.atlas.fit import brain_depth, fit_quality, fit_template, template_points
+from neuralmedbench.atlas.polish import is_best_here, polish_fit
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.volumes import image_like
 
@@ -40,25 +42,33 @@ def test_a_slab_is_put_at_its_height() -> None:
     assert dice(sitk.GetArrayFromImage(brain_depth(slab, fit_template(slab))) <= 0, truth) > 0.9
 
 
-def test_the_face_is_nose_eyes_mouth_and_ears_and_never_brain() -> None:
-    grid = sitk.Image([90, 110, 110], sitk.sitkFloat32)
-    grid.SetSpacing([2.5] * 3)
-    grid.SetOrigin([-112.0, -140.0, -160.0])
-    here = sitk.Transform(3, sitk.sitkIdentity)
-    face, brain = face_mask(grid, here), brain_depth(grid, here) <= 0
-    assert not (sitk.GetArrayFromImage(face) & sitk.GetArrayFromImage(brain)).any()
-    shown = {
-        "nose": (0, -105, -45),
-        "left eye": (32, -75, -35),
-        "right eye": (-32, -75, -35),
-        "mouth": (0, -85, -85),
-        "left ear": (80, 15, -40),
-        "right ear": (-80, 15, -40),
-    }
+def test_the_face_is_nose_eyes_mouth_and_ears() -> None:
+    shown = [(0, -105, -45), (32, -75, -35), (-32, -75, -35), (0, -85, -85), (80, 15, -40), (-80, 15, -40)]
     kept = {"occiput": (0, 110, 0), "vertex": (0, 0, 95), "forehead": (0, -88, 30), "cerebellum": (0, 70, -40)}
-    for name, point in (shown | kept).items():
-        inside = face[grid.TransformPhysicalPointToIndex(point)]
-        assert inside == (name in shown), name
+    for point in (*shown, *kept.values()):
+        front, ears = face_regions(*(np.float32(value) for value in point))
+        assert (min(front, ears) <= 0) == (point in shown), point
+
+
+def test_template_points_are_those_of_the_transform() -> None:
+    image = sitk.DICOMOrient(scan(POSES[1]), "RPS")
+    fit = fit_template(image)
+    x, y, z = template_points(image, fit)
+    for index in ((0, 0, 0), (50, 20, 11), (99, 109, 37)):
+        there = fit.TransformPoint(image.TransformIndexToPhysicalPoint(index))
+        assert np.allclose([field[index[::-1]] for field in (x, y, z)], there, atol=0.01)
+
+
+def test_a_polished_fit_is_better_and_better_than_its_neighbours() -> None:
+    image = sitk.DICOMOrient(scan(POSES[1]), "LPS")
+    rough = fit_template(image)
+    polished = polish_fit(image, rough)
+    assert fit_quality(image, polished)["agreement"] >= fit_quality(image, rough)["agreement"]
+    assert dice(sitk.GetArrayFromImage(brain_depth(image, polished)) <= 0, brain_of(POSES[1], image)) > 0.93
+    assert is_best_here(image, polished)
+    off = sitk.AffineTransform(polished)
+    off.SetTranslation(np.add(off.GetTranslation(), (0.0, 10.0, 0.0)).tolist())
+    assert not is_best_here(image, off)
 
 
 def test_a_fit_is_the_same_twice() -> None:

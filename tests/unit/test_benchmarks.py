@@ -8,10 +8,10 @@ import pytest
 from items_fixtures import VOCABULARY, answer, benchmark_config, pictures, slice_row, source, write_csv
 from neuralmedbench.benchmarks.answers import read_answers
 from neuralmedbench.benchmarks.cases import build_cases, check_known, read_sources
-from neuralmedbench.benchmarks.lesions import lesion_shown
+from neuralmedbench.benchmarks.lesions import lesion_shown, picture_lesions
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io.cases import write_case
-from neuralmedbench.records.case import CaseRecord, State
+from neuralmedbench.records.case import CaseRecord, State, Tile
 from neuralmedbench.records.items import Family, GoldFields, Lesion, Level, Runner
 
 HEADER = "case_id,diagnosis,lesion_side,lesion_size_mm,lesion_position_mm,lesion_behaviour,findings,findings_complete,level"
@@ -110,6 +110,45 @@ def test_findings_are_disclosed_for_the_diagnosis_but_not_where_they_are_the_ans
 def test_a_lesion_is_shown_when_a_slice_goes_through_it(z, size, shown):
     lesion = Lesion(location="insula", side="left", behaviour={}, size_mm=size, position_mm=(0.0, 0.0, z))
     assert lesion_shown(lesion, source("a1").images) is shown
+
+
+def test_every_picture_says_whether_it_shows_the_lesion_and_how_many_sent_pixels_wide():
+    lesion = Lesion(location="insula", side="left", behaviour={"dwi": "isointense"}, size_mm=20.0, position_mm=(0.0, 0.0, 20.0))
+    rows = [slice_row("a1", 20), slice_row("a1", 10, mm_per_px=0.5), slice_row("a1", 5), slice_row("a1", 20, "dwi")]
+    shown = {(row.image_id, row.shown): row.width_px for row in picture_lesions(lesion, rows)}
+    assert shown == {
+        ("flair-z+020", True): 20.0,
+        # 10 mm from the centre with slices of 5 mm: the near side of the slice lies 7.5 mm away, a chord of 13.23 mm, pixels of 0.5 mm
+        ("flair-z+010", True): pytest.approx(2 * (10**2 - 7.5**2) ** 0.5 / 0.5, abs=0.01),
+        ("flair-z+005", False): None,
+        ("dwi-z+020", False): None,
+    }
+    (of_unknown_size,) = picture_lesions(replace(lesion, size_mm=None), rows[:1])
+    assert (of_unknown_size.shown, of_unknown_size.width_px) == (True, None)
+    assert picture_lesions(None, rows) == picture_lesions(replace(lesion, position_mm=None), rows) == []
+
+
+def test_a_montage_shows_the_lesion_when_one_of_its_slices_does():
+    lesion = Lesion(location="insula", side="left", behaviour={}, size_mm=10.0, position_mm=(0.0, 0.0, 21.0))
+    tiles = tuple(Tile(index=index, position_mm=float(index * 5)) for index in (0, 2, 4, 6))
+    row = slice_row("a1", 10, tiles=tiles, mm_per_px=2.0)
+    assert [(entry.shown, entry.width_px) for entry in picture_lesions(lesion, [row])] == [(True, 5.0)]
+    assert lesion_shown(lesion, [row]) is True
+
+
+def test_pictures_that_were_chosen_with_the_answer_are_marked_on_their_item():
+    marked = replace(source("a1"), images=(slice_row("a1", 20, oracle=True),))
+    item = build(marked, answers=[answer("a1")]).items[0]
+    assert item.images[0].oracle
+    assert "oracle_slices" in item.tags
+    assert "oracle_slices" not in build(source("a1"), answers=[answer("a1")]).items[0].tags
+
+
+def test_what_pictures_show_of_the_lesion_is_gold_and_no_part_of_an_item():
+    built = build(source("a1"), source("a2"), answers=[answer("a1")])
+    assert {row.case_id for row in built.lesions} == {"a1"}
+    assert len(built.lesions) == 4
+    assert "width_px" not in repr(built.items)
 
 
 def test_a_lesion_that_only_a_blind_sequence_shows_is_not_shown():

@@ -27,19 +27,24 @@ from deid_fixtures import (
     write_index,
     write_nifti_file,
 )
-from neuralmedbench.deid.headers import HeaderRules, clean_header
+from neuralmedbench.deid import scans
+from neuralmedbench.deid.case_stages import Stage
+from neuralmedbench.deid.header_rules import HeaderRules
+from neuralmedbench.deid.headers import clean_header
 from neuralmedbench.deid.leaks import count_leaks
 from neuralmedbench.deid.records import clean_record
-from neuralmedbench.deid.review import case_section
+from neuralmedbench.deid.review_sheet import texts_section
 from neuralmedbench.deid.values import DateShift, clean_descriptor, top_code_age
-from neuralmedbench.errors import ConfigError
+from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io import dicom
 from neuralmedbench.io.cases import read_case
+from neuralmedbench.io.dcm2niix import convert
 from neuralmedbench.io.identity import Identity, identity_pattern
 from neuralmedbench.io.pseudonyms import case_pseudonym, date_shift_days, patient_pseudonym, read_key, uid_pseudonym, write_new_key
 from neuralmedbench.records.case import CaseRecord, State
 
 assert flat_deface
+OPTIONS = ("113101", "113102", "113103", "113104", "113105", "113107", "113108", "113109", "113111")
 RULES = HeaderRules(KEY, "beef00000001", DateShift(-100))
 
 
@@ -55,7 +60,7 @@ def run(tmp_path: Path, flat_deface: None) -> Callable[..., CaseRecord]:
         index = write_index(tmp_path, files, notes, record)
         ingest_case.main(["--benchmark", "mine", "--case", "c0ffee", "--files", str(index), "--out", str(first)])
         arguments = ["--benchmark", "mine", "--profile", profile, "--config", str(config), "--case", str(first), "--out", str(second)]
-        assert deidentify_case.main(arguments) == 0
+        assert deidentify_case.main([*arguments, "--options", *OPTIONS]) == 0
         return read_case(second)
 
     return run_case
@@ -131,7 +136,8 @@ def test_running_twice_gives_equal_bytes(tmp_path: Path, run: Callable[..., Case
 
 
 def test_two_series_of_a_kind_are_kept_as_runs_with_allowed_sidecar_keys(tmp_path: Path, run: Callable[..., CaseRecord]) -> None:
-    files = write_dicom_series(tmp_path / "raw" / "1", number=1, slices=6) + write_dicom_series(tmp_path / "raw" / "2", number=2, slices=6)
+    files = write_dicom_series(tmp_path / "raw" / "1", number=1, slices=6)
+    files += write_dicom_series(tmp_path / "raw" / "2", number=2, slices=6, spacing=6.5)  # the same images again would be a copy
     case = run(files)
     assert [series.path for series in case.series] == ["anat/sub-c0ffee_T1w.nii.gz", "anat/sub-c0ffee_run-2_T1w.nii.gz"]
     sidecar = json.loads((tmp_path / "deidentified" / "anat" / "sub-c0ffee_T1w.json").read_text(encoding="utf-8"))
@@ -142,9 +148,7 @@ def test_two_series_of_a_kind_are_kept_as_runs_with_allowed_sidecar_keys(tmp_pat
 def test_a_case_with_an_identifier_left_is_kept_back_with_nothing_written(
     tmp_path: Path, run: Callable[..., CaseRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from neuralmedbench.deid import scans
-
-    monkeypatch.setattr(scans, "clean_sidecar", lambda path, modality: {"SeriesDescription": "Vandermeer"})
+    monkeypatch.setattr(scans, "clean_sidecar", lambda path, **_: {"SeriesDescription": "Vandermeer"})
     case = run(write_dicom_series(tmp_path / "raw", slices=6))
     assert case.state is State.QUARANTINED
     assert "identifying values" in case.reason
@@ -169,9 +173,9 @@ def test_notes_beside_scans_without_a_name_in_any_header_are_marked_for_the_revi
     volume = write_nifti_file(tmp_path / "raw" / "p99_T1w.nii.gz", head_voxels())
     nifti = run([volume], notes=(tmp_path / "note.txt",))
     assert nifti.checks["notes_without_known_names"] == 1
-    assert "found by pattern alone" in case_section(nifti, tmp_path / "deidentified")
+    assert "found by pattern alone" in texts_section(Stage(nifti, tmp_path / "deidentified"))
     dicom_case = run(write_dicom_series(tmp_path / "dicom", slices=6), notes=(tmp_path / "note.txt",))
-    assert "found by pattern alone" not in case_section(dicom_case, tmp_path / "deidentified")
+    assert "found by pattern alone" not in texts_section(Stage(dicom_case, tmp_path / "deidentified"))
 
 
 def test_a_cleaned_header_holds_no_value_of_the_patient_and_only_valid_dates(tmp_path: Path) -> None:
@@ -247,11 +251,18 @@ def test_short_names_and_names_that_are_words_count_with_a_capital_letter_only()
     assert [match[0] for match in pattern.finditer("Te was young, TE 110, says Young")] == ["Te", "Young"]
 
 
-def test_one_series_that_cannot_be_converted_does_not_take_the_others_with_it(tmp_path: Path, run: Callable[..., CaseRecord]) -> None:
+def test_one_series_that_cannot_be_converted_does_not_take_the_others_with_it(
+    tmp_path: Path, run: Callable[..., CaseRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def convert_but_seven(source: Path, target: Path) -> object:
+        if len(list(source.glob("*.dcm"))) == 7:
+            message = "no program can read it"
+            raise DataError(message)
+        return convert(source, target)
+
+    monkeypatch.setattr(scans, "convert", convert_but_seven)
     files = write_dicom_series(tmp_path / "raw" / "1", number=1, slices=6)
-    files += write_dicom_series(
-        tmp_path / "raw" / "2", number=2, slices=6, PixelData=b"", Rows=0, SeriesDescription="T2", ProtocolName="T2"
-    )
+    files += write_dicom_series(tmp_path / "raw" / "2", number=2, slices=7, SeriesDescription="T2", ProtocolName="T2")
     case = run(files)
     assert [series.path for series in case.series] == ["anat/sub-c0ffee_T1w.nii.gz"]
     assert case.checks["series_not_convertible"] == 1

@@ -16,6 +16,7 @@ from neuralmedbench.demo.cohort import FOLDER, read_patient
 from neuralmedbench.demo.generate import generate_case
 from neuralmedbench.demo.pictures import IMAGE_COLUMNS, collect_pictures
 from neuralmedbench.errors import DataError
+from neuralmedbench.io.answer_key import read_answer_key
 from neuralmedbench.io.cases import read_case_table
 from neuralmedbench.io.files import read_json, sha256_of, write_json
 from neuralmedbench.io.pseudonyms import read_key
@@ -62,7 +63,7 @@ def test_every_planted_identifier_stands_in_the_raw_files(folder: Path) -> None:
     paths = [folder / "record.csv", *(folder / "notes").iterdir(), *(folder / "dicom").rglob("*.dcm")]
     content = b"\n".join(path.read_bytes() for path in paths) + " ".join(path.name for path in paths).encode()
     planted = read_json(folder / "planted.json")
-    assert len(planted) >= 18
+    assert len(planted) >= 35
     assert [value for value in planted if value.encode() not in content] == []
 
 
@@ -73,6 +74,41 @@ def test_headers_carry_the_identity_in_standard_nested_and_private_places(folder
     assert PATIENT.identity.family in header.RequestAttributesSequence[0].RequestedProcedureDescription
     assert PATIENT.identity.mrn in header.private_block(0x0029, "DEMO PHANTOM HEADER")[0x01].value
     assert header.PatientAge == "058Y"
+
+
+def test_the_answer_key_is_private_labelled_and_names_what_has_to_go_and_to_stay(folder: Path) -> None:
+    key = read_answer_key(folder / "answer_key.json")
+    assert "phantom" in key.label
+    assert (folder / "answer_key.json").stat().st_mode & 0o077 == 0
+    assert [(series.kept, series.files) for series in key.series] == [(True, 30), (False, 1)]
+    rules = {(rule.path, rule.action) for rule in key.series[0].rules}
+    assert {("00181088", "text_removed"), ("0028FFF0", "text_removed"), ("60003000", "text_removed"), ("FFFCFFFC", "text_removed")} <= rules
+    assert {("00880200/0/7FE00010", "text_removed"), ("00400275/0/00400008/0/00400440/0/0040A123", "text_removed")} <= rules
+    assert {
+        ("00280010", "tag_retained"),
+        ("00180060", "text_retained"),
+        ("00400244", "date_shifted"),
+        ("00200052", "uid_consistent"),
+    } <= rules
+    assert not any(rule.action == "text_retained" for rule in key.series[1].rules), "of a screenshot nothing has to stay"
+
+
+def test_no_planted_value_of_a_header_is_without_a_rule(folder: Path) -> None:
+    key = read_answer_key(folder / "answer_key.json")
+    removed = {rule.path for rule in key.series[0].rules if rule.action in {"text_removed", "date_shifted", "uid_changed"}}
+    header = pydicom.dcmread(next((folder / "dicom").glob("01_*/*.dcm")))
+
+    def unruled(dataset: pydicom.Dataset, above: str = "") -> list[str]:
+        found = []
+        for element in dataset:
+            path = f"{above}{element.tag.group:04X}{element.tag.element:04X}"
+            if element.VR == "SQ":
+                found += [one for place, item in enumerate(element.value) for one in unruled(item, f"{path}/{place}/")]
+            elif path not in removed and any(word.encode() in str(element.value).encode() for word in key.strings):
+                found.append(path)
+        return found
+
+    assert unruled(header) == []
 
 
 def test_the_screenshot_says_that_a_name_is_burned_in(folder: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from neuralmedbench.demo.anatomy import Shape, make_brain
 from neuralmedbench.demo.cohort import FOLDER, Cut, read_patient
 from neuralmedbench.demo.contrast import PROTOCOLS
-from neuralmedbench.demo.dicom import write_series
+from neuralmedbench.demo.dicom import write_keyed_series, write_series
 from neuralmedbench.demo.grid import BRAIN, HEAD, Grid, ellipsoid, lps, smooth_noise
 from neuralmedbench.demo.pictures import cut_picture
 from neuralmedbench.demo.scanner import ISOTROPIC, Pose, ScanGrid, Stack, acquire, resample
@@ -66,6 +66,28 @@ def test_the_converter_makes_one_volume_of_a_series_and_finds_the_left_on_the_le
     image = nib.load(tmp_path / "scan.nii")
     assert np.allclose(centre(np.asarray(image.dataobj), image.affine), LEFT, atol=1.5)
     assert (tmp_path / "scan.bval").exists() == (sequence == "DWI")
+
+
+def test_burned_in_text_is_the_same_in_every_slice_and_changes_nothing_else(tmp_path: Path) -> None:
+    grid = ScanGrid((-80.0, -60.0, -40.0), (3, 60, 80), (2.0, 2.0, 6.0))
+    stack = Stack(grid, np.random.default_rng(0).integers(0, 300, grid.shape).astype(np.int16))
+    stack.voxels[:, -1, -1] = 900
+    patient = read_patient(FOLDER / "stroke.yaml")
+    series = {}
+    for burned in (True, False):
+        (tmp_path / str(burned)).mkdir()
+        series[burned] = write_keyed_series(tmp_path / str(burned), patient, 2, PROTOCOLS["T2"], stack, burned=burned)
+    marked, plain = (np.stack([pydicom.dcmread(path).pixel_array for path in series[burned].files]) for burned in (True, False))
+    (box,) = series[True].key.boxes
+    assert (box.text, series[False].key.boxes) == (("VANDERMEER", "48213371"), ())
+    letters = marked != plain
+    assert 100 < letters[0].sum() < 800
+    assert not letters[:, : box.top].any()
+    assert not letters[:, box.bottom :].any()
+    assert not letters[:, :, box.right :].any()
+    drawn = marked == plain.max()
+    assert all(np.array_equal(drawn[0, : box.bottom, : box.right], one[: box.bottom, : box.right]) for one in drawn)
+    assert (marked[letters] == plain.max()).all()
 
 
 @pytest.mark.parametrize("plane", ["axial", "coronal"])

@@ -9,7 +9,9 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.io.cases import CaseRow, write_case, write_case_table
 from neuralmedbench.io.files import read_json
 from neuralmedbench.io.tables import read_records
-from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, SliceRow, State
+from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, SliceRow, State, Tile
+
+ASIDE = {"series-02": "ADC: it fits no unit of diffusion"}
 
 
 def make(folder: Path, good: int, bad: int, excluded: int = 0) -> list[str]:
@@ -24,15 +26,23 @@ def make(folder: Path, good: int, bad: int, excluded: int = 0) -> list[str]:
             image_id="flair-z+012",
             path="png/flair-z+012.png",
             sha256="a",
+            pixels_sha256="c",
             volume_sha256="b",
             sequence=Sequence.FLAIR,
             plane=Plane.AXIAL,
             index=3,
             position_mm=12.25,
+            tiles=(Tile(index=3, position_mm=12.25),),
+            native_mm_per_px=(0.9, 0.9),
             mm_per_px=0.9,
             window=(0.0, 1.0),
+            window_name="own",
         )
-        fate = {"slices": (cut,)} if number < good else {"state": State.QUARANTINED, "quarantined_by": "ingest", "reason": "no series"}
+        fate = (
+            {"slices": (cut,), "set_aside": ASIDE}
+            if number < good
+            else {"state": State.QUARANTINED, "quarantined_by": "ingest", "reason": "no series"}
+        )
         record = CaseRecord(benchmark="demo", case_id=case_id, patient_id=f"p{number}", stage="slices", **fate)
         (folder / "slices" / f"sub-{case_id}").mkdir(parents=True)
         write_case(folder / "slices" / f"sub-{case_id}" / "case.json", record)
@@ -48,9 +58,11 @@ def test_every_case_of_the_table_has_its_fate_and_every_picture_its_row(tmp_path
     rows = read_records(tmp_path / "slices.parquet", SliceRow)
     assert [row.case_id for row in rows] == ["case00", "case01"]
     assert rows[0].path == f"{(tmp_path / 'slices').as_posix()}/sub-case00/png/flair-z+012.png"
-    assert (rows[0].position_mm, rows[0].volume_sha256) == (12.25, "b")
+    assert (rows[0].position_mm, rows[0].volume_sha256, rows[0].pixels_sha256) == (12.25, "b", "c")
+    assert (rows[0].tiles, rows[0].native_mm_per_px, rows[0].window) == ((Tile(index=3, position_mm=12.25),), (0.9, 0.9), (0.0, 1.0))
     flow = {case["case_id"]: case for case in read_json(tmp_path / "flow.json")["cases"]}
     assert flow["case00"]["sequences"] == ["FLAIR"]
+    assert flow["case00"]["set_aside"] == ["ADC: it fits no unit of diffusion"]
     assert (flow["case02"]["state"], flow["case02"]["quarantined_by"], flow["case02"]["reason"]) == ("quarantined", "ingest", "no series")
     assert flow["case03"]["excluded"]
     assert flow["case03"]["reason"] == "withdrawn"

@@ -11,9 +11,9 @@ import pytest
 import ingest_case
 from deid_fixtures import NOTE, RECORD, head_voxels, write_dicom_series, write_index, write_nifti_file
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.ingest.geometry import missing_slices
-from neuralmedbench.ingest.raw_nifti import trace_image
-from neuralmedbench.ingest.sequences import Physics, label_sequence, plain_words
+from neuralmedbench.ingest.diffusion import trace_image
+from neuralmedbench.ingest.sequences import Physics, label_sequence
+from neuralmedbench.ingest.words import plain_words
 from neuralmedbench.io.cases import read_case
 from neuralmedbench.records.case import CaseRecord, Sequence, State
 
@@ -51,14 +51,6 @@ def test_every_file_of_a_case_is_used_or_set_aside_with_a_reason(tmp_path: Path)
     assert not any("VANDERMEER" in path.name for path in (tmp_path / "ingested").rglob("*"))
 
 
-def test_a_series_with_a_file_that_is_cut_off_is_set_aside_whole(tmp_path: Path) -> None:
-    files = write_dicom_series(tmp_path / "raw" / "1", number=1) + write_dicom_series(tmp_path / "raw" / "2", number=2)
-    files[3].write_bytes(files[3].read_bytes()[:-3000])
-    case = run(tmp_path, write_index(tmp_path, files))
-    assert [series.series_id for series in case.series] == ["series-02"]
-    assert "1 of 20 files are cut off, the first is file 4 of the case" in case.fates[3].reason
-
-
 def test_a_case_that_was_never_listed_here_is_told_how_to_list_it(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"list the cases again \(scripts/list_cases\.py\)"):
         run(tmp_path, tmp_path / "absent" / "files.json")
@@ -70,13 +62,10 @@ def test_an_override_of_a_series_that_is_not_there_is_refused(tmp_path: Path) ->
         run(tmp_path, write_index(tmp_path, files), "series-07=FLAIR")
 
 
-def test_positions_win_over_the_thickness_and_a_missing_slice_is_flagged(tmp_path: Path) -> None:
-    files = write_dicom_series(tmp_path / "raw", spacing=4.0)
-    del files[7]
-    series = run(tmp_path, write_index(tmp_path, files)).series[0]
+def test_positions_win_over_the_thickness(tmp_path: Path) -> None:
+    series = run(tmp_path, write_index(tmp_path, write_dicom_series(tmp_path / "raw", spacing=4.0))).series[0]
     assert series.quality["spacing_mm"] == 4.0
-    assert set(series.flags) == {"positions_and_thickness_disagree", "uneven_spacing", "missing_slices"}
-    assert series.quality["missing_slices"] == 1
+    assert series.flags == ("positions_and_thickness_disagree",)
 
 
 def test_an_override_names_a_series_and_an_unknown_kind_is_an_error(tmp_path: Path) -> None:
@@ -94,7 +83,7 @@ def test_an_override_names_a_series_and_an_unknown_kind_is_an_error(tmp_path: Pa
         ("changed", "not what was listed"),
         ("absent", "not where it was listed"),
         ("mask", "a mask"),
-        ("truncated", "neither readable"),
+        ("truncated", "empty file (0 bytes)"),
         ("lost", "left and right"),
     ],
 )
@@ -170,7 +159,3 @@ def test_headers_are_labelled_by_words_and_flagged_where_physics_disagrees(
     label = label_sequence("MR", plain_words(words), physics)
     assert label.sequence is expected
     assert bool(label.flags) is flagged
-
-
-def test_missing_slices_are_counted_from_the_distances() -> None:
-    assert missing_slices(np.array([5.0, 5.0, 15.0, 5.0])) == 2

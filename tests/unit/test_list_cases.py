@@ -110,8 +110,8 @@ def test_a_text_that_fits_no_case_is_left_out_and_counted(tmp_path: Path, source
     run(tmp_path, source)
     shown = capsys.readouterr().out
     assert "2 notes" in shown
-    assert "1 texts left out because they fit no single case" in shown
-    assert "\tstray.txt\ttexts left out" in (tmp_path / "data" / "raw" / "mine" / "listing.tsv").read_text(encoding="utf-8")
+    assert "1 files left out, 1 of them: fits no single case" in shown
+    assert "\tstray.txt\tfits no single case" in (tmp_path / "data" / "raw" / "mine" / "listing.tsv").read_text(encoding="utf-8")
 
 
 def test_a_file_that_is_no_readable_scan_is_named_in_the_private_listing(
@@ -120,9 +120,9 @@ def test_a_file_that_is_no_readable_scan_is_named_in_the_private_listing(
     (source / "other" / "letter.dcm").write_text("no scan", encoding="utf-8")
     run(tmp_path, source)
     shown = capsys.readouterr().out
-    assert "1 files left out because they are no readable scan" in shown
+    assert "1 files left out, 1 of them: not a scan (neither readable DICOM nor NIfTI)" in shown
     assert "letter" not in shown
-    assert "\tother/letter.dcm\tfiles left out" in (tmp_path / "data" / "raw" / "mine" / "listing.tsv").read_text(encoding="utf-8")
+    assert "\tother/letter.dcm\tnot a scan" in (tmp_path / "data" / "raw" / "mine" / "listing.tsv").read_text(encoding="utf-8")
 
 
 def test_a_note_in_a_folder_beside_the_scans_belongs_to_them(tmp_path: Path, source: Path) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, PngImagePlugin
+from PIL import Image, ImageDraw, ImageFont, PngImagePlugin
 
+import build_review
 import deidentify_pictures
 import gather_audit
 import ingest_pictures
 from deid_fixtures import write_config
-from neuralmedbench.deid.pictures import has_bright_border
+from neuralmedbench.deid.pictures import without_text
+from neuralmedbench.deid.signature import read_shown
 from neuralmedbench.io.cases import read_audit, read_pictures
 from neuralmedbench.records.case import State
 
@@ -47,17 +49,24 @@ def test_pictures_travel_without_names_and_metadata_and_bad_rows_are_kept_back(t
             assert not picture.info
     with Image.open(tmp_path / "deidentified" / "pictures" / "img-000003.png") as deep:
         assert deep.getextrema() == (0, 255)  # 16-bit grey is scaled, not cut off
-    common = ["--benchmark", "mine", "--profile", "pseudonymised", "--subjects", "public", "--signed", str(tmp_path / "none.json")]
-    out = ["--out-review", str(tmp_path / "review.html"), "--out", str(tmp_path / "audit.json")]
-    assert gather_audit.main([*common, "--pictures", str(second), *out]) == 0
+    common = ["--benchmark", "mine", "--profile", "pseudonymised", "--subjects", "public", "--pictures", str(second)]
+    sheets = tmp_path / "reviews" / "mine" / "review.json"
+    assert build_review.main([*common, "--out", str(sheets)]) == 0
+    places = ["--shown", str(sheets), "--signed", str(tmp_path / "none.json"), "--out", str(tmp_path / "audit.json")]
+    assert gather_audit.main([*common, *places]) == 0
     audit = read_audit(tmp_path / "audit.json")
     assert (audit.state, sorted(audit.covered.values())) == ("passed", ["img-000001", "img-000002", "img-000003"])
+    assert set(read_shown(sheets).cases) == {"img-000001", "img-000002", "img-000003"}
+    sheet = (sheets.parent / "sheets" / "pictures-0001.html").read_text(encoding="utf-8")
+    assert sheet.count("data:image/png;base64,") == 3
+    assert "../../../deidentified/pictures/img-000001.png" in sheet
 
 
-def test_letters_in_a_corner_are_noticed_and_anatomy_is_not() -> None:
+def test_letters_in_a_corner_are_hidden_and_anatomy_is_not() -> None:
     plain = np.zeros((200, 200), dtype=np.uint8)
     plain[60:140, 60:140] = 200
-    assert not has_bright_border(Image.fromarray(plain))
-    written = plain.copy()
-    written[5:15, 5:40:4] = 255
-    assert has_bright_border(Image.fromarray(written))
+    assert without_text(Image.fromarray(plain))[0].tobytes() == plain.tobytes()
+    picture = Image.fromarray(plain)
+    ImageDraw.Draw(picture).text((6, 6), "VANDERMEER 4821337", fill=255, font=ImageFont.load_default_imagefont())
+    assert picture.tobytes() != plain.tobytes()
+    assert without_text(picture)[0].tobytes() == plain.tobytes()

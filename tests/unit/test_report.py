@@ -148,6 +148,14 @@ def test_what_left_the_machine_is_listed(text: str) -> None:
     assert "Text is burned" in text or "text is burned" in text
 
 
+def test_the_score_of_deidentification_says_how_many_phantoms_and_shows_what_is_not_right(text: str) -> None:
+    said = " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
+    assert "Of what had to go, 4,000 of 4,000 (100.00 %) were right; Of everything that was asked for, 8,999 of 9,000" in said
+    assert "n = 4 phantoms" in said
+    assert "no independent evidence" in said
+    assert re.search(r'<span class="tag warn">99\.98 %</span>', text)
+
+
 def test_a_run_without_models_has_a_report(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=2)
     assert len(Page(build(tmp_path, ())).find("h1")) == 1

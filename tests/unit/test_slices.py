@@ -11,8 +11,8 @@ from scipy.ndimage import uniform_filter
 from cut_slices import main as cut_slices
 from imaging_fixtures import Shot, normalise, write_shots
 from neuralmedbench.errors import DataError
-from neuralmedbench.imaging.pictures import cut_plane, square, to_grey, window_of
-from neuralmedbench.imaging.slices import uniform_slices
+from neuralmedbench.imaging.choose import uniform_slices
+from neuralmedbench.imaging.pictures import cut_plane, square, to_grey
 from neuralmedbench.io.cases import read_case
 from neuralmedbench.io.files import sha256_of, sha256_of_files
 from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, State
@@ -166,26 +166,6 @@ def test_a_square_puts_the_centre_in_the_middle_and_keeps_true_proportions() -> 
 def test_a_square_far_outside_the_slice_is_empty() -> None:
     picture, _ = square(np.ones((10, 10), dtype=np.float32), (500.0, 5.0), (1.0, 1.0), side_mm=20.0, fill=0.0)
     assert not picture.any()
-
-
-def test_windows_are_of_the_brain_and_fixed_for_ct() -> None:
-    voxels = np.full((4, 20, 20), 100.0, dtype=np.float32)
-    voxels[:, :10] += np.linspace(0, 100, 20, dtype=np.float32)
-    voxels[:, 15:] = 5000  # scalp fat
-    brain = np.zeros(voxels.shape, dtype=bool)
-    brain[:, :10] = True
-    assert window_of(Sequence.T1W, voxels, brain) == (100.0, 200.0)
-    assert window_of(Sequence.CT, voxels, brain) == (0.0, 80.0)
-    spot = voxels.copy()
-    spot[0, :2, :8] = 4000  # an acute infarct
-    low, high = window_of(Sequence.DWI, spot, brain)
-    assert high == pytest.approx(600, rel=0.1), "the brain around it stays visible"
-    assert low < 110
-    assert window_of(Sequence.ADC, spot, brain)[0] == 0.0
-    with pytest.raises(DataError, match="no brain"):
-        window_of(Sequence.T1W, voxels, brain & False)
-    with pytest.raises(DataError, match="one grey value"):
-        window_of(Sequence.T1W, np.ones_like(voxels), brain)
 
 
 def test_too_few_usable_slices_say_what_to_lower() -> None:

@@ -164,12 +164,25 @@ def test_every_writer_says_that_the_disk_is_full_and_leaves_nothing(name, here, 
 @pytest.mark.parametrize("leave_kib", [0, 40, 300, 700, 1100, 1200, 1300, 1500, 2000])
 def test_a_full_disk_never_quarantines_a_case_that_is_deidentified(leave_kib, here, flat_deface):
     """dcm2niix makes no image on a full disk, as it does of damaged files; pydicom hides the reason."""
-    files = [path for number in (1, 2) for path in write_dicom_series(here / "raw", number=number)]
+    # the same images twice would be a copy
+    files = [path for number in (1, 2) for path in write_dicom_series(here / "raw", number=number, spacing=7.0 - 0.5 * number)]
     config, index = write_config(here / "config", here), write_index(here, files)
     with small_disk(here / "disk", 4096) as disk:
         fill(disk, leave_kib=leave_kib)
         first, second = disk / "ingested" / "case.json", disk / "deidentified" / "case.json"
-        common = ["--benchmark", "mine", "--config", str(config), "--profile", "pseudonymised", "--case", str(first)]
+        common = [
+            "--benchmark",
+            "mine",
+            "--config",
+            str(config),
+            "--profile",
+            "pseudonymised",
+            "--options",
+            "113105",
+            "113107",
+            "--case",
+            str(first),
+        ]
         codes = [
             run_command(ingest_case.main, ["--benchmark", "mine", "--case", "c0ffee", "--files", str(index), "--out", str(first)]),
             run_command(deidentify_case.main, [*common, "--out", str(second)]) if first.exists() else None,

@@ -17,6 +17,7 @@ from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Family, Gold, Level, Runner
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import ParseStatus, Rating, Score
+from neuralmedbench.stats.intervals import clopper_pearson
 from neuralmedbench.stats.outcomes import Key, gather_outcomes
 from neuralmedbench.stats.prior import prior_values
 from tables_fixtures import BREADTH, DEPTH, GRADERS, item, score, write_study
@@ -184,6 +185,14 @@ def test_case_flow_destinations_and_ratings_are_counted(study: Path) -> None:
     ]
     verdict = json.loads((study / "results" / "tables" / "verdict.json").read_text())
     assert next(badge for badge in verdict["badges"] if badge["name"] == "Clinician ratings")["state"] == "none"
+
+
+def test_the_score_of_deidentification_has_the_interval_of_the_phantoms(study: Path, built: dict[str, list[dict[str, str]]]) -> None:
+    rows = {row["action"]: row for row in built["deidentification"] if row["benchmark"] == DEPTH}
+    assert float(rows["removals"]["share"]) == 1.0
+    assert (rows["actions"]["right"], rows["actions"]["required"]) == ("8999", "9000")
+    low, high = clopper_pearson(3, 4, 0.95)
+    assert [round(float(rows["actions"][name]), 4) for name in ("patients_low", "patients_high")] == [round(low, 4), round(high, 4)]
 
 
 def test_a_run_without_models_and_a_benchmark_without_answers_give_tables(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
             options=f"--case case0{number} --per-sequence 8",
         )
         cases.append(case)
-    (root / "data/prompts").mkdir()
+    (root / "data/prompts").mkdir(exist_ok=True)
     (root / PROMPTS).write_text("prompts")
     made(root, PROMPTS, "assemble_prompts", ["config/prompts/open.j2", *cases, "/home/anna/answers.csv"])
     made(root, RESPONSES, "run_inference", [PROMPTS, "config/models/alpha.yaml"])

@@ -69,7 +69,7 @@ def test_submitted_jobs_make_what_local_ones_make(finished_run: Path, tmp_path: 
     done, submissions = submit(folder, *TINY, "--", scores)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-8000:]
-    alone = ["assemble_prompts", "build_items", "gather_audit", "grade_responses", "run_inference", "score_responses"]
+    alone = ["assemble_prompts", "build_items", "build_review", "gather_audit", "grade_responses", "run_inference", "score_responses"]
     assert sorted(name for one in submissions if one.rules.total() == 1 for name in one.rules) == alone
     assert [one.rules for one in submissions if one.rules.total() > 1] == [Counter(dict.fromkeys(("generate_phantom", *PER_CASE), 2))]
     assert [name for name in ("gather_answers", "gather_slices") if f"localrule {name}:" not in said] == []

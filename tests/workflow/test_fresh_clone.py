@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import VERSIONING, copy_project, leaks_in, planted_identifiers
+from conftest import VERSIONING, copy_project, planted_identifiers
+from leak_fixtures import leaks_in
 
 pytestmark = pytest.mark.workflow
 
@@ -159,7 +160,16 @@ def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_req
     text = model.read_text()
     model.write_text(text.replace('revision: "2"', 'revision: "1"').replace("seed: 2", "seed: 1"))
     one_case = ("generate_phantom", "ingest_case", "deidentify_case", "normalise_case", "cut_slices")
-    gathers = ("gather_answers", "gather_audit", "gather_slices", "build_items", "assemble_prompts")
+    gathers = (
+        "gather_answers",
+        "describe_scans",
+        "build_review",
+        "gather_audit",
+        "gather_slices",
+        "build_items",
+        "assemble_prompts",
+        "find_answer_leaks",
+    )
     # the other benchmark, whose case list did not change, has no job but those that all benchmarks share
     one_benchmark = {"embed_similarity": 1, "grade_responses": 2, "score_responses": 2, "bundle_cases": 1, "run_inference": 2}
     expected = {**AFTER_INFERENCE, **one_benchmark, **dict.fromkeys((*one_case, *gathers), 1)}

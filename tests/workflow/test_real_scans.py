@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,24 @@ def test_the_glioma_case_is_used_with_four_sequences_that_are_aligned(own: Path)
     assert moved["FLAIR"] > 10
     assert moved["T2w"] > 10
     assert moved["ceT1w"] < 5
+    for series in case.series[1:]:
+        if series.sequence.value in {"FLAIR", "T2w"}:
+            assert series.quality["agreement_before"] < 0.15, "by the headers alone they are about 17 mm off"
+            assert series.quality["agreement_after"] > 3 * series.quality["agreement_before"]
+    assert case.set_aside == {}
+
+
+def test_the_pictures_of_the_glioma_case_show_the_same_places_in_all_sequences(own: Path) -> None:
+    case = case_at(own, "slices", "tcga-fg-6692")
+    places = {
+        name: [entry.position_mm for entry in case.slices if entry.sequence.value == name] for name in ("T1w", "ceT1w", "T2w", "FLAIR")
+    }
+    for name, positions in places.items():
+        assert len(positions) == 8
+        off = [abs(one - other) for one, other in zip(positions, places["T1w"], strict=True)]
+        assert max(off) <= 2.75 + 0.1, f"{name}: more than half a slice of 5.5 mm"
+    windows = {series.sequence.value: "shared_window" in series.flags for series in case.series}
+    assert windows == {"T1w": True, "ceT1w": True, "T2w": False, "FLAIR": False}
 
 
 def test_the_schwannoma_series_is_used(own: Path) -> None:
@@ -114,6 +133,9 @@ def test_positions_win_over_the_headers_of_the_defaced_t1(own: Path) -> None:
     assert "positions_and_thickness_disagree" in case.series[0].flags
     volume = own / "data" / "deidentified" / "own" / f"sub-{case.case_id}" / case.series[0].path
     assert max(sitk.ReadImage(str(volume)).GetSpacing()) == pytest.approx(5.333, abs=0.01)
+    pictures = case_at(own, "slices", "studyforrest_t1_stride8").slices
+    steps = {(b.position_mm - a.position_mm) / (b.index - a.index) for a, b in pairwise(pictures)}
+    assert all(abs(step) == pytest.approx(5.333, rel=0.03) for step in steps), "SliceThickness says 0.667"
 
 
 @pytest.mark.parametrize(("place", "sequence"), [("mr", "ceT1w"), ("stroke", "T2w")])
@@ -139,7 +161,7 @@ def test_no_place_and_no_identity_of_the_raw_scans_is_in_the_shareable_zone(own:
     shareable = [
         own / "results",
         own / "logs",
-        *(own / "data" / part for part in ("deidentified", "normalised", "slices", "items", "prompts")),
+        *(own / "data" / part for part in ("deidentified", "normalised", "slices", "reviews", "items", "prompts")),
     ]
     shareable.append(own / "config" / "benchmarks" / "own.cases.tsv")
     files = [path for top in shareable for path in ([top] if top.is_file() else top.rglob("*")) if path.is_file()]

@@ -70,9 +70,9 @@ def test_a_case_is_four_jobs(plan: Plan) -> None:
     assert {plan.case_files[rule] for rule in PER_CASE} == {0, 1}
 
 
-def test_three_gathers_read_all_cases(plan: Plan) -> None:
+def test_the_gathers_alone_read_all_cases(plan: Plan) -> None:
     gathers = {rule for rule, files in plan.case_files.items() if files > 1}
-    assert gathers == {"gather_audit", "gather_slices", "build_items"}
+    assert gathers == {"describe_scans", "build_review", "gather_audit", "gather_slices", "build_items"}
     assert {plan.case_files[rule] for rule in gathers} == {30}
     assert all(plan.jobs[rule] == 1 for rule in gathers)
 

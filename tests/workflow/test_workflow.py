@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shutil
 import subprocess
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import ROOT, copy_project, leaks_in, planted_identifiers
+from conftest import ROOT, copy_project, planted_identifiers
+from leak_fixtures import leaks_in
 from neuralmedbench.config.code_hash import reached_files
 
 pytestmark = pytest.mark.workflow
@@ -48,12 +50,23 @@ def test_a_second_run_has_nothing_to_do(finished_run: Path, run_snakemake: Snake
 
 def test_no_planted_identifier_leaves_the_private_zone(finished_run: Path) -> None:
     planted = planted_identifiers(finished_run, "demo-tiny")
-    assert len(planted) > 30
+    assert len(planted) > 70
     private = {finished_run / "data" / "raw", finished_run / "data" / "ingested"}
     places = [finished_run / top for top in ("data", "results", "logs", ".snakemake")]
     files = [path for place in places for path in place.rglob("*") if path.is_file() and not private & set(path.parents)]
     assert len(files) > 100
     assert leaks_in(files, finished_run, planted) == []
+
+
+def test_every_planted_identity_is_removed_and_research_values_stay(finished_run: Path) -> None:
+    """The goal of de-identification: all removals, and at least 99.9 % of everything that was asked for."""
+    table = csv.DictReader((finished_run / "results" / "tables" / "deidentification.csv").open(encoding="utf-8"))
+    totals = {row["action"]: row for row in table if row["benchmark"] == "demo-tiny" and row["place"] == "all"}
+    removals, actions = totals["removals"], totals["actions"]
+    assert int(removals["required"]) > 20_000
+    assert removals["right"] == removals["required"]
+    assert removals["patients_right"] == removals["patients"] == "2"
+    assert float(actions["share"]) >= 0.999
 
 
 def module_of(command: str) -> Path:

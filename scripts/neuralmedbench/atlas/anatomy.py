@@ -71,25 +71,20 @@ def _coordinates(image: sitk.Image) -> tuple[Floats, Floats, Floats]:
     return axes[2][:, None, None], axes[1][None, :, None], axes[0][None, None, :]
 
 
-@cache
-def face_depth() -> sitk.Image:
-    """Negative inside the face region, on a 4 mm grid that reaches far to the front and below.
+def face_regions(x: Floats, y: Floats, z: Floats) -> tuple[Floats, Floats]:
+    """Tell where the face lies: regions of our own, made of planes, that reach into the brain (who uses them keeps away from it).
 
-    The coordinates are MNI152, LPS+ (y grows to the back, z to the head): the nasion lies near y = -85, z = -25, the ears near
-    x = +-75, z = -40, the chin near z = -110.
+    Parameters
+    ----------
+    x, y, z : ndarray of float32
+        Coordinates in MNI152, LPS+, mm (y grows to the back, z to the head): the nasion lies near y = -85, z = -25, the ears near
+        x = +-75, z = -40, the chin near z = -110.
+
+    Returns
+    -------
+    front, ears : ndarray of float32
+        About mm, negative inside. Front: everything below a line that rises from the jaw's angle to the forehead.
     """
-    import SimpleITK as sitk
-
-    grid_mm = 4.0
-    low, high = np.array([-160.0, -220.0, -300.0]), np.array([160.0, 180.0, 120.0])
-    grid = sitk.Image([int(side) for side in (high - low) / grid_mm], sitk.sitkFloat32)
-    grid.SetSpacing([grid_mm] * 3)
-    grid.SetOrigin(low.tolist())
-    near = distance_to_brain(grid_mm)
-    brain = sitk.GetArrayFromImage(sitk.Resample(near, grid, sitk.Transform(), sitk.sitkLinear, 50.0))
-    z, y, x = _coordinates(grid)
-    # Front: below a line that rises from the jaw's angle to the forehead. Every term is negative inside.
     front = np.maximum(z - 5.0, y + 20.0 + 0.45 * (z + 20.0))
-    ears = np.maximum(np.maximum(68.0 - np.abs(x), np.abs(z + 40.0) - 40.0), np.abs(y - 20.0) - 40.0)
-    region = np.maximum(np.minimum(front, ears), 7.0 - brain)
-    return image_like(region.astype(np.float32), grid)
+    ears = np.maximum(np.maximum(68.0 - np.abs(x), np.abs(z + 37.5) - 45.0), np.abs(y - 25.0) - 45.0)
+    return front, ears

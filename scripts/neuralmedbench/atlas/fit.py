@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.atlas.anatomy import distance_to_brain, face_depth, template_head
-from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, refine
+from neuralmedbench.atlas.anatomy import distance_to_brain, template_head
+from neuralmedbench.atlas.matching import Floats, Pose, Target, agreement, climb, coarse_head, refine
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.volumes import image_like
 
@@ -191,8 +191,8 @@ def brain_depth(like: sitk.Image, transform: sitk.Transform) -> sitk.Image:
     return sitk.Resample(distance_to_brain(BRAIN_GRID_MM), like, transform, sitk.sitkLinear, FAR_MM)
 
 
-def face_mask(like: sitk.Image, transform: sitk.Transform) -> sitk.Image:
-    """Give the region of the face the grid of a scan.
+def template_points(like: sitk.Image, transform: sitk.Transform) -> tuple[Floats, Floats, Floats]:
+    """Give the template's coordinates of every voxel of a scan.
 
     Parameters
     ----------
@@ -201,10 +201,12 @@ def face_mask(like: sitk.Image, transform: sitk.Transform) -> sitk.Image:
 
     Returns
     -------
-    SimpleITK.Image
-        uint8, 1 in nose, orbits, mouth, jaw and ears with everything in front and below; a geometric region of our own that
-        keeps a margin to the brain.
+    x, y, z : ndarray of float32, shape (Z, Y, X)
+        MNI152, LPS+, mm.
     """
-    import SimpleITK as sitk
-
-    return sitk.Cast(sitk.Resample(face_depth(), like, transform, sitk.sitkLinear, FAR_MM) <= 0, sitk.sitkUInt8)
+    start = np.array(transform.TransformPoint(like.GetOrigin()))
+    columns = (np.array(like.GetDirection()).reshape(3, 3) * like.GetSpacing()).T
+    steps = np.array([transform.TransformVector(column.tolist(), (0.0, 0.0, 0.0)) for column in columns])
+    i, j, k = np.ogrid[tuple(slice(0, side) for side in like.GetSize())]
+    x, y, z = (np.asarray((start[axis] + i * steps[0, axis] + j * steps[1, axis] + k * steps[2, axis]).T, np.float32) for axis in range(3))
+    return x, y, z

@@ -34,14 +34,17 @@ class Target:
         float32, 0 to 255.
     region : SimpleITK.Image
         uint8, 1 where the pattern means something.
+    box : SimpleITK.Image
+        The part of the pattern that holds the region: where a scan is compared with it.
     inside : ndarray of bool, shape (Z, Y, X)
-        The region.
+        The region, on the grid of the box.
     bins : ndarray of int, shape (N,)
         Bin of each voxel of the region in a histogram.
     """
 
     pattern: sitk.Image
     region: sitk.Image
+    box: sitk.Image
     inside: npt.NDArray[np.bool_]
     bins: npt.NDArray[np.intp]
 
@@ -52,7 +55,9 @@ def make_target(pattern: sitk.Image, region: npt.NDArray[np.bool_]) -> Target:
 
     values = sitk.GetArrayFromImage(pattern)[region]
     bins = (np.clip(values, 0, 255) * (BINS / 256)).astype(np.intp)
-    return Target(pattern, image_like(region.astype(np.uint8), pattern), region, bins)
+    sides = [np.flatnonzero(region.any(axis=others)) for others in ((1, 2), (0, 2), (0, 1))]
+    z, y, x = (slice(int(side[0]), int(side[-1]) + 1) if len(side) else slice(0, 1) for side in sides)
+    return Target(pattern, image_like(region.astype(np.uint8), pattern), pattern[x, y, z], region[z, y, x], bins)
 
 
 def coarse_head(image: sitk.Image, grid_mm: float) -> sitk.Image:
@@ -104,7 +109,7 @@ def agreement(target: Target, moving: sitk.Image, transform: sitk.Transform) -> 
     """
     import SimpleITK as sitk
 
-    values = sitk.GetArrayFromImage(sitk.Resample(moving, target.pattern, transform, sitk.sitkLinear, -1.0))[target.inside]
+    values = sitk.GetArrayFromImage(sitk.Resample(moving, target.box, transform, sitk.sitkLinear, -1.0))[target.inside]
     seen = values > -0.5
     if seen.sum() < MIN_COVERED * len(seen):
         return 0.0

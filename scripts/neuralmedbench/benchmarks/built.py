@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.records.items import Disclosure, Gold, Item
+from neuralmedbench.records.items import Disclosure, Gold, Item, ShownLesion
 
 
 @dataclass(frozen=True)
 class Built:
-    """The items of a benchmark, what is right for those that have an answer, and what an arm may show of it."""
+    """The items of a benchmark, what is right for those that have an answer, what an arm may show of it, and what pictures show of it."""
 
     items: tuple[Item, ...]
     gold: tuple[Gold, ...]
     disclosures: tuple[Disclosure, ...] = ()
+    lesions: tuple[ShownLesion, ...] = ()
 
     def checked(self, benchmark: str) -> Built:
         """Give itself; DataError when there is no item, an id stands twice or gold has no item."""

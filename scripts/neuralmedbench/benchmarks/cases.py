@@ -11,12 +11,12 @@ from neuralmedbench.benchmarks.answers import AnswerRow
 from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.context import read_notes, read_record
 from neuralmedbench.benchmarks.gold import check_findings, disclosure, gold_of, is_normal, unknown_terms
-from neuralmedbench.benchmarks.lesions import lesion_shown
+from neuralmedbench.benchmarks.lesions import lesion_shown, picture_lesions
 from neuralmedbench.config.models import SEQUENCE_ORDER, BenchmarkConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.cases import read_case, read_case_table
 from neuralmedbench.records.case import CaseRecord, SliceRow, State
-from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, Item, ItemImage, Level, Runner, Turn
+from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, Item, ItemImage, Level, Runner, ShownLesion, Turn
 from neuralmedbench.records.vocabulary import Vocabulary
 
 QUESTIONS = {
@@ -27,6 +27,10 @@ QUESTIONS = {
         " alternatives."
     ),
 }
+NAMED_WINDOWS = ("blood", "bone")
+"""Windows of CT that a label names: the one for the brain goes without saying."""
+ORACLE_SLICES = "oracle_slices"
+"""Tag of an item whose slices were chosen with the answer."""
 FIRST_TURN = "What do you consider at this point? Rank up to five diagnoses."
 NEXT_TURN = "Revise your differential in the light of what is new. Rank up to five diagnoses."
 
@@ -104,19 +108,21 @@ def build_cases(
     items: list[Item] = []
     gold: list[Gold] = []
     shown: list[Disclosure] = []
+    lesions: list[ShownLesion] = []
     for source in sources:
         answer = answers.get(source.case.case_id)
         asked = _items(benchmark, config, source, answer, vocabulary)
         items += asked
         if answer is None:
             continue
+        lesions += picture_lesions(gold_of(asked[0], answer, vocabulary).lesion, source.images)
         for item in asked:
             gold.append(_gold(item, answer, vocabulary))
             if answer.findings and item.family is not Family.LESION_RECOGNITION:  # its answer is one of the findings
                 if not is_normal(answer, vocabulary):  # normal findings can hardly be told without the word
                     check_findings(gold[-1])
                 shown.append(disclosure(gold[-1]))
-    return Built(tuple(items), tuple(gold), tuple(shown)).checked(benchmark)
+    return Built(tuple(items), tuple(gold), tuple(shown), tuple(lesions)).checked(benchmark)
 
 
 def check_known(answers: Mapping[str, AnswerRow], table: Path) -> None:
@@ -152,10 +158,11 @@ def _items(benchmark: str, config: BenchmarkConfig, source: Source, answer: Answ
         label_policy=config.label_policy,
         notes="\n\n".join(source.notes),
         record=source.record,
+        tags=(ORACLE_SLICES,) if any(row.oracle for row in source.images) else (),
     )
     if answer:
         lesion = gold_of(base, answer, vocabulary).lesion
-        base = replace(base, lesion_shown=lesion_shown(lesion, source.images), tags=unknown_terms(answer, vocabulary))
+        base = replace(base, lesion_shown=lesion_shown(lesion, source.images), tags=(*base.tags, *unknown_terms(answer, vocabulary)))
     families = [Family.DIFFERENTIAL_DIAGNOSIS]
     if answer and (answer.lesion_location or (answer.findings_complete and is_normal(answer, vocabulary))):
         families.append(Family.LESION_RECOGNITION)
@@ -204,8 +211,10 @@ def _image(row: SliceRow) -> ItemImage:
         volume_sha256=row.volume_sha256,
         sequence=row.sequence,
         plane=row.plane,
-        role="slice",
+        role="slice" if len(row.tiles) == 1 else "montage",
         position_mm=row.position_mm,
         mm_per_px=row.mm_per_px,
         oracle=row.oracle,
+        tiles_mm=tuple(tile.position_mm for tile in row.tiles) if len(row.tiles) > 1 else (),
+        window=row.window_name if row.window_name in NAMED_WINDOWS else "",
     )

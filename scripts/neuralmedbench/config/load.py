@@ -80,7 +80,8 @@ def check(schema: type[C], value: Any, name: str) -> C:
         elif first["type"] == "missing":
             message = f"{name}: the key {where!r} is missing"
         else:
-            expected = f"{first['msg'][0].lower()}{first['msg'][1:]}".replace("valid tuple", "list, as in [one, two]")
+            said = first["msg"].removeprefix("Value error, ")
+            expected = f"{said[0].lower()}{said[1:]}".replace("valid tuple", "list, as in [one, two]")
             # a key that was pasted in the place of its name stays unseen
             found = "a value that is not shown" if "key" in where else repr(without_places(first["input"]))
             # the words that an enumeration or a literal allows stand quoted in what pydantic expects

@@ -5,10 +5,11 @@ The schema files in `config/schemas/` and the table in `docs/configuration.md` a
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from neuralmedbench.config.sections import CUT_SECTIONS
 from neuralmedbench.records.items import Arm, Axis, Kind
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(?:[.-][a-z0-9]+)*$")]
@@ -36,9 +37,24 @@ class ImagingConfig(Section):
 class SlicesConfig(Section):
     """Which slices a model sees."""
 
-    policy: Literal["uniform"] = Field("uniform", description="How slices are chosen.")
-    per_sequence: int = Field(8, ge=1, le=64, description="Pictures per sequence.")
-    field_of_view_mm: float = Field(230.0, gt=50, description="Side of the square that a picture shows.")
+    policy: Literal["uniform", "content", "three_plane", "lesion"] = Field(
+        "uniform",
+        description="How slices are chosen. `uniform`: evenly over the brain. `content`: of every part of the brain the slice that shows most"
+        " (entropy and edges, no label). `three_plane`: evenly, axial, coronal and sagittal. `lesion`: around the position in the answers"
+        " table; these pictures are marked as oracle everywhere, because their choice tells the answer.",
+    )
+    per_sequence: int = Field(8, ge=1, le=64, description="Slices of a sequence; of each plane with `three_plane`.")
+    field_of_view_mm: float = Field(230.0, gt=50, description="Side of the square in which a slice is shown.")
+    sent_px: int = Field(0, ge=0, le=4096, description="Side of a picture in pixels as it is sent; 0: native in-plane resolution.")
+    layout: Literal["single", "montage"] = Field(
+        "single", description="`single`: a picture a slice; `montage`: one picture of all slices of a sequence, side by side."
+    )
+    side_marker: bool = Field(False, description="Whether the letters R and L are drawn beside the brain of axial and coronal pictures.")
+    ct_windows: tuple[Literal["brain", "blood", "bone"], ...] = Field(
+        ("brain",),
+        min_length=1,
+        description="Windows of CT, one picture each: brain 0 to 80 HU, blood -20 to 180 HU, bone -800 to 2000 HU.",
+    )
 
 
 class StatisticsConfig(Section):
@@ -86,6 +102,90 @@ class PipelineConfig(Section):
     report: ReportConfig = Field(default_factory=ReportConfig, description="The report.")
 
 
+Profile = Literal["pseudonymised", "safe_harbor"]
+HeaderOption = Literal["113101", "113102", "113103", "113104", "113105", "113107", "113108", "113109", "113111"]
+"""Options of DICOM PS3.15 Annex E that can be chosen; 113100, the basic profile, always holds."""
+
+ALWAYS_DONE = ("113101", "113102")
+"""Pixels may name or show a patient: these two cannot be left out."""
+
+REFUSED_OPTIONS = {
+    "113100": "the basic profile always holds and is not an option",
+    "113106": "full dates fit neither profile: `pseudonymised` shifts them (113107), `safe_harbor` keeps years only",
+    "113110": "UIDs of the source lead back to the patient: they are always replaced under the key",
+    "113112": "the institution is never shown",
+}
+"""Options of the standard that this pipeline does not offer, with the reason."""
+
+
+class DeidentificationConfig(Section):
+    """De-identification of one benchmark."""
+
+    options: tuple[HeaderOption, ...] | None = Field(
+        None,
+        description="Options of DICOM PS3.15 Annex E, by code; absent: all that the profile allows. `113101` burned-in text is hidden or its"
+        " series dropped, `113102` faces are removed (these two cannot be left out), `113103` overlays, curves and annotations are removed,"
+        " `113104` structured content is kept as codes and numbers (else removed), `113105` descriptions are kept as words about scans (else"
+        " removed), `113107` dates are shifted by one number of days a patient (else emptied; `safe_harbor` keeps years instead), `113108`"
+        " age (at most 90), sex, size, weight and smoking are kept (else removed), `113109` model, software and coils are kept, station and"
+        " serial number as pseudonyms (else removed), `113111` private numbers that a conversion needs, such as b-values, are kept (else"
+        " removed).",
+    )
+    cut_sections: tuple[str, ...] = Field(
+        CUT_SECTIONS,
+        description="Headings of the parts of notes that hold the answer and are cut out, in any case; a whole list, so an empty one cuts"
+        " nothing. Absent: Impression, Diagnosis, Assessment, Plan, Conclusion, the radiology report and their names in other languages.",
+    )
+    ner_model: str | None = Field(
+        None,
+        description="Folder of a local model that recognises names beside the patterns: a spaCy pipeline, or a transformers model for token"
+        " classification. Nothing is ever downloaded.",
+    )
+    ner_language: str = Field(
+        "en", pattern=r"^[a-z]{2}$", description="Language that `ner_model` knows (ISO 639-1); notes in it are then cleaned, not withheld."
+    )
+
+    burned_in: Literal["hide", "drop"] = Field(
+        "hide",
+        description="What becomes of burned-in text: `hide` it under a box, or `drop` the whole series or picture. Text that cannot be hidden"
+        " keeps the case back.",
+    )
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _offered(cls, value: Any) -> Any:
+        """Codes look like numbers in YAML; those that are known and not offered are refused with the reason."""
+        codes = [str(code) if isinstance(code, int) else code for code in value] if isinstance(value, list | tuple) else value
+        for code in codes if isinstance(codes, list) else ():
+            if code in REFUSED_OPTIONS:
+                message = f"{code} is not offered: {REFUSED_OPTIONS[code]}"
+                raise ValueError(message)
+        return codes
+
+    @field_validator("options")
+    @classmethod
+    def _complete(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if value is not None and (missing := [code for code in ALWAYS_DONE if code not in value]):
+            message = f"{missing[0]} cannot be left out: pixels may name or show a patient"
+            raise ValueError(message)
+        if value is not None and len(set(value)) < len(value):
+            message = "a code stands there twice"
+            raise ValueError(message)
+        return value
+
+    @property
+    def ner_arguments(self) -> list[str]:
+        """The model of names as arguments of a command; empty without one."""
+        return ["--ner-model", self.ner_model, "--ner-language", self.ner_language] if self.ner_model else []
+
+
+def header_options(profile: str, deidentification: DeidentificationConfig) -> tuple[str, ...]:
+    """Options of PS3.15 that hold: those that are set, else all that the profile allows; sorted."""
+    if deidentification.options is not None:
+        return tuple(sorted(deidentification.options))
+    return tuple(code for code in get_args(HeaderOption) if not (profile == "safe_harbor" and code == "113107"))
+
+
 class BenchmarkConfig(Section):
     """`config/benchmarks/<benchmark>.yaml`: one benchmark."""
 
@@ -97,7 +197,10 @@ class BenchmarkConfig(Section):
     private: bool = Field(True, description="Own data: not in dvc.yaml, and a run with it is not recorded.")
     record: bool = Field(False, description="Record own data all the same, for a DVC remote of your own.")
     subjects: Literal["phantom", "public", "patient"] = Field("patient", description="Whose data: decides the kind of audit.")
-    profile: Literal["pseudonymised", "safe_harbor"] = Field("pseudonymised", description="De-identification profile.")
+    profile: Profile = Field("pseudonymised", description="De-identification profile.")
+    deidentification: DeidentificationConfig = Field(
+        default_factory=DeidentificationConfig, description="What de-identification removes and what it may keep."
+    )
     key_file: str | None = Field(None, description="File with the secret of the pseudonyms; own data refuses to start without one.")
     allowed_destinations: tuple[str, ...] = Field(("local",), description="Where requests may go: `local`, or host names.")
     arms: tuple[Arm, ...] = Field(
@@ -106,6 +209,19 @@ class BenchmarkConfig(Section):
     strategies: tuple[str, ...] = Field(("direct",), description="Prompt strategies.")
     samples: int = Field(5, ge=1, le=100, description="Answers per request.")
     label_policy: Literal["full", "none"] = Field("full", description="Whether pictures are labelled with sequence, plane and position.")
+
+    @field_validator("deidentification")
+    @classmethod
+    def _fits_the_profile(cls, value: DeidentificationConfig, info: ValidationInfo) -> DeidentificationConfig:
+        if info.data.get("profile") == "safe_harbor" and "113107" in (value.options or ()):
+            message = "options: 113107 shifts dates, the profile safe_harbor keeps years only; leave 113107 out"
+            raise ValueError(message)
+        return value
+
+    @property
+    def header_options(self) -> tuple[str, ...]:
+        """Options of PS3.15 that hold: those that are set, else all that the profile allows, sorted."""
+        return header_options(self.profile, self.deidentification)
 
 
 class Prices(Section):

@@ -111,6 +111,9 @@ class Run:
             if benchmark.record and benchmark.answers and not benchmark.answers.startswith("data/answers/"):
                 message = f"{name}: `record: true` needs `answers` below data/answers/, so that a clone has them; move the table there"
                 raise ConfigError(message)
+            if config.slices.policy == "lesion" and benchmark.kind is Kind.SCANS and not benchmark.answers:
+                message = f"{name}: slices.policy is lesion, which needs positions from an answers table; name it as `answers`, or choose another policy"
+                raise ConfigError(message)
         return cls(
             config=config,
             folder=folder,
@@ -155,6 +158,17 @@ class Run:
         cases: list[str] = [f"{folder}/sub-{case}/case.json" for case in self.cases(benchmark)]
         return {"cases": cases, "table": f"{self.folder.as_posix()}/benchmarks/{benchmark}.cases.tsv"}
 
+    def review_files(self, benchmark: str) -> dict[str, str | list[str]]:
+        """Give the files that the review of a benchmark shows, by name: each case's last record, which changes with those before it."""
+        files = self.audit_files(benchmark)
+        if self.benchmarks[benchmark].kind is Kind.SCANS:
+            files["cases"] = [f"data/slices/{benchmark}/sub-{case}/case.json" for case in self.cases(benchmark)]
+        return files
+
+    def description_files(self, benchmark: str) -> list[str]:
+        """Give the file that makes the de-identified cases a data set; nothing for benchmarks that are not scans."""
+        return [f"data/deidentified/{benchmark}/dataset_description.json"] if self.benchmarks[benchmark].kind is Kind.SCANS else []
+
     def item_files(self, benchmark: str) -> dict[str, str | list[str]]:
         """Give the files from which the items of a benchmark are built, by name."""
         folder, answers = f"data/deidentified/{benchmark}", self.benchmarks[benchmark].answers
@@ -162,6 +176,11 @@ class Run:
         if self.benchmarks[benchmark].kind is not Kind.SCANS:
             return files | {"pictures": f"{folder}/pictures.json"}
         return files | self.audit_files(benchmark) | {"slices": f"data/slices/{benchmark}/slices.parquet"}
+
+    def oracle_files(self, benchmark: str) -> list[str]:
+        """Give the answers table where slices are chosen with it (policy `lesion`); nothing under every other policy."""
+        answers = self.benchmarks[benchmark].answers
+        return [answers] if answers and self.config.slices.policy == "lesion" else []
 
     def slice_tables(self, benchmark: str) -> dict[str, str]:
         """Give the table of pictures by which prompts follow a picture to its scan; nothing for benchmarks that are not scans."""

@@ -1,4 +1,4 @@
-"""Gather what de-identification did into the pass token of a benchmark."""
+"""Gather what de-identification did into the pass token of a benchmark: checks and counts, never values."""
 
 from __future__ import annotations
 
@@ -7,131 +7,111 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
-from neuralmedbench.errors import DeidentificationError
-from neuralmedbench.io.files import read_json, sha256_of_value, write_json_record
+from neuralmedbench.deid.check_words import kind_of_reason, words_for
+from neuralmedbench.deid.review_pieces import read_tools
+from neuralmedbench.deid.scoring import read_scores, sum_scores
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
 
-VOLUMES = (".nii.gz",)
+PIECES = "review/"
+"""What is made for the reviewer alone is no data: the audit does not cover it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SignedReview:
-    """What a person signed (`data/reviews/<benchmark>.json`).
+class Rules:
+    """Under which rules a benchmark was de-identified.
 
     Attributes
     ----------
-    benchmark : str
-        Whose.
-    digest : str
-        Digest of what was seen (`review_digest`); a change of any covered file makes the signature void.
-    reviewer : str
-        Who signed.
-    signed_on : str
-        Day, YYYY-MM-DD.
+    benchmark, profile : str
+        Whose, and under which profile.
+    subjects : str
+        Whose data they are: `phantom`, `public` or `patient`.
+    options : tuple of str
+        Options of DICOM PS3.15 Annex E, by code.
     """
 
     benchmark: str
-    digest: str
-    reviewer: str
-    signed_on: str
+    profile: str
+    subjects: str
+    options: tuple[str, ...] = ()
 
 
-def audit_cases(benchmark: str, profile: str, subjects: str, cases: Sequence[CaseRecord]) -> Audit:
+def covered_files(case: CaseRecord) -> dict[str, str]:
+    """Digests of the files of a de-identified case that may be used: scans, sidecars and texts, by path."""
+    return {path: digest for path, digest in case.files.items() if not path.startswith(PIECES)}
+
+
+def audit_cases(rules: Rules, cases: Sequence[tuple[CaseRecord, Path]]) -> Audit:
     """Audit the cases of a benchmark of `kind: scans`, before any signature.
 
     Parameters
     ----------
-    benchmark, profile, subjects : str
-        Whose, under which profile, and whose data they are: `phantom`, `public` or `patient`.
-    cases : sequence of CaseRecord
-        Every de-identified case, quarantined ones too.
+    rules : Rules
+        Under which they were de-identified.
+    cases : sequence of tuple of CaseRecord and Path
+        Every de-identified case with its folder, quarantined ones too.
 
     Returns
     -------
     Audit
         `passed` for phantoms and public data, `pending` for patients, `failed` when identifiers were found or nothing is left.
     """
-    used = [case for case in cases if case.state is State.OK]
+    used = [(case, folder) for case, folder in cases if case.state is State.OK]
     checks: Counter[str] = Counter()
-    for case in used:
+    for case, _ in used:
         checks.update(case.checks)
-    leaks = checks.pop("leaks", 0)
-    covered = {digest: case.case_id for case in used for path, digest in case.files.items() if path.endswith(VOLUMES)}
     flow = {"listed": len(cases), "passed": len(used)}
     for stage in ("ingest", "deidentify"):
-        flow[f"quarantined_{stage}"] = sum(case.quarantined_by == stage for case in cases)
-    return _decide(Audit(
-        benchmark=benchmark, profile=profile, kind=subjects, state="failed", checks=_sorted(checks), leaks=leaks, covered=covered, flow=flow
-    ))  # fmt: skip
+        flow[f"quarantined_{stage}"] = sum(case.quarantined_by == stage for case, _ in cases)
+    covered = {digest: case.case_id for case, _ in used for digest in covered_files(case).values()}
+    reasons = Counter(kind_of_reason(case.reason) for case, _ in cases if case.state is not State.OK)
+    folders = [folder for _, folder in used]
+    audit = _audit(rules, checks, covered, flow, reasons=reasons, tools=_tools(folders))
+    return replace(audit, score=sum_scores(read_scores(folders)))
 
 
-def audit_pictures(profile: str, subjects: str, manifest: PictureManifest) -> Audit:
+def audit_pictures(rules: Rules, manifest: PictureManifest) -> Audit:
     """Audit a benchmark of `kind: pictures`; as `audit_cases`."""
     used = [picture for picture in manifest.pictures if picture.state is State.OK]
-    checks = dict(manifest.checks)
-    leaks = checks.pop("leaks", 0)
     flow = {"listed": len(manifest.pictures), "passed": len(used), "quarantined_deidentify": len(manifest.pictures) - len(used)}
     covered = {picture.sha256: picture.image_id for picture in used}
-    return _decide(Audit(
-        benchmark=manifest.benchmark, profile=profile, kind=subjects, state="failed", checks=_sorted(checks), leaks=leaks, covered=covered,
+    reasons = Counter(kind_of_reason(picture.reason) for picture in manifest.pictures if picture.state is not State.OK)
+    return _audit(rules, Counter(manifest.checks), covered, flow, reasons=reasons, tools={})
+
+
+def _tools(folders: Sequence[Path]) -> dict[str, str]:
+    """Join the versions of the packages that cleaned the cases."""
+    versions: dict[str, set[str]] = {}
+    for folder in folders:
+        for name, version in read_tools(folder).items():
+            versions.setdefault(name, set()).add(version)
+    return {name: ", ".join(sorted(versions[name])) for name in sorted(versions)}
+
+
+def _audit(
+    rules: Rules, checks: Counter[str], covered: dict[str, str], flow: dict[str, int], *, reasons: Counter[str], tools: dict[str, str]
+) -> Audit:
+    """Put the audit together and decide."""
+    leaks = checks.pop("leaks", 0)
+    names = sorted(checks)
+    audit = Audit(
+        benchmark=rules.benchmark,
+        profile=rules.profile,
+        kind=rules.subjects,
+        state="passed",
+        checks={name: checks[name] for name in names},
+        leaks=leaks,
+        looked_for={name: words_for(name) for name in names},
+        covered=covered,
         flow=flow,
-    ))  # fmt: skip
-
-
-def _sorted(checks: Counter[str] | dict[str, int]) -> dict[str, int]:
-    return {name: checks[name] for name in sorted(checks)}
-
-
-def _decide(audit: Audit) -> Audit:
-    if audit.leaks:
-        return replace(audit, reason=f"{audit.leaks} identifying values are left", covered={})
-    if not audit.covered:
-        return replace(audit, reason="no case is left: see why they were quarantined")
-    if audit.kind == "patient":
+        reasons={kind: reasons[kind] for kind in sorted(reasons)},
+        options=rules.options,
+        tools=tools,
+    )
+    if leaks:
+        return replace(audit, state="failed", reason=f"{leaks} identifying values are left", covered={})
+    if not covered:
+        return replace(audit, state="failed", reason="no case is left: see why they were quarantined")
+    if rules.subjects == "patient":
         return replace(audit, state="pending", reason="a person has to look at review.html and sign it (scripts/sign_review.py)")
-    return replace(audit, state="passed")
-
-
-def review_digest(audit: Audit, texts: Sequence[str]) -> str:
-    """Digest of what a reviewer sees: every covered file and every cleaned text.
-
-    Parameters
-    ----------
-    audit : Audit
-        Before the signature.
-    texts : sequence of str
-        Digests of the cleaned notes and records.
-    """
-    return sha256_of_value({"covered": audit.covered, "texts": sorted(texts), "profile": audit.profile})
-
-
-def text_digests(cases: Sequence[CaseRecord]) -> list[str]:
-    """Digests of the cleaned notes and records of the cases that are used."""
-    return [digest for case in cases if case.state is State.OK for path, digest in case.files.items() if path.startswith("text/")]
-
-
-def apply_review(audit: Audit, digest: str, review: SignedReview | None) -> Audit:
-    """Let a signature turn a pending audit into a passed one, when it was given for exactly this data."""
-    if audit.state != "pending" or review is None:
-        return audit
-    if review.digest != digest or review.benchmark != audit.benchmark:
-        return replace(audit, reason="the data changed after the review was signed: look at review.html again and sign it again")
-    return replace(audit, state="passed", reason=f"signed on {review.signed_on}")
-
-
-def read_review(path: Path) -> SignedReview | None:
-    """Read a signed review; None when there is none, DeidentificationError when it does not fit."""
-    if not path.exists():
-        return None
-    try:
-        return TypeAdapter(SignedReview).validate_python(read_json(path))
-    except ValidationError:
-        message = f"{path.name}: not a signed review; sign it again with scripts/sign_review.py"
-        raise DeidentificationError(message) from None
-
-
-def write_review(path: Path, review: SignedReview) -> None:
-    """Write a signed review."""
-    write_json_record(path, review)
+    return audit

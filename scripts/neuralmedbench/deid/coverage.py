@@ -30,8 +30,8 @@ def require_covered(audit: Audit, digests: Iterable[str]) -> None:
     name = audit.benchmark
     if audit.state == "pending":
         message = (
-            f"{name}: de-identification waits for a person: open data/deidentified/{name}/review.html, look at every picture and text,"
-            " sign with the command that stands at its top, and run again"
+            f"{name}: de-identification waits for a person: open data/reviews/{name}/review.html, look at the sheet of every case,"
+            " sign with the command that stands there, and run again"
         )
         raise DeidentificationError(message)
     if audit.state != "passed":
@@ -41,6 +41,6 @@ def require_covered(audit: Audit, digests: Iterable[str]) -> None:
     if missing:
         message = (
             f"{name}: {len(missing)} scans or pictures are not covered by the audit (first: {missing[0][:12]}...);"
-            " run de-identification and what follows it again"
+            " run de-identification and what follows it again, or exclude in the case table what a reviewer took out"
         )
         raise DeidentificationError(message)

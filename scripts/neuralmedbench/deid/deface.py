@@ -8,28 +8,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.atlas.fit import brain_depth, face_mask, fit_quality, fit_template
+from neuralmedbench.atlas.fit import fit_quality, fit_template
+from neuralmedbench.atlas.polish import is_best_here, polish_fit
+from neuralmedbench.deid.face import Survey, face_level, on_grid, skin_distances, survey, what_is_left
+from neuralmedbench.deid.skin import front_shell, scalp_shows, skin_depth
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.io.nifti import Volume
+from neuralmedbench.io.volumes import image_like
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
 
 Mask = npt.NDArray[np.bool_]
-BRAIN_MARGIN_MM = 4.0
-"""Around the template's brain nothing is removed: the fit may be wrong by this much."""
 SKULL_MARGIN_MM = 9.0
 """What lies farther from the template's brain than this is skull and scalp."""
 STRIPPED_OUTSIDE, STRIPPED_ZERO = 0.06, 0.35
 """A scan is without its head when little of it lies outside the brain and much of it is exactly background."""
 PLAUSIBLE_SCALE = (0.75, 1.3)
-MIN_COVERED, MIN_OVERLAP = 0.2, 0.9
-WHOLE_HEAD, MIN_AGREEMENT = 0.8, 0.2
-"""A fit is trusted when this part of the template's brain is in view and it agrees with the scan."""
-SHELL_MM, SHELL_GRID_MM, FRONT_PART = 10.0, 2.0, 0.62
-"""The ears end at about 60 % of the way from nose to back."""
+WHOLE_HEAD, MIN_OVERLAP, MIN_AGREEMENT = 0.8, 0.9, 0.2
+"""A fit is trusted when this part of the template's brain is in view, shows something, and agrees with the scan."""
+UNEVEN_MM = 12.0
+"""The skin must lie about as far from the fitted brain on one side as on the other."""
 VESSELS_ONLY = 0.1
 """A scan with less than this part of its voxels above the background shows no surface: vessels over a threshold."""
+MAX_LEFT, MIN_RECESS_MM = 0.15, 10.0
+"""Of the face's skin no more may stand, and at nose and mouth nothing may reach as far forward as this behind the forehead."""
+NEXT_STEP = "look at the scan, and exclude the case or its series"
 
 
 @dataclass(frozen=True)
@@ -43,22 +47,29 @@ class Defaced:
     flags : tuple of str
         `no_head_outside_brain`, `no_surface` (nothing to remove), `front_surface_removed` (the fit is not trusted, see below).
     quality : dict of str to float
-        `face_removed` (part of all voxels that was set to background), `deface_scale`, `deface_covered`, `deface_overlap`,
-        `deface_agreement` (see atlas.fit.fit_quality).
+        `face_removed` (part of all voxels that was set to background), `head_removed` (the same of the head's voxels),
+        `deface_scale`, `deface_covered`, `deface_overlap`, `deface_agreement` (see atlas.fit.fit_quality), `deface_uneven_mm` (how much
+        farther the skin lies from the fitted brain on one side than on the other), `face_surface_left`, `face_recess_mm` (see
+        deid.face.what_is_left); numbers that the scan does not allow are absent.
+    mask : ndarray of bool, shape (X, Y, Z)
+        Where voxels were removed, on the scan's own grid; all False where nothing was.
     """
 
     volume: Volume
     flags: tuple[str, ...]
     quality: dict[str, float]
+    mask: Mask
 
 
-def deface(volume: Volume) -> Defaced:
+def deface(volume: Volume, *, is_map: bool = False) -> Defaced:
     """Remove the face from a scan.
 
     Parameters
     ----------
     volume : Volume
         3-D scan of a head or a brain, any contrast; a slab will do.
+    is_map : bool
+        Whether it is computed from other scans (ADC): its scalp is noise, so that it gives no skin to go by.
 
     Returns
     -------
@@ -68,39 +79,72 @@ def deface(volume: Volume) -> Defaced:
     Raises
     ------
     DeidentificationError
-        If the template does not fit, so that a face may be left.
+        If the template does not fit and the scan shows no scalp to go by, or if a face still stands out, so that one may be left.
 
     Notes
     -----
-    The packaged average brain is fitted to the scan; its face region is carried back to the native grid and cleared, except where the
-    fitted brain with a margin lies. A slab shows too little for a sure fit: there the skin of the front part goes instead, to a depth at
-    which no brain lies. Brains without a head are recognised and left as they are.
+    The packaged average brain is fitted to the scan; its face region is carried back to the native grid and cleared, except near the
+    fitted brain, where only an outer layer below the scan's own skin goes. A slab shows too little for a sure fit: there the skin of the
+    front part goes instead, to a depth at which no brain lies. Brains without a head are recognised and left as they are.
     """
     image = _as_image(volume)
     if _is_sparse(volume.voxels):
-        return Defaced(volume, ("no_surface",), {"face_removed": 0.0})
+        return _untouched(volume, "no_surface", {})
     try:
-        transform = fit_template(image)
+        transform = polish_fit(image, fit_template(image))
     except DataError:
-        message = "the face could not be located (the template does not fit the scan): look at the scan, and exclude the case or its series"
+        message = f"the face could not be located (the template does not fit the scan): {NEXT_STEP}"
         raise DeidentificationError(message) from None
     fit = fit_quality(image, transform)
     quality = {f"deface_{name}": fit[name] for name in ("scale", "covered", "overlap", "agreement")}
-    near, skull = _around_brain(image, transform)
-    if _is_stripped(volume.voxels, skull):
-        return Defaced(volume, ("no_head_outside_brain",), {**quality, "face_removed": 0.0})
-    low, high = PLAUSIBLE_SCALE
-    plausible = low < fit["scale"] < high and fit["covered"] >= MIN_COVERED and fit["overlap"] >= MIN_OVERLAP
-    trusted = plausible and fit["covered"] >= WHOLE_HEAD and fit["agreement"] >= MIN_AGREEMENT
-    # a fit that is off by centimetres would take brain away: without a sure fit only what is surely no brain goes
-    face = _array(face_mask(image, transform)) & ~near if trusted else _front_shell(image, volume.voxels)
+    seen = survey(skin_depth(image), transform)
+    distances = skin_distances(seen)
+    quality["deface_uneven_mm"] = round(_uneven(distances), 1)
+    if not _is_trusted(fit, quality["deface_uneven_mm"]) or not is_best_here(image, transform):
+        return _without_front(volume, image, seen, quality, is_map=is_map)
+    if _is_stripped(volume.voxels, image, seen):
+        return _untouched(volume, "no_head_outside_brain", quality)
+    level = face_level(seen, distances)
+    quality |= what_is_left(level, seen)
+    if quality.get("face_surface_left", 0.0) > MAX_LEFT or quality.get("face_recess_mm", np.inf) < MIN_RECESS_MM:
+        message = f"a face still stands out after defacing (face_surface_left and face_recess_mm are out of limits): {NEXT_STEP}"
+        raise DeidentificationError(message)
+    quality["head_removed"] = round(float((level <= 0)[seen.skin > 0].mean()), 4)
+    return _cleared(volume, on_grid(level, seen, image), (), quality)
+
+
+def _untouched(volume: Volume, flag: str, quality: dict[str, float]) -> Defaced:
+    return Defaced(volume, (flag,), {**quality, "face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))
+
+
+def _cleared(volume: Volume, face: Mask, flags: tuple[str, ...], quality: dict[str, float]) -> Defaced:
     if not face.any():
-        message = "the face could not be located (implausible fit of the template): look at the scan, and exclude the case or its series"
+        message = f"the face could not be located (nothing of the scan lies in its region): {NEXT_STEP}"
         raise DeidentificationError(message)
     voxels = volume.voxels.copy()
     voxels[face] = voxels.min()
-    quality["face_removed"] = round(float(face.mean()), 4)
-    return Defaced(Volume(voxels, volume.affine), () if trusted else ("front_surface_removed",), quality)
+    return Defaced(Volume(voxels, volume.affine), flags, {**quality, "face_removed": round(float(face.mean()), 4)}, face)
+
+
+def _without_front(volume: Volume, image: sitk.Image, seen: Survey, quality: dict[str, float], *, is_map: bool) -> Defaced:
+    """Take only what is surely no brain: a fit that is off by centimetres would take brain away."""
+    if is_map or not scalp_shows(image, seen.grid):
+        message = f"the face could not be located (implausible fit of the template, and no scalp to go by): {NEXT_STEP}"
+        raise DeidentificationError(message)
+    return _cleared(volume, on_grid(front_shell(seen.grid), seen, image), ("front_surface_removed",), quality)
+
+
+def _is_trusted(fit: dict[str, float], uneven_mm: float) -> bool:
+    low, high = PLAUSIBLE_SCALE
+    agrees = fit["covered"] >= WHOLE_HEAD and fit["overlap"] >= MIN_OVERLAP and fit["agreement"] >= MIN_AGREEMENT
+    return agrees and low < fit["scale"] < high and uneven_mm <= UNEVEN_MM
+
+
+def _uneven(distances: dict[str, float]) -> float:
+    pairs = [
+        (distances[one], distances[other]) for one, other in (("front", "back"), ("left", "right")) if {one, other} <= distances.keys()
+    ]
+    return max((abs(one - other) for one, other in pairs), default=0.0)
 
 
 def _is_sparse(voxels: npt.NDArray[Any]) -> bool:
@@ -121,55 +165,12 @@ def _as_image(volume: Volume) -> sitk.Image:
     return image
 
 
-def _array(mask: sitk.Image) -> Mask:
-    """Mask as an array (X, Y, Z), like the voxels of a volume."""
+def _is_stripped(voxels: npt.NDArray[Any], image: sitk.Image, seen: Survey) -> bool:
     import SimpleITK as sitk
 
-    return np.asarray(sitk.GetArrayFromImage(mask).T > 0)
-
-
-def _around_brain(image: sitk.Image, transform: sitk.Transform) -> tuple[Mask, Mask]:
-    """Where the brain with its margin lies, and where the brain with the skull lies."""
-    depth = brain_depth(image, transform)
-    return _array(depth <= BRAIN_MARGIN_MM), _array(depth <= SKULL_MARGIN_MM)
-
-
-def _is_stripped(voxels: npt.NDArray[Any], skull: Mask) -> bool:
-    background = voxels.min()
-    shown = voxels != background
-    if not shown.any() or float(1 - shown.mean()) < STRIPPED_ZERO:
+    shown = voxels != voxels.min()
+    if float(1 - shown.mean()) < STRIPPED_ZERO:
         return False
-    return float((shown & ~skull).sum() / shown.sum()) < STRIPPED_OUTSIDE
-
-
-def _front_shell(image: sitk.Image, voxels: npt.NDArray[Any]) -> Mask:
-    """Give the outer layer of the front part of the head, slice by slice: skin, nose and ears, whatever the height of the slab.
-
-    The brain begins deeper than `SHELL_MM` below the skin, so that no fit is needed to spare it.
-    """
-    from scipy import ndimage
-
-    axes = np.abs(np.array(image.GetDirection()).reshape(3, 3))
-    front, up = int(np.argmax(axes[1])), int(np.argmax(axes[2]))
-    steps = [max(1, int(SHELL_GRID_MM / spacing)) for spacing in image.GetSpacing()]
-    steps[up] = 1
-    coarse = voxels[:: steps[0], :: steps[1], :: steps[2]].astype(np.float32)
-    low = float(coarse.min())
-    shown = coarse > low + 0.12 * (float(np.percentile(coarse, 99)) - low)
-    spacing = [step * size for axis, (step, size) in enumerate(zip(steps, image.GetSpacing(), strict=True)) if axis != up]
-    slices = []
-    for plane in np.moveaxis(shown, up, 0):
-        head = ndimage.binary_fill_holes(ndimage.binary_closing(plane, iterations=2))
-        slices.append(head & (ndimage.distance_transform_edt(np.pad(head, 1), sampling=spacing)[1:-1, 1:-1] < SHELL_MM))
-    outside_in = np.moveaxis(np.array(slices), 0, up)
-    profile = np.flatnonzero(shown.any(axis=tuple(axis for axis in range(3) if axis != front)))
-    first, last = (int(profile[0]), int(profile[-1])) if len(profile) else (0, 0)
-    if np.array(image.GetDirection()).reshape(3, 3)[1, front] > 0:  # rows run from front to back
-        back = slice(first + round(FRONT_PART * (last - first)), None)
-    else:
-        back = slice(0, last - round(FRONT_PART * (last - first)))
-    np.moveaxis(outside_in, front, 0)[back] = False
-    full = outside_in
-    for axis, (step, side) in enumerate(zip(steps, voxels.shape, strict=True)):
-        full = np.take(full, np.minimum(np.arange(side) // step, full.shape[axis] - 1), axis=axis)
-    return np.asarray(full)
+    there = image_like(np.ascontiguousarray(shown.T, dtype=np.uint8), image)
+    coarse = sitk.GetArrayFromImage(sitk.Resample(there, seen.grid, sitk.Transform(), sitk.sitkNearestNeighbor)) > 0
+    return float((coarse & (seen.brain > SKULL_MARGIN_MM)).sum() / max(coarse.sum(), 1)) < STRIPPED_OUTSIDE

@@ -7,6 +7,7 @@ import re
 import struct
 from pathlib import Path
 
+from neuralmedbench.io.dicom import header_bytes
 from neuralmedbench.io.identity import Identity, fold, identity_pattern
 
 DIGESTS = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{12})\b")
@@ -46,7 +47,9 @@ def _hits(pattern: re.Pattern[str], text: str) -> int:
 
 
 def _readable(path: Path) -> str:
-    """Give what can be read in a file: its text, or the header and extensions of a NIfTI file."""
+    """Give what can be read in a file: its text, or the header and extensions of a NIfTI file, or all before the pixels of a DICOM file."""
+    if path.suffix == ".dcm":
+        return header_bytes(path.read_bytes()).decode("latin-1").replace("\0", " ")
     if not path.name.endswith(".nii.gz"):
         return path.read_text(encoding="utf-8", errors="replace")
     with gzip.open(path) as file:

@@ -1,4 +1,4 @@
-"""Loose pictures without identity: metadata stripped again, and a search for text that is burned into the border."""
+"""Loose pictures without identity: metadata stripped again, and text that is burned in hidden, or its picture dropped."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from neuralmedbench.errors import DataError
+from neuralmedbench.deid.burned_in import BurnedIn
+from neuralmedbench.deid.hidden_text import Policy, count_text, hide_text
+from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.io.files import sha256_of
 from neuralmedbench.io.plain_pictures import open_picture, write_picture
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
@@ -17,15 +20,16 @@ from neuralmedbench.records.case import PictureFate, PictureManifest, State
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-BORDER = 0.12
-"""Part of a picture's height and width in which scanners write."""
-BRIGHT = 0.85
-MIN_MARKS, MAX_MARKS = 0.004, 0.2
-"""Letters fill this part of a border strip; less is noise, more is anatomy."""
+COLOURED = 48
+"""Difference of the colour channels (of 255) above which a pixel of a grey scan was drawn by a program."""
+MAX_COLOURED_PART = 0.1
+"""A picture with more colour is no grey scan: a map, or a photograph."""
 
 
-def deidentify_pictures(manifest: PictureManifest, source: Path, source_sha256: str, out: Path) -> PictureManifest:
-    """Write every picture anew and count those that may carry text.
+def deidentify_pictures(
+    manifest: PictureManifest, source: Path, source_sha256: str, out: Path, *, burned_in: Policy = "hide"
+) -> PictureManifest:
+    """Write every picture anew, without text that is burned in.
 
     Parameters
     ----------
@@ -37,39 +41,71 @@ def deidentify_pictures(manifest: PictureManifest, source: Path, source_sha256: 
         Digest of that file.
     out : Path
         Folder for `pictures/`.
+    burned_in : str
+        `hide` the text, or `drop` the picture: it is quarantined then, as one is whose text cannot be hidden.
 
     Returns
     -------
     PictureManifest
-        Quarantined pictures are passed on. Checks: `pictures_rewritten`, `pictures_with_bright_border` (for a person to look at).
+        Quarantined pictures are passed on. Checks: `pictures_rewritten`, and those of `hidden_text.count_text`.
     """
-    checks: Counter[str] = Counter({"pictures_rewritten": 0, "pictures_with_bright_border": 0})
-    fates = [_clean(fate, source, out, checks) if fate.state is State.OK else fate for fate in manifest.pictures]
+    checks: Counter[str] = Counter({"pictures_rewritten": 0})
+    fates = [_clean(fate, source, out, checks, burned_in) if fate.state is State.OK else fate for fate in manifest.pictures]
     return replace(manifest, stage="deidentify", source_sha256=source_sha256, pictures=tuple(fates), checks={**checks, "leaks": 0})
 
 
-def _clean(fate: PictureFate, source: Path, out: Path, checks: Counter[str]) -> PictureFate:
+def _clean(fate: PictureFate, source: Path, out: Path, checks: Counter[str], policy: Policy) -> PictureFate:
     try:
-        picture = open_picture((source / fate.path).read_bytes())
-    except DataError as error:
+        picture, found = without_text(open_picture((source / fate.path).read_bytes()))
+        count_text(checks, found, policy, "pictures")
+        if found and policy == "drop":
+            message = "text is burned into the picture, and `deidentification: burned_in` says drop"
+            raise DeidentificationError(message)
+    except (DataError, DeidentificationError) as error:
         return PictureFate(image_id=fate.image_id, path="", sha256="", state=State.QUARANTINED, reason=str(error))
     checks["pictures_rewritten"] += 1
-    checks["pictures_with_bright_border"] += has_bright_border(picture)
     write_picture(out / fate.path, picture)
     return replace(fate, sha256=sha256_of(out / fate.path))
 
 
-def has_bright_border(picture: Image) -> bool:
-    """Whether a corner of the picture holds small bright marks on a dark ground, as burned-in text does.
+def without_text(picture: Image) -> tuple[Image, BurnedIn]:
+    """Hide the text of one picture.
 
     Parameters
     ----------
     picture : PIL.Image.Image
         Mode L or RGB.
+
+    Returns
+    -------
+    picture : PIL.Image.Image
+        The same picture when nothing was found.
+    found : BurnedIn
+        What is hidden; one plane (rows, columns, 1).
+
+    Raises
+    ------
+    DeidentificationError
+        If text is left after it was hidden.
     """
-    grey = np.asarray(picture.convert("L"), dtype=np.float32)
-    top = float(grey.max())
-    rows, columns = (max(1, round(BORDER * side)) for side in grey.shape)
-    corners = [part for strip in (grey[:rows], grey[-rows:]) for part in (strip[:, : 3 * columns], strip[:, -3 * columns :])]
-    shares = [float((corner > BRIGHT * top).mean()) for corner in corners if top > 0 and float(np.median(corner)) < 0.1 * top]
-    return any(MIN_MARKS < share < MAX_MARKS for share in shares)
+    from PIL import Image as Pillow
+
+    pixels = np.asarray(picture)
+    hidden = hide_text(_grey(pixels)[:, :, np.newaxis])
+    if not hidden.found:
+        return picture, hidden.found
+    mask = hidden.found.mask[:, :, 0]
+    clean = pixels.copy()
+    clean[mask] = pixels[~mask].min(axis=0) if not mask.all() else 0
+    return Pillow.fromarray(clean), hidden.found
+
+
+def _grey(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Give the brightest channel, and what is drawn in colour as white: letters on a grey scan stand out in it."""
+    if pixels.ndim == 2:
+        return pixels
+    brightest = pixels.max(axis=2)
+    coloured = brightest.astype(np.int16) - pixels.min(axis=2) > COLOURED
+    if coloured.mean() > MAX_COLOURED_PART:
+        return brightest
+    return np.where(coloured, np.uint8(255), brightest)

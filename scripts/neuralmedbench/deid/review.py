@@ -1,84 +1,134 @@
-"""The sheet that a person looks at before patients' data may be used: one offline HTML file."""
+"""Everything that a person is shown before the data of a benchmark may be used: a first page, and one offline sheet per case."""
 
 from __future__ import annotations
 
-from base64 import b64encode
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
+from neuralmedbench.deid.audit import Rules, audit_cases, audit_pictures
+from neuralmedbench.deid.case_stages import CaseStages, stages_of
+from neuralmedbench.deid.review_index import Line, index_page
+from neuralmedbench.deid.review_page import page, picture_figure, tick
+from neuralmedbench.deid.review_sheet import case_sheet
+from neuralmedbench.deid.signature import case_digest, shown
+from neuralmedbench.io.files import whole_folder, write_text
+from neuralmedbench.records.case import CaseRecord, PictureManifest, State
+from neuralmedbench.records.review import Shown
 
-HEAD = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>De-identification review</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<style>body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;color:#1a1a1a}
-section{border-top:1px solid #bbb;padding:1rem 0}img{background:#000}figure{display:inline-block;margin:.4rem}
-pre{white-space:pre-wrap;background:#f4f4f4;padding:.6rem}td,th{text-align:left;padding:.1rem .8rem .1rem 0}code{background:#f4f4f4}
-.contact img{width:96px;height:96px;object-fit:contain}</style></head><body>
-"""
-NAMELESS = (
-    "<p><strong>No header of this case tells the patient's name: names in its texts were found by pattern alone, and some can be left."
-    "</strong> If so, take them out of the note in your folder and list the cases again.</p>"
-)
+INDEX, SHEETS = "review.html", "sheets"
+PICTURES_A_SHEET = 60
 
 
-def review_page(audit: Audit, digest: str, body: Sequence[str]) -> str:
-    """Put the sheet together.
+def stage_folders(data: Path, benchmark: str) -> list[Path]:
+    """Give the folders of the three stages that a review shows."""
+    return [data / stage / benchmark for stage in ("deidentified", "normalised", "slices")]
+
+
+def shown_now(rules: Rules, case_ids: Sequence[str], data: Path) -> Shown:
+    """Tell what the sheets of a benchmark of scans would show of the data as they are now; parameters as in `write_case_review`."""
+    digests = {}
+    for case in case_ids:
+        stages = stages_of(case, stage_folders(data, rules.benchmark))
+        if stages.clean.case.state is State.OK:
+            digests[case] = case_digest(stages.clean.case, stages.cut.case)
+    return shown(rules.benchmark, rules.profile, digests)
+
+
+def write_case_review(rules: Rules, case_ids: Sequence[str], data: Path, out: Path) -> Shown:
+    """Write the review of a benchmark of `kind: scans`.
 
     Parameters
     ----------
-    audit : Audit
-        Whose state and checks stand at the top.
-    digest : str
-        `review_digest`; its first 12 digits are what the reviewer types to sign.
-    body : sequence of str
-        HTML of the cases or pictures, escaped already.
+    rules : Rules
+        Under which it was de-identified.
+    case_ids : sequence of str
+        The cases that its table does not exclude.
+    data : Path
+        Folder of the data.
+    out : Path
+        Folder to write `review.html` and `sheets/` to; sheets that lay there before are replaced.
+
+    Returns
+    -------
+    Shown
+        What the sheets show.
     """
-    rows = "".join(f"<tr><td>{escape(name)}</td><td>{number}</td></tr>" for name, number in {**audit.flow, **audit.checks}.items())
-    name = escape(audit.benchmark)
-    return (
-        f"{HEAD}<h1>De-identification review: {name}</h1><p>Profile {escape(audit.profile)}, subjects {escape(audit.kind)}, identifying values"
-        f" found: {audit.leaks}.</p><p>Look at every case: is a face, a name, a date, a place or a number left, in a picture or in a text?"
-        " If so, take it out of the text in your folder and list the cases again, or exclude the case in the case table. If not, sign with<br>"
-        f"<code>python scripts/sign_review.py --benchmark {name} --reviewer INITIALS --digest {escape(digest[:12])}</code></p>"
-        f"<details><summary>What was changed</summary><table>{rows}</table></details>{''.join(body)}</body></html>\n"
+    names = sorted(case_ids)
+    digests: dict[str, str] = {}
+    lines: list[Line] = []
+    clean: list[tuple[CaseRecord, Path]] = []
+    with whole_folder(out / SHEETS) as folder:
+        for case, before, after in zip(names, ["", *names[:-1]], [*names[1:], ""], strict=True):
+            stages = stages_of(case, stage_folders(data, rules.benchmark))
+            name = f"sub-{case}.html"
+            write_text(folder / name, case_sheet(stages, (before, after), out / SHEETS / name))
+            lines.append(_line(stages))
+            clean.append((stages.clean.case, stages.clean.folder))
+            if stages.clean.case.state is State.OK:
+                digests[case] = case_digest(stages.clean.case, stages.cut.case)
+    sheets = shown(rules.benchmark, rules.profile, digests)
+    write_text(out / INDEX, index_page(audit_cases(rules, clean), sheets, lines))
+    return sheets
+
+
+def _line(stages: CaseStages) -> Line:
+    clean, cut = stages.clean.case, stages.cut.case
+    kinds = ", ".join(series.sequence.value for series in clean.series) or "no scans"
+    texts = len(clean.notes) + bool(clean.record)
+    warnings = list(dict.fromkeys(line for lines in stages.warnings().values() for line in lines))
+    if clean.checks.get("notes_without_known_names"):
+        warnings.append("no header tells the patient's name: read the notes with care")
+    return Line(
+        name=stages.case_id,
+        sheet=f"{SHEETS}/sub-{stages.case_id}.html",
+        holds=f"{kinds}; {texts} texts; {len(cut.slices)} pictures",
+        warnings=tuple(warnings),
+        kept_back=stages.kept_back,
     )
 
 
-def case_section(case: CaseRecord, folder: Path) -> str:
-    """HTML of one case: middle slices of each series, cleaned texts, checks; all text is escaped.
+def write_picture_review(rules: Rules, manifest: PictureManifest, folder: Path, out: Path) -> Shown:
+    """Write the review of a benchmark of `kind: pictures`: sheets of `PICTURES_A_SHEET` pictures; as `write_case_review`.
 
     Parameters
     ----------
-    case : CaseRecord
-        A de-identified case.
+    rules : Rules
+        Under which it was de-identified.
+    manifest : PictureManifest
+        The de-identified pictures.
     folder : Path
-        Folder that holds it.
+        Folder that holds them.
+    out : Path
+        Folder to write to.
     """
-    title = f"<section><h2>{escape(case.case_id)}</h2>"
-    if case.state is not State.OK:
-        return f"{title}<p>Kept back at {escape(case.quarantined_by)}: {escape(case.reason)}</p></section>"
-    figures = "".join(
-        f'<figure><img alt="{escape(series.series_id)}" src="{_data_uri(folder / "review" / f"{series.series_id}.png")}">'
-        f"<figcaption>{escape(', '.join((series.series_id, series.sequence, *series.flags)))}</figcaption></figure>"
-        for series in case.series
-    )
-    texts = [*case.notes, *([case.record] if case.record else [])]
-    shown = "".join(f"<h3>{escape(path)}</h3><pre>{escape((folder / path).read_text(encoding='utf-8'))}</pre>" for path in texts)
-    warning = NAMELESS if case.checks.get("notes_without_known_names") else ""
-    return f"{title}{figures}{warning}{shown}</section>"
+    lines: list[Line] = []
+    with whole_folder(out / SHEETS) as sheets:
+        for number, paths in enumerate(_groups(manifest), start=1):
+            name = f"pictures-{number:04d}.html"
+            write_text(sheets / name, _picture_sheet(manifest.benchmark, paths, folder, out / SHEETS / name))
+            lines.append(
+                Line(name=f"{Path(paths[0]).stem} to {Path(paths[-1]).stem}", sheet=f"{SHEETS}/{name}", holds=f"{len(paths)} pictures")
+            )
+    digests = {picture.image_id: picture.sha256 for picture in manifest.pictures if picture.state is State.OK}
+    seen = shown(rules.benchmark, rules.profile, digests)
+    write_text(out / INDEX, index_page(audit_pictures(rules, manifest), seen, lines))
+    return seen
 
 
-def picture_section(manifest: PictureManifest, folder: Path) -> str:
-    """HTML of all pictures as a contact sheet."""
-    images = "".join(
-        f'<figure><img alt="{escape(picture.image_id)}" src="{_data_uri(folder / picture.path)}"><figcaption>{escape(picture.image_id)}</figcaption></figure>'
-        for picture in manifest.pictures
-        if picture.state is State.OK
-    )
-    return f'<section class="contact">{images}</section>'
+def _groups(manifest: PictureManifest) -> Iterator[list[str]]:
+    paths = [picture.path for picture in manifest.pictures if picture.state is State.OK]
+    for start in range(0, len(paths), PICTURES_A_SHEET):
+        yield paths[start : start + PICTURES_A_SHEET]
 
 
-def _data_uri(path: Path) -> str:
-    return f"data:image/png;base64,{b64encode(path.read_bytes()).decode('ascii')}"
+def _picture_sheet(benchmark: str, paths: Sequence[str], folder: Path, at: Path) -> str:
+    body = [
+        '<nav><a href="../review.html">All sheets</a></nav>\n',
+        tick("No picture shows a face, a name, a date or a number of a patient."),
+    ]
+    for path in paths:
+        link = escape(Path(os.path.relpath(folder / path, at.parent)).as_posix())
+        body.append(f'<a href="{link}">{picture_figure(folder / path, Path(path).stem).rstrip()}</a>\n')
+    return page(f"{benchmark}: pictures", body)

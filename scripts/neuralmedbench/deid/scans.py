@@ -9,10 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from neuralmedbench.deid.deface import deface
-from neuralmedbench.deid.headers import HeaderRules, clean_series
+from neuralmedbench.deid.header_rules import HeaderRules
+from neuralmedbench.deid.headers import clean_series
+from neuralmedbench.deid.hidden_text import Policy, TextFoundError, count_text, has_suspect_header, hide_text, stacked_along
+from neuralmedbench.deid.options import OF_PIXELS
+from neuralmedbench.deid.review_pieces import write_header_piece, write_scan_pieces
+from neuralmedbench.deid.scoring_case import NOBODY, Watch
 from neuralmedbench.deid.sidecars import clean_sidecar
-from neuralmedbench.deid.thumbnails import write_thumbnail
 from neuralmedbench.errors import DataError
+from neuralmedbench.io import dicom
 from neuralmedbench.io.dcm2niix import convert
 from neuralmedbench.io.files import write_json, write_text
 from neuralmedbench.io.nifti import Volume, read_nifti, write_nifti
@@ -59,7 +64,16 @@ def bids_names(case: CaseRecord) -> dict[str, str]:
     return names
 
 
-def clean_scans(case: CaseRecord, source: Path, out: Path, rules: HeaderRules, checks: Counter[str]) -> tuple[Series, ...]:
+def clean_scans(
+    case: CaseRecord,
+    source: Path,
+    out: Path,
+    rules: HeaderRules,
+    checks: Counter[str],
+    *,
+    watch: Watch = NOBODY,
+    burned_in: Policy = "hide",
+) -> tuple[Series, ...]:
     """Write all scans of a case with BIDS names.
 
     Parameters
@@ -72,6 +86,10 @@ def clean_scans(case: CaseRecord, source: Path, out: Path, rules: HeaderRules, c
         Key, pseudonym and dates.
     checks : Counter
         Counts what was done.
+    watch : Watch
+        Sees a phantom's scans before they are thrown away, to score their cleaning.
+    burned_in : str
+        `hide` burned-in text, or `drop` a series that shows any.
 
     Returns
     -------
@@ -81,16 +99,18 @@ def clean_scans(case: CaseRecord, source: Path, out: Path, rules: HeaderRules, c
     Raises
     ------
     DataError
-        If none could be converted.
+        If none could be converted, or all were dropped.
     DeidentificationError
-        If a face cannot be located.
+        If a face cannot be located, or text cannot be hidden.
     """
     names = bids_names(case)
     done: list[Series] = []
     failed: list[DataError] = []
     for series in case.series:
         try:
-            written = _write_series(series, source, out / names[series.series_id], rules, checks)
+            written = _write_series(series, source, out / names[series.series_id], rules, checks, watch=watch, burned_in=burned_in)
+        except TextFoundError as error:
+            failed.append(error)  # counted as dropped
         except DataError as error:  # one series that no program can read does not take the others with it
             failed.append(error)
             checks["series_not_convertible"] += 1
@@ -101,29 +121,40 @@ def clean_scans(case: CaseRecord, source: Path, out: Path, rules: HeaderRules, c
     return tuple(done)
 
 
-def _write_series(series: Series, source: Path, stem: Path, rules: HeaderRules, checks: Counter[str]) -> Series:
+def _write_series(
+    series: Series, source: Path, stem: Path, rules: HeaderRules, checks: Counter[str], *, watch: Watch, burned_in: Policy
+) -> Series:
     """Write one cleaned scan with its sidecars as `stem`.nii.gz...; gives the series with what defacing found."""
+    case_folder = stem.parent.parent
     with partial_folder(source) as work:  # faces are in it: it stays in the private zone
-        volume, sidecar = _clean_volume(series, source, work, rules, checks)
+        changed: Counter[tuple[str, str]] = Counter()
+        volume, sidecar = _clean_volume(series, source, work, rules, checks=checks, changed=changed)
+        watch.cleaned(source / series.path, work / "clean")
         _check_spacing(series, volume)
-        defaced = deface(volume)
+        volume, text_flags = _without_text(series, source / series.path, volume, burned_in, checks)
+        watch.converted(source / series.path, volume)
+        defaced = deface(volume, is_map=series.sequence is Sequence.ADC)
         write_nifti(stem.with_name(f"{stem.name}.nii.gz"), defaced.volume)
-        write_json(stem.with_name(f"{stem.name}.json"), clean_sidecar(sidecar, modality=series.modality))
+        done = {*OF_PIXELS, *(rules.held - OF_PIXELS if sidecar is not None else ())}
+        write_json(stem.with_name(f"{stem.name}.json"), clean_sidecar(sidecar, modality=series.modality, codes=done))
     if series.sequence is Sequence.DWI:
         write_text(stem.with_name(f"{stem.name}.bval"), f"{series.b_value or 0:g}\n")
         write_text(stem.with_name(f"{stem.name}.bvec"), "0\n0\n0\n")  # a trace has no direction
-    write_thumbnail(stem.parent.parent / "review" / f"{series.series_id}.png", defaced.volume)
+    write_scan_pieces(case_folder, series.series_id, defaced.volume)
+    write_header_piece(case_folder, series.series_id, changed)
     checks["faces_removed"] += defaced.quality["face_removed"] > 0
-    return replace(series, flags=(*series.flags, *defaced.flags), quality={**series.quality, **defaced.quality})
+    return replace(series, flags=(*series.flags, *text_flags, *defaced.flags), quality={**series.quality, **defaced.quality})
 
 
-def _clean_volume(series: Series, source: Path, work: Path, rules: HeaderRules, checks: Counter[str]) -> tuple[Volume, Path | None]:
+def _clean_volume(
+    series: Series, source: Path, work: Path, rules: HeaderRules, *, checks: Counter[str], changed: Counter[tuple[str, str]]
+) -> tuple[Volume, Path | None]:
     """Read one series without its header: DICOM is cleaned before it is converted, NIfTI keeps voxels and geometry alone."""
     path = source / series.path
     if path.is_file():
         checks["nifti_headers_cleaned"] += 1
         return read_nifti(path), None
-    counts = clean_series(path, work / "clean", rules)
+    counts = clean_series(path, work / "clean", rules, changed)
     checks.update({f"header_{name}": number for name, number in counts.items()})
     checks["dicom_files_cleaned"] += sum(1 for _ in path.glob("*.dcm"))
     results = [result for result in convert(work / "clean", work / "nifti") if result.image.stat().st_size]
@@ -133,6 +164,21 @@ def _clean_volume(series: Series, source: Path, work: Path, rules: HeaderRules, 
         message = f"{series.series_id}: the conversion gave a series of volumes; name its kind in `sequence_overrides` or exclude it"
         raise DataError(message)
     return volume, sidecar
+
+
+def _without_text(series: Series, raw: Path, volume: Volume, policy: Policy, checks: Counter[str]) -> tuple[Volume, tuple[str, ...]]:
+    """Hide burned-in text, before the face goes: a head without its front is no reason to stop looking."""
+    files = sorted(raw.glob("*.dcm"))
+    suspect = bool(files) and has_suspect_header(dicom.read_header(files[0].read_bytes()))
+    axis = stacked_along(volume.voxels.shape, volume.affine, len(files) or None)
+    hidden = hide_text(volume.voxels, axis, suspect=suspect)
+    count_text(checks, hidden.found, policy, "series")
+    if not hidden.found:
+        return volume, ()
+    if policy == "drop":
+        message = f"{series.series_id}: text is burned into the pixels, and `deidentification: burned_in` says drop"
+        raise TextFoundError(message)
+    return Volume(hidden.voxels, volume.affine), ("burned_in_text_hidden",)
 
 
 def _check_spacing(series: Series, volume: Volume) -> None:

@@ -7,13 +7,16 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from neuralmedbench.deid.headers import HeaderRules
+from neuralmedbench.deid.header_rules import ALL_OPTIONS, HeaderRules
+from neuralmedbench.deid.hidden_text import Policy
 from neuralmedbench.deid.leaks import count_leaks
+from neuralmedbench.deid.review_pieces import write_tools_piece
 from neuralmedbench.deid.scans import clean_scans
-from neuralmedbench.deid.texts import clean_texts
+from neuralmedbench.deid.scoring_case import watch_of
+from neuralmedbench.deid.texts import TextRules, clean_texts
 from neuralmedbench.deid.values import DateShift, parse_day
 from neuralmedbench.errors import DataError, DeidentificationError
-from neuralmedbench.io.identity import identity_pattern, read_identity
+from neuralmedbench.io.identity import Identity, identity_pattern, read_identity
 from neuralmedbench.io.partial import sweep
 from neuralmedbench.io.pseudonyms import date_shift_days
 from neuralmedbench.records.case import CaseRecord
@@ -21,7 +24,18 @@ from neuralmedbench.records.case import CaseRecord
 OUTPUTS = ("anat", "dwi", "swi", "ct", "text", "review")
 
 
-def deidentify_case(case: CaseRecord, source: Path, out: Path, key: bytes, profile: str) -> CaseRecord:
+def deidentify_case(
+    case: CaseRecord,
+    source: Path,
+    out: Path,
+    key: bytes,
+    profile: str,
+    *,
+    options: tuple[str, ...] = ALL_OPTIONS,
+    texts: TextRules | None = None,
+    burned_in: Policy = "hide",
+    answer_key: Path | None = None,
+) -> CaseRecord:
     """De-identify one case.
 
     Parameters
@@ -36,6 +50,14 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, key: bytes, profi
         Secret of the pseudonyms.
     profile : str
         `pseudonymised` (dates shifted) or `safe_harbor` (years only).
+    options : tuple of str
+        Options of DICOM PS3.15 that hold, by code.
+    texts : TextRules, optional
+        What is cut out of notes, and a model of names.
+    burned_in : str
+        `hide` text that is burned into pixels, or `drop` a series that shows any.
+    answer_key : Path, optional
+        `answer_key.json` of a phantom: what was planted in it. Its cleaning is scored, and the counts are written.
 
     Returns
     -------
@@ -47,18 +69,17 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, key: bytes, profi
     DataError
         If no series can be converted with the geometry of its raw positions.
     DeidentificationError
-        If a face cannot be located, or an identifying value is left in any file; nothing is left in `out` then.
+        If a face cannot be located, text is left in the pixels, or an identifying value in any file; nothing is left in `out` then.
     """
     empty_outputs(out)
     identity = read_identity(source / "identity.json")
-    pattern = identity_pattern(identity)
-    # the pseudonym stands for the patient: all cases of a patient share it, and with it the shift
-    dates = DateShift(date_shift_days(key, case.patient_id), years_only=profile == "safe_harbor")
-    rules = HeaderRules(key, case.patient_id, dates, pattern)
+    rules = rules_of(case.patient_id, identity, key, profile, options)
     checks: Counter[str] = Counter()
+    watch = watch_of(answer_key, case.patient_id, rules.dates)
     try:
-        series = clean_scans(case, source, out, rules, checks)
-        notes, record = clean_texts(case, source, out, rules, parse_day(identity.scan_date), checks=checks)
+        series = clean_scans(case, source, out, rules, checks, watch=watch, burned_in=burned_in)
+        write_tools_piece(out)
+        notes, record = clean_texts(case, source, out, rules, parse_day(identity.scan_date), checks=checks, texts=texts)
         if not identity.names:
             checks["notes_without_known_names"] += len(notes)
         leaks = count_leaks(out, identity)
@@ -68,7 +89,31 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, key: bytes, profi
     except (DataError, DeidentificationError):
         empty_outputs(out)
         raise
-    return replace(case, series=series, notes=notes, record=record, checks={**{name: checks[name] for name in sorted(checks)}, "leaks": 0})
+    done = replace(case, series=series, notes=notes, record=record, checks={**{name: checks[name] for name in sorted(checks)}, "leaks": 0})
+    watch.finish(done, source, out)
+    return done
+
+
+def rules_of(patient_id: str, identity: Identity, key: bytes, profile: str, options: tuple[str, ...]) -> HeaderRules:
+    """Give the rules of a patient: the pseudonym stands for the patient, all cases of a patient share it, and with it the shift.
+
+    Parameters
+    ----------
+    patient_id : str
+        Pseudonym.
+    identity : Identity
+        The patient's values, searched for in what is kept.
+    key : bytes
+        Secret of the pseudonyms.
+    profile : str
+        `pseudonymised` or `safe_harbor`.
+    options : tuple of str
+        Options of DICOM PS3.15, by code.
+    """
+    safe_harbor = profile == "safe_harbor"
+    shifted = not safe_harbor and "113107" in options
+    dates = DateShift(date_shift_days(key, patient_id), years_only=not shifted, emptied=not (shifted or safe_harbor))
+    return HeaderRules(key, patient_id, dates, identity_pattern(identity), options)
 
 
 def empty_outputs(out: Path) -> None:

@@ -2,19 +2,59 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from neuralmedbench.deid.headers import HeaderRules
+from neuralmedbench.deid.header_rules import HeaderRules
+from neuralmedbench.deid.name_model import NameModel
 from neuralmedbench.deid.notes import clean_note
-from neuralmedbench.deid.records import clean_record
+from neuralmedbench.deid.records import clean_record, record_identity
+from neuralmedbench.deid.sections import SHOWN, cut_sections
 from neuralmedbench.io.files import write_text
+from neuralmedbench.io.identity import identity_pattern
+from neuralmedbench.io.texts import UnreadableTextError, decode_text
 from neuralmedbench.records.case import CaseRecord
 
 
+@dataclass(frozen=True)
+class TextRules:
+    """What a benchmark asks of its texts.
+
+    Attributes
+    ----------
+    cut : tuple of str
+        Headings of the parts of notes that are cut out because they hold the answer.
+    model : NameModel or None
+        Recognises names beside the patterns.
+    """
+
+    cut: tuple[str, ...] = ()
+    model: NameModel | None = None
+
+
+@dataclass(frozen=True)
+class _Cleaning:
+    """What cleans the texts of one case, and the counts of what it did."""
+
+    rules: HeaderRules
+    texts: TextRules
+    scan_day: date | None
+    listed: re.Pattern[str] | None
+    checks: Counter[str]
+
+
 def clean_texts(
-    case: CaseRecord, source: Path, out: Path, rules: HeaderRules, scan_day: date | None, *, checks: Counter[str]
+    case: CaseRecord,
+    source: Path,
+    out: Path,
+    rules: HeaderRules,
+    scan_day: date | None,
+    *,
+    checks: Counter[str],
+    texts: TextRules | None = None,
 ) -> tuple[tuple[str, ...], str]:
     """Write the cleaned notes and the cleaned record of a case.
 
@@ -30,32 +70,55 @@ def clean_texts(
         What the record's dates are counted from.
     checks : Counter
         Counts what was done.
+    texts : TextRules, optional
+        What is cut, and a model of names; nothing and none without.
 
     Returns
     -------
     tuple of tuple of str and str
         Paths of the notes and of the record (empty without one) relative to `out`; a text of which nothing may be shown is not among them.
     """
-    notes = tuple(path for path in case.notes if _write_note(source / path, out / path, rules, scan_day, checks))
+    record = _read(source / case.record, checks, "record") if case.record else ""
+    listed = identity_pattern(record_identity(record)) if record else None
+    cleaning = _Cleaning(rules, texts or TextRules(), scan_day, listed, checks)
+    notes = tuple(path for path in case.notes if _write_note(source / path, out / path, cleaning))
     target = "text/record.tsv"
-    shown = bool(case.record) and _write_record(source / case.record, out / target, rules, scan_day, checks)
-    return notes, target if shown else ""
+    return notes, target if record and _write_record(record, out / target, cleaning) else ""
 
 
-def _write_note(source: Path, target: Path, rules: HeaderRules, scan_day: date | None, checks: Counter[str]) -> bool:
+def _read(path: Path, checks: Counter[str], what: str) -> str:
+    """Read a text; empty when it is none that can be read, which is counted with the reason."""
+    try:
+        return decode_text(path.read_bytes())
+    except UnreadableTextError as error:
+        checks[f"{what}_unreadable_{error.reason}"] += 1
+        return ""
+
+
+def _write_note(source: Path, target: Path, cleaning: _Cleaning) -> bool:
     """Write one cleaned note; False when nothing of it may be shown."""
-    note = clean_note(source.read_text(encoding="utf-8"), rules.dates, rules.identifying, scan_day=scan_day)
-    checks.update({f"notes_{kind}": number for kind, number in note.counts.items()})
-    if not note.text.strip():
+    text, cut = cut_sections(_read(source, cleaning.checks, "notes"), cleaning.texts.cut)
+    note = clean_note(
+        text,
+        cleaning.rules.dates,
+        cleaning.rules.identifying,
+        scan_day=cleaning.scan_day,
+        listed=cleaning.listed,
+        model=cleaning.texts.model,
+    )
+    cleaning.checks.update({f"notes_{kind}": number for kind, number in note.counts.items()})
+    if cut:
+        cleaning.checks["notes_sections_cut"] += cut
+    if not note.text.replace(SHOWN, "").strip():
         return False
     write_text(target, note.text)
     return True
 
 
-def _write_record(source: Path, target: Path, rules: HeaderRules, scan_day: date | None, checks: Counter[str]) -> bool:
+def _write_record(text: str, target: Path, cleaning: _Cleaning) -> bool:
     """Write the cleaned record; False when no row of it may be shown."""
-    record = clean_record(source.read_text(encoding="utf-8"), rules.dates, rules.identifying, scan_day)
-    checks.update(record.counts)
+    record = clean_record(text, cleaning.rules.dates, cleaning.rules.identifying, cleaning.scan_day, listed=cleaning.listed)
+    cleaning.checks.update(record.counts)
     if not record.text:
         return False
     write_text(target, record.text)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from neuralmedbench.io.identity import word_set
+from neuralmedbench.io.words import word_set
 
 TOP_AGE = 90
 """Ages over 89 identify; they all become 90 (Safe Harbor)."""
@@ -19,8 +19,23 @@ DESCRIPTOR_WORDS = word_set(
     "2d 3d iso fs fatsat fat sat dixon spair pre post c +c gd gad gadolinium contrast ce km without with plain native nativ wo w o",
     "b0 b500 b700 b800 b1000 b1500 b2000 scan 3scan stroke tumor tumour ms epilepsy dementia routine standard protocol bone soft tissue",
     "thin thick std angio tof anat diagnostic series map maps image images high low res resolution fast",
+    "cct ncct nect cect spiral helical volume vol recon reformat cerebral cerebrum vertex iv intravenous oral intrathecal intraarterial",
 )
 """What a description may say about a scan; every other word of it goes."""
+AGENTS = word_set(
+    "gadolinium gd gad gadovist gadavist gadobutrol dotarem clariscan gadoterate gadoteric magnevist gadopentetate prohance gadoteridol",
+    "multihance gadobenate omniscan gadodiamide primovist eovist gadoxetate elucirem vueway gadopiclenol artirem feraheme ferumoxytol",
+    "omnipaque iohexol ultravist iopromide visipaque iodixanol isovue iopamidol iopamiro imeron iomeprol iomeron xenetix iobitridol optiray",
+    "ioversol oxilan iodine",
+)
+NO_AGENT = frozenset({"no", "none", "n", "nil", "without"})
+
+
+PULSES = (
+    "se|tse|tir|tirm|tfl|fl|ep|epfid|epse|epi|ffe|tfe|spc|spcr|swi|h|hst|re|qfl|fi|ci|me|csi|gre|ge|fse|ir|de|dess|ciss|fm|pc|tof|fid|ute"
+)
+PULSE_NAME = re.compile(rf"\*?(?:{PULSES})(?:[23]d\d{{0,2}})?[a-z]{{0,2}}(?:[_#](?:b?\d{{1,4}}[a-z]{{0,2}}|swi|ns|{PULSES}))*")
+"""How scanners name a pulse sequence: `*tfl3d1_16ns`."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +47,14 @@ class DateShift:
     days : int
         Days that are added; never 0.
     years_only : bool
-        Whether only the year is kept (profile `safe_harbor`).
+        Whether notes show only the year (profile `safe_harbor`, or dates are not kept at all); headers show it too, unless `emptied`.
+    emptied : bool
+        Whether headers show no date (option 113107 of PS3.15 is left out).
     """
 
     days: int
     years_only: bool = False
+    emptied: bool = False
 
     def shifted(self, day: date) -> date:
         """Give the date that is shown in place of a date; with `years_only` the first of January of its year."""
@@ -73,6 +91,25 @@ def clean_descriptor(text: str) -> str:
     """
     words = (word for word in re.split(r"[\s_,;:()\[\]/\\^-]+", text) if word)
     return " ".join(word for word in words if word.casefold() in DESCRIPTOR_WORDS or re.fullmatch(r"\d{1,2}(?:mm)?", word.casefold()))
+
+
+def clean_pulse_name(text: str) -> str:
+    """Keep the name of a pulse sequence; anything else is cleaned like a description."""
+    return text if PULSE_NAME.fullmatch(text) else clean_descriptor(text)
+
+
+def clean_agent(text: str) -> str:
+    """Keep the name of a contrast agent, or that there was one, or that there was none.
+
+    Examples
+    --------
+    >>> [clean_agent(text) for text in ("Gadovist 7ml Vandermeer", "gave by JV", "NONE")]
+    ['Gadovist', 'contrast agent', 'NONE']
+    """
+    words = re.findall(r"[A-Za-z]+", text)
+    if any(word.casefold() in NO_AGENT for word in words) or text.strip() in {"0", "-"}:
+        return "NONE"
+    return " ".join(word for word in words if word.casefold() in AGENTS) or "contrast agent"
 
 
 def top_code_age(text: str) -> str:

@@ -13,13 +13,18 @@ from pydicom.uid import generate_uid
 
 from neuralmedbench.demo.anatomy import Shape
 from neuralmedbench.demo.identity import Identity, Part
+from neuralmedbench.demo.invented import further_words
 from neuralmedbench.demo.pathology import Lesion
+from neuralmedbench.demo.plant_notes import fill_note, planted_templates
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.pseudonyms import case_pseudonym, patient_pseudonym
+from neuralmedbench.records.answer_key import NoteKey
 
 FOLDER = Path(__file__).with_name("patients")
 TINY = ("stroke", "meningioma")
 """The patients of the benchmark `demo-tiny`."""
+SHORT = frozenset({"initials", "initials_bare", "zip", "family_broken", "given_possessive"})
+"""Planted values that a table of numbers or words may hold by chance."""
 
 
 class RecordRow(Part):
@@ -74,6 +79,7 @@ class Patient:
     record: tuple[RecordRow, ...]
     notes: tuple[str, ...]
     cuts: tuple[Cut, ...]
+    burned_series: str = ""
 
     @property
     def study_uid(self) -> str:
@@ -85,14 +91,20 @@ class Patient:
         """Whether the disease shows in some places only, and not in the form of the whole brain."""
         return any(lesion.main for lesion in self.lesions)
 
+    def keyed_notes(self) -> list[tuple[str, NoteKey]]:
+        """Fill the patient's identity into the clinical notes; each with what of it has to go and to stay."""
+        return [fill_note(self.identity, template) for template in planted_templates(self.identity, self.notes)]
+
     def written(self) -> list[str]:
-        """Fill the patient's identity into the clinical notes."""
-        words = self.identity.words()
-        return [note.format(**words).strip() + "\n" for note in self.notes]
+        """Give the clinical notes as they stand in the raw files."""
+        return [text for text, _ in self.keyed_notes()]
 
     def planted(self) -> list[str]:
-        """Every string that must be gone after de-identification: planted in headers, file names, notes or record."""
-        who, words = self.identity, self.identity.words()
+        """Every string that must be gone after de-identification, long enough to be searched in every shareable file.
+
+        Planted in headers, file names, notes or record. A word that is an ordinary one too, as a name that is a disease's, is left out.
+        """
+        who, words = self.identity, self.identity.words() | further_words(self.identity)
         headers = [
             who.family,
             who.family.upper(),
@@ -109,7 +121,9 @@ class Patient:
         headers += [f"{who.scanned:%Y%m%d}", f"{who.born():%Y%m%d}", who.physician.split()[-1]]
         texts = "\n".join(self.written())
         dates = ("scanned", "scanned_iso", "scanned_slash", "day_before", "month_before", "born")
-        return sorted({*headers, *(words[name] for name in (*dates, "email") if words[name] in texts)})
+        headers += [who.colleague, who.relative, who.elsewhere, words["fax"], words["plan"], words["url"], *who.operator_script.split()]
+        further = (name for name in further_words(who) if name not in SHORT)
+        return sorted({*headers, *(words[name] for name in (*dates, "email", *further) if words[name] in texts)} - {""})
 
     def case_id(self, key: bytes) -> str:
         """Pseudonym of the case under a key."""

@@ -3,25 +3,46 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.sequence import Sequence
-from pydicom.uid import CTImageStorage, ExplicitVRLittleEndian, MRImageStorage, generate_uid
+from pydicom.uid import UID, CTImageStorage, ExplicitVRLittleEndian, MRImageStorage, generate_uid
 
 from neuralmedbench.demo.cohort import Patient
 from neuralmedbench.demo.contrast import Protocol
 from neuralmedbench.demo.identity import Identity
+from neuralmedbench.demo.key_rules import tag_rules
+from neuralmedbench.demo.plant_headers import plant_further, plant_graphics
+from neuralmedbench.demo.plant_pixels import burn_in
 from neuralmedbench.demo.scanner import Stack
+from neuralmedbench.records.answer_key import PixelBox, SeriesKey
 
 START = dt.time(9, 12, 30)
 PRIVATE_GROUP, PRIVATE_CREATOR = 0x0029, "DEMO PHANTOM HEADER"
+PRIVATE_UID = UID("1.2.826.0.1.3680043.10.543.9")
 CT_INTERCEPT = -1024
 
 
+@dataclass(frozen=True)
+class Written:
+    """A series on the disk: its files in slice order, and what of it has to go and to stay."""
+
+    files: list[Path]
+    key: SeriesKey
+
+
 def write_series(folder: Path, patient: Patient, number: int, protocol: Protocol, stack: Stack) -> list[Path]:
+    """Write one series and give its files, as :func:`write_keyed_series`."""
+    return write_keyed_series(folder, patient, number, protocol, stack).files
+
+
+def write_keyed_series(
+    folder: Path, patient: Patient, number: int, protocol: Protocol, stack: Stack, *, burned: bool = False, graphics: bool = False
+) -> Written:
     """Write one series.
 
     Parameters
@@ -36,11 +57,15 @@ def write_series(folder: Path, patient: Patient, number: int, protocol: Protocol
         The sequence.
     stack : Stack
         The voxels. Stacks with isotropic voxels are written as sagittal slices, others as axial ones.
+    burned : bool
+        Whether the scanner burned the patient's name into a corner of every slice.
+    graphics : bool
+        Whether the header holds an overlay plane and an icon with the patient's name; a converter makes a volume of its own of an overlay.
 
     Returns
     -------
-    list of Path
-        The files, in slice order.
+    Written
+        The files, in slice order, and the answer key.
     """
     header = series_header(patient, number, protocol.description)
     is_ct = protocol.is_ct
@@ -64,6 +89,12 @@ def write_series(folder: Path, patient: Patient, number: int, protocol: Protocol
         header.SpacingBetweenSlices = thickness
     stored = (planes - CT_INTERCEPT if is_ct else planes).astype("<u2")
     describe_pixels(header, stored.shape[1:], bits=12 if not is_ct else 16)
+    if graphics:
+        plant_graphics(header, patient.identity, (stored.shape[1], stored.shape[2]))
+    boxes: tuple[PixelBox, ...] = ()
+    if burned:
+        stored, box = burn_in(stored, patient.identity)
+        boxes = (box,)
     paths = []
     for index, (plane, position) in enumerate(zip(stored, positions, strict=True)):
         header.ImagePositionPatient = [float(place) for place in position]
@@ -72,7 +103,20 @@ def write_series(folder: Path, patient: Patient, number: int, protocol: Protocol
         number_slice(header, patient, number, index, seconds=(number * 240) + (0.11 * index if is_2d else 0))
         header.PixelData = plane.tobytes()
         paths.append(save(header, folder, patient.identity, index))
-    return paths
+    return Written(paths, series_key(header, patient, protocol.description, paths, boxes=boxes))
+
+
+def series_key(
+    header: Dataset, patient: Patient, description: str, files: list[Path], *, boxes: tuple[PixelBox, ...] = (), kept: bool = True
+) -> SeriesKey:
+    """Give the answer key of a series that was just written; `header` is that of its last file."""
+    return SeriesKey(
+        series_uid=str(header.SeriesInstanceUID),
+        kept=kept,
+        files=len(files),
+        rules=tag_rules(header, patient.identity, description, kept=kept),
+        boxes=boxes,
+    )
 
 
 def series_header(patient: Patient, number: int, description: str) -> Dataset:
@@ -106,6 +150,7 @@ def series_header(patient: Patient, number: int, description: str) -> Dataset:
     block = ds.private_block(PRIVATE_GROUP, PRIVATE_CREATOR, create=True)
     block.add_new(0x01, "LO", f"{who.family.upper()} {who.mrn}")
     block.add_new(0x02, "DA", day)
+    plant_further(ds, who, number)
     return ds
 
 
@@ -150,6 +195,9 @@ def save(header: Dataset, folder: Path, who: Identity, index: int) -> Path:
     header.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
     header.file_meta.MediaStorageSOPClassUID = header.SOPClassUID
     header.file_meta.MediaStorageSOPInstanceUID = header.SOPInstanceUID
+    header.file_meta.SourceApplicationEntityTitle = who.station
+    header.file_meta.PrivateInformationCreatorUID, header.file_meta.PrivateInformation = PRIVATE_UID, f"{who.family} {who.mrn} ".encode()
+    header.preamble = f"{who.family} {who.mrn}".encode().ljust(128, b"\0")
     path = folder / f"{who.family.upper().replace(' ', '')}_{index + 1:04d}.dcm"
     header.save_as(path, enforce_file_format=True)
     return path

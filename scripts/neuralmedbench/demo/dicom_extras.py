@@ -8,14 +8,14 @@ import numpy as np
 from pydicom.uid import MRImageStorage, SecondaryCaptureImageStorage, generate_uid
 
 from neuralmedbench.demo.cohort import Patient
-from neuralmedbench.demo.dicom import describe_pixels, number_slice, save, series_header
+from neuralmedbench.demo.dicom import Written, describe_pixels, number_slice, save, series_header, series_key
 from neuralmedbench.demo.grid import HEAD, Volume
 
 SCREEN_MM = 10
 """Height of the slice on the screenshot, MNI z in mm."""
 
 
-def write_screenshot(folder: Path, patient: Patient, number: int, ideal: Volume) -> list[Path]:
+def write_screenshot(folder: Path, patient: Patient, number: int, ideal: Volume) -> Written:
     """Write a secondary capture with the patient's name burned into its pixels: de-identification must not let it pass.
 
     Parameters
@@ -27,7 +27,7 @@ def write_screenshot(folder: Path, patient: Patient, number: int, ideal: Volume)
 
     Returns
     -------
-    list of Path
+    Written
         One file.
     """
     from PIL import Image, ImageDraw, ImageFont
@@ -44,10 +44,11 @@ def write_screenshot(folder: Path, patient: Patient, number: int, ideal: Volume)
     header.BitsAllocated, header.BitsStored, header.HighBit, header.PixelRepresentation = 8, 8, 7, 0
     number_slice(header, patient, number, 0, seconds=number * 240)
     header.PixelData = picture.tobytes()
-    return [save(header, folder, patient.identity, 0)]
+    paths = [save(header, folder, patient.identity, 0)]
+    return Written(paths, series_key(header, patient, "", paths, kept=False))
 
 
-def write_localizer(folder: Path, patient: Patient, number: int, ideal: Volume) -> list[Path]:
+def write_localizer(folder: Path, patient: Patient, number: int, ideal: Volume) -> Written:
     """Write a localizer: one sagittal, one coronal and one axial slice in one series.
 
     Parameters
@@ -59,7 +60,7 @@ def write_localizer(folder: Path, patient: Patient, number: int, ideal: Volume) 
 
     Returns
     -------
-    list of Path
+    Written
         Three files.
     """
     z, y, x = (-low for low in HEAD.low)
@@ -84,4 +85,4 @@ def write_localizer(folder: Path, patient: Patient, number: int, ideal: Volume) 
         number_slice(header, patient, number, index, seconds=number * 240 + index)
         header.PixelData = plane.tobytes()
         paths.append(save(header, folder, patient.identity, index))
-    return paths
+    return Written(paths, series_key(header, patient, "", paths, kept=False))

@@ -7,19 +7,29 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.demo.cohort import Patient
+from neuralmedbench.demo.cohort import Patient, RecordRow
 from neuralmedbench.demo.contrast import PROTOCOLS
-from neuralmedbench.demo.dicom import write_series
+from neuralmedbench.demo.dicom import Written, write_keyed_series
 from neuralmedbench.demo.dicom_extras import write_localizer, write_screenshot
+from neuralmedbench.demo.invented import further_words
 from neuralmedbench.demo.phantom import Phantom, make_phantom, measure_lesion, scan_phantom
 from neuralmedbench.demo.pictures import LESION_MM2, cut_picture
 from neuralmedbench.demo.scanner import resample
+from neuralmedbench.io.answer_key import NAME, write_answer_key
 from neuralmedbench.io.cases import CaseRow
 from neuralmedbench.io.files import sha256_of, whole_folder, write_json, write_text
 from neuralmedbench.io.plain_pictures import write_grey
 from neuralmedbench.io.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
+from neuralmedbench.records.answer_key import AnswerKey
 from neuralmedbench.records.columns import RECORD_COLUMNS
 
+FURTHER_ROWS = (
+    RecordRow(variable="health plan", value="{plan}"),
+    RecordRow(variable="sample label", value="{trial}"),
+    RecordRow(variable="brought by", value="{relative}"),
+    RecordRow(variable="earlier scan", value="{dotted}"),
+)
+"""Rows of every patient's record that name a person, a number or a day."""
 ESTABLISHED = "simulated: the pathology was put into the phantom by the generator"
 
 
@@ -39,19 +49,20 @@ def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path, *,
 
     Notes
     -----
-    Below `out`: `dicom/`, `notes/`, `record.csv`, `slices/` with `slices.json`, `planted.json`, `files.json`.
+    Below `out`: `dicom/`, `notes/`, `record.csv`, `slices/` with `slices.json`, `planted.json`, `answer_key.json`, `files.json`.
     """
     phantom = make_phantom(patient)
     with whole_folder(out) as folder:
-        files, pictures = _write_scans(folder, phantom, patient)
+        written, pictures = _write_scans(folder, phantom, patient)
         notes = _write_notes(folder, patient)
         record = _write_record(folder, patient)
+        write_answer_key(folder / NAME, _answer_key(case_id, patient, written))
         write_json(folder / "slices" / "slices.json", pictures)
         write_json(folder / "planted.json", patient.planted())
         index = RawIndex(
             case_id=case_id,
             patient_id=patient_id,
-            files=tuple(_listed(folder, path) for path in files),
+            files=tuple(_listed(folder, path) for series in written for path in series.files),
             notes=tuple(_listed(folder, path) for path in notes),
             record=_listed(folder, record),
         )
@@ -73,13 +84,16 @@ def _listed(folder: Path, path: Path) -> RawFile:
     return RawFile(path=path.relative_to(folder).as_posix(), sha256=sha256_of(path))
 
 
-def _write_scans(folder: Path, phantom: Phantom, patient: Patient) -> tuple[list[Path], list[dict[str, Any]]]:
-    files: list[Path] = []
+def _write_scans(folder: Path, phantom: Phantom, patient: Patient) -> tuple[list[Written], list[dict[str, Any]]]:
+    files: list[Written] = []
     pictures: list[dict[str, Any]] = []
     (folder / "slices").mkdir()
     for number, (sequence, stack, pose) in enumerate(scan_phantom(phantom, patient), start=1):
         protocol = PROTOCOLS[sequence]
-        files += write_series(_series_folder(folder, number, protocol.description), patient, number, protocol, stack)
+        target = _series_folder(folder, number, protocol.description)
+        files.append(
+            write_keyed_series(target, patient, number, protocol, stack, burned=sequence == patient.burned_series, graphics=number == 1)
+        )
         cuts = [cut for cut in patient.cuts if cut.sequence == sequence]
         if cuts:
             brain, lesion = (resample(mask, pose, stack.grid) > 0.4 for mask in (phantom.inside(), phantom.lesion()))
@@ -100,7 +114,7 @@ def _write_scans(folder: Path, phantom: Phantom, patient: Patient) -> tuple[list
     if patient.extra:
         number = len(patient.series) + 1
         write = {"localizer": write_localizer, "screenshot": write_screenshot}[patient.extra]
-        files += write(_series_folder(folder, number, patient.extra.upper()), patient, number, phantom.ideal(patient.series[0]))
+        files.append(write(_series_folder(folder, number, patient.extra.upper()), patient, number, phantom.ideal(patient.series[0])))
     return files, pictures
 
 
@@ -121,13 +135,29 @@ def _write_notes(folder: Path, patient: Patient) -> list[Path]:
 
 def _write_record(folder: Path, patient: Patient) -> Path:
     path = folder / "record.csv"
-    words = patient.identity.words()
+    words = patient.identity.words() | further_words(patient.identity)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("patient", *RECORD_COLUMNS))
-        for row in patient.record:
+        for row in (*patient.record, *FURTHER_ROWS):
             writer.writerow([patient.identity.mrn, row.variable, row.value.format(**words), row.unit, row.days_from_scan])
     return path
+
+
+def _answer_key(case_id: str, patient: Patient, written: list[Written]) -> AnswerKey:
+    """Give what of the case has to go and to stay."""
+    words = patient.identity.words() | further_words(patient.identity)
+    rows = (*patient.record, *FURTHER_ROWS)
+    stay = [f"{row.variable}={row.value}" for row in patient.record if "{" not in row.value]
+    go = {row.value.format(**words) for row in rows if "{" in row.value and row.variable != "age"}
+    return AnswerKey(
+        case_id=case_id,
+        series=tuple(series.key for series in written),
+        notes=tuple(key for _, key in patient.keyed_notes()),
+        record_go=tuple(sorted({*patient.planted(), *go, *([words["age"]] if patient.identity.age > 89 else ())})),
+        record_stay=tuple(stay),
+        strings=tuple(patient.planted()),
+    )
 
 
 def _answer(phantom: Phantom, patient: Patient) -> dict[str, str]:

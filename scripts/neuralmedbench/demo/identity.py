@@ -29,6 +29,10 @@ class Identity(Part):
     town: str
     physician: str
     operator: str
+    operator_script: str = ""
+    colleague: str
+    relative: str
+    elsewhere: str
     hospital: str
     hospital_address: str
     station: str
@@ -39,6 +43,11 @@ class Identity(Part):
     def born(self) -> dt.date:
         """Date of birth: the patient's age in whole years is `age` on the day of the scan."""
         return (self.scanned - dt.timedelta(days=int(self.age * 365.25) + 97 + int(self.mrn[-2:]))).replace(day=14)
+
+    @property
+    def initials(self) -> str:
+        """Initials with full stops."""
+        return f"{self.given[0]}.{self.family[0]}."
 
     def words(self) -> dict[str, str]:
         """Placeholders of notes and record."""

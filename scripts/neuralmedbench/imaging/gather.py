@@ -47,7 +47,7 @@ def gather_slices(
     for row in sorted(table, key=lambda row: row.case_id):
         fate = {"case_id": row.case_id, "patient_id": row.patient_id, "state": State.OK.value, "quarantined_by": ""}
         if row.exclude:
-            flow.append(fate | {"reason": row.exclude, "sequences": [], "excluded": True})
+            flow.append(fate | {"reason": row.exclude, "sequences": [], "set_aside": [], "excluded": True})
             continue
         base = folder / f"sub-{row.case_id}"
         case = read_case(base / "case.json")
@@ -57,7 +57,7 @@ def gather_slices(
             rows += _rows(benchmark, case, base)
         sequences = sorted({entry.sequence.value for entry in case.slices})
         fate |= {"state": case.state.value, "quarantined_by": case.quarantined_by}
-        flow.append(fate | {"reason": case.reason, "sequences": sequences, "excluded": False})
+        flow.append(fate | {"reason": case.reason, "sequences": sequences, "set_aside": sorted(case.set_aside.values()), "excluded": False})
     _stop_if_too_many(benchmark, quarantined, len(used), max_quarantined_fraction)
     return rows, {"cases": flow}
 
@@ -71,12 +71,19 @@ def _rows(benchmark: str, case: CaseRecord, base: Path) -> list[SliceRow]:
             image_id=entry.image_id,
             path=(base / entry.path).as_posix(),
             sha256=entry.sha256,
+            pixels_sha256=entry.pixels_sha256,
             volume_sha256=entry.volume_sha256,
             sequence=entry.sequence.value,
             plane=entry.plane.value,
             index=entry.index,
             position_mm=entry.position_mm,
+            tiles=entry.tiles,
+            native_mm_per_px=entry.native_mm_per_px,
             mm_per_px=entry.mm_per_px,
+            window=entry.window,
+            window_name=entry.window_name,
+            resampled=entry.resampled,
+            side_marked=entry.side_marked,
             oracle=entry.oracle,
         )
         for entry in case.slices

@@ -18,10 +18,14 @@ from neuralmedbench.atlas.fit import fit_quality, fit_template
 from neuralmedbench.errors import DataError
 from neuralmedbench.imaging.bias import correct_bias
 from neuralmedbench.imaging.brain import find_brain
-from neuralmedbench.imaging.quality import plane_of, reference_flags, series_flags
+from neuralmedbench.imaging.measure import contrast, measure_reference, millilitres
+from neuralmedbench.imaging.quality import SERIES_LIMITS, check_limits, plane_of, series_flags
 from neuralmedbench.imaging.register import Reference, as_transform, make_reference, register, rotation_deg
+from neuralmedbench.imaging.units import share_window
+from neuralmedbench.imaging.windows import COMPUTED, window_of
 from neuralmedbench.io.files import read_json, sha256_of, whole_folder, write_json
-from neuralmedbench.io.volumes import grid_over, read_volume, write_volume
+from neuralmedbench.io.storage import full_disk_behind
+from neuralmedbench.io.volumes import as_stored, grid_over, read_volume, write_volume
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 
 if TYPE_CHECKING:
@@ -30,12 +34,10 @@ if TYPE_CHECKING:
 VOLUMES = "volumes"
 """Folder beside `case.json` that holds what this stage makes."""
 COPY_MM = 2.0
-COMPUTED = (Sequence.CT, Sequence.CE_CT)
-FLAT = (*COMPUTED, Sequence.ADC)
-"""Sequences whose values are physical: no bias field is taken out."""
-
-MIN_SHOWN = 0.02
-"""Part of the brain below which a series shows something else."""
+SHADED = (Sequence.T1W, Sequence.CE_T1W, Sequence.T2W, Sequence.FLAIR, Sequence.PDW)
+"""Sequences whose bias field is taken out. CT and ADC are physical; in diffusion and susceptibility pictures a field that is estimated from
+the grey values takes what bright infarcts and dark blood do to their surroundings for shading."""
+UNKNOWN_KIND = "its kind is not known: name it in `sequence_overrides`"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,54 +128,55 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: Settings) 
     Raises
     ------
     DataError
-        If a scan cannot be read, or none can be the reference, or one shows another place than the reference.
+        If no scan can be the reference, or the reference cannot be read or breaks a limit of `quality.REFERENCE_LIMITS`.
+
+    Notes
+    -----
+    Another series that cannot be read, or breaks a limit of `quality.SERIES_LIMITS`, is left out; the reason stands in `set_aside`.
     """
     import SimpleITK as sitk
 
     sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(1)
     ordered = order_series(case.series, settings.reference_order)
+    aside = {entry.series_id: UNKNOWN_KIND for entry in case.series if entry.sequence is Sequence.UNKNOWN}
     with whole_folder(target / VOLUMES) as folder:
         first, *others = ordered
         image = _flattened(first, source, settings)
         fit = fit_template(image)
         brain = find_brain(image, fit, is_ct=first.sequence in COMPUTED)
-        fitted = fit_quality(image, fit)
-        millilitres = round(_millilitres(brain), 1)
+        of_case, of_reference, flags = measure_reference(first, image, brain, fit_quality(image, fit))
         copy = grid_over(image, COPY_MM)
         _write(folder, first, Placed(image, brain, np.eye(4)), copy)
-        done = [_record(first, source, image, {}, reference_flags(millilitres, fitted))]
+        done = [_record(first, source, Placed(image, brain, np.eye(4)), of_reference, flags)]
         reference = make_reference(image, brain, grid_mm=settings.registration_grid_mm)
         for entry in others:
-            moved = _flattened(entry, source, settings)
-            placed, quality = _place(entry, moved, reference, brain)
-            _write(folder, entry, placed, copy)
-            done.append(_record(entry, source, moved, quality, series_flags(quality)))
-    quality = {"brain_ml": millilitres, "series_set_aside": float(len(case.series) - len(ordered))}
-    return replace(case, series=tuple(done), quality=quality | {f"template_{name}": value for name, value in fitted.items()})
+            try:
+                placed, quality = _place(_flattened(entry, source, settings), reference, brain)
+                record = _record(entry, source, placed, quality, series_flags(quality))
+            except DataError as error:  # one series that cannot be used does not take the others with it
+                if full_disk_behind(error):
+                    raise
+                aside[entry.series_id] = f"{entry.sequence.value}: {error}"
+            else:
+                _write(folder, entry, placed, copy)
+                done.append(record)
+        done = share_window(done, folder, brain)
+    return replace(case, series=tuple(done), set_aside=aside, quality=of_case | {"series_set_aside": float(len(aside))})
 
 
 def _flattened(series: Series, source: Path, settings: Settings) -> sitk.Image:
     image = read_volume(source / series.path)
-    return image if series.sequence in FLAT else correct_bias(image, grid_mm=settings.bias_grid_mm)
+    return correct_bias(image, grid_mm=settings.bias_grid_mm) if series.sequence in SHADED else image
 
 
-def _millilitres(mask: sitk.Image) -> float:
-    import SimpleITK as sitk
-
-    return float(sitk.GetArrayViewFromImage(mask).sum() * np.prod(mask.GetSpacing()) / 1000)
-
-
-def _place(series: Series, image: sitk.Image, reference: Reference, brain: sitk.Image) -> tuple[Placed, dict[str, float]]:
-    """Register a series to the reference and carry the brain over."""
+def _place(image: sitk.Image, reference: Reference, brain: sitk.Image) -> tuple[Placed, dict[str, float]]:
+    """Register a series to the reference and carry the brain over; DataError when a limit is broken."""
     import SimpleITK as sitk
 
     found = register(reference, image)
     there = sitk.Resample(sitk.Cast(brain, sitk.sitkFloat32), image, as_transform(np.linalg.inv(found.matrix)), sitk.sitkLinear, 0.0)
     mask = sitk.Cast(there >= 0.5, sitk.sitkUInt8)
-    covered = min(_millilitres(mask) / _millilitres(brain), 1.0)
-    if covered < MIN_SHOWN:
-        message = f"{series.series_id} ({series.sequence.value}) does not show the brain of the reference: override its sequence or exclude the case"
-        raise DataError(message)
+    covered = min(millilitres(mask) / millilitres(brain), 1.0)
     centre = np.array([*reference.centre, 1.0])
     quality = {
         "shift_mm": round(float(np.linalg.norm((found.matrix @ centre - centre)[:3])), 3),
@@ -181,7 +184,9 @@ def _place(series: Series, image: sitk.Image, reference: Reference, brain: sitk.
         "agreement_before": round(found.before, 4),
         "agreement_after": round(found.after, 4),
         "covered": round(covered, 4),
+        "contrast": contrast(image, mask),
     }
+    check_limits({**quality, "agreement_where_covered": found.after / max(covered, 0.05)}, SERIES_LIMITS)
     return Placed(image, mask, found.matrix), quality
 
 
@@ -197,8 +202,12 @@ def _write(folder: Path, series: Series, placed: Placed, copy: sitk.Image) -> No
     write_volume(folder / f"{name}_space-ref.nii", small)
 
 
-def _record(series: Series, source: Path, image: sitk.Image, quality: dict[str, float], flags: tuple[str, ...]) -> Series:
-    plane = plane_of(image.GetSpacing())
+def _record(series: Series, source: Path, placed: Placed, quality: dict[str, float], flags: tuple[str, ...]) -> Series:
+    import SimpleITK as sitk
+
+    plane = plane_of(placed.image.GetSpacing())
+    stored = sitk.GetArrayFromImage(as_stored(placed.image))
+    window = window_of(series.sequence, stored.astype(np.float32), sitk.GetArrayViewFromImage(placed.brain) > 0)
     acquisition = series.acquisition if series.acquisition != "unknown" else ("3d" if plane is None else "2d")
     return replace(
         series,
@@ -208,6 +217,7 @@ def _record(series: Series, source: Path, image: sitk.Image, quality: dict[str, 
         flags=tuple(dict.fromkeys((*series.flags, *flags))),
         quality=quality,
         volume_sha256=sha256_of(source / series.path),
+        window=window,
     )
 
 

@@ -1,67 +1,17 @@
-"""From voxels to a grey picture: one window a volume, square pixels, bytes that are equal when the picture is."""
+"""From voxels to a grey picture: cut as a reader expects it, square pixels, letterboxed."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.errors import DataError
-from neuralmedbench.records.case import Plane, Sequence
+from neuralmedbench.records.case import Plane
 
 Floats = npt.NDArray[np.float32]
-WINDOW_HU = {Sequence.CT: (0.0, 80.0), Sequence.CE_CT: (0.0, 160.0)}
-"""CT is shown in fixed windows: brain, and brain with vessels."""
-PERCENTILES = (0.5, 99.5)
-BRIGHT_PERCENTILES = (1.0, 99.8)
-"""For sequences in which the finding is the brightest spot of the brain."""
-BRIGHT = (Sequence.DWI, Sequence.CE_T1W)
-DWI_MEDIANS = 4.0
-"""Brightest value that a diffusion picture distinguishes, in medians of the brain: more would turn the brain around it black."""
-ADC_MEDIANS = 2.5
-"""Brightest value of an ADC map, which starts at 0: with the fluid as white the brain, and what is dark in it, would drown."""
 SLICE_AXIS = {plane: "zyx".index(plane.axis) for plane in Plane}
 """Axis of an LPS+ array (Z, Y, X) along which the slices of a plane follow each other."""
-
-
-def window_of(sequence: Sequence, voxels: Floats, brain: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Choose the intensities that are shown as black and white.
-
-    Parameters
-    ----------
-    sequence : Sequence
-        Kind of scan; CT gets a fixed window in HU.
-    voxels : ndarray of float32, shape (Z, Y, X)
-        The volume.
-    brain : ndarray of bool, shape (Z, Y, X)
-        Where the percentiles are taken: with the scalp, fat would set the scale.
-
-    Returns
-    -------
-    tuple of float
-        Black and white, in the volume's own units, rounded to four digits.
-
-    Raises
-    ------
-    DataError
-        If the brain is empty or of one value.
-    """
-    if sequence in WINDOW_HU:
-        return WINDOW_HU[sequence]
-    inside = voxels[brain]
-    if not inside.size:
-        message = f"the {sequence.value} scan shows no brain, so that no window can be chosen; exclude the series"
-        raise DataError(message)
-    low, high = (float(value) for value in np.percentile(inside, BRIGHT_PERCENTILES if sequence in BRIGHT else PERCENTILES))
-    median = float(np.median(inside))
-    if sequence is Sequence.DWI:
-        high = min(high, DWI_MEDIANS * median)
-    if sequence is Sequence.ADC:
-        low, high = 0.0, min(high, ADC_MEDIANS * median)
-    low, high = float(f"{low:.4g}"), float(f"{high:.4g}")
-    if high <= low:
-        message = f"the brain of the {sequence.value} scan has one grey value only; exclude the series"
-        raise DataError(message)
-    return low, high
 
 
 def cut_plane(voxels: Floats, plane: Plane, index: int) -> Floats:
@@ -143,3 +93,43 @@ def to_grey(picture: Floats, window: tuple[float, float]) -> npt.NDArray[np.uint
     """Show a window of intensities as 0 (black) to 255 (white)."""
     low, high = window
     return np.asarray(np.clip((picture - low) / (high - low) * 255.0, 0, 255).round(), dtype=np.uint8)
+
+
+def resize(picture: Floats, side_px: int) -> Floats:
+    """Bring a square picture to another number of pixels; smaller ones average, so that nothing small falls between them."""
+    from PIL import Image
+
+    return np.asarray(Image.fromarray(picture.astype(np.float32)).resize((side_px, side_px), Image.Resampling.BILINEAR))
+
+
+def montage(tiles: Sequence[npt.NDArray[np.uint8]], *, gap_px: int) -> npt.NDArray[np.uint8]:
+    """Put pictures of one size side by side, left to right and then top to bottom.
+
+    Parameters
+    ----------
+    tiles : sequence of ndarray of uint8, shape (n, n)
+        At least one.
+    gap_px : int
+        Black between them.
+
+    Returns
+    -------
+    ndarray of uint8, shape (rows, columns)
+        As many columns as rows, or one more; places without a picture are black.
+    """
+    columns = int(np.ceil(np.sqrt(len(tiles))))
+    rows = -(-len(tiles) // columns)
+    side = tiles[0].shape[0]
+    whole = np.zeros((rows * (side + gap_px) - gap_px, columns * (side + gap_px) - gap_px), dtype=np.uint8)
+    for number, tile in enumerate(tiles):
+        top, left = (place * (side + gap_px) for place in divmod(number, columns))
+        whole[top : top + side, left : left + side] = tile
+    return whole
+
+
+def letterbox(picture: npt.NDArray[np.uint8], side_px: int) -> npt.NDArray[np.uint8]:
+    """Put a picture in the middle of a black square that is at least as large; it is never stretched."""
+    whole = np.zeros((side_px, side_px), dtype=np.uint8)
+    top, left = ((side_px - side) // 2 for side in picture.shape)
+    whole[top : top + picture.shape[0], left : left + picture.shape[1]] = picture
+    return whole

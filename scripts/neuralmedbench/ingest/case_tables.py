@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import secrets
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.ingest.listing import Listing, Pseudonyms
 from neuralmedbench.io.cases import CaseRow, read_case_table, write_case_table
-from neuralmedbench.io.files import whole_file, write_json
+from neuralmedbench.io.files import sha256_of, whole_file, write_json, write_text
 from neuralmedbench.io.pseudonyms import DIGITS, case_pseudonym, patient_pseudonym
-from neuralmedbench.io.raw_index import write_raw_index
+from neuralmedbench.io.raw_index import RawFile, RawIndex, write_raw_index
+
+UNITS = {"age": "years"}
 
 
 def keyed_pseudonyms(key: bytes) -> Pseudonyms:
@@ -68,7 +72,7 @@ def write_listing(listing: Listing, table: Path, private: Path) -> None:
         raise ConfigError(message)
     rows: list[CaseRow] = []
     for case in listing.cases:
-        index = case.index
+        index = with_facts(case.index, case.facts, private / case.index.case_id)
         write_raw_index(private / index.case_id / "files.json", index)
         kept = before.get(index.case_id)
         rows.append(
@@ -89,3 +93,18 @@ def write_listing(listing: Listing, table: Path, private: Path) -> None:
         writer.writerows((case.index.case_id, case.place, "") for case in listing.cases)
         writer.writerows(("", place, reason) for place, reason in listing.left_out.items())
     write_case_table(table, rows)
+
+
+def with_facts(index: RawIndex, facts: dict[str, str], folder: Path) -> RawIndex:
+    """Write what a data set's own table says of a patient as the health record of the case; gives the index that names it."""
+    if not facts:
+        return index
+    record = folder / "record.csv"
+    lines = ["variable,value,unit", *(f"{name},{value},{UNITS.get(name, '')}" for name, value in sorted(facts.items()) if plain(value))]
+    write_text(record, "\n".join(lines) + "\n")
+    return replace(index, record=RawFile(path=record.name, sha256=sha256_of(record)))
+
+
+def plain(value: str) -> bool:
+    """Whether a value of a table is a number or a word, and no free text."""
+    return re.fullmatch(r"[A-Za-z0-9.+]{1,12}", value) is not None

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
 PLANES = (Plane.SAGITTAL, Plane.CORONAL, Plane.AXIAL)
-SAME_PLACE_MM = 0.01
-UNEVEN = 0.05
-"""Distances between slices that differ by more than this part of their median are uneven."""
+SAME_PLACE_MM = 0.02
+UNEVEN = 0.25
+"""Slices that lie further off an even grid than this part of their distance are uneven."""
+MAX_TILT_DEG = 0.5
+"""Below this the slices of a stack that was turned by hand lie off its normal by less than half a pixel."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,9 @@ class Geometry:
     plane : Plane or None
         Plane of acquisition; None for (nearly) isotropic 3-D scans.
     flags : tuple of str
-        `positions_and_thickness_disagree`, `uneven_spacing`, `missing_slices`.
+        `positions_and_thickness_disagree`, `uneven_spacing`, `missing_slices`, `gantry_tilt`, `incomplete_volumes`.
     quality : dict of str to float
-        `slices`, `spacing_mm`, `pixel_mm`, `missing_slices`.
+        `slices`, `spacing_mm`, `pixel_mm`, `missing_slices`, and of tilted series `tilt_deg`.
     """
 
     slices: int
@@ -53,11 +55,8 @@ def measure_dicom(series: RawSeries) -> Geometry:
     first = series.scans[0].header
     if first is None:
         return Geometry(0, 0, None)
-    positions = np.array([slice_position(scan.header, first) for scan in series.scans if scan.header is not None])
-    frames = int(dicom.number(first, "NumberOfFrames") or 1)
-    if len(positions) == 1 and frames > 1:
-        return Geometry(frames, 1, _plane(main_axis(dicom.numbers(first, "ImageOrientationPatient")), 0.0, 0.0), quality={"slices": frames})
-    places = np.unique(np.round(positions / SAME_PLACE_MM)) * SAME_PLACE_MM
+    headers = [scan.header for scan in series.scans if scan.header is not None]
+    places, counts = _places(np.array([slice_position(header, first) for header in headers]))
     pixel = dicom.number(first, "PixelSpacing") or 0.0
     quality = {"slices": float(len(places)), "pixel_mm": round(pixel, 4)}
     flags: list[str] = []
@@ -65,17 +64,47 @@ def measure_dicom(series: RawSeries) -> Geometry:
     if len(places) > 1:
         steps = np.diff(places)
         spacing = float(np.median(steps))
-        missing = missing_slices(steps)
+        missing = 0 if _has_two_spacings(steps) else missing_slices(steps)
         quality |= {"spacing_mm": round(spacing, 3), "missing_slices": float(missing)}
         claimed, tolerance = _claimed_spacing(first)
         if claimed and abs(claimed - spacing) > tolerance * spacing:
             flags.append("positions_and_thickness_disagree")
-        if float(np.ptp(steps)) > UNEVEN * spacing:
+        if _is_uneven(places):
             flags.append("uneven_spacing")
         if missing:
             flags.append("missing_slices")
+        tilt = _tilt_deg(headers)
+        if abs(tilt) > MAX_TILT_DEG:
+            quality["tilt_deg"] = round(tilt, 2)
+            flags.append("gantry_tilt")
+    if counts.min() != counts.max():
+        flags.append("incomplete_volumes")
     axis = main_axis(dicom.numbers(first, "ImageOrientationPatient"))
-    return Geometry(len(places), round(len(positions) / len(places)), _plane(axis, spacing, pixel), tuple(flags), quality)
+    return Geometry(len(places), int(counts.max()), _plane(axis, spacing, pixel), tuple(flags), quality)
+
+
+def _places(positions: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Different positions in ascending order, mm, and how many images lie at each."""
+    ordered = np.sort(positions)
+    starts = np.flatnonzero(np.diff(ordered, prepend=-np.inf) > SAME_PLACE_MM)
+    return ordered[starts], np.diff(np.append(starts, len(ordered)))
+
+
+def _is_uneven(places: npt.NDArray[np.float64]) -> bool:
+    """Whether slices lie off an even grid; positions that are rounded in the header do not."""
+    even = np.linspace(places[0], places[-1], len(places))
+    return bool(np.abs(places - even).max() > UNEVEN * (even[1] - even[0]))
+
+
+def _tilt_deg(headers: SequenceOf[Dataset]) -> float:
+    """Angle by which slices are shifted against each other within their plane, as by a tilted gantry."""
+    origins = np.array([dicom.numbers(header, "ImagePositionPatient") for header in headers])
+    cosines = np.array(dicom.numbers(headers[0], "ImageOrientationPatient"))
+    row, column = cosines[:3], cosines[3:]
+    way = origins[-1] - origins[0]
+    along = float(way @ np.cross(row, column))
+    across = max((float(way @ row), float(way @ column)), key=abs)
+    return float(np.degrees(np.arctan2(across, abs(along)))) if along else 0.0
 
 
 def _claimed_spacing(header: Dataset) -> tuple[float | None, float]:
@@ -105,6 +134,13 @@ def measure_affine(affine: npt.NDArray[np.float64], shape: SequenceOf[int]) -> G
     even = float(sizes.max()) <= 1.1 * float(sizes.min())  # equal sides do not tell how the slices were stacked
     plane = None if even else _plane(axis, float(sizes[stack]), others)
     return Geometry(int(shape[stack]), 1, plane, quality=quality)
+
+
+def _has_two_spacings(steps: npt.NDArray[np.float64]) -> bool:
+    """Whether a series was planned with two distances, as old head CT: one block of each, not single gaps."""
+    wide = steps > 1.25 * steps.min()
+    blocks = int(np.abs(np.diff(wide.astype(int))).sum()) + 1
+    return blocks == 2 and 2 <= int(wide.sum()) <= len(steps) - 2
 
 
 def _plane(axis: int | None, spacing: float, pixel: float) -> Plane | None:

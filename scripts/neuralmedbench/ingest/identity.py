@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from neuralmedbench.ingest.raw_series import RawScan, is_nifti, stem_of
+from neuralmedbench.ingest.raw_files import Kind, RawScan, stem_of
 from neuralmedbench.io import dicom
 from neuralmedbench.io.identity import Identity
 
@@ -22,13 +22,15 @@ NUMBERS = (
 UIDS = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID", "FrameOfReferenceUID")
 
 
-def collect_identity(scans: Iterable[RawScan]) -> Identity:
+def collect_identity(scans: Iterable[RawScan], scan_date: str = "") -> Identity:
     """Collect identifying values over all raw files of a case.
 
     Parameters
     ----------
     scans : iterable of RawScan
         DICOM and NIfTI files; of NIfTI only names are known.
+    scan_date : str
+        Day of the scan (`YYYYMMDD`) that a person gave, for scans whose headers name none.
 
     Returns
     -------
@@ -36,17 +38,19 @@ def collect_identity(scans: Iterable[RawScan]) -> Identity:
         Sorted values. The first header of every series is read with all its nested sequences, the others by keyword.
     """
     found: dict[str, set[str]] = {"names": set(), "places": set(), "numbers": set(), "uids": set()}
-    dates: set[str] = set()
+    dates: set[str] = {scan_date} - {""}
     seen: set[str] = set()
     for scan in scans:
         if scan.header is None:
-            if is_nifti(scan.path):
+            if scan.kind is Kind.NIFTI:
                 found["numbers"] |= _file_tokens(scan)
             continue
         series = dicom.text(scan.header, "SeriesInstanceUID")
         if series not in seen:
             seen.add(series)
             _walk(scan.header, found)
+        if scan.whole is not None:
+            found["uids"].update(dicom.texts(scan.whole, "SOPInstanceUID"))
         for kind, keywords in (("places", PLACES), ("numbers", NUMBERS), ("uids", UIDS)):
             for keyword in keywords:
                 found[kind].update(dicom.texts(scan.header, keyword))
@@ -59,6 +63,25 @@ def collect_identity(scans: Iterable[RawScan]) -> Identity:
         uids=tuple(sorted(found["uids"])),
         scan_date=min((date for date in dates if re.fullmatch(r"\d{8}", date)), default=""),
     )
+
+
+def several_patients(scans: Iterable[RawScan]) -> str:
+    """Why scans are not of one patient, by what their headers say; empty when they are.
+
+    Parameters
+    ----------
+    scans : iterable of RawScan
+        What is part of a series: the header of a file that is cut off may hold half an id.
+    """
+    headers = [scan.header for scan in scans if scan.header is not None]
+    for keyword, word in (("PatientID", "patient id"), ("PatientBirthDate", "birth date"), ("PatientSex", "sex")):
+        found = {dicom.text(header, keyword).upper() for header in headers} - {"", "O"}
+        if len(found) > 1:
+            return (
+                f"files of more than one patient in one case: {len(found)} different entries for the {word};"
+                " sort them apart and list the cases again"
+            )
+    return ""
 
 
 def _walk(header: Dataset, found: dict[str, set[str]]) -> None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import csv
+from collections import Counter
 from pathlib import Path
+from urllib.parse import unquote_to_bytes
 
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io.files import sha256_of, sha256_of_value
-from neuralmedbench.io.plain_pictures import open_picture, write_picture
+from neuralmedbench.io.plain_pictures import mime_type, open_picture, write_picture
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
+
+URI = "data:"
+MAX_URI = 256 * 2**20
+ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png", "image/x-ms-bmp": "image/bmp"}
+SUFFIXES = {
+    ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".bmp": "image/bmp", ".gif": "image/gif", ".tif": "image/tiff",
+    ".tiff": "image/tiff", ".webp": "image/webp", ".jp2": "image/jp2",
+}  # fmt: skip
 
 
 def ingest_pictures(benchmark: str, table: Path, out: Path) -> PictureManifest:
@@ -19,19 +31,20 @@ def ingest_pictures(benchmark: str, table: Path, out: Path) -> PictureManifest:
     benchmark : str
         Name of the benchmark.
     table : Path
-        CSV with the column `file_path`, relative to the table's folder.
+        CSV with the column `file_path`: a path relative to the table's folder, or a data URI.
     out : Path
         Folder for `pictures/`.
 
     Returns
     -------
     PictureManifest
-        One fate a row, in the order of the table; what is absent, lies outside the folder or is no picture is quarantined.
+        One fate a row, in the order of the table; what is absent, lies outside the folder or is no single picture is quarantined.
+        Checks: `pictures_type_disagrees`.
 
     Raises
     ------
     ConfigError
-        If the table is absent or lacks the column.
+        If the table is absent, no CSV in UTF-8, or lacks the column.
     DataError
         If it has no row.
     """
@@ -40,10 +53,12 @@ def ingest_pictures(benchmark: str, table: Path, out: Path) -> PictureManifest:
         message = f"{table.name}: the table has no row"
         raise DataError(message)
     digest = sha256_of_value([sha256_of(table), *(fate.sha256 for fate in fates)])
-    return PictureManifest(benchmark=benchmark, stage="ingest", source_sha256=digest, pictures=tuple(fates))
+    flags = Counter(f"pictures_{flag}" for fate in fates for flag in fate.flags)
+    return PictureManifest(benchmark=benchmark, stage="ingest", source_sha256=digest, pictures=tuple(fates), checks=dict(flags))
 
 
 def _file_paths(table: Path) -> list[str]:
+    before = csv.field_size_limit(MAX_URI)
     try:
         with table.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -54,20 +69,55 @@ def _file_paths(table: Path) -> list[str]:
     except FileNotFoundError:
         message = "the table of pictures is not there; check `answers` of the benchmark's yaml"
         raise ConfigError(message) from None
+    except (UnicodeDecodeError, csv.Error):
+        message = f"{table.name}: not a CSV file in UTF-8; save it as CSV UTF-8"
+        raise ConfigError(message) from None
+    finally:
+        csv.field_size_limit(before)
 
 
 def _take(number: int, folder: Path, name: str, out: Path) -> PictureFate:
     image_id = f"img-{number:06d}"
-    path = folder / name
     try:
-        if not path.resolve().is_relative_to(folder.resolve()):
-            message = "the path leaves the folder of the table"
-            raise DataError(message)
-        if not path.is_file():
-            message = "the file is not there"
-            raise DataError(message)
+        content, claimed = _from_uri(name) if name.startswith(URI) else _from_file(folder, name)
         target = out / "pictures" / f"{image_id}.png"
-        write_picture(target, open_picture(path.read_bytes()))
+        write_picture(target, open_picture(content))
     except DataError as error:
         return PictureFate(image_id=image_id, path="", sha256="", state=State.QUARANTINED, reason=str(error))
-    return PictureFate(image_id=image_id, path=f"pictures/{image_id}.png", sha256=sha256_of(target))
+    # the bytes decide: a wrong name or type says nothing about the pixels, but something about where they came from
+    flags = ("type_disagrees",) if claimed and claimed != mime_type(content) else ()
+    return PictureFate(image_id=image_id, path=f"pictures/{image_id}.png", sha256=sha256_of(target), flags=flags)
+
+
+def _from_uri(uri: str) -> tuple[bytes, str]:
+    """Bytes of a data URI and the MIME type that it claims."""
+    head, _, body = uri.partition(",")
+    kind, *options = head.removeprefix(URI).split(";")
+    try:
+        content = base64.b64decode("".join(body.split()), validate=True) if "base64" in options else unquote_to_bytes(body)
+    except (binascii.Error, ValueError):
+        message = "a data URI that cannot be decoded"
+        raise DataError(message) from None
+    return content, ALIASES.get(kind.strip().lower(), kind.strip().lower())
+
+
+def _from_file(folder: Path, name: str) -> tuple[bytes, str]:
+    """Bytes of a file and the MIME type that its suffix claims; a text file may hold a data URI."""
+    path = folder / name
+    try:
+        inside, there = path.resolve().is_relative_to(folder.resolve()), path.is_file()
+    except (OSError, ValueError):  # a name that no file system takes
+        inside, there = True, False
+    if not inside:
+        message = "the path leaves the folder of the table"
+        raise DataError(message)
+    if not there:
+        message = "the file is not there"
+        raise DataError(message)
+    content = path.read_bytes()
+    if not content:
+        message = "an empty file (0 bytes)"
+        raise DataError(message)
+    if content.startswith(URI.encode()):
+        return _from_uri(content.decode("ascii", "replace").strip())
+    return content, SUFFIXES.get(path.suffix.lower(), "")

@@ -1,7 +1,8 @@
-"""Raw NIfTI files: what they are by their name and voxels, and diffusion series turned into one picture of diffusion."""
+"""Raw NIfTI files: what they are by their name, their sidecar and their voxels."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,82 +11,130 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.ingest.sequences import Label, Physics, label_sequence, plain_words
+from neuralmedbench.ingest.bids import label_bids
+from neuralmedbench.ingest.diffusion import read_b_values, trace_image
+from neuralmedbench.ingest.sequences import Label, Physics, label_sequence
+from neuralmedbench.ingest.words import plain_words
+from neuralmedbench.io.nifti import Volume
+from neuralmedbench.records.case import Sequence
 
 MASK = re.compile(r"\b(?:mask|brainmask|seg|segmentation|label|labels|roi|lesion|dseg|probseg|\w*mask)\b")
 CT_WORDS = re.compile(r"\b(?:ct|cta|cect|ncct)\b")
+WHO = re.compile(r"^(?:(?:sub|ses)(?:-[A-Za-z0-9+]+|[_ ]?\d[A-Za-z0-9]*)_)+", re.IGNORECASE)
+"""Subject and session at the start of a name: a `sub` is not a subtraction."""
 AIR_HU = -500
 """MR never gets as dark as this, CT is as dark as this wherever there is air."""
 MAX_MASK_VALUES = 8
-B0 = 50.0
-"""Below this b-value in s/mm2 an image is not diffusion weighted."""
+
+
+def check_voxels(voxels: npt.NDArray[Any]) -> None:
+    """Refuse a volume that shows nothing or holds voxels that are no numbers."""
+    if voxels.dtype.kind == "f" and (bad := int(voxels.size - np.isfinite(voxels).sum())):
+        message = (
+            f"{bad} of {voxels.size} voxels are no numbers (NaN or infinite); write 0 where they are background and list the cases again"
+        )
+        raise DataError(message)
+    if voxels.min() == voxels.max():
+        message = "all voxels are equal; the scan shows nothing"
+        raise DataError(message)
 
 
 def is_mask(words: str, voxels: npt.NDArray[Any]) -> bool:
     """Whether a volume is a mask or a label map: by its name, or by a handful of whole values starting at 0."""
-    sample = voxels[::2, ::2, ::2]
-    if MASK.search(words) or (sample.size and sample.min() == sample.max()):
+    if MASK.search(words):
         return True
+    sample = voxels[::2, ::2, ::2]
     values = np.unique(sample[::2] if sample.size > 4_000_000 else sample)
     return bool(len(values) <= MAX_MASK_VALUES and values[0] >= 0 and np.array_equal(values, np.round(values)))
 
 
-def label_nifti(name: str, voxels: npt.NDArray[Any]) -> tuple[str, Label]:
+def label_nifti(name: str, voxels: npt.NDArray[Any], sidecar: Path | None = None, *, by_a_person: bool = False) -> tuple[str, Label]:
     """Modality and kind of a NIfTI file by the words of its name; Hounsfield units tell a CT without a name.
 
     Parameters
     ----------
     name : str
-        File name without suffix, for example `sub-01_ce-gadolinium_T1w`.
+        File name without suffix, for example `sub-01_ce-gadolinium_T1w`. A BIDS name is read by its entities and suffix.
     voxels : ndarray
         Its voxels.
+    sidecar : Path or None
+        JSON beside it; its timing is checked against the name.
+    by_a_person : bool
+        Whether a person said what it is: then it may look like a mask.
 
     Returns
     -------
     tuple of str and Label
-        `MR` or `CT`, and the label; unknown when the name says nothing.
-    """
-    words = plain_words(name)
-    modality = "CT" if CT_WORDS.search(words) or float(voxels.min()) < AIR_HU else "MR"
-    return modality, label_sequence(modality, words, Physics())
-
-
-def trace_image(voxels: npt.NDArray[Any], b_values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], float]:
-    """Turn a diffusion series into the picture that is read: the trace of the strongest weighting.
-
-    Parameters
-    ----------
-    voxels : ndarray, shape (X, Y, Z, N)
-        One volume a gradient.
-    b_values : ndarray, shape (N,)
-        Diffusion weighting in s/mm2.
-
-    Returns
-    -------
-    tuple of ndarray (X, Y, Z) and float
-        Geometric mean over the gradients of the strongest weighting, which does not depend on the direction of fibres, and its b-value.
+        `MR` or `CT`, and the label; unknown when neither name nor sidecar says anything.
 
     Raises
     ------
     DataError
-        If b-values and volumes do not fit, or nothing is weighted.
+        If it is a mask, or its sidecar is no JSON.
     """
-    if voxels.ndim != 4 or voxels.shape[3] != len(b_values):
-        message = f"{len(b_values)} b-values do not fit the volumes of a diffusion series"
+    words = plain_words(WHO.sub("", name))
+    if not by_a_person and is_mask(words, voxels):
+        message = "a mask, not a scan"
         raise DataError(message)
-    strongest = float(b_values.max())
-    if strongest < B0:
-        message = "a diffusion series without diffusion weighting (all b-values near 0)"
-        raise DataError(message)
-    chosen = np.abs(b_values - strongest) <= max(0.05 * strongest, 20)
-    logs = np.log(np.maximum(voxels[..., chosen].astype(np.float32), 1e-3)).mean(axis=3)
-    return np.exp(logs).astype(np.float32), strongest
+    modality = "CT" if CT_WORDS.search(words) or float(voxels.min()) < AIR_HU else "MR"
+    said, physics = read_sidecar(sidecar) if sidecar is not None else ("", Physics())
+    return modality, label_bids(name, modality, physics) or label_sequence(modality, words, physics, said)
 
 
-def read_b_values(path: Path) -> npt.NDArray[np.float64]:
-    """Read a `.bval` file; DataError when it does not hold numbers."""
+def read_sidecar(path: Path) -> tuple[str, Physics]:
+    """Give the words and the physics (ms) of a BIDS sidecar, whose times are in s; DataError when it is no JSON object."""
     try:
-        return np.array([float(part) for part in path.read_text(encoding="ascii").split()])
-    except (ValueError, UnicodeDecodeError):
-        message = "the b-values beside a diffusion series are not numbers"
+        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8-sig"))
+        seconds = [told.get(key) for key in ("RepetitionTime", "EchoTime", "InversionTime")]
+    except (ValueError, AttributeError):
+        message = "the sidecar beside a scan is not a JSON object"
         raise DataError(message) from None
+    repetition, echo, inversion = (1000.0 * value if isinstance(value, int | float) else None for value in seconds)
+    flip, agent, technique = told.get("FlipAngle"), told.get("ContrastBolusIngredient"), told.get("ScanningSequence")
+    physics = Physics(
+        repetition_ms=repetition,
+        echo_ms=echo,
+        inversion_ms=inversion,
+        agent=agent if isinstance(agent, str) else "",
+        technique=frozenset(re.split(r"[\\_, ]+", technique)) if isinstance(technique, str) else frozenset(),
+        flip_deg=float(flip) if isinstance(flip, int | float) else None,
+    )
+    said = [told.get(key) for key in ("SeriesDescription", "ProtocolName", "SequenceName")]
+    return plain_words(*(value for value in said if isinstance(value, str))), physics
+
+
+def take_volume(volume: Volume, sequence: Sequence, gradients: Path | None, words: str) -> tuple[Volume, float | None]:
+    """Give the 3-D volume of a NIfTI file, and its b-value.
+
+    Parameters
+    ----------
+    volume : Volume
+        As it was read, 3-D or 4-D.
+    sequence : Sequence
+        Its kind.
+    gradients : Path or None
+        The `.bval` beside it.
+    words : str
+        `plain_words` of its name.
+
+    Returns
+    -------
+    tuple of Volume and float or None
+        Of a diffusion series the trace of the strongest weighting.
+
+    Raises
+    ------
+    DataError
+        If it is a series of volumes and no diffusion scan with b-values.
+    """
+    if volume.voxels.ndim == 4:
+        if sequence is not Sequence.DWI or gradients is None:
+            message = f"a series of {volume.voxels.shape[3]} volumes without b-values"
+            raise DataError(message)
+        voxels, b_value = trace_image(volume.voxels, read_b_values(gradients))
+        return Volume(voxels, volume.affine), b_value
+    if sequence is not Sequence.DWI:
+        return volume, None
+    if gradients is not None and len(known := read_b_values(gradients)) == 1:
+        return volume, float(known[0])
+    return volume, 0.0 if "b0" in words.replace("b 0", "b0") else None

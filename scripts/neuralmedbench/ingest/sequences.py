@@ -5,43 +5,73 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from neuralmedbench.ingest.contrast import contrast_given
+from neuralmedbench.ingest.words import plain_words
 from neuralmedbench.records.case import Sequence
 
 DISAGREE = "words_and_physics_disagree"
+WORDS_DISAGREE = "description_and_protocol_disagree"
+CONTRAST_UNCLEAR = "contrast_unclear"
+PHYSICS_ALONE = "kind_by_physics_alone"
 
 NOT_A_STRUCTURAL_SCAN = re.compile(
-    r"\b(?:tof|mra|mrv|venc|pcmra|pc ?3d|angio(?:graphy)?|perf(?:usion)?|dsc|dce|asl|pcasl|bold|fmri|rest(?:ing)?state|cbf|cbv|mtt|ttp|tmax"
-    r"|mrs|press|spectro(?:scopy)?|csi|field ?map(?:ping)?|gre ?field|b0 ?map|b1 ?map|mip|minip|qsm|fa|colou?r|eadc|phase)\b"
+    r"\b(?:tof|mra|mrv|venc|pcmra|pca|pc ?3d|angio(?:graph\w*)?|perf\w*|dsc|dce|asl|pcasl|bold|fmri|epfid\w*|rest(?:ing)?(?: ?state)?"
+    r"|\w*cb[fv]|mtt|ttp|tmax|mrs|svs|press|spectro(?:scop\w*)?|csi|field ?map(?:ping)?|gre ?field|b0 ?map|b1 ?map|m(?:in)? ?ip\w?|mn?ip|minip"
+    r"|qsm|fa|col ?fa|colou?r|tensor|\w* ?aniso\w*|eadc|exponential|pha(?:se)?|sub|subtr\w*|inv ?\d|apt\w?|stir ?map|r2\*?|calibration|cal"
+    r"|shim|prescan|coil|survey|scout|loc|locali[sz]er|b ?[tf]fe|trufi|balanced|basg|double ir|venogra\w*|t[12]\*? ?map\w*|t2 ?star ?map\w*"
+    r"|t1 images)\b|\bt[12] ?\*? ?maps?\b|(?<!\d)(?<!\d )\bdir\b"
 )
-"""Scans that share the timing of a structural scan and are none."""
+"""Scans that share the timing of a structural scan and are none; `32 dir` counts directions."""
+NOT_A_PLAIN_CT = re.compile(
+    r"\b(?:perf\w*|ctp|neuropct|\w*monitoring|bolus\w*|smart ?prep|test ?inj\w*|timing|iodine|jod\w*|vnc|virtual\w*|mono\w*|\d+ ?kev|m(?:in)?ip"
+    r"|min ip|dose|topogram|scout|surview|z ?eff|overlay|fusion|\w*cb[fv]|mtt|ttp|tmax|vrt?|volume render\w*|bone ?subtract\w*|sub|subtr\w*)\b"
+)
+"""CT series that show something else than tissue at one time."""
+MAP_TYPES = frozenset({
+    "P", "PHASE", "PHASE MAP", "R", "I", "REAL", "IMAGINARY", "FA", "EADC", "TENSOR", "MIP", "MNIP", "MINIP", "MIN IP", "PROJECTION IMAGE",
+    "SUBTRACTION", "SUB", "T1 MAP", "T2 MAP", "T2 STAR MAP", "R2 MAP", "RCBF", "RCBV", "PERFUSION", "CT SOM5 MIP",
+})  # fmt: skip
+"""Words of ImageType of what is computed from scans and is none."""
 
+GRADIENT = r"gre|ffe|fl2d|fl3d|flash|me2d|me3d|eg|fe|gradient\w*|gradien\w*|medic|merge"
 WORDS: tuple[tuple[Sequence, re.Pattern[str]], ...] = (
-    (Sequence.ADC, re.compile(r"\b(?:adc|apparent diffusion)\b")),
-    (Sequence.SWI, re.compile(r"\b(?:swi|swan|venbold|suscept\w*)\b")),
-    (Sequence.T2STARW, re.compile(r"t2 ?\*|\bt2 ?(?:star|s)w?\b|\b(?:hemo|haemo)\b")),
-    (Sequence.DWI, re.compile(r"\b(?:dwi|dti|trace\w*|diff\w*|dw|isodwi|ep ?b ?\d+t?|b ?0|b ?[1-9]\d{2,3})\b")),
-    (Sequence.T1W, re.compile(r"\bt1 ?(?:dark|flair)|\bflair ?t1\b")),
-    (Sequence.FLAIR, re.compile(r"flair|dark ?fl(?:uid)?\b|\btirm\b")),
-    (Sequence.T1W, re.compile(r"\bt1(?:w|c|gd|ce|post|pre)?\b|mprage|\bmpr\b|\bbravo\b|\bvibe\b|\bf?spgr\b|\btfe\b|\btfl\d?d?\d?\b")),
-    (Sequence.T2W, re.compile(r"\bt2(?:w|c)?\b|\bciss\b|\bfiesta\b|\bdrive\b")),
-    (Sequence.PDW, re.compile(r"\b(?:pd(?:w)?|proton density|dp)\b")),
-)
+    (Sequence.ADC, re.compile(r"\b\w{0,2}adc\b|apparent diffusion|\baverage dc\b")),
+    (Sequence.SWI, re.compile(r"\b(?:e?swi\w?|e?swan|ven ?bold|fsbb|suscept\w*)\b")),
+    (Sequence.T2STARW, re.compile(
+        r"t2 ?\*|\bt2 ?star\w*|\bt2s(?:w)?\b|\b(?:hemo|haemo|heme|merge)\b"
+        rf"|\bt2w?\b.*\b(?:{GRADIENT})\b|\b(?:{GRADIENT})\b.*\bt2w?\b"
+    )),
+    (Sequence.DWI, re.compile(
+        r"\b(?:\w{0,3}dwi|dti|hardi|noddi|trace\w*|\w{0,2}diff\w*|difu\w*|dw|resolve|ep ?b ?\d+t?|re b ?\d+t?|b ?0|b ?[1-9]\d{1,3}|calc b\w*)\b"
+        r"|拡散|扩散|弥散|확산|диффуз"
+    )),
+    (Sequence.T1W, re.compile(r"\bt1\w{0,4} ?(?:\w+ )?(?:dark|flair|tirm)|\bflair ?t1\b")),
+    (Sequence.FLAIR, re.compile(r"flair|\bda(?:rk)? ?fl(?:uid)?\b|\btirm\b")),
+    (Sequence.T1W, re.compile(
+        r"\bs?t1(?:w|c|gd|ce|post|pre|km)?\b|mp2?rage|\bmpr\b|\bbravo\b|\bvibe\b|\bthrive\b|\blava\b|\b(?:ir)?f?spgr\b|\btfe\b|\btfl\d?d?\d?\b"
+    )),
+    (Sequence.T2W, re.compile(r"\bs?t2(?:w|c)?\b|\bciss\b|\bci3d\w*|\bfiesta\b|\bdrive\b|\bstir\b|\bhaste\b")),
+    (Sequence.PDW, re.compile(r"\b(?:pd(?:w)?|proton density|dp|rho)\b")),
+)  # fmt: skip
 """First match wins; the order matters: a FLAIR is often called `t2 flair`, a diffusion scan has a T2 in its name."""
-
-NO_CONTRAST = re.compile(
-    r"\b(?:pre ?(?:gd|gad\w*|contrast|con|c|km)?|without|w ?/ ?o|wo|non? ?(?:contrast|enhanced|ce|gd)|unenhanced|nativ\w*|ohne|sans|plain|noncon\w*|nect|ncct)\b|- ?c\b"
+TWO_ECHOES = re.compile(r"\b(?:pd|dp)\w? ?[+/]? ?t2|\bt2\w? ?[+/]? ?(?:pd|dp)|dual echo|double echo")
+"""One description for the two echoes of a scan: the echo time tells which."""
+RELATED = (
+    frozenset({Sequence.ADC, Sequence.DWI}),
+    frozenset({Sequence.SWI, Sequence.T2STARW, Sequence.T2W}),
+    frozenset({Sequence.FLAIR, Sequence.T2W}),
+    frozenset({Sequence.PDW, Sequence.T2W}),
+    frozenset({Sequence.DWI, Sequence.T2W}),
+    frozenset({Sequence.ADC, Sequence.T2W}),
 )
-CONTRAST = re.compile(
-    r"\+ ?(?:c|gd|gad\w*|km|contrast)\b|\b(?:post(?:gd|con\w*|c)?|gd|gad\w*|ce|contrast|enhanced|cemr|km|c\+|t1c|t1ce|t1gd|t1post|cta|cect|kontrast\w*)\b|\bc\+"
-)
-NO_AGENT = frozenset({"", "no", "none", "n", "nil", "without", "no contrast", "non contrast", "0", "-"})
+"""Kinds that description and protocol of one series may name side by side: a map and its source, a narrower and a wider word."""
 
 CONTRAST_OF = {Sequence.T1W: Sequence.CE_T1W, Sequence.CT: Sequence.CE_CT}
 
 
 @dataclass(frozen=True)
 class Physics:
-    """What the header says about how the image was made; None where it does not say.
+    """What the header says about how the image was made; None or empty where it does not say.
 
     Attributes
     ----------
@@ -51,6 +81,10 @@ class Physics:
         Diffusion weighting in s/mm2.
     agent : str
         ContrastBolusAgent as it stands.
+    technique : frozenset of str
+        ScanningSequence: `SE`, `GR`, `IR`, `EP`...
+    flip_deg : float or None
+        FlipAngle in degrees.
     """
 
     repetition_ms: float | None = None
@@ -58,6 +92,13 @@ class Physics:
     inversion_ms: float | None = None
     b_value: float | None = None
     agent: str = ""
+    technique: frozenset[str] = frozenset()
+    flip_deg: float | None = None
+
+    @property
+    def is_gradient_echo(self) -> bool:
+        """Whether it says that it is a gradient echo and nothing else."""
+        return "GR" in self.technique and not self.technique & {"SE", "IR", "EP"}
 
 
 @dataclass(frozen=True)
@@ -68,12 +109,6 @@ class Label:
     flags: tuple[str, ...] = ()
 
 
-def plain_words(*parts: str) -> str:
-    """Lower-case words separated by single spaces; `+`, `*`, `/` and `-` before a letter are kept because they carry meaning."""
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", " ".join(parts))
-    return re.sub(r" +", " ", re.sub(r"[^a-z0-9+*/ -]|-(?=[^c])", " ", spaced.lower())).strip()
-
-
 def sequence_by_words(words: str) -> Sequence | None:
     """Kind of scan that the words name (contrast left out), or None.
 
@@ -82,9 +117,15 @@ def sequence_by_words(words: str) -> Sequence | None:
     >>> sequence_by_words(plain_words("AX_T2_FLAIR"))
     <Sequence.FLAIR: 'FLAIR'>
     """
-    if NOT_A_STRUCTURAL_SCAN.search(words) and not re.search(r"\badc\b", words):
+    if is_not_structural(words):
         return None
     return next((sequence for sequence, pattern in WORDS if pattern.search(words)), None)
+
+
+def is_not_structural(words: str) -> bool:
+    """Whether words name a scan that is no structural one (an ADC map is wanted, although it is a map)."""
+    rest = re.sub(r"\bven bold\b", "venbold", words)
+    return NOT_A_STRUCTURAL_SCAN.search(rest) is not None and not re.search(r"\b\w{0,2}adc\b(?! ?fa)", words)
 
 
 def sequence_by_physics(physics: Physics) -> Sequence | None:
@@ -94,29 +135,27 @@ def sequence_by_physics(physics: Physics) -> Sequence | None:
     -----
     FLAIR nulls fluid: a long inversion time with a long echo. T1 weighting needs a short echo and either a short repetition or
     an inversion, T2 weighting a long echo and a long repetition; what has a long repetition and a short echo is proton density.
+    A gradient echo with a long echo shows T2*; with a short one it may be T1-weighted or an angiogram, unless it is inverted or
+    its flip angle is large. An echo-planar scan without diffusion weighting may be diffusion, perfusion or function.
     """
     repetition, echo, inversion = physics.repetition_ms, physics.echo_ms, physics.inversion_ms or 0.0
     if physics.b_value:
         return Sequence.DWI
-    if not echo or not repetition or min(echo, repetition) <= 0:
+    if not echo or not repetition or min(echo, repetition) <= 0 or "EP" in physics.technique:
         return None
+    if physics.is_gradient_echo and not inversion:
+        large = (physics.flip_deg or 0) >= 50 and repetition >= 100
+        return Sequence.T2STARW if echo >= 12 and repetition >= 100 else Sequence.T1W if large and echo < 10 else None
     made = (
-        (Sequence.FLAIR, inversion > 1700 and echo > 70),
-        (Sequence.T1W, echo < 30 and (repetition < 3000 or inversion > 0)),
-        (Sequence.T2W, echo >= 70 and repetition > 2000),
-        (Sequence.PDW, echo < 50 and repetition > 2000),
+        (Sequence.FLAIR, inversion > 1500 and echo > 70),
+        (Sequence.T1W, echo < 30 and (repetition <= 1200 or inversion >= 300)),
+        (Sequence.T2W, echo >= 70 and repetition > 1400 and inversion < 300),
+        (Sequence.PDW, echo < 50 and repetition >= 1800 and not inversion),
     )
     return next((sequence for sequence, fits in made if fits), None)
 
 
-def has_contrast(words: str, agent: str = "") -> bool:
-    """Whether words or agent say that contrast was given; a word like `pre` or `without` outweighs every other word."""
-    if plain_words(agent) not in NO_AGENT:
-        return True
-    return bool(CONTRAST.search(words)) and not NO_CONTRAST.search(words)
-
-
-def label_sequence(modality: str, words: str, physics: Physics) -> Label:
+def label_sequence(modality: str, words: str, physics: Physics, others: str = "", types: frozenset[str] = frozenset()) -> Label:
     """Name the kind of a series.
 
     Parameters
@@ -124,36 +163,66 @@ def label_sequence(modality: str, words: str, physics: Physics) -> Label:
     modality : str
         DICOM Modality: `MR` or `CT`; anything else is unknown.
     words : str
-        `plain_words` of SeriesDescription, ProtocolName, SequenceName and ImageType, or of a file name.
+        `plain_words` of SeriesDescription, or of a file name.
     physics : Physics
         Timing, diffusion weighting and contrast agent.
+    others : str
+        `plain_words` of ProtocolName and SequenceName: they count where the description says nothing, and may contradict it.
+    types : frozenset of str
+        Words of ImageType.
 
     Returns
     -------
     Label
-        Words decide where there are any, physics where there are none. When both speak and disagree the words' kind is kept
-        and flagged `words_and_physics_disagree`: names lie about physics, and guessing which one is right is a person's work.
+        Words decide where there are any, physics where there are none. When two of them speak and disagree the words' kind is kept
+        and flagged: names lie about physics, and guessing which one is right is a person's work.
     """
-    if modality == "CT":
-        return Label(Sequence.CE_CT if has_contrast(words, physics.agent) or re.search(r"\bangio\w*", words) else Sequence.CT)
-    if modality != "MR":
+    given, unclear = contrast_given(f"{words} {others}".strip(), plain_words(physics.agent))
+    doubts = (CONTRAST_UNCLEAR,) if unclear else ()
+    if types & MAP_TYPES:
         return Label(Sequence.UNKNOWN)
-    named, made = sequence_by_words(words), sequence_by_physics(physics)
+    if modality == "CT":
+        if NOT_A_PLAIN_CT.search(f"{words} {others}"):
+            return Label(Sequence.UNKNOWN)
+        phase = re.search(r"\b(?:angio\w*|arteri\w*|venous|venos\w*|portal)\b", words) is not None and not unclear
+        return Label(Sequence.CE_CT if given or phase else Sequence.CT, doubts)
+    if modality != "MR" or is_not_structural(words) or is_not_structural(others):
+        return Label(Sequence.UNKNOWN)
+    label = _label_mr(words, others, physics, types)
+    if label.sequence not in CONTRAST_OF:
+        return label  # agents are of no account for the other kinds
+    return Label(CONTRAST_OF[label.sequence] if given else label.sequence, (*label.flags, *doubts))
+
+
+def _label_mr(words: str, others: str, physics: Physics, types: frozenset[str]) -> Label:
+    made = sequence_by_physics(physics)
+    if types & {"ADC", "ADC MAP"}:
+        return Label(Sequence.ADC)
+    first, second = sequence_by_words(words), sequence_by_words(others)
+    named = first or second
     if named is None:
-        made = None if NOT_A_STRUCTURAL_SCAN.search(words) else made
-        return Label(_with_contrast(made, words, physics)) if made else Label(Sequence.UNKNOWN)
-    return Label(_with_contrast(named, words, physics), (DISAGREE,) if _disagree(named, made, physics) else ())
+        return _by_physics(made, physics)
+    if TWO_ECHOES.search(f"{words} {others}") and physics.echo_ms:
+        named = Sequence.PDW if physics.echo_ms < 50 else Sequence.T2W
+    flags = (DISAGREE,) if _disagree(named, made, physics) else ()
+    if first and second and first is not second and not any({first, second} <= family for family in RELATED):
+        flags = (*flags, WORDS_DISAGREE)
+    return Label(named, flags)
 
 
-def _with_contrast(sequence: Sequence, words: str, physics: Physics) -> Sequence:
-    return CONTRAST_OF.get(sequence, sequence) if has_contrast(words, physics.agent) else sequence
+def _by_physics(made: Sequence | None, physics: Physics) -> Label:
+    if made is None:
+        return Label(Sequence.UNKNOWN)
+    return Label(made, (PHYSICS_ALONE,) if physics.is_gradient_echo else ())
 
 
 def _disagree(named: Sequence, made: Sequence | None, physics: Physics) -> bool:
+    if named is Sequence.T2W and physics.is_gradient_echo:
+        return True  # a gradient echo is never T2-weighted: T2* or a balanced scan
     if made is None or named in {Sequence.ADC, Sequence.SWI, Sequence.T2STARW}:
         return False  # derived maps and gradient echoes: their timing does not tell them apart
     if named is Sequence.DWI:
         return made in {Sequence.T1W, Sequence.FLAIR}  # an echo-planar scan without a b-value in its header looks like T2
     if named is Sequence.FLAIR and made is Sequence.T2W:
-        return physics.inversion_ms is not None and physics.inversion_ms <= 1700  # some vendors do not write the inversion time
+        return bool(physics.inversion_ms)  # some vendors do not write the inversion time
     return named is not made

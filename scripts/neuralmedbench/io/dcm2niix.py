@@ -50,7 +50,7 @@ def find_dcm2niix() -> str:
     raise ConfigError(message)
 
 
-def convert(series: Path, folder: Path) -> list[Converted]:
+def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[Converted]:
     """Convert the DICOM files of one series.
 
     Parameters
@@ -59,6 +59,8 @@ def convert(series: Path, folder: Path) -> list[Converted]:
         Folder that holds the files of one series and nothing else.
     folder : Path
         Empty folder for the results, `image*.nii` uncompressed.
+    as_stacked : bool
+        Give the slices as they were stacked even where the program made a corrected version.
 
     Returns
     -------
@@ -90,7 +92,7 @@ def convert(series: Path, folder: Path) -> list[Converted]:
         raise disk_full()
     images = sorted(folder.glob("*.nii"))
     corrected = [image for image in images if "_Eq" in image.stem or "_Tilt" in image.stem]
-    chosen = corrected[-1:] or images
+    chosen = [image for image in images if image not in corrected] if as_stacked else corrected[-1:] or images
     if not chosen:
         message = "dcm2niix made no image of a series (unknown compression, or damaged files)"
         raise DataError(message)

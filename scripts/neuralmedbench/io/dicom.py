@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import math
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ def quiet_pydicom() -> None:
     pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
     pydicom.config.settings.writing_validation_mode = pydicom.config.IGNORE
     logging.getLogger("pydicom").setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", module="pydicom")
 
 
 def looks_like_dicom(start: bytes) -> bool:
@@ -55,30 +57,47 @@ def read_header(content: bytes) -> Dataset:
     DataError
         If it is not DICOM, is cut off before the image, or does not say what kind of object it is.
     """
+    return header_and_length(content)[0]
+
+
+def header_and_length(content: bytes) -> tuple[Dataset, int]:
+    """Read a DICOM header as `read_header` does, and give where it ends: how many bytes stand before the pixels."""
     return _read(content, pixels=False)
 
 
 def read_dicom(path: Path) -> Dataset:
     """Read a whole DICOM file; DataError as in `read_header`."""
-    return _read(path.read_bytes(), pixels=True)
+    return _read(path.read_bytes(), pixels=True)[0]
 
 
-def _read(content: bytes, *, pixels: bool) -> Dataset:
+def header_bytes(content: bytes) -> bytes:
+    """Give the bytes of a DICOM file before its pixels: whatever a search finds there can be read by everybody.
+
+    Raises
+    ------
+    DataError
+        As in `read_header`.
+    """
+    return content[: header_and_length(content)[1]]
+
+
+def _read(content: bytes, *, pixels: bool) -> tuple[Dataset, int]:
     import pydicom
 
     quiet_pydicom()
     if not looks_like_dicom(content[: PREAMBLE + 4]):
         message = "not a DICOM file"
         raise DataError(message)
+    stream = io.BytesIO(content)
     try:
-        header = pydicom.dcmread(io.BytesIO(content), stop_before_pixels=not pixels, force=True)
+        header = pydicom.dcmread(stream, stop_before_pixels=not pixels, force=True)
     except Exception as error:  # pydicom raises many kinds on damaged files, with values in their texts
         message = f"damaged DICOM file ({type(error).__name__})"
         raise DataError(message) from None
     if not text(header, "SOPClassUID"):
         message = "damaged DICOM file (no SOP Class UID)"
         raise DataError(message)
-    return header
+    return header, stream.tell()
 
 
 def value(header: Dataset, keyword: str | int) -> Any:

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MAX_PIXELS = 64_000_000
+FORMATS = ("PNG", "JPEG", "BMP", "DIB", "GIF", "TIFF", "WEBP", "JPEG2000", "PPM")
+"""What is decoded; other formats are documents, or need a program of their own."""
+MIME_TYPES = {
+    "PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "BMP": "image/bmp", "DIB": "image/bmp", "GIF": "image/gif",
+    "TIFF": "image/tiff", "WEBP": "image/webp", "JPEG2000": "image/jp2", "PPM": "image/x-portable-anymap",
+}  # fmt: skip
 
 
 def open_picture(content: bytes) -> Image:
@@ -34,21 +40,36 @@ def open_picture(content: bytes) -> Image:
     Raises
     ------
     DataError
-        If it is no picture, is damaged, or is larger than `MAX_PIXELS`.
+        If it is no picture, is damaged, holds several (an animation, pages), or is larger than `MAX_PIXELS`.
     """
     from PIL import Image as Pillow
     from PIL import ImageOps, UnidentifiedImageError
 
     try:
-        with Pillow.open(io.BytesIO(content)) as picture:
+        with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
+            # the second picture of a telephone's file (MPO) is the same shot from beside
+            if getattr(picture, "n_frames", 1) > 1 and picture.format != "MPO":
+                message = "several pictures in one file (an animation, or pages); store the one that is meant"
+                raise DataError(message)
             if picture.width * picture.height > MAX_PIXELS:
                 message = "the picture is too large"
                 raise DataError(message)
             upright = ImageOps.exif_transpose(picture)
             return _plain(upright)
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Pillow.DecompressionBombError):
+    except (UnidentifiedImageError, OSError, EOFError, SyntaxError, ValueError, Pillow.DecompressionBombError):
         message = "not a picture, or a damaged one"
         raise DataError(message) from None
+
+
+def mime_type(content: bytes) -> str:
+    """MIME type of a picture by its bytes; empty when they are none."""
+    from PIL import Image as Pillow
+
+    try:
+        with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
+            return MIME_TYPES.get(picture.format or "", "")
+    except Exception:  # Pillow raises many kinds on what is no picture
+        return ""
 
 
 def _plain(picture: Image) -> Image:
@@ -57,8 +78,9 @@ def _plain(picture: Image) -> Image:
     if picture.mode.startswith(("I", "F")):
         # 16-bit grey: Pillow would cut values off instead of scaling them
         values = np.asarray(picture, dtype=np.float64)
-        values = np.nan_to_num(values - values.min())
-        return Pillow.fromarray((values * (255.0 / max(float(values.max()), 1.0))).astype(np.uint8))
+        values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+        values -= values.min()
+        return Pillow.fromarray(np.rint(values * (255.0 / (float(values.max()) or 1.0))).astype(np.uint8))
     if picture.mode in {"1", "L"}:
         return picture.convert("L")
     if "A" in picture.getbands() or "transparency" in picture.info:

@@ -83,6 +83,11 @@ def case_pseudonym(key: bytes, patient: str, study: str) -> str:
     return _hmac(key, f"case:{patient}/{study}").hex()[:DIGITS]
 
 
+def device_pseudonym(key: bytes, device: str) -> str:
+    """Pseudonym of a scanner's station name or serial number: 12 hex digits of HMAC-SHA256 over `device:<name>`."""
+    return _hmac(key, f"device:{device}").hex()[:DIGITS]
+
+
 def uid_pseudonym(key: bytes, uid: str) -> str:
     """UID in place of a UID: the same one everywhere, below the root that DICOM gives to UUIDs (2.25)."""
     return UID_ROOT + str(int.from_bytes(_hmac(key, f"uid:{uid}")[:16], "big"))

@@ -32,6 +32,8 @@ class RawIndex:
         Clinical notes in order of time.
     record : RawFile or None
         Structured health record (`record.csv`).
+    scan_date : str
+        Day of the scan (`YYYYMMDD`) that a person gave; empty when the headers tell.
     """
 
     case_id: str
@@ -39,11 +41,13 @@ class RawIndex:
     files: tuple[RawFile, ...]
     notes: tuple[RawFile, ...] = ()
     record: RawFile | None = None
+    scan_date: str = ""
 
     @property
     def source_sha256(self) -> str:
         """Digest of the case's source, as the case table holds it."""
-        return digest_of_files([file.sha256 for file in (*self.files, *self.notes, *([self.record] if self.record else []))])
+        files = [file.sha256 for file in (*self.files, *self.notes, *([self.record] if self.record else []))]
+        return digest_of_files([*files, *([self.scan_date] if self.scan_date else [])])
 
 
 def read_raw_index(path: Path) -> RawIndex:

@@ -113,6 +113,18 @@ def resample_to(image: sitk.Image, grid: sitk.Image) -> sitk.Image:
     return sitk.Resample(sitk.ZeroFluxNeumannPad(small, [1] * 3, [1] * 3), grid)
 
 
+def as_stored(image: sitk.Image) -> sitk.Image:
+    """Give a volume as `write_volume` stores it; what is measured of it is then what a reader of the file measures."""
+    import SimpleITK as sitk
+
+    if image.GetPixelID() != sitk.sitkUInt8:
+        voxels = sitk.GetArrayViewFromImage(image)
+        low, high = float(voxels.min()), float(voxels.max())
+        if low >= INT16.min and high <= INT16.max and high - low >= MIN_STEPS:
+            return image_like(np.rint(voxels).astype(np.int16), image)
+    return image
+
+
 def write_volume(path: Path, image: sitk.Image) -> None:
     """Write a volume; equal voxels are equal bytes.
 
@@ -131,11 +143,7 @@ def write_volume(path: Path, image: sitk.Image) -> None:
     """
     import SimpleITK as sitk
 
-    if image.GetPixelID() != sitk.sitkUInt8:
-        voxels = sitk.GetArrayViewFromImage(image)
-        low, high = float(voxels.min()), float(voxels.max())
-        if low >= INT16.min and high <= INT16.max and high - low >= MIN_STEPS:
-            image = image_like(np.rint(voxels).astype(np.int16), image)
+    image = as_stored(image)
     for key in image.GetMetaDataKeys():
         image.EraseMetaData(key)
     voxel_bytes = sitk.GetArrayViewFromImage(image).nbytes

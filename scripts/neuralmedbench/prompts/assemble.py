@@ -103,12 +103,15 @@ def picture_label(number: int, image: ItemImage, policy: str) -> str:
     Returns
     -------
     str
-        For example `Picture 3: FLAIR, axial, z = +12 mm`.
+        For example `Picture 3: FLAIR, axial, z = +12 mm`. Of a montage all positions; of CT the window, unless it is the brain's.
     """
     if policy == "none":
         return f"Picture {number}"
-    parts = [image.sequence, image.plane]
-    if image.position_mm is not None and image.plane in tuple(Plane):
+    parts = [image.sequence, image.plane, f"{image.window} window" if image.window else ""]
+    if image.tiles_mm and image.plane in tuple(Plane):
+        positions = " ".join(f"{round(position):+d}" for position in image.tiles_mm)
+        parts.append(f"slices at {Plane(image.plane).axis} {positions} mm, left to right and then top to bottom")
+    elif image.position_mm is not None and image.plane in tuple(Plane):
         parts.append(f"{Plane(image.plane).axis} = {round(image.position_mm):+d} mm")
     return f"Picture {number}: {', '.join(part for part in parts if part)}"
 

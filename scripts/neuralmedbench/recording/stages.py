@@ -16,7 +16,10 @@ CODE = ("Snakefile", "rules", "scripts")
 BENCHMARK, MODEL, GRADER = "${item.benchmark}", "${item.model}", "${item.grader}"
 RESPONSES, SCORES = f"results/responses/{BENCHMARK}/{MODEL}.parquet", f"results/scores/{BENCHMARK}/{MODEL}.parquet"
 GRADES = f"results/grades/{BENCHMARK}/{MODEL}/{GRADER}.parquet"
+PROMPTS = f"data/prompts/{BENCHMARK}.parquet"
+LEAKS, LEAK_PAGE = f"data/prompts/{BENCHMARK}.leaks.json", f"data/prompts/{BENCHMARK}.leaks.html"
 GOLD = f"data/gold/{BENCHMARK}.parquet"
+LESIONS = f"data/gold/{BENCHMARK}/lesions.parquet"
 PLOT = {"template": "leaderboard", "x": "pass1", "y": "model", "x_label": "pass@1", "y_label": "model", "title": "pass@1 by benchmark"}
 
 
@@ -67,14 +70,23 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
             [f"data/slices/{BENCHMARK}", f"data/normalised/{BENCHMARK}"],
             target="/slices.parquet",
         ),
+        "review": _stage(
+            {"benchmark": of_kind[Kind.SCANS]},
+            [f"data/deidentified/{BENCHMARK}", f"data/normalised/{BENCHMARK}", f"data/slices/{BENCHMARK}"],
+            [f"data/reviews/{BENCHMARK}"],
+            target="/review.json",
+        ),
+        "review_pictures": _stage(
+            {"benchmark": of_kind[Kind.PICTURES]}, [f"data/deidentified/{BENCHMARK}"], [f"data/reviews/{BENCHMARK}"], target="/review.json"
+        ),
         "prompts": _stage(
             {"benchmark": shared},
             [f"data/deidentified/{BENCHMARK}", f"config/benchmarks/{BENCHMARK}.yaml", "config/prompts", run.config.vocabulary],
-            [f"data/{part}/{BENCHMARK}.parquet" for part in ("prompts", "items", "gold", "disclosures")],
+            [LEAKS, PROMPTS, *(f"data/{part}/{BENCHMARK}.parquet" for part in ("items", "gold", "disclosures")), LESIONS, LEAK_PAGE],
         ),
         "infer": _stage(
             {"benchmark": shared, "model": models},
-            [f"data/prompts/{BENCHMARK}.parquet", f"config/models/{MODEL}.yaml"],
+            [PROMPTS, LEAKS, f"config/models/{MODEL}.yaml"],
             [RESPONSES, f"data/ledger/{BENCHMARK}/{MODEL}.jsonl"],
         ),
         "grade": _stage({"benchmark": shared, "model": models, "grader": graders["rubric"]}, _grade_deps(), [GRADES]),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-SCHEMA_VERSION = 1
+from neuralmedbench.records.answer_key import ScoreRow
+
+SCHEMA_VERSION = 2
 
 
 class Sequence(StrEnum):
@@ -73,6 +75,8 @@ class Series:
         Numbers of the stage, units in their names (`spacing_mm`, `shift_mm`...).
     volume_sha256 : str
         Digest of the de-identified NIfTI that the scan comes from (from normalise on): what the audit covers.
+    window : tuple of float or None
+        Intensities shown as black and white, in the volume's own units (from normalise on).
     """
 
     series_id: str
@@ -85,6 +89,23 @@ class Series:
     flags: tuple[str, ...] = ()
     quality: dict[str, float] = field(default_factory=dict)
     volume_sha256: str = ""
+    window: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tile:
+    """One slice in a picture; a single picture has one, a montage several, left to right and then top to bottom.
+
+    Attributes
+    ----------
+    index : int
+        Index of the slice in the native volume (LPS+), along its slice axis.
+    position_mm : float
+        Position of the slice along that axis, in the space of the reference sequence (LPS+, mm).
+    """
+
+    index: int
+    position_mm: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,21 +115,30 @@ class Slice:
     Attributes
     ----------
     image_id : str
-        Unique within the case, for example `flair-z+012`: sequence, axis and position in whole mm.
+        Unique within the case, for example `flair-z+012`: sequence, axis and position in whole mm (a montage has `montage` in its
+        place, a CT window other than `brain` its name before the axis).
     path : str
         POSIX path of the PNG, relative to the folder of `case.json`.
-    sha256, volume_sha256 : str
-        Digest of the PNG, and of the de-identified NIfTI that it shows.
+    sha256, pixels_sha256, volume_sha256 : str
+        Digest of the PNG, of its grey values alone (row by row, without any file format), and of the de-identified NIfTI that it shows.
     sequence, plane : Sequence, Plane
         What it shows.
-    index : int
-        Index of the slice in the native volume (LPS+), along its slice axis.
-    position_mm : float
-        Position of the picture's plane along the slice axis, in the space of the reference sequence (LPS+, mm).
+    index, position_mm : int, float
+        Those of its (middle) tile.
+    tiles : tuple of Tile
+        Every slice that it shows.
+    native_mm_per_px : tuple of float
+        Size of a pixel of the slice as it was acquired, along rows and along columns.
     mm_per_px : float
-        Size of a pixel; pixels are square.
+        Size of a pixel as it is sent; these pixels are square.
     window : tuple of float
         Intensities shown as black and white, in the volume's own units.
+    window_name : str
+        `brain`, `blood` or `bone` (CT), `shared` (T1 and T1 after contrast through one window) or `own`.
+    resampled : bool
+        True when the plane cuts across thick slices, so that rows or columns are interpolated between them.
+    side_marked : bool
+        True when the letters L and R were drawn beside the brain.
     oracle : bool
         True when the choice of the slice used the answer.
     """
@@ -116,13 +146,19 @@ class Slice:
     image_id: str
     path: str
     sha256: str
+    pixels_sha256: str
     volume_sha256: str
     sequence: Sequence
     plane: Plane
     index: int
     position_mm: float
+    tiles: tuple[Tile, ...]
+    native_mm_per_px: tuple[float, float]
     mm_per_px: float
     window: tuple[float, float]
+    window_name: str
+    resampled: bool = False
+    side_marked: bool = False
     oracle: bool = False
 
 
@@ -167,6 +203,8 @@ class CaseRecord:
         SHA-256 of every file beside this record, by relative POSIX path.
     series : tuple of Series
         The scans that are used; after normalise the first one is the reference.
+    set_aside : dict of str to str
+        Why the normalise stage left a series out, by series id.
     slices : tuple of Slice
         The pictures (slices stage only).
     fates : tuple of FileFate
@@ -192,6 +230,7 @@ class CaseRecord:
     source_sha256: str = ""
     files: dict[str, str] = field(default_factory=dict)
     series: tuple[Series, ...] = ()
+    set_aside: dict[str, str] = field(default_factory=dict)
     slices: tuple[Slice, ...] = ()
     fates: tuple[FileFate, ...] = ()
     notes: tuple[str, ...] = ()
@@ -217,6 +256,8 @@ class PictureFate:
         Whether it is used.
     reason : str
         Why not.
+    flags : tuple of str
+        Findings that a person should know: `type_disagrees` when name or MIME type say another format than the bytes hold.
     """
 
     image_id: str
@@ -224,6 +265,7 @@ class PictureFate:
     sha256: str
     state: State = State.OK
     reason: str = ""
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,12 +293,19 @@ class SliceRow:
     image_id: str
     path: str
     sha256: str
+    pixels_sha256: str
     volume_sha256: str
     sequence: str
     plane: str
     index: int
     position_mm: float
+    tiles: tuple[Tile, ...]
+    native_mm_per_px: tuple[float, float]
     mm_per_px: float
+    window: tuple[float, float]
+    window_name: str
+    resampled: bool
+    side_marked: bool
     oracle: bool
 
 
@@ -280,10 +329,21 @@ class Audit:
         Sums of the cases' checks.
     leaks : int
         Identifiers found after cleaning, over every file of the stage; must be 0.
+    looked_for : dict of str to str
+        In words, what each of these checks counts.
     covered : dict of str to str
-        SHA-256 of every file that the audit covers (NIfTI or picture), with its case_id or image_id.
+        SHA-256 of every file that the audit covers (scans, sidecars, texts; or pictures), with its case_id or image_id.
     flow : dict of str to int
-        Cases listed, quarantined at ingest, quarantined at deidentify, passed; of pictures, both quarantines are one number.
+        Cases listed, quarantined at ingest, quarantined at deidentify, passed; of pictures, both quarantines are one number. Then how many
+        of them a reviewer took out (`excluded_by_review`).
+    reasons : dict of str to int
+        Why cases are quarantined, counted by kind of reason.
+    options : tuple of str
+        Options of DICOM PS3.15 Annex E that hold, by code.
+    tools : dict of str to str
+        Versions of the packages that cleaned; several when the cases were cleaned by several.
+    score : tuple of ScoreRow
+        How often what had to be done to planted identities was done; phantoms only.
     """
 
     benchmark: str
@@ -293,6 +353,11 @@ class Audit:
     reason: str = ""
     checks: dict[str, int] = field(default_factory=dict)
     leaks: int = 0
+    looked_for: dict[str, str] = field(default_factory=dict)
     covered: dict[str, str] = field(default_factory=dict)
     flow: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, int] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    tools: dict[str, str] = field(default_factory=dict)
+    score: tuple[ScoreRow, ...] = ()
     schema_version: int = SCHEMA_VERSION

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 NO_LESION = "no lesion"
 """The answer to an item on a lesion where there is none."""
@@ -66,7 +66,11 @@ class Runner(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ItemImage:
-    """A picture of an item, in the order in which it is shown; units as in `records.case.Slice`."""
+    """A picture of an item, in the order in which it is shown; units as in `records.case.Slice`.
+
+    `tiles_mm` holds the positions of a montage's slices and is empty for a single one; `window` is the name of a CT window other than
+    the one for the brain.
+    """
 
     image_id: str
     path: str
@@ -78,6 +82,8 @@ class ItemImage:
     position_mm: float | None
     mm_per_px: float | None
     oracle: bool
+    tiles_mm: tuple[float, ...] = ()
+    window: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +177,26 @@ class Lesion:
     behaviour: dict[str, str]
     size_mm: float | None = None
     position_mm: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownLesion:
+    """What one picture shows of the known lesion; a row only where its position is known. It is gold: no prompt may read it.
+
+    Attributes
+    ----------
+    case_id, image_id : str
+        The picture.
+    shown : bool
+        Whether a slice of it goes through the lesion, on a sequence that shows it.
+    width_px : float or None
+        Its largest width there in pixels of the picture as it is sent; None when it is not shown or its size is not known.
+    """
+
+    case_id: str
+    image_id: str
+    shown: bool
+    width_px: float | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ COLUMNS = {
     "case_flow": "benchmark step reason n",
     "cases": "benchmark case_id patient_id state quarantined_by reason sequences n_items",
     "deid_audit": "benchmark profile kind state check value",
+    "deidentification": "benchmark place action category required right share patients patients_right patients_low patients_high",
     "cohort": "benchmark variable value n",
     "efficiency": "benchmark model requests answered prompt_tokens completion_tokens latency_median_s latency_p90_s cost_usd attempts"
     " first_called_on last_called_on",

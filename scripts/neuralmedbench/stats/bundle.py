@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
 from neuralmedbench.records.bundle import BundleGrade, BundleImage, BundleResponse, CaseBundle
-from neuralmedbench.records.items import Gold, Item, ItemImage
+from neuralmedbench.records.items import Gold, Item, ItemImage, ShownLesion
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, Score
@@ -13,7 +14,13 @@ from neuralmedbench.stats.outcomes import DIRECT
 
 
 def bundle_cases(
-    items: list[Item], gold: list[Gold], responses: list[Response], scores: list[Score], grades: list[Grade]
+    items: list[Item],
+    gold: list[Gold],
+    responses: list[Response],
+    scores: list[Score],
+    grades: list[Grade],
+    *,
+    lesions: Iterable[ShownLesion] = (),
 ) -> list[CaseBundle]:
     """Put items, references, responses, scores and grades of one benchmark together.
 
@@ -21,6 +28,8 @@ def bundle_cases(
     ----------
     items, gold, responses, scores, grades : list of record
         Of all models and graders; strategies other than `direct` are left out. What belongs to none of the responses is not shown.
+    lesions : iterable of ShownLesion
+        What each picture shows of the known lesion: it stands in the picture's label, which no model sees.
 
     Returns
     -------
@@ -40,8 +49,10 @@ def bundle_cases(
         if response.strategy == DIRECT:
             key = response_key(response)
             answers[response.item_id].append(_response(response, scored.get(key), tuple(graded[key])))
+    known = {(row.case_id, row.image_id): row for row in lesions}
     return [
-        _bundle(item, reference.get(item.item_id), tuple(answers[item.item_id])) for item in sorted(items, key=lambda item: item.item_id)
+        _bundle(item, reference.get(item.item_id), tuple(answers[item.item_id]), known)
+        for item in sorted(items, key=lambda item: item.item_id)
     ]
 
 
@@ -59,7 +70,9 @@ def _response(response: Response, score: Score | None, grades: tuple[BundleGrade
     )
 
 
-def _bundle(item: Item, gold: Gold | None, responses: tuple[BundleResponse, ...]) -> CaseBundle:
+def _bundle(
+    item: Item, gold: Gold | None, responses: tuple[BundleResponse, ...], lesions: Mapping[tuple[str, str], ShownLesion]
+) -> CaseBundle:
     return CaseBundle(
         item_id=item.item_id,
         case_id=item.case_id,
@@ -70,7 +83,10 @@ def _bundle(item: Item, gold: Gold | None, responses: tuple[BundleResponse, ...]
         runner=str(item.runner),
         question=item.question or "\n".join(turn.question for turn in item.turns),
         context="\n\n".join(part for part in (item.notes, item.record, *(turn.reveal for turn in item.turns)) if part),
-        images=tuple(BundleImage(path=image.path, sha256=image.sha256, label=_label(image)) for image in item.images),
+        images=tuple(
+            BundleImage(path=image.path, sha256=image.sha256, label=_label(image, lesions.get((item.case_id, image.image_id))))
+            for image in item.images
+        ),
         answer=gold.answer if gold else "",
         findings=gold.findings if gold else (),
         established=gold.established if gold else "",
@@ -78,8 +94,14 @@ def _bundle(item: Item, gold: Gold | None, responses: tuple[BundleResponse, ...]
     )
 
 
-def _label(image: ItemImage) -> str:
-    parts = [image.sequence, image.plane]
-    if image.position_mm is not None:
+def _label(image: ItemImage, lesion: ShownLesion | None) -> str:
+    parts = [image.sequence, image.plane, f"{image.window} window" if image.window else ""]
+    if image.tiles_mm:
+        parts.append(f"{len(image.tiles_mm)} slices")
+    elif image.position_mm is not None:
         parts.append(f"{image.position_mm:+.0f} mm")
+    if lesion is not None and lesion.shown:
+        parts.append(f"lesion {lesion.width_px:.0f} px" if lesion.width_px else "lesion")
+    if image.oracle:
+        parts.append("oracle")
     return ", ".join(part for part in parts if part)

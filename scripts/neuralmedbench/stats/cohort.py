@@ -7,6 +7,7 @@ from typing import Any
 
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import Kind
+from neuralmedbench.stats.intervals import clopper_pearson
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 
 QUARANTINE_STAGES = ("ingest", "deidentify", "normalise", "slices")
@@ -74,8 +75,30 @@ def audit_rows(study: Study) -> list[Row]:
     for name, benchmark in study.benchmarks.items():
         audit = benchmark.audit
         head = {"benchmark": name, "profile": audit.profile, "kind": audit.kind, "state": audit.state}
-        checks = {"identifiers left after cleaning": audit.leaks, "files covered": len(audit.covered)} | dict(sorted(audit.checks.items()))
+        checks = {
+            "identifiers left after cleaning": audit.leaks,
+            "files covered": len(audit.covered),
+            "items whose answer a text names": benchmark.leaking,
+        } | dict(sorted(audit.checks.items()))
         rows += [head | {"check": check, "value": value} for check, value in checks.items()]
+    return rows
+
+
+def score_rows(study: Study) -> list[Row]:
+    """Rows of `deidentification.csv`: of what was planted in phantoms, how much was treated as it had to be.
+
+    Checks of one patient are alike, as all files of a series share their header: the exact interval is that of the share of patients for whom
+    every check was right.
+    """
+    rows = []
+    for name, benchmark in study.benchmarks.items():
+        for score in benchmark.audit.score:
+            low, high = clopper_pearson(score.patients_right, score.patients, study.settings.confidence)
+            rows.append(
+                {"benchmark": name}
+                | {key: getattr(score, key) for key in ("place", "action", "category", "required", "right", "patients", "patients_right")}
+                | {"share": score.right / score.required, "patients_low": low, "patients_high": high}
+            )
     return rows
 
 

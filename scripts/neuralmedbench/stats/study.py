@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model
 from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig
 from neuralmedbench.io.cases import read_audit, read_pictures
-from neuralmedbench.io.files import read_json
+from neuralmedbench.io.files import read_json, read_json_record
 from neuralmedbench.io.tables import read_records
 from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.case import Audit, PictureFate
 from neuralmedbench.records.items import Gold, Item, Kind
 from neuralmedbench.records.responses import Response
@@ -44,6 +45,8 @@ class BenchmarkStudy:
         Pictures with their fate (pictures).
     sampled : dict of str to bool
         By model: whether its temperature is above 0.
+    leaking : int
+        Items whose answer stands in a text that a model was sent.
     """
 
     name: str
@@ -58,6 +61,7 @@ class BenchmarkStudy:
     flow: list[dict[str, Any]]
     pictures: list[PictureFate]
     sampled: dict[str, bool]
+    leaking: int = 0
     earlier: dict[str, list[Score]] = field(default_factory=dict)
 
     @cached_property
@@ -150,6 +154,7 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
         flow=read_json(data / "slices" / name / "flow.json")["cases"] if config.kind is Kind.SCANS else [],
         pictures=list(read_pictures(data / "deidentified" / name / "pictures.json").pictures) if config.kind is Kind.PICTURES else [],
         sampled={model: is_sampled(entry) for model, entry in models.items()},
+        leaking=read_json_record(data / "prompts" / f"{name}.leaks.json", AnswerLeaks, remedy="run find_answer_leaks again").leaking,
     )
 
 

@@ -140,7 +140,8 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Row:
         "resamples": settings.resamples,
         "seed": settings.seed,
         "confidence": settings.confidence,
-        "statements": [*_statements(study), _correlation(study, tables)],
+        "statements": [*_statements(study), *_oracle(study), _correlation(study, tables)],
+        "oracle": oracle_benchmarks(study),
     }
 
 
@@ -178,6 +179,27 @@ def _statements(study: Study) -> list[str]:
             "in the paper: 51 % reasoning, 27 % perception, 22 % other."
         ),
         "Similarity of words is descriptive. Hard clinical pairs are told apart worse than by chance, so it never decides a pass.",
+    ]
+
+
+def oracle_benchmarks(study: Study) -> list[str]:
+    """Titles of the benchmarks whose slices were chosen with the answer."""
+    return [
+        benchmark.config.title
+        for benchmark in study.benchmarks.values()
+        if any(image.oracle for item in benchmark.items for image in item.images)
+    ]
+
+
+def _oracle(study: Study) -> list[str]:
+    found = oracle_benchmarks(study)
+    if not found:
+        return []
+    return [
+        (
+            f"Oracle slices: the pictures of {listing(found)} were chosen with the answer, around the known lesion. Scores on them say what a "
+            "model makes of the right slices, not what it would find by itself, and are not comparable with others."
+        )
     ]
 
 

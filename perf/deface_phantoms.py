@@ -1,0 +1,82 @@
+"""Measure defacing on every scan of the twelve demo patients and on tilted and cut ones of each: part of the face removed, brain lost, CPU.
+
+Run on purpose (`python perf/deface_phantoms.py`, about 4 CPU minutes), never a test; tests/unit/test_deface.py holds the rule on one patient.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
+
+from face_fixtures import Head, Scanned, make_head, placed, scan  # noqa: E402
+
+PARTS = ("nose", "eyes", "mouth", "ears", "skin", "face")
+SEQUENCES = ("T1-3D", "T2", "FLAIR", "DWI", "CT", "T1C+", "ADC", "SWI")
+TILTS = ((-20.0, 3.0, 4.0), (-12.0, -5.0, 2.0), (12.0, 5.0, -3.0), (20.0, -2.0, -5.0))
+SLAB = slice(0, 12)
+GOAL = 0.95
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--patients", nargs="*", default=[], help="keys of demo patients (all when absent)")
+    return parser.parse_args(argv)
+
+
+def scans(head: Head, number: int) -> Iterator[tuple[str, str, Scanned]]:
+    """Every scan of a patient, then a tilted one and a slab of a sequence that changes from patient to patient."""
+    from neuralmedbench.demo.cohort import read_cohort
+    from neuralmedbench.demo.phantom import scan_phantom
+
+    for sequence, stack, pose in scan_phantom(head.phantom, read_cohort()[number]):
+        yield "demo", sequence, placed(head, stack, pose)
+    sequence = SEQUENCES[number % len(SEQUENCES)]
+    yield "tilted", sequence, scan(head, sequence, turn_deg=TILTS[number % len(TILTS)])
+    sequence = SEQUENCES[(number + 3) % len(SEQUENCES)]
+    yield "slab", sequence, scan(head, sequence, slices=SLAB)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    from neuralmedbench.deid.deface import deface
+    from neuralmedbench.demo.cohort import read_cohort
+    from neuralmedbench.demo.phantom import make_phantom
+    from neuralmedbench.errors import DeidentificationError
+
+    print("patient", "scan", "sequence", *(f"{part} %" for part in PARTS), "brain voxels lost", "CPU s", "outcome", sep="\t")
+    missed = 0
+    for number, patient in enumerate(read_cohort()):
+        if args.patients and patient.key not in args.patients:
+            continue
+        head = make_head(make_phantom(patient))
+        for kind, sequence, scanned in scans(head, number):
+            start = time.process_time()
+            try:
+                defaced = deface(scanned.volume, is_map=sequence == "ADC")
+            except DeidentificationError as error:
+                print(patient.key, kind, sequence, *["-"] * (len(PARTS) + 1), f"{time.process_time() - start:.2f}", error, sep="\t")
+                missed += kind != "slab"
+                continue
+            spent = time.process_time() - start
+            shares = [share(defaced.mask, scanned.true(part)) for part in PARTS]
+            lost = int(defaced.mask[scanned.true("brain")].sum())
+            missed += lost > 0 or (kind != "slab" and shares[-1] < GOAL)
+            percents = ("-" if np.isnan(value) else f"{100 * value:.1f}" for value in shares)
+            print(patient.key, kind, sequence, *percents, lost, f"{spent:.2f}", " ".join(defaced.flags) or "defaced", sep="\t", flush=True)
+    print(f"{missed} scans miss the goal ({GOAL:.0%} of the face in a whole head, no voxel of the brain in any)")
+    return int(missed > 0)
+
+
+def share(mask: np.ndarray, part: np.ndarray) -> float:
+    """Part of a part that was removed; nan where the scan shows (nearly) nothing of it."""
+    return float(mask[part].mean()) if part.sum() >= 30 else float("nan")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""Review: what a person looks at and signs, and the audit that is the pass token for everything after it."""
+
+
+rule build_review:
+    """Write everything that a person looks at before anything may be used: a first page, and one offline sheet per case."""
+    input:
+        unpack(lambda wildcards: RUN.review_files(wildcards.benchmark)),
+    output:
+        shown="data/reviews/{benchmark}/review.json",
+        index="data/reviews/{benchmark}/review.html",
+        sheets=directory("data/reviews/{benchmark}/sheets"),
+    log:
+        "logs/build_review/{benchmark}.log",
+    conda:
+        "../envs/deidentify.yaml"
+    resources:
+        mem_mb=lambda wildcards: mb_of_cases(wildcards, 500, 0.6),
+    params:
+        sources=lambda wildcards, input: (
+            ["--pictures", input.pictures]
+            if input.get("pictures")
+            else ["--table", input.table]
+        ),
+        profile=lambda wildcards: RUN.benchmarks[wildcards.benchmark].profile,
+        subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
+        options=lambda wildcards: RUN.benchmarks[wildcards.benchmark].header_options,
+        code=code_hash("build_review"),
+    shell:
+        "python scripts/build_review.py --benchmark {wildcards.benchmark} --profile {params.profile}"
+        " --subjects {params.subjects} --options {params.options} {params.sources:q} --out {output.shown} &> {log}"
+
+
+rule gather_audit:
+    """Gather the audit of a benchmark; for patients it stays pending until a person signed what they saw."""
+    input:
+        unpack(lambda wildcards: RUN.audit_files(wildcards.benchmark)),
+        # nothing is read of it: who has the audit has the data set
+        described=lambda wildcards: RUN.description_files(wildcards.benchmark),
+        # the sheets show the chosen pictures too: a signature is worth nothing before they are cut
+        shown="data/reviews/{benchmark}/review.json",
+        signed=lambda wildcards: [
+            path
+            for path in (f"data/reviews/{wildcards.benchmark}.json",)
+            if Path(path).exists()
+        ],
+    output:
+        audit="data/deidentified/{benchmark}/audit.json",
+    log:
+        "logs/gather_audit/{benchmark}.log",
+    conda:
+        "../envs/deidentify.yaml"
+    resources:
+        mem_mb=lambda wildcards: mb_of_cases(wildcards, 500, 0.6),
+    params:
+        sources=lambda wildcards, input: (
+            ["--pictures", input.pictures]
+            if input.get("pictures")
+            else [
+                "--table",
+                input.table,
+                "--folder",
+                f"data/deidentified/{wildcards.benchmark}",
+            ]
+        ),
+        profile=lambda wildcards: RUN.benchmarks[wildcards.benchmark].profile,
+        subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
+        options=lambda wildcards: RUN.benchmarks[wildcards.benchmark].header_options,
+        code=code_hash("gather_audit"),
+    shell:
+        "python scripts/gather_audit.py --benchmark {wildcards.benchmark} --profile {params.profile}"
+        " --subjects {params.subjects} --options {params.options} {params.sources:q} --shown {input.shown}"
+        " --signed data/reviews/{wildcards.benchmark}.json --out {output.audit} &> {log}"

@@ -1,0 +1,41 @@
+"""Write everything that a person looks at before the data of a benchmark may be used: review.html, a sheet per case, review.json."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.deid.audit import Rules
+from neuralmedbench.deid.review import write_case_review, write_picture_review
+from neuralmedbench.io.cases import read_case_table, read_pictures
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.files import write_json_record
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--benchmark", required=True, help="name of the benchmark")
+    parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), required=True, help="de-identification profile")
+    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), required=True, help="whose data it is")
+    parser.add_argument("--options", nargs="*", default=[], help="options of PS3.15 Annex E, by code")
+    parser.add_argument("--table", type=Path, help="case table of the benchmark (kind: scans)")
+    parser.add_argument("--pictures", type=Path, help="pictures.json (kind: pictures)")
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the data")
+    parser.add_argument("--out", type=Path, required=True, help="review.json to write; review.html and sheets/ appear beside it")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    rules = Rules(benchmark=args.benchmark, profile=args.profile, subjects=args.subjects, options=tuple(args.options))
+    out: Path = args.out.parent
+    if args.pictures:
+        sheets = write_picture_review(rules, read_pictures(args.pictures), args.pictures.parent, out)
+    else:
+        cases = [row.case_id for row in read_case_table(args.table) if not row.exclude]
+        sheets = write_case_review(rules, cases, args.data, out)
+    write_json_record(args.out, sheets)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

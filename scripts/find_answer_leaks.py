@@ -1,0 +1,41 @@
+"""Find what still tells the answer in the texts that a model is sent, before anything is asked."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.benchmarks.answer_leaks import find_leaks
+from neuralmedbench.benchmarks.leak_page import leak_page
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.files import write_json_record, write_text
+from neuralmedbench.io.tables import read_records
+from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.records.items import Gold, Item
+from neuralmedbench.records.requests import Request
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--benchmark", required=True, help="name of the benchmark")
+    parser.add_argument("--items", type=Path, required=True, help="table of items")
+    parser.add_argument("--gold", type=Path, required=True, help="table of gold")
+    parser.add_argument("--prompts", type=Path, required=True, help="table of requests")
+    parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
+    parser.add_argument("--out-page", type=Path, required=True, help="page to write (HTML)")
+    parser.add_argument("--out", type=Path, required=True, help="what was found (JSON)")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    items, gold = read_records(args.items, Item), read_records(args.gold, Gold)
+    vocabulary = read_vocabulary(args.vocabulary)
+    leaks = find_leaks(args.benchmark, items, gold, read_records(args.prompts, Request), vocabulary)
+    write_text(args.out_page, leak_page(leaks, items, gold, vocabulary))
+    write_json_record(args.out, leaks)
+    print(f"{args.benchmark}: {leaks.leaking} of {leaks.items} items name their answer in a text: look at {args.out_page.as_posix()}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

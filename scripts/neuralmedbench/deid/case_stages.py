@@ -1,0 +1,110 @@
+"""One case as de-identification, normalisation and slices left it, for the person who looks at all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.io.cases import read_case
+from neuralmedbench.io.files import read_json
+from neuralmedbench.records.case import CaseRecord, Series, State
+
+REVIEW = "review"
+"""Folder of the pieces that each stage writes for the review."""
+FLAGS = {
+    "front_surface_removed": "the template could not be fitted for sure: the skin of the front part was removed instead of a face",
+    "no_head_outside_brain": "nothing lies outside the brain, so that there was no face to remove",
+    "no_surface": "the scan shows vessels or the like and no surface",
+    "burned_in_text_hidden": "text was burned into it and was hidden: look at the rim and at the chosen pictures",
+    "words_and_physics_disagree": "its description and its physics name different kinds of scan",
+    "positions_and_thickness_disagree": "the slices lie farther apart or nearer than their thickness says; positions were used",
+    "uneven_spacing": "its slices lie at uneven distances",
+    "missing_slices": "slices are missing in it",
+    "gantry_tilt": "it was acquired with a tilted gantry",
+    "incomplete_volumes": "it holds volumes with fewer slices than others",
+    "description_and_protocol_disagree": "its description and its protocol name different kinds of scan",
+    "kind_by_physics_alone": "its kind was told by its physics alone, no word names it",
+    "b0_only": "of a diffusion series only the pictures without diffusion weighting are there",
+    "lossy_compression": "its pixels were compressed with loss before they came here",
+    "contrast_unclear": "whether contrast medium was given is not clear",
+    "t1_in_other_units": "T1 before and after contrast are in different units, so that they share no window",
+    "patient_moved": "it lies more than 10 mm from the reference by its header",
+    "part_of_the_brain": "it shows a part of the brain only",
+    "poor_registration": "it agrees little with the reference: look at the checkerboard",
+    "odd_brain_volume": "the outlined brain has not the size of an adult's",
+    "poor_template_fit": "the template fits the reference badly: look at the outline of the brain",
+    "may_be_mirrored": "it fits the reference better as its own mirror image: are left and right swapped?",
+}
+MIRRORED = -0.02
+"""A series that fits this much worse (in nats) than its mirror image may be mirrored. Series of one head that were mirrored on purpose reached
+-0.09 to -0.34, as they came 0.16 to 0.88; two series that have nothing in common are near 0."""
+NOTED = frozenset({"shared_window", "label_by_a_person"})
+"""Flags that tell how something was done and are no reason to look twice."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A case after one stage, with the folder that holds it."""
+
+    case: CaseRecord
+    folder: Path
+
+    def piece(self, series: Series, name: str) -> Path:
+        """Path of a review piece of a series."""
+        return self.folder / REVIEW / f"{series.series_id}_{name}"
+
+
+@dataclass(frozen=True)
+class CaseStages:
+    """A case as de-identification, normalisation and slices left it."""
+
+    clean: Stage
+    normalised: Stage
+    cut: Stage
+
+    @property
+    def case_id(self) -> str:
+        """Its id."""
+        return self.clean.case.case_id
+
+    @property
+    def kept_back(self) -> str:
+        """Why the case is quarantined, with the stage that says so; empty when it is used."""
+        last = self.cut.case
+        return "" if last.state is State.OK else f"Kept back at {last.quarantined_by}: {last.reason}"
+
+    def quality(self) -> dict[str, list[dict[str, Any]]]:
+        """Numbers with their limits, of the case and by series."""
+        path = self.normalised.folder / REVIEW / "quality.json"
+        return dict(read_json(path)) if self.normalised.case.state is State.OK and path.exists() else {}
+
+    def warnings(self) -> dict[str, list[str]]:
+        """Give in words why a reviewer should look twice at a series: flags of all stages, and that it was left out."""
+        found: dict[str, list[str]] = {}
+        for stage in (self.clean, self.normalised):
+            for series in stage.case.series:
+                found.setdefault(series.series_id, []).extend(flag for flag in series.flags if flag not in NOTED)
+        for name, numbers in self.quality().items():
+            if any(entry["number"] == "mirrored_margin" and entry["value"] < MIRRORED for entry in numbers):
+                found.setdefault(name, []).append("may_be_mirrored")
+        words = {name: [FLAGS.get(flag, flag.replace("_", " ")) for flag in dict.fromkeys(flags)] for name, flags in found.items()}
+        for name, why in self.normalised.case.set_aside.items():
+            words.setdefault(name, []).append(f"left out: {why}")
+        return {name: lines for name, lines in words.items() if lines}
+
+
+def stages_of(case_id: str, folders: Sequence[Path]) -> CaseStages:
+    """Read a case after de-identification, normalisation and slices.
+
+    Parameters
+    ----------
+    case_id : str
+        The case.
+    folders : sequence of Path
+        The folders of these three stages, which hold `sub-<case>/case.json`.
+    """
+    places = [folder / f"sub-{case_id}" for folder in folders]
+    clean, normalised, cut = (Stage(read_case(place / "case.json"), place) for place in places)
+    return CaseStages(clean, normalised, cut)

@@ -1,0 +1,155 @@
+"""The images of a DICOM series as one volume, and changed pixels back into them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.io import dicom
+from neuralmedbench.io.nifti import Volume
+
+if TYPE_CHECKING:
+    from pydicom.dataset import Dataset
+
+MIN_SLICES = 3
+SAME_DIRECTION = 1e-3
+UNEVEN = 0.05
+"""Part of the distance of two slices by which a slice may lie off the even grid."""
+STALE = ("SmallestImagePixelValue", "LargestImagePixelValue", "PixelPaddingRangeLimit")
+"""Elements that changed pixels can make wrong; none of them is needed."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A series in the order of its positions.
+
+    Attributes
+    ----------
+    images : tuple of Dataset
+        One file each.
+    stored : ndarray, shape (Z, Y, X)
+        Pixels as stored: slice, row, column; bits beyond BitsStored cleared, as overlays hide there.
+    volume : Volume
+        Voxels (X, Y, Z) = (column, row, slice) with rescale slope and intercept, and the affine to RAS+ mm.
+    """
+
+    images: tuple[Dataset, ...]
+    stored: npt.NDArray[Any]
+    volume: Volume
+
+
+def stack_images(images: list[Dataset]) -> Stack:
+    """Stack the images of a series by their positions.
+
+    Parameters
+    ----------
+    images : list of Dataset
+        Whole datasets, one image each, in any order.
+
+    Returns
+    -------
+    Stack
+        Nothing is resampled: a voxel is a pixel.
+
+    Raises
+    ------
+    DataError
+        If they are no even stack of parallel images of one size, or cannot be unpacked.
+    """
+    first = images[0]
+    cosines = np.array([dicom.numbers(image, "ImageOrientationPatient") or (np.nan,) * 6 for image in images])
+    origins = np.array([dicom.numbers(image, "ImagePositionPatient") or (np.nan,) * 3 for image in images])
+    spacing = dicom.numbers(first, "PixelSpacing")
+    if len(images) < MIN_SLICES or len(spacing) != 2 or not np.isfinite(cosines).all() or not np.isfinite(origins).all():
+        message = f"no stack of at least {MIN_SLICES} images with a position in space"
+        raise DataError(message)
+    if np.abs(cosines - cosines[0]).max() > SAME_DIRECTION:
+        message = "its images are not parallel"
+        raise DataError(message)
+    row, column = cosines[0, :3], cosines[0, 3:]
+    order = np.argsort(origins @ np.cross(row, column), kind="stable")
+    origins = origins[order]
+    step = (origins[-1] - origins[0]) / (len(origins) - 1)
+    even = origins[0] + np.arange(len(origins))[:, None] * step
+    if not np.linalg.norm(step) or np.abs(origins - even).max() > UNEVEN * np.linalg.norm(step):
+        message = "its slices do not lie on an even grid"
+        raise DataError(message)
+    ordered = tuple(images[place] for place in order)
+    stored = _unpack(ordered)
+    lps = np.eye(4)
+    lps[:3, :4] = np.column_stack([row * spacing[1], column * spacing[0], step, origins[0]])
+    scales = [rescale(image) for image in ordered]
+    values = np.stack([plane * np.float32(slope) + np.float32(intercept) for plane, (slope, intercept) in zip(stored, scales, strict=True)])
+    return Stack(ordered, stored, Volume(values.transpose(2, 1, 0), np.diag([-1.0, -1.0, 1.0, 1.0]) @ lps))
+
+
+def _unpack(images: tuple[Dataset, ...]) -> npt.NDArray[Any]:
+    planes = []
+    for image in images:
+        try:
+            plane = image.pixel_array
+        except Exception:  # pydicom raises many kinds where a decoder lacks or the pixels are damaged, with values in their texts
+            message = "its pixels cannot be unpacked here (damaged, or a compression without a decoder): store it without compression"
+            raise DataError(message) from None
+        planes.append(_without_unused_bits(plane, image))
+    if any(plane.ndim != 2 or plane.shape != planes[0].shape or plane.dtype != planes[0].dtype for plane in planes):
+        message = "its images differ in size or are not grey"
+        raise DataError(message)
+    return np.stack(planes)
+
+
+def _without_unused_bits(plane: npt.NDArray[Any], image: Dataset) -> npt.NDArray[Any]:
+    unused = plane.dtype.itemsize * 8 - int(dicom.number(image, "BitsStored") or plane.dtype.itemsize * 8)
+    if plane.dtype.kind not in "iu" or unused <= 0:
+        return plane
+    return np.asarray((plane << unused) >> unused, dtype=plane.dtype)  # of signed pixels the sign is carried on
+
+
+def rescale(image: Dataset) -> tuple[float, float]:
+    """Slope and intercept from stored values to what they mean; 1 and 0 where a header gives none."""
+    return dicom.number(image, "RescaleSlope") or 1.0, dicom.number(image, "RescaleIntercept") or 0.0
+
+
+def blank(stack: Stack, mask: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Set masked voxels to the background of the series, in stored values.
+
+    Parameters
+    ----------
+    stack : Stack
+        The series.
+    mask : ndarray of bool, shape (X, Y, Z)
+        On the grid of its volume.
+
+    Returns
+    -------
+    ndarray, shape (Z, Y, X)
+        Stored pixels; the background is the lowest value of the volume, as each image stores it.
+    """
+    stored = stack.stored.copy()
+    low = float(stack.volume.voxels.min())
+    for number, image in enumerate(stack.images):
+        slope, intercept = rescale(image)
+        kind = np.iinfo(stored.dtype) if stored.dtype.kind in "iu" else np.finfo(stored.dtype)
+        value = np.clip((low - intercept) / slope, float(kind.min), float(kind.max))
+        stored[number][mask[:, :, number].T] = round(float(value)) if stored.dtype.kind in "iu" else value
+    return stored
+
+
+def put_pixels(image: Dataset, plane: npt.NDArray[Any]) -> None:
+    """Put pixels (rows, columns) back into an image whose file meta names its transfer syntax; a compressed one becomes plain."""
+    from pydicom.uid import ExplicitVRLittleEndian
+
+    syntax = image.file_meta.TransferSyntaxUID
+    if syntax.is_compressed:
+        image.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    big = not syntax.is_compressed and not syntax.is_little_endian
+    encoded = plane.astype(plane.dtype.newbyteorder(">") if big else plane.dtype.newbyteorder("<")).tobytes()
+    image.add_new("PixelData", "OW" if plane.dtype.itemsize > 1 else "OB", encoded)
+    if plane.nbytes % 2:
+        image["PixelData"].value += b"\0"
+    for keyword in STALE:
+        image.pop(keyword, None)

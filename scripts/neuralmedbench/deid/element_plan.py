@@ -1,0 +1,146 @@
+"""What becomes of each kind of DICOM element: the table of PS3.15 (2026c), and lists of what is safe to keep where it has no row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from functools import cache
+
+TABLE = "dicomfields_2026c"
+
+
+class Action(Enum):
+    """What is done with the value of an element that is not empty."""
+
+    REMOVE = "remove"
+    EMPTY = "empty"
+    EMPTY_OR_GONE = "empty_or_gone"
+    """Emptied; a sequence goes from plain images."""
+    DUMMY = "dummy"
+    """A value that says nothing."""
+    OPTIONAL = "optional"
+    """Goes from plain images; enhanced ones may need it and get a dummy."""
+    OPTIONAL_VALUE = "optional_value"
+    """Emptied in plain images; enhanced ones may need a value and get a dummy."""
+    KEEP = "keep"
+    """Numbers and codes; kept while they are what their VR says."""
+    UID = "uid"
+    DATE = "date"
+    WORDS = "words"
+    """A description: words about scans stay (113105)."""
+    AGENT = "agent"
+    DEVICE = "device"
+    """A device's model, software or coil: kept while it is plain text (113109)."""
+    DEVICE_ID = "device_id"
+    """A number of one device: becomes a pseudonym (113109)."""
+    PATIENT = "patient"
+    """Age, sex, size...: kept while it is what its VR says (113108)."""
+    TEXT = "text"
+    """Free text; only what is written by the device stays."""
+    PIXELS = "pixels"
+    ITEMS = "items"
+    """A sequence whose items are cleaned one by one."""
+    CONTENT = "content"
+    """A sequence of structured content: its items are cleaned (113104), else it goes."""
+
+
+DESCRIPTORS = frozenset({
+    "SeriesDescription", "ProtocolName", "SequenceName", "PulseSequenceName", "StudyDescription", "PerformedProcedureStepDescription",
+    "RequestedProcedureDescription", "ContrastBolusRoute", "CodeMeaning",
+})  # fmt: skip
+DEVICE_TEXT = frozenset({
+    "ManufacturerModelName", "SoftwareVersions", "ReceiveCoilName", "TransmitCoilName", "ReceiveCoilManufacturerName",
+    "TransmitCoilManufacturerName", "MultiCoilElementName",
+})  # fmt: skip
+DEVICE_IDS = frozenset({"StationName", "DeviceSerialNumber"})
+KEPT_TEXT = frozenset({
+    "Manufacturer", "ImagedNucleus", "ConvolutionKernel", "FilterType", "RescaleType", "CodeValue", "CodingSchemeDesignator",
+    "CodingSchemeVersion", "StackID",
+})  # fmt: skip
+"""Free text that describes a setting or a code and is written by the device; conversion needs the manufacturer."""
+PATIENT = frozenset({"PatientAge", "PatientSex", "PatientSize", "PatientWeight", "SmokingStatus"})
+CONTENT = frozenset({"ContentSequence", "AcquisitionContextSequence"})
+NUMBERS_IN_BYTES = frozenset({
+    "RedPaletteColorLookupTableData", "GreenPaletteColorLookupTableData", "BluePaletteColorLookupTableData", "LUTData",
+})  # fmt: skip
+PIXELS = frozenset({"PixelData", "FloatPixelData", "DoubleFloatPixelData", "ExtendedOffsetTable", "ExtendedOffsetTableLengths"})
+GONE = frozenset({"GraphicAnnotationSequence", "IconImageSequence", "WaveformSequence", "DataSetTrailingPadding", "PatientBirthTime"})
+EMPTIED = frozenset({"PatientBirthDate", "ReferringPhysicianName"})
+DATE_VRS = frozenset({"DA", "DT", "TM"})
+TEXT_VRS = frozenset({"LO", "SH", "ST", "LT", "UT", "UC", "PN", "AE", "UR"})
+BINARY_VRS = frozenset({"UN", "OB", "OW", "OF", "OD", "OL", "OV"})
+MIN_GROUP = 0x0008
+"""Below it lie commands, file meta and directories, which have no place in an image."""
+GRAPHICS = frozenset({0x5000, 0x6000})
+"""Curves and overlays (groups 50xx, 60xx)."""
+
+_OF_TABLE = {
+    "delete": Action.REMOVE,
+    "empty": Action.EMPTY,
+    "replace": Action.DUMMY,
+    "replace_UID": Action.UID,
+    "delete_or_replace": Action.OPTIONAL,
+    "delete_or_empty": Action.EMPTY_OR_GONE,
+    "delete_or_empty_or_replace": Action.OPTIONAL,
+    "empty_or_replace": Action.OPTIONAL_VALUE,
+    "delete_or_empty_or_replace_UID": Action.ITEMS,
+}
+
+
+@cache
+def _table() -> dict[tuple[int, ...], Callable[..., None]]:
+    from dicomanonymizer.simpledicomanonymizer import initialize_actions
+
+    actions: dict[tuple[int, ...], Callable[..., None]] = initialize_actions(TABLE)
+    return actions
+
+
+@cache
+def action_of(tag: int) -> Action:
+    """Give the action for a standard element; of dates and times see `table_action` too.
+
+    Parameters
+    ----------
+    tag : int
+        Group in the upper 16 bits; private elements are no business of this table.
+    """
+    from pydicom.datadict import keyword_for_tag
+
+    group, keyword, kinds = tag >> 16, keyword_for_tag(tag), kinds_of(tag)
+    listed = table_action(tag)
+    cases = (
+        (group < MIN_GROUP or group & 0xFF00 in GRAPHICS or tag & 0xFFFF == 0 or not kinds or keyword in GONE, Action.REMOVE),
+        (keyword in EMPTIED, Action.EMPTY),
+        (keyword in DESCRIPTORS, Action.WORDS),
+        (keyword == "ContrastBolusAgent", Action.AGENT),
+        (keyword in DEVICE_TEXT, Action.DEVICE),
+        (keyword in DEVICE_IDS, Action.DEVICE_ID),
+        (keyword in PATIENT, Action.PATIENT),
+        (keyword in CONTENT, Action.CONTENT),
+        (keyword in PIXELS, Action.PIXELS),
+        (keyword in NUMBERS_IN_BYTES | KEPT_TEXT, Action.KEEP),
+        ("SQ" in kinds and listed not in {Action.REMOVE, Action.EMPTY, Action.EMPTY_OR_GONE}, Action.ITEMS),
+        (bool(kinds & DATE_VRS), Action.DATE),
+        ("UI" in kinds and listed is not Action.REMOVE, Action.UID),
+        (kinds <= BINARY_VRS, Action.REMOVE),
+        (listed is None and bool(kinds & TEXT_VRS), Action.TEXT),
+    )
+    return next((action for applies, action in cases if applies), listed or Action.KEEP)
+
+
+@cache
+def table_action(tag: int) -> Action | None:
+    """Give what the table alone says of an element; None when it has no row."""
+    action = _table().get((tag >> 16, tag & 0xFFFF))
+    return _OF_TABLE[action.__name__] if action is not None else None
+
+
+@cache
+def kinds_of(tag: int) -> frozenset[str]:
+    """VRs that the standard gives an element; none for an element that it does not know."""
+    from pydicom.datadict import dictionary_VR
+
+    try:
+        return frozenset(dictionary_VR(tag).split(" or "))
+    except KeyError:
+        return frozenset()

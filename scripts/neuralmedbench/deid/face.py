@@ -1,0 +1,159 @@
+"""Where the face lies in a scan, and what is left of it: by the template's fit and by the scan's own skin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.atlas.anatomy import face_regions
+from neuralmedbench.atlas.fit import brain_depth, template_points
+from neuralmedbench.io.volumes import image_like
+
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
+Floats = npt.NDArray[np.float32]
+FRONT_MARGIN_MM, DEEP_MARGIN_MM, DEEP_FROM, DEEPENS = 9.0, 13.0, -54.0, 0.4
+"""Distance kept from the template's brain: at the eyes, and behind them (template y in mm from which on it grows, mm for each mm)."""
+EAR_MARGIN_MM, UNSURE_MM = 7.5, 2.0
+"""The same at the ears, and what is added where the scalp is black: there the fit is worse."""
+SKIN_MM, SKIN_MARGIN_MM = 9.0, 7.0
+"""Closer below the skin than this lies no brain, so that less distance from the template's brain will do."""
+SURE_SKIN_MM = 12.0
+"""The skin is seen where it lies at least this far from the fitted brain on every side (scalp and skull of adults: 13 to 17 mm)."""
+FEW = 50
+WINDOW_X, WINDOW_Y, WINDOW_Z = 50.0, -55.0, (-95.0, -35.0)
+"""The face's own surface, from the bridge of the nose to the lower lip, in template mm (LPS+)."""
+PROFILE_X, NOSE_Z, FOREHEAD_Z = 25.0, (-75.0, -40.0), (0.0, 40.0)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A scan on a coarse grid, seen from the template and from its own skin; arrays of float32, shape (Z, Y, X), mm.
+
+    Attributes
+    ----------
+    grid : SimpleITK.Image
+        The coarse grid.
+    x, y, z : ndarray
+        Coordinates in the template, LPS+.
+    brain : ndarray
+        Distance to the template's brain, negative inside.
+    skin : ndarray
+        Depth below the skin, 0 outside the head.
+    """
+
+    grid: sitk.Image
+    x: Floats
+    y: Floats
+    z: Floats
+    brain: Floats
+    skin: Floats
+
+
+def survey(skin: sitk.Image, transform: sitk.Transform) -> Survey:
+    """Look at a scan from both sides.
+
+    Parameters
+    ----------
+    skin : SimpleITK.Image
+        What `skin_depth` gave for the scan.
+    transform : SimpleITK.Transform
+        From points of the scan to the template, as `fit_template` gives it.
+
+    Returns
+    -------
+    Survey
+        The scan's places.
+    """
+    import SimpleITK as sitk
+
+    x, y, z = template_points(skin, transform)
+    brain = sitk.GetArrayFromImage(brain_depth(skin, transform))
+    return Survey(skin, x, y, z, brain, sitk.GetArrayFromImage(skin))
+
+
+def skin_distances(seen: Survey) -> dict[str, float]:
+    """Measure how far the skin lies from the fitted brain on each side.
+
+    Parameters
+    ----------
+    seen : Survey
+        The scan.
+
+    Returns
+    -------
+    dict of str to float
+        Median depth below the skin of the brain's upper surface in mm, for `front`, `back`, `left`, `right`; sides out of view are left out.
+    """
+    rim = (np.abs(seen.brain) < 2) & (seen.z > -10)
+    sides = {"front": seen.y < -40, "back": seen.y > 70, "left": seen.x > 45, "right": seen.x < -45}
+    depths = {side: seen.skin[rim & part] for side, part in sides.items()}
+    return {side: float(np.median(depth)) for side, depth in depths.items() if len(depth) > FEW}
+
+
+def face_level(seen: Survey, distances: dict[str, float]) -> Floats:
+    """Tell what belongs to the face.
+
+    Parameters
+    ----------
+    seen : Survey
+        The scan.
+    distances : dict of str to float
+        What `skin_distances` gave for it.
+
+    Returns
+    -------
+    ndarray of float32, shape (Z, Y, X)
+        About mm; 0 or less in nose, orbits, mouth, jaw and ears with everything in front of and below them, and never near the brain.
+    """
+    front, ears = face_regions(seen.x, seen.y, seen.z)
+    sure = bool(distances) and min(distances.values()) >= SURE_SKIN_MM
+    deep = np.clip(FRONT_MARGIN_MM + DEEPENS * (seen.y - DEEP_FROM), FRONT_MARGIN_MM, DEEP_MARGIN_MM)
+    beside = EAR_MARGIN_MM + (0.0 if sure else UNSURE_MM)
+    level = np.minimum(np.maximum(front, deep - seen.brain), np.maximum(ears, beside - seen.brain))
+    if sure:
+        level = np.minimum(level, np.maximum(front, np.maximum(SKIN_MARGIN_MM - seen.brain, seen.skin - SKIN_MM)))
+    return np.asarray(level, dtype=np.float32)
+
+
+def on_grid(level: Floats, seen: Survey, image: sitk.Image) -> npt.NDArray[np.bool_]:
+    """Carry the face to the grid of the scan; (X, Y, Z)."""
+    import SimpleITK as sitk
+
+    fine = sitk.Resample(image_like(level, seen.grid), image, sitk.Transform(), sitk.sitkLinear, 1.0)
+    return np.asarray(sitk.GetArrayViewFromImage(fine).T <= 0)
+
+
+def what_is_left(level: Floats, seen: Survey) -> dict[str, float]:
+    """Look at the scan after the face is gone.
+
+    Parameters
+    ----------
+    level : ndarray of float32, shape (Z, Y, X)
+        What `face_level` gave.
+    seen : Survey
+        The scan.
+
+    Returns
+    -------
+    dict of str to float
+        `face_surface_left` (part of the skin from the bridge of the nose to the lower lip that still stands) and `face_recess_mm`
+        (how far the foremost point that is left at the height of nose and mouth lies behind the forehead). A number is absent where the
+        scan does not show these heights.
+    """
+    left: dict[str, float] = {}
+    head, stands = seen.skin > 0, level > 0
+    rim = head & (seen.skin <= seen.grid.GetSpacing()[0])
+    low, high = WINDOW_Z
+    window = rim & (np.abs(seen.x) < WINDOW_X) & (seen.y < WINDOW_Y) & (seen.z > low) & (seen.z < high)
+    if window.sum() > FEW:
+        left["face_surface_left"] = round(float(stands[window].mean()), 4)
+    middle = head & stands & (np.abs(seen.x) < PROFILE_X)
+    nose, forehead = (seen.y[middle & (seen.z > low) & (seen.z < high)] for low, high in (NOSE_Z, FOREHEAD_Z))
+    if len(nose) > FEW and len(forehead) > FEW:
+        left["face_recess_mm"] = round(float(nose.min() - forehead.min()), 1)
+    return left

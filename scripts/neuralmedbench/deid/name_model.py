@@ -1,0 +1,117 @@
+"""An optional local model that recognises names, run by Presidio without any download."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from neuralmedbench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from presidio_analyzer import AnalyzerEngine
+
+SHOWN = {"PERSON": ("name", "[NAME]"), "LOCATION": ("place", "[PLACE]"), "ORGANIZATION": ("place", "[PLACE]")}
+"""What is done with the finds of a model; dates and nationalities of a model are left: `two days ago` is no identifier."""
+LABELS = {
+    "PER": "PERSON", "PERSON": "PERSON", "PS": "PERSON", "PATIENT": "PERSON", "STAFF": "PERSON", "DOCTOR": "PERSON", "NAME": "PERSON", "HCW": "PERSON",
+    "LOC": "LOCATION", "LOCATION": "LOCATION", "GPE": "LOCATION", "FAC": "LOCATION", "LC": "LOCATION", "CITY": "LOCATION",
+    "ORG": "ORGANIZATION", "ORGANIZATION": "ORGANIZATION", "OG": "ORGANIZATION", "HOSP": "ORGANIZATION", "HOSPITAL": "ORGANIZATION", "PATORG": "ORGANIZATION",
+}  # fmt: skip
+"""Labels of common models and what they mean here."""
+THRESHOLD = 0.3
+
+
+@dataclass(frozen=True)
+class NameModel:
+    """A loaded model.
+
+    Attributes
+    ----------
+    language : str
+        Code of the language that it knows.
+    engine : AnalyzerEngine
+        What runs it.
+    """
+
+    language: str
+    engine: AnalyzerEngine
+
+    def find(self, text: str) -> list[tuple[int, int, str, str]]:
+        """Find names: start and end (characters) of each, its kind, and what is shown instead."""
+        found = self.engine.analyze(text, language=self.language, entities=list(SHOWN), score_threshold=THRESHOLD)
+        return sorted((one.start, one.end, *SHOWN[one.entity_type]) for one in found)
+
+
+def load_name_model(folder: Path, language: str) -> NameModel:
+    """Load a model from a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        A spaCy pipeline (`meta.json`), or a transformers model for token classification (`config.json`) with its tokenizer.
+    language : str
+        Code of the language that it knows (ISO 639-1).
+
+    Returns
+    -------
+    NameModel
+        The model, run by Presidio's AnalyzerEngine; nothing is ever downloaded.
+
+    Raises
+    ------
+    ConfigError
+        If the folder holds neither, or it cannot be loaded.
+
+    Notes
+    -----
+    Only the recogniser of names is registered: the patterns of deid.notes are stronger for everything else, and Presidio's recogniser of mail
+    addresses would ask the network for the list of public suffixes.
+    """
+    if (folder / "meta.json").is_file():
+        load = _spacy_engine
+    elif (folder / "config.json").is_file():
+        load = _transformers_engine
+    else:
+        message = (
+            "ner_model: the folder holds neither a spaCy pipeline (meta.json) nor a transformers model (config.json); correct the path"
+        )
+        raise ConfigError(message)
+    try:
+        return NameModel(language, load(folder, language))
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        message = f"ner_model: the model cannot be loaded ({type(error).__name__}); check that it is complete and was made with the pinned versions"
+        raise ConfigError(message) from None
+
+
+def _spacy_engine(folder: Path, language: str) -> AnalyzerEngine:
+    from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
+    from presidio_analyzer.nlp_engine import NerModelConfiguration, SpacyNlpEngine
+    from presidio_analyzer.predefined_recognizers import SpacyRecognizer
+
+    # Presidio leaves organisations out by itself; here a hospital is one
+    settings = NerModelConfiguration(labels_to_ignore=[], model_to_presidio_entity_mapping=LABELS, low_score_entity_names=[])
+    engine = SpacyNlpEngine(models=[{"lang_code": language, "model_name": folder.as_posix()}], ner_model_configuration=settings)
+    engine.load()
+    recogniser = SpacyRecognizer(supported_language=language, supported_entities=list(SHOWN))
+    registry = RecognizerRegistry(recognizers=[recogniser], supported_languages=[language])
+    return AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=[language])
+
+
+def _transformers_engine(folder: Path, language: str) -> AnalyzerEngine:
+    from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
+    from presidio_analyzer.nlp_engine import NoOpNlpEngine
+    from presidio_analyzer.predefined_recognizers.ner import HuggingFaceNerRecognizer
+
+    recogniser = HuggingFaceNerRecognizer(
+        model_name=folder.as_posix(),
+        supported_language=language,
+        label_mapping=LABELS,
+        threshold=THRESHOLD,
+        supported_entities=list(SHOWN),
+        device="cpu",
+    )
+    engine = NoOpNlpEngine(models=[{"lang_code": language, "model_name": "none"}])
+    engine.load()
+    registry = RecognizerRegistry(recognizers=[recogniser], supported_languages=[language])
+    return AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=[language])

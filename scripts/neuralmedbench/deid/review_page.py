@@ -1,0 +1,98 @@
+"""The frame of a review sheet: one offline HTML file without scripts, readable in light and dark, by eye and by keyboard."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from html import escape
+from io import BytesIO
+from pathlib import Path
+
+THUMBNAIL_PX = 128
+STYLE = """
+:root{color-scheme:light dark;--ink:#1b1b1b;--paper:#fff;--line:#b5b5b5;--soft:#f1f1ef;--warn:#8a3b00;--mark:#fff0b3}
+@media (prefers-color-scheme:dark){:root{--ink:#e8e8e6;--paper:#16181a;--line:#4a4d50;--soft:#232629;--warn:#ffb27a;--mark:#5c4a00}}
+body{font:15px/1.5 system-ui,sans-serif;margin:1.5rem auto;max-width:74rem;padding:0 1rem;color:var(--ink);background:var(--paper)}
+h1{font-size:1.5rem}h2{font-size:1.15rem;border-top:1px solid var(--line);padding-top:.9rem;margin-top:1.6rem}
+a{color:inherit}a:focus-visible,input:focus-visible,summary:focus-visible,pre:focus-visible{outline:3px solid currentColor;outline-offset:2px}
+nav a{margin-right:1.2rem}label{display:block;padding:.35rem .5rem;background:var(--soft);border-left:4px solid var(--line)}
+input{margin-right:.6rem;transform:scale(1.2)}
+figure{display:inline-block;vertical-align:top;margin:.4rem .8rem .4rem 0;max-width:100%}figcaption{font-size:.85rem}
+img{background:#000;max-width:100%;height:auto;display:block}
+ul{columns:18rem;margin:.2rem 0 .6rem;padding-left:1.2rem;overflow-wrap:anywhere}
+table{border-collapse:collapse}td,th{text-align:left;vertical-align:top;padding:.1rem 1rem .1rem 0}
+pre{white-space:pre-wrap;background:var(--soft);padding:.6rem;max-height:26rem;overflow:auto}
+code{background:var(--soft);overflow-wrap:anywhere}mark{background:var(--mark);color:inherit}
+.warn{color:var(--warn);font-weight:600}.scroll{overflow-x:auto}
+@media print{pre{max-height:none}}
+"""
+POLICY = f"default-src 'none'; img-src data:; style-src 'sha256-{b64encode(sha256(STYLE.encode()).digest()).decode('ascii')}'; base-uri 'none'; form-action 'none'"
+
+
+def page(title: str, body: Iterable[str]) -> str:
+    """Put a page together.
+
+    Parameters
+    ----------
+    title : str
+        Its title, not yet escaped.
+    body : iterable of str
+        HTML, escaped already.
+
+    Returns
+    -------
+    str
+        The page. Its policy lets a browser load nothing: no script, no font, no picture but those in the page itself.
+    """
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><meta name="referrer" content="no-referrer">'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title><style>{STYLE}</style></head>'
+        f"<body><h1>{escape(title)}</h1>\n{''.join(body)}</body></html>\n"
+    )
+
+
+def figure(path: Path, caption: str, *, scale: float = 1.0) -> str:
+    """Show a PNG with its caption; a sentence where it is missing."""
+    if not path.exists():
+        return f'<figure class="warn">{escape(caption)}: no picture</figure>'
+    return _figure(path.read_bytes(), caption, scale)
+
+
+def picture_figure(path: Path, caption: str) -> str:
+    """Show a picture of any size small: at most `THUMBNAIL_PX` high and wide, in few greys."""
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        small = picture.convert("L")
+        small.thumbnail((THUMBNAIL_PX, THUMBNAIL_PX), Image.Resampling.BOX)
+        content = BytesIO()
+        small.quantize(16).save(content, format="PNG", optimize=True)
+    return _figure(content.getvalue(), caption, 1.0)
+
+
+def _figure(png: bytes, caption: str, scale: float) -> str:
+    width, height = (round(int.from_bytes(png[start : start + 4], "big") * scale) for start in (16, 20))
+    data = b64encode(png).decode("ascii")
+    return (
+        f'<figure><img alt="{escape(caption)}" width="{width}" height="{height}" src="data:image/png;base64,{data}">'
+        f"<figcaption>{escape(caption)}</figcaption></figure>\n"
+    )
+
+
+def tick(question: str) -> str:
+    """Ask for one thing that a reviewer has to look at."""
+    return f'<label><input type="checkbox">{escape(question)}</label>\n'
+
+
+def table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
+    """Lay cells out; they are escaped here."""
+    top = "<tr>" + "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head) + "</tr>" if head else ""
+    lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
+    return f'<div class="scroll"><table>{top}{lines}</table></div>\n'
+
+
+def warning(text: str) -> str:
+    """Say what must not be overlooked."""
+    return f'<p class="warn">{escape(text)}</p>\n'

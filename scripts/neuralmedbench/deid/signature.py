@@ -1,0 +1,147 @@
+"""What a person signs, and what a signature is worth: exactly what was shown, case by case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from neuralmedbench.deid.audit import covered_files
+from neuralmedbench.errors import DeidentificationError
+from neuralmedbench.io.files import read_json_record, sha256_of_value, write_json_record
+from neuralmedbench.records.case import Audit, CaseRecord
+from neuralmedbench.records.review import ExcludeReason, Shown, SignedReview
+
+TYPED_DIGITS = 12
+
+
+def case_digest(clean: CaseRecord, cut: CaseRecord) -> str:
+    """Digest of everything of a case that is shown and covered.
+
+    Parameters
+    ----------
+    clean, cut : CaseRecord
+        The case as de-identification left it (its scans, sidecars and texts), and as the slices stage left it (the chosen pictures).
+    """
+    return sha256_of_value({"files": covered_files(clean), "pictures": sorted(entry.sha256 for entry in cut.slices)})
+
+
+def shown(benchmark: str, profile: str, digests: Mapping[str, str]) -> Shown:
+    """Put together what the sheets of a benchmark show.
+
+    Parameters
+    ----------
+    benchmark, profile : str
+        Whose, and under which profile.
+    digests : mapping of str to str
+        `case_digest` by case, or by picture the digest of its file. Cases that de-identification kept back are no part of it: nothing of
+        them can be used.
+    """
+    cases = {case: digests[case] for case in sorted(digests)}
+    digest = sha256_of_value({"benchmark": benchmark, "cases": cases, "profile": profile})
+    return Shown(benchmark=benchmark, profile=profile, digest=digest, cases=cases)
+
+
+def sign(
+    sheets: Shown, digest: str, reviewer: str, *, accepted: Sequence[str], accept_rest: bool, excluded: Mapping[str, ExcludeReason]
+) -> SignedReview:
+    """Sign what was sheets.
+
+    Parameters
+    ----------
+    sheets : Shown
+        What they show.
+    digest : str
+        What the reviewer typed: at least the first `TYPED_DIGITS` digits.
+    reviewer : str
+        Who signs.
+    accepted : sequence of str
+        Cases that are accepted by name.
+    accept_rest : bool
+        Whether every case that is not named is accepted.
+    excluded : dict of str to ExcludeReason
+        Cases that are taken out.
+
+    Returns
+    -------
+    SignedReview
+        The signature.
+
+    Raises
+    ------
+    DeidentificationError
+        If the digest does not fit, a case is not known, is decided twice, or is not decided.
+    """
+    if len(digest) < TYPED_DIGITS or not sheets.digest.startswith(digest):
+        message = f"the digest does not fit what review.html shows: open it and take the {TYPED_DIGITS} digits from there"
+        raise DeidentificationError(message)
+    if unknown := sorted({*accepted, *excluded} - set(sheets.cases)):
+        message = f"{unknown[0]}: no case of this review; take the ids from review.html"
+        raise DeidentificationError(message)
+    if twice := sorted(set(accepted) & set(excluded)):
+        message = f"{twice[0]}: accepted and excluded at once; decide for one"
+        raise DeidentificationError(message)
+    open_cases = [case for case in sheets.cases if case not in excluded and case not in accepted]
+    if open_cases and not accept_rest:
+        message = (
+            f"{len(open_cases)} cases are undecided (first: {open_cases[0]}): accept them by name (--accept), exclude them with a reason"
+            " (--exclude CASE=REASON), or accept all that are not named (--accept-rest)"
+        )
+        raise DeidentificationError(message)
+    return SignedReview(
+        benchmark=sheets.benchmark,
+        profile=sheets.profile,
+        digest=sheets.digest,
+        reviewer=reviewer,
+        signed_on=f"{datetime.now(UTC):%Y-%m-%d}",
+        accepted={case: seen for case, seen in sheets.cases.items() if case not in excluded},
+        excluded=dict(excluded),
+    )
+
+
+def apply_review(audit: Audit, sheets: Shown, signed: SignedReview | None) -> Audit:
+    """Let a signature turn a pending audit into a passed one.
+
+    Parameters
+    ----------
+    audit : Audit
+        Before the signature.
+    sheets : Shown
+        What the sheets show now.
+    signed : SignedReview or None
+        What was signed.
+
+    Returns
+    -------
+    Audit
+        `passed` when every case that is shown now was accepted as it is now, or excluded; excluded cases are not covered. A case that was
+        withdrawn since takes nothing from what was seen of the others.
+    """
+    if audit.state != "pending" or signed is None:
+        return audit
+    seen = {case: digest for case, digest in sheets.cases.items() if case not in signed.excluded}
+    if (signed.benchmark, signed.profile) != (audit.benchmark, audit.profile) or any(
+        signed.accepted.get(case) != digest for case, digest in seen.items()
+    ):
+        return replace(audit, reason="the data changed after the review was signed: look at review.html again and sign it again")
+    covered = {digest: case for digest, case in audit.covered.items() if case in seen}
+    flow = {**audit.flow, "excluded_by_review": len(sheets.cases) - len(seen)}
+    if not covered:
+        return replace(audit, state="failed", reason="the review took every case out", covered={}, flow=flow)
+    return replace(audit, state="passed", reason=f"signed on {signed.signed_on}", covered=covered, flow=flow)
+
+
+def read_shown(path: Path) -> Shown:
+    """Read what the sheets show; DataError when it is absent or does not fit."""
+    return read_json_record(path, Shown, remedy="run the pipeline again")
+
+
+def read_signed(path: Path) -> SignedReview | None:
+    """Read a signed review; None when there is none, DataError when it does not fit."""
+    return read_json_record(path, SignedReview, remedy="sign it again with scripts/sign_review.py") if path.exists() else None
+
+
+def write_signed(path: Path, signed: SignedReview) -> None:
+    """Write a signed review."""
+    write_json_record(path, signed)

@@ -1,0 +1,145 @@
+"""The surface of the head in a scan, found without any template."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.io.volumes import grid_over, image_like, resample_to
+
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
+Mask = npt.NDArray[np.bool_]
+GRID_MM = 2.0
+"""Grid on which the surface is found."""
+SHOWN = (0.05, 0.2)
+"""Limits of what counts as a shown voxel, in parts of the way from the darkest to the brightest value; between them the noise decides."""
+OVER_NOISE = 1.15
+CT_AIR_HU, CT_SKIN_HU = -500.0, -400.0
+"""A scan with darker voxels is CT, in which everything above the second value is the patient (or what he lies on)."""
+LAYER_MM = 2.0
+SCALP_LAYERS, SKULL_LAYERS, LAYERS = 5, 9, 13
+"""Layers of `LAYER_MM` below the skin down to which scalp, skull and brain are looked for."""
+DIP, RISE, CLEAR_DIP, CT_SKULL_HU = 1.25, 1.1, 1.9, 200.0
+SHELL_MM, FRONT_PART = 10.0, 0.72
+"""Thickness of the outer layer, and the part of the way from nose to back to which it goes: the ears end at about 60 %, at 70 % when the nose is out of view."""
+
+
+def skin_depth(image: sitk.Image) -> sitk.Image:
+    """Measure how deep below the skin each place of a scan lies.
+
+    Parameters
+    ----------
+    image : SimpleITK.Image
+        3-D scan of a head, float32, any contrast.
+
+    Returns
+    -------
+    SimpleITK.Image
+        float32 on a grid of `GRID_MM`, mm; 0 outside the head. The edge of the field of view is no skin.
+    """
+    from scipy import ndimage
+
+    coarse = resample_to(image, grid_over(image, GRID_MM))
+    head = _head(coarse)
+    depth = ndimage.distance_transform_edt(np.pad(head, 4, mode="edge"))[4:-4, 4:-4, 4:-4] * GRID_MM
+    return image_like(depth.astype(np.float32), coarse)
+
+
+def _head(coarse: sitk.Image) -> Mask:
+    """Give the largest object of a scan, filled slice by slice, in the order of the grid's own axes."""
+    import SimpleITK as sitk
+    from scipy import ndimage
+
+    voxels = sitk.GetArrayViewFromImage(coarse)
+    shown = voxels > _darkest_shown(voxels)
+    up = 2 - _axis(coarse, 2)
+    head = np.moveaxis(np.array([_filled(plane) for plane in np.moveaxis(shown, up, 0)]), 0, up)
+    parts, _ = ndimage.label(head)
+    sizes = np.bincount(parts.ravel())[1:]
+    return np.asarray(parts == 1 + int(np.argmax(sizes))) if len(sizes) else head
+
+
+def _darkest_shown(voxels: npt.NDArray[Any]) -> float:
+    low = float(voxels.min())
+    if low < CT_AIR_HU:
+        return CT_SKIN_HU
+    reach = float(np.percentile(voxels, 99)) - low
+    sides = [max(1, side // 12) for side in voxels.shape]
+    corners = voxels[np.ix_(*(np.r_[0:side, -side:0] for side in sides))]
+    return low + float(np.clip(OVER_NOISE * (np.percentile(corners, 99) - low), SHOWN[0] * reach, SHOWN[1] * reach))
+
+
+def _filled(plane: Mask) -> Mask:
+    from scipy import ndimage
+
+    closed = ndimage.binary_closing(np.pad(plane, 3, mode="edge"), iterations=2)[3:-3, 3:-3]
+    return np.asarray(ndimage.binary_fill_holes(closed))
+
+
+def _axis(image: sitk.Image, direction: int) -> int:
+    """Give the image axis that runs nearest to left-right (0), front-back (1) or up-down (2)."""
+    return int(np.argmax(np.abs(np.array(image.GetDirection()).reshape(3, 3)[direction])))
+
+
+def scalp_shows(image: sitk.Image, depth: sitk.Image) -> bool:
+    """Tell whether the surface of the scan is a scalp: below it lies a skull, and only then the brain.
+
+    Parameters
+    ----------
+    image, depth : SimpleITK.Image
+        The scan, and what `skin_depth` gave for it.
+
+    Returns
+    -------
+    bool
+        False for a brain without its head, and for a diffusion scan in which the scalp is black.
+    """
+    import SimpleITK as sitk
+
+    voxels, below = sitk.GetArrayFromImage(resample_to(image, depth)), sitk.GetArrayViewFromImage(depth)
+    layer = np.where(below > 0, np.ceil(below / LAYER_MM), 0).astype(np.intp)
+    greys = [voxels[layer == number + 1] for number in range(LAYERS)]
+    if min(len(grey) for grey in greys) == 0:
+        return False
+    low = float(voxels.min())
+    medians = np.array([float(np.median(grey)) for grey in greys])
+    if low < CT_AIR_HU:
+        return bool(medians[:SKULL_LAYERS].max() > CT_SKULL_HU)
+    medians -= low
+    scalp = int(np.argmax(medians[:SCALP_LAYERS]))
+    skull = scalp + int(np.argmin(medians[scalp:SKULL_LAYERS]))
+    dark = max(float(medians[skull]), 1e-6)
+    return bool(medians[scalp] > CLEAR_DIP * dark or (medians[scalp] > DIP * dark and medians[skull:].max() > RISE * dark))
+
+
+def front_shell(depth: sitk.Image) -> npt.NDArray[np.float32]:
+    """Give the outer layer of the front part of the head: skin, nose and ears, whatever the height of a slab.
+
+    Parameters
+    ----------
+    depth : SimpleITK.Image
+        What `skin_depth` gave for a scan in which the scalp shows.
+
+    Returns
+    -------
+    ndarray of float32, shape (Z, Y, X)
+        On the same grid, mm; 0 or less in the layer and in the air before it. The brain begins deeper than `SHELL_MM` below the skin,
+        so that no fit is needed to spare it.
+    """
+    import SimpleITK as sitk
+
+    level = sitk.GetArrayFromImage(depth) - np.float32(SHELL_MM)
+    front = _axis(depth, 1)
+    axis = 2 - front
+    profile = np.flatnonzero((level > -SHELL_MM).any(axis=tuple(other for other in range(3) if other != axis)))
+    first, last = int(profile[0]), int(profile[-1])
+    if np.array(depth.GetDirection()).reshape(3, 3)[1, front] > 0:  # rows run from front to back
+        back = slice(first + round(FRONT_PART * (last - first)), None)
+    else:
+        back = slice(0, last - round(FRONT_PART * (last - first)))
+    np.moveaxis(level, axis, 0)[back] = SHELL_MM
+    return np.asarray(level)

@@ -1,0 +1,209 @@
+"""Lines of text in a mask of thin marks: glyphs of one height, side by side on one base line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Mask = npt.NDArray[np.bool_]
+Box2D = tuple[int, int, int, int]
+"""First and last + 1 row, first and last + 1 column."""
+
+MIN_GLYPH_PX = 4
+MAX_GLYPH_PART = 0.14
+"""Highest letter, as a part of the longer side of a picture."""
+MAX_MARKS = 4000
+"""A mask with more components is texture."""
+SAME_HEIGHT = (0.45, 2.2)
+WIDEST_GAP = 1.3
+"""Gap inside a line, in heights of a letter: a blank between words."""
+INK = (0.12, 0.72)
+"""Part of a line's box that is ink."""
+THICKEST_STROKE = 0.3
+"""Half of a stroke's width, in heights of a letter."""
+UNEVEN = 0.5
+REACH, GAP_TO_NEXT = 12.0, 2.0
+"""How far a line is followed, and over which gap, in heights of a letter."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of text.
+
+    Attributes
+    ----------
+    box : Box2D
+        Tight box.
+    glyphs : int
+        Separate marks that are as high as a letter of this line.
+    strokes : float
+        Strokes that a row of pixels crosses, on average: about 1.5 a letter, also where letters touch.
+    height : float
+        Of a letter, in pixels.
+    vertical : bool
+        The line runs along the columns (rotated by 90 degrees).
+    """
+
+    box: Box2D
+    glyphs: int
+    strokes: float
+    height: float
+    vertical: bool
+
+
+def find_lines(marks: Mask, *, min_glyphs: int = 3, min_strokes: float = 3.0) -> list[Line]:
+    """Find lines of text in a mask.
+
+    Parameters
+    ----------
+    marks : ndarray of bool, shape (rows, columns)
+        Pixels that may be strokes of letters.
+    min_glyphs : int
+        Least number of separate marks, unless letters touch: then `min_strokes` + 2 stand for them.
+    min_strokes : float
+        Least number of strokes that a row of the line crosses.
+
+    Returns
+    -------
+    list of Line
+        Lines along rows and along columns, ordered by their box.
+    """
+    if not marks.any():
+        return []
+    from scipy import ndimage
+
+    labels, count = ndimage.label(marks, structure=np.ones((3, 3)))
+    if count > MAX_MARKS:
+        return []
+    boxes = _boxes(labels)
+    lines = _along_rows(marks, boxes, min_glyphs, min_strokes)
+    turned = _along_rows(marks.T, boxes[:, [2, 3, 0, 1]], min_glyphs, min_strokes)
+    for line in turned:
+        top, bottom, left, right = line.box
+        lines.append(Line((left, right, top, bottom), line.glyphs, line.strokes, line.height, vertical=True))
+    return sorted(lines, key=lambda line: line.box)
+
+
+def _boxes(labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    from scipy import ndimage
+
+    found = ndimage.find_objects(labels)
+    return np.array([(rows.start, rows.stop, columns.start, columns.stop) for rows, columns in found], dtype=np.int64)
+
+
+def _along_rows(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_strokes: float) -> list[Line]:
+    heights, widths = boxes[:, 1] - boxes[:, 0], boxes[:, 3] - boxes[:, 2]
+    tallest = max(24.0, MAX_GLYPH_PART * max(marks.shape))
+    kept = boxes[(heights >= MIN_GLYPH_PX) & (heights <= tallest) & (widths <= 40 * heights)]
+    kept = kept[np.lexsort((kept[:, 0], kept[:, 2]))]
+    lines = []
+    for group in _chains(kept):
+        line = _as_line(marks, kept[group], min_glyphs, min_strokes)
+        if line is not None:
+            lines.append(line)
+    return lines
+
+
+def _chains(boxes: npt.NDArray[np.int64]) -> list[list[int]]:
+    """Group marks that stand side by side, with similar heights and a small gap."""
+    parent = list(range(len(boxes)))
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
+
+    top, bottom, left, right = boxes.T if len(boxes) else np.zeros((4, 0), dtype=np.int64)
+    height = bottom - top
+    for index in range(len(boxes)):
+        later = slice(index + 1, None)
+        tall, low = np.maximum(height[index], height[later]), np.minimum(height[index], height[later])
+        overlap = np.minimum(bottom[index], bottom[later]) - np.maximum(top[index], top[later])
+        base = np.minimum(np.abs(bottom[index] - bottom[later]), np.abs(top[index] - top[later]))
+        near = (overlap >= 0.6 * low) & (left[later] - right[index] <= WIDEST_GAP * tall) & (left[later] >= left[index])
+        near &= (low >= SAME_HEIGHT[0] * tall) & (base <= 0.2 * tall + 1)
+        for other in np.flatnonzero(near):
+            parent[root(index + 1 + int(other))] = root(index)
+    groups: dict[int, list[int]] = {}
+    for index in range(len(boxes)):
+        groups.setdefault(root(index), []).append(index)
+    return list(groups.values())
+
+
+def _as_line(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_strokes: float) -> Line | None:
+    from scipy import ndimage
+
+    heights = boxes[:, 1] - boxes[:, 0]
+    height = float(np.median(heights))
+    top, bottom, left, right = boxes[:, 0].min(), boxes[:, 1].max(), boxes[:, 2].min(), boxes[:, 3].max()
+    if right - left < 1.2 * height or bottom - top > 1.9 * height + 2:
+        return None
+    part = marks[top:bottom, left:right]
+    inner = part[part.shape[0] // 5 : max(part.shape[0] - part.shape[0] // 5, 1)]
+    strokes = float((np.diff(np.pad(inner, ((0, 0), (1, 1))).astype(np.int8), axis=1) == 1).sum(axis=1).mean())
+    glyphs = int((heights >= 0.6 * height).sum())
+    enough = glyphs >= min_glyphs and strokes >= min_strokes
+    touching = strokes >= min_strokes + 2
+    if not (enough or touching) or not INK[0] <= part.mean() <= INK[1]:
+        return None
+    depth = ndimage.distance_transform_edt(np.pad(part, 1))
+    thick = float(np.percentile(depth[1:-1, 1:-1][part], 95))
+    if thick > max(1.5, THICKEST_STROKE * height):
+        return None
+    return Line((int(top), int(bottom), int(left), int(right)), glyphs, strokes, height, vertical=False)
+
+
+def extended(plane: npt.NDArray[Any], box: Box2D, height: float, *, vertical: bool) -> Box2D:
+    """Grow a box along its line: words behind a wide gap, digits that change, letters that a test missed.
+
+    Parameters
+    ----------
+    plane : ndarray, shape (rows, columns)
+        The picture.
+    box : Box2D
+        Tight box of a line or a part of it.
+    height : float
+        Of its letters.
+    vertical : bool
+        The line runs along the columns.
+
+    Returns
+    -------
+    Box2D
+        The box with what continues the line on either side: marks of the same brightness, no higher than the line.
+    """
+    top, bottom, left, right = box
+    if vertical:
+        turned = extended(plane.T, (left, right, top, bottom), height, vertical=False)
+        return turned[2], turned[3], turned[0], turned[1]
+    from scipy import ndimage
+
+    reach, margin = round(REACH * height), max(4, round(0.6 * height))
+    first, last = max(left - reach, 0), min(right + reach, plane.shape[1])
+    upper, lower = max(top - margin, 0), min(bottom + margin, plane.shape[0])
+    part = plane[upper:lower, first:last].astype(np.float32)
+    inside = plane[top:bottom, left:right].astype(np.float32)
+    ground = float(np.median(np.concatenate([part[: top - upper].ravel(), part[bottom - upper :].ravel(), inside.ravel()])))
+    low, high = np.percentile(inside, (3, 97))
+    sign = 1.0 if high - ground >= ground - low else -1.0
+    contrast = max(high - ground, ground - low)
+    between = inside[sign * (inside - ground) <= 0.4 * contrast]
+    if between.size and float(np.ptp(np.percentile(between, (5, 95)))) > UNEVEN * contrast:
+        return box  # over anatomy, where other things would be followed
+    labels, _ = ndimage.label(sign * (part - ground) > 0.4 * contrast, structure=np.ones((3, 3)))
+    pieces = []
+    for rows, columns in ndimage.find_objects(labels):
+        whole = (rows.start > 0 or upper == 0) and (rows.stop < part.shape[0] or lower == plane.shape[0])
+        if whole and columns.start > 0 and columns.stop < part.shape[1]:
+            pieces.append((columns.start + first, columns.stop + first, rows.start + upper, rows.stop + upper))
+    for one, other, high_row, low_row in sorted(pieces):
+        if other > right and one - right <= GAP_TO_NEXT * height:
+            right, top, bottom = other, min(top, high_row), max(bottom, low_row)
+    for one, other, high_row, low_row in sorted(pieces, key=lambda piece: -piece[1]):
+        if one < left and left - other <= GAP_TO_NEXT * height:
+            left, top, bottom = one, min(top, high_row), max(bottom, low_row)
+    return top, bottom, left, right

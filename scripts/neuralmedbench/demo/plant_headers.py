@@ -1,0 +1,187 @@
+"""More identifiers for the header of a simulated scan: odd scripts, deep nesting, split values, vendors' private tags, pictures in the header."""
+
+from __future__ import annotations
+
+import datetime as dt
+import unicodedata
+
+from pydicom.dataset import Dataset
+from pydicom.sequence import Sequence
+from pydicom.uid import MRImageStorage
+
+from neuralmedbench.demo.identity import Identity
+from neuralmedbench.demo.invented import further_words
+
+MADE_UP_ROOT = "1.2.826.0.1.3680043.10.543"
+PRIVATE = (
+    (0x0009, "GEMS_IDEN_01"),
+    (0x0011, "GEMS_PATI_01"),
+    (0x0021, "SIEMENS MED"),
+    (0x0051, "SIEMENS MR HEADER"),
+    (0x2005, "Philips MR Imaging DD 005"),
+)
+"""Private blocks of known vendors, in elements that converters do not read."""
+
+
+def plant_further(header: Dataset, who: Identity, number: int) -> None:
+    """Plant what `series_header` has not planted yet.
+
+    Parameters
+    ----------
+    header : Dataset
+        Header of a series, changed in place; SeriesDescription and ProtocolName say what kind of scan it is.
+    who : Identity
+        The invented person.
+    number : int
+        SeriesNumber; spellings change from series to series.
+    """
+    words = who.words() | further_words(who)
+    day = who.scanned
+    _describe(header, who, number)
+    _name_people(header, who)
+    header.MedicalRecordLocator, header.IssuerOfPatientID = who.mrn[:4], f"second half {who.mrn[4:]}"
+    header.AdmissionID = f"{who.mrn[:4]}-{who.mrn[4:]}"
+    header.RequestingService, header.CurrentPatientLocation = f"ward of {who.given}", f"bay 3, {who.family}"
+    header.ImageComments = (
+        f"Repeat of {words['scanned_slash']} for {who.initials} ({who.family.upper()}), ask {who.phone} or fax {words['fax']}"
+    )
+    header.VisitComments = (
+        f"Visited with {who.relative} on {words['weekday_ordinal']}, born {words['born']}, plan {words['plan']}, see {words['url']}"
+    )
+    header.AdmittingDiagnosesDescription = f"fall; {who.given.lower()} {who.family.lower()}, {who.age} years"
+    header.ReasonForStudy = f"Known to {who.elsewhere}"
+    header.DerivationDescription = f"copied by {who.initials} from {who.family.lower()}-{who.mrn}"
+    header.RegionOfResidence, header.Occupation = who.town, "teacher"
+    header.PatientInsurancePlanCodeSequence = Sequence([_code("plan", words["plan"])])
+    header.PerformedProcedureStepStartDate, header.PerformedProcedureStepDescription = f"{day:%Y%m%d}", f"Head {who.family.upper()}"
+    header.InstanceCreationDate, header.DateOfLastCalibration = f"{day:%Y%m%d}", f"{day - dt.timedelta(days=33):%Y%m%d}"
+    header.IssueDateOfImagingServiceRequest = f"{day - dt.timedelta(days=5):%Y%m%d}"
+    _hide(header, who, words)
+    _nest(header, who, words)
+    for group, creator in PRIVATE:
+        block = header.private_block(group, creator, create=True)
+        block.add_new(0x70, "LO", f"{who.family}^{who.given}")
+        block.add_new(0x71, "OB", f"{who.family} {who.mrn} ".encode("utf-16-le"))
+        block.add_new(0x72, "DT", f"{day:%Y%m%d}091230")
+        nested = Dataset()
+        nested.PatientName, nested.PatientID = f"{who.family}^{who.given}", who.mrn
+        block.add_new(0x73, "SQ", Sequence([nested]))
+
+
+def _hide(header: Dataset, who: Identity, words: dict[str, str]) -> None:
+    """Plant where nobody looks: device names, codes, numbers, tags that no dictionary knows, and kinds of value that are not the tag's."""
+    family, day = who.family.upper().replace("-", " "), who.scanned
+    header.SoftwareVersions, header.ReceiveCoilName = f"phantom 1.0 {who.station}", f"Head {family}"[:16]
+    header.ScanOptions, header.BodyPartExamined = ["FS", family[:16]], family[:16]
+    header.InstitutionalDepartmentName, header.StationAETitle = f"Radiology, Dr {who.physician}", who.station
+    header.HeartRate = who.mrn
+    header.ClinicalTrialSubjectID, header.DeidentificationMethod = words["trial"], f"copied without name by {who.operator}"
+    header.RetrieveURL = f"https://pacs.example.org/studies?PatientID={who.mrn}"
+    header.TextComments = f"{words['dashed']}: {who.given} came late, fax {words['fax']}"
+    header.add_new(0x00321070, "UN", f"agent for {who.family} ".encode())
+    header.add_new(0x0028FFF0, "LO", f"{who.family} {who.mrn}")
+    header.add_new(0x50000022, "LO", f"curve of {who.family}")
+    header.add_new(0x00204001, "DA", f"{day:%Y%m%d}")
+    header.add_new(0xFFFCFFFC, "OB", f"{who.family} {who.mrn} ".encode())
+
+
+def _describe(header: Dataset, who: Identity, number: int) -> None:
+    """Put name and record number into the words of description and protocol, as technicians do."""
+    scan = str(header.SeriesDescription)
+    family = who.family.replace(" ", "")
+    if number % 2:
+        header.SeriesDescription, header.ProtocolName = f"{scan}_{family.upper()}{who.mrn[:4]}", f"{scan.lower()} {who.given}"
+    else:
+        header.SeriesDescription, header.ProtocolName = f"{scan} {family.lower()}", f"{scan.lower()}_{family.upper()}_{who.mrn}"
+
+
+def _name_people(header: Dataset, who: Identity) -> None:
+    apart = unicodedata.normalize("NFD", f"{who.family}^{who.given}")
+    header.OtherPatientNames = [apart, f"{who.family.lower().replace('-', ' ')}^{who.given.upper()}"]
+    header.PatientMotherBirthName = _reversed(who.relative)
+    header.PerformingPhysicianName = header.NameOfPhysiciansReadingStudy = _reversed(who.colleague)
+    if who.operator_script:
+        header.OperatorsName = f"{_reversed(who.operator)}={who.operator_script.replace(' ', '^')}"
+
+
+def _nest(header: Dataset, who: Identity, words: dict[str, str]) -> None:
+    """Plant in sequences, down to three levels."""
+    (request,) = header.RequestAttributesSequence
+    request.RequestedProcedureID, request.ScheduledProcedureStepID = who.mrn, who.accession
+    request.ReasonForRequestedProcedureCodeSequence = Sequence([_code("why", f"asked for by {who.relative}")])
+    person = Dataset()
+    person.ValueType, person.PersonName = "PNAME", _reversed(who.relative)
+    person.ConceptNameCodeSequence = Sequence([_code("who", f"sister of {who.given}")])
+    protocol = _code("head", f"head {who.family.upper()}")
+    protocol.ProtocolContextSequence = Sequence([person])
+    request.ScheduledProtocolCodeSequence = Sequence([protocol])
+    request.ScheduledProcedureStepStartDateTime = f"{who.scanned:%Y%m%d}091500"
+    before = Dataset()
+    before.PatientName, before.PatientID, before.PatientBirthDate = f"{who.family}^{who.given}", who.mrn, f"{who.born():%Y%m%d}"
+    change = Dataset()
+    change.AttributeModificationDateTime, change.ModifyingSystem = f"{who.scanned:%Y%m%d}101112", who.station
+    change.SourceOfPreviousValues, change.ReasonForTheAttributeModification = who.elsewhere, "CORRECT"
+    change.ModifiedAttributesSequence = Sequence([before])
+    header.OriginalAttributesSequence = Sequence([change])
+    reader = Dataset()
+    reader.PersonIdentificationCodeSequence = Sequence([_code("doctor", who.colleague)])
+    reader.InstitutionName, reader.PersonAddress = who.elsewhere, f"{who.elsewhere}, {words['zip']}"
+    header.PerformingPhysicianIdentificationSequence = Sequence([reader])
+    header.ReferencedStudySequence = Sequence([_reference(str(header.StudyInstanceUID))])
+    header.ReferencedImageSequence = Sequence([_reference(f"{MADE_UP_ROOT}.{who.mrn}.1")])
+
+
+def plant_graphics(header: Dataset, who: Identity, shape: tuple[int, int]) -> None:
+    """Plant an overlay plane and an icon, both with the name drawn into them.
+
+    Parameters
+    ----------
+    header : Dataset
+        Header of a series, changed in place.
+    who : Identity
+        The invented person.
+    shape : tuple of int
+        Rows and columns of the picture.
+    """
+    import numpy as np
+
+    from neuralmedbench.demo.plant_pixels import draw_text
+
+    text = draw_text((who.family.upper(), who.mrn))
+    plane = np.zeros(shape, bool)
+    rows, columns = min(shape[0], text.shape[0]), min(shape[1], text.shape[1])
+    plane[:rows, :columns] = text[:rows, :columns]
+    block = (
+        (0x10, "US", shape[0]), (0x11, "US", shape[1]), (0x22, "LO", who.family), (0x40, "CS", "G"), (0x50, "SS", [1, 1]), (0x100, "US", 1),
+        (0x102, "US", 0), (0x1500, "LO", f"{who.family} {who.mrn}"),
+        (0x3000, "OW", np.packbits(plane, axis=None, bitorder="little").tobytes().ljust((plane.size + 15) // 16 * 2, b"\0")),
+    )  # fmt: skip
+    for element, kind, value in block:
+        header.add_new((0x6000, element), kind, value)
+    icon = Dataset()
+    icon.SamplesPerPixel, icon.PhotometricInterpretation, icon.Rows, icon.Columns = 1, "MONOCHROME2", 64, 64
+    icon.BitsAllocated, icon.BitsStored, icon.HighBit, icon.PixelRepresentation = 8, 8, 7, 0
+    small = np.zeros((64, 64), np.uint8)
+    small[: text.shape[0], :] = (
+        text[:64, :64] * np.uint8(255) if text.shape[1] >= 64 else np.pad(text, ((0, 0), (0, 64 - text.shape[1]))) * np.uint8(255)
+    )
+    icon.add_new("PixelData", "OB", small.tobytes())
+    header.IconImageSequence = Sequence([icon])
+
+
+def _code(value: str, meaning: str) -> Dataset:
+    item = Dataset()
+    item.CodeValue, item.CodingSchemeDesignator, item.CodeMeaning = value, "99DEMO", meaning
+    return item
+
+
+def _reference(uid: str) -> Dataset:
+    item = Dataset()
+    item.ReferencedSOPClassUID, item.ReferencedSOPInstanceUID = MRImageStorage, uid
+    return item
+
+
+def _reversed(name: str) -> str:
+    """Write a name as DICOM does: the family name first."""
+    given, _, family = name.partition(" ")
+    return f"{family}^{given}"

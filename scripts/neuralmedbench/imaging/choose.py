@@ -1,0 +1,155 @@
+"""Choose slices of a stack: evenly, by what they show, or around a place. Nothing here knows an answer except `around`."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.errors import DataError
+
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.float64]
+
+GREY_BINS = 32
+"""Steps of grey that the entropy counts; finer ones count noise."""
+
+
+def usable_slices(brain: Mask, *, min_area: float = 0.25) -> npt.NDArray[np.intp]:
+    """Find the slices along axis 0 that show enough brain; parameters as in `uniform_slices`."""
+    area = brain.sum(axis=(1, 2))
+    return np.flatnonzero((area > 0) & (area >= min_area * area.max()))
+
+
+def uniform_slices(brain: Mask, count: int, *, min_area: float = 0.25) -> list[int]:
+    """Spread slices evenly over the part of the head that shows enough brain.
+
+    Parameters
+    ----------
+    brain : ndarray of bool, shape (N, rows, columns)
+        Brain mask; the slices follow each other along axis 0.
+    count : int
+        Number of slices, at least 1.
+    min_area : float
+        Smallest brain area of a slice, as a fraction of the largest one.
+
+    Returns
+    -------
+    list of int
+        Indices along axis 0, ascending, all different.
+
+    Raises
+    ------
+    DataError
+        If the mask is empty, or fewer than `count` slices show enough brain.
+
+    Examples
+    --------
+    >>> uniform_slices(np.ones((9, 4, 4), dtype=bool), 3)
+    [0, 4, 8]
+    """
+    usable = _enough(brain, count, min_area)
+    picks = np.linspace(0, len(usable) - 1, count).round().astype(int)
+    return [int(index) for index in usable[picks]]
+
+
+def content_slices(brain: Mask, scores: Numbers, count: int, *, min_area: float = 0.25) -> list[int]:
+    """Choose, of every `count`-th part of the brain, the slice that shows most.
+
+    Parameters
+    ----------
+    brain, count, min_area
+        As in `uniform_slices`.
+    scores : ndarray of float, shape (N,)
+        How much each slice shows, for example by `slice_scores`.
+
+    Returns
+    -------
+    list of int
+        Indices along axis 0, ascending, all different: the parts keep them spread over the brain. Of equal scores the slice nearest
+        to the middle of its part wins, the lower one of two.
+
+    Raises
+    ------
+    DataError
+        As `uniform_slices`.
+    """
+    picks = []
+    for part in np.array_split(_enough(brain, count, min_area), count):
+        distance = np.abs(part - part.mean())
+        picks.append(int(part[np.lexsort((part, distance, -scores[part].round(9)))[0]]))
+    return picks
+
+
+def slice_scores(grey: npt.NDArray[np.uint8], brain: Mask) -> Numbers:
+    """Measure how much there is to see in each slice, without any label.
+
+    Parameters
+    ----------
+    grey : ndarray of uint8, shape (N, rows, columns)
+        The scan as it is displayed: through its window, so that scalp and artefacts beyond it do not count.
+    brain : ndarray of bool, shape (N, rows, columns)
+        Its brain.
+
+    Returns
+    -------
+    ndarray of float, shape (N,)
+        Sum of two standard scores over the usable slices: entropy of the brain's grey values (bits), and edges (mean difference of
+        neighbours). 0 is an average slice; unusable slices have 0.
+    """
+    usable = usable_slices(brain)
+    entropy, edges = np.zeros(len(brain)), np.zeros(len(brain))
+    for index in usable:
+        inside, picture = brain[index], grey[index].astype(np.float32)
+        share = np.bincount((grey[index][inside].astype(int) * GREY_BINS) >> 8, minlength=GREY_BINS) / inside.sum()
+        entropy[index] = -float((share[share > 0] * np.log2(share[share > 0])).sum())
+        steps = [np.abs(np.diff(picture, axis=axis))[_pairs(inside, axis)] for axis in (0, 1)]
+        edges[index] = float(np.concatenate(steps).mean()) if sum(len(step) for step in steps) else 0.0
+    scores = np.zeros(len(brain))
+    for measure in (entropy, edges):
+        spread = float(measure[usable].std()) if len(usable) else 0.0
+        if spread > 0:
+            scores[usable] += (measure[usable] - measure[usable].mean()) / spread
+    return scores
+
+
+def around(index: float, reach: float, count: int, total: int) -> list[int]:
+    """Spread slices over a lesion: from `reach` below its centre to `reach` above.
+
+    Parameters
+    ----------
+    index, reach : float
+        Centre and half extent in slices.
+    count, total : int
+        How many are wanted, and how many slices there are.
+
+    Returns
+    -------
+    list of int
+        `count` indices (fewer when the stack has fewer), ascending, all different; neighbours where the lesion is thinner.
+
+    Examples
+    --------
+    >>> around(10.0, 4.0, 3, 40), around(10.2, 0.3, 4, 40)
+    ([6, 10, 14], [9, 10, 11, 12])
+    """
+    count = min(count, total)
+    if count == 1:
+        return [int(np.floor(np.clip(index, 0, total - 1) + 0.5))]
+    reach = max(reach, (count - 1) / 2)
+    first = float(np.clip(index - reach, 0, total - count))
+    last = float(np.clip(index + reach, first + count - 1, total - 1))
+    return [int(np.floor(place + 0.5)) for place in np.linspace(first, last, count).round(6)]
+
+
+def _enough(brain: Mask, count: int, min_area: float) -> npt.NDArray[np.intp]:
+    usable = usable_slices(brain, min_area=min_area)
+    if len(usable) < count:
+        message = f"{len(usable)} slices show at least {min_area:.0%} of the largest brain area, {count} were asked for: lower slices.per_sequence"
+        raise DataError(message)
+    return usable
+
+
+def _pairs(inside: Mask, axis: int) -> Mask:
+    """Neighbours along an axis that both lie in the brain."""
+    first, second = (inside[:-1], inside[1:]) if axis == 0 else (inside[:, :-1], inside[:, 1:])
+    return first & second

@@ -1,0 +1,124 @@
+"""Normalised scans in memory, and where a point of one lies in another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.imaging.normalise import read_rigid
+from neuralmedbench.imaging.pictures import SLICE_AXIS
+from neuralmedbench.io.volumes import read_volume
+from neuralmedbench.records.case import Plane, Series
+
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
+Points = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One normalised series in memory.
+
+    Attributes
+    ----------
+    series : Series
+        Its record.
+    image : SimpleITK.Image
+        The volume, LPS+.
+    brain : ndarray of bool, shape (Z, Y, X)
+        Where its brain is.
+    rigid : ndarray of float, shape (4, 4)
+        From points of the reference to points of this series, LPS+ in mm.
+    window : tuple of float
+        Black and white.
+    """
+
+    series: Series
+    image: sitk.Image
+    brain: npt.NDArray[np.bool_]
+    rigid: Points
+    window: tuple[float, float]
+
+    @property
+    def plane(self) -> Plane:
+        """The plane in which it is cut when nothing else is asked for: its own, axial for isotropic scans."""
+        return self.series.plane or Plane.AXIAL
+
+    def stack(self, plane: Plane) -> npt.NDArray[np.bool_]:
+        """Its brain mask with the slices of a plane along axis 0."""
+        return np.moveaxis(self.brain, SLICE_AXIS[plane], 0)
+
+
+@dataclass(frozen=True)
+class Place:
+    """One native slice and what stands in its middle.
+
+    Attributes
+    ----------
+    index : int
+        Index along the slice axis of the LPS+ array.
+    centre : tuple of float
+        Row and column of the slice, as a reader sees it, that shall be in the middle of the picture.
+    position_mm : float
+        Position of that point along the slice axis, in the space of the reference.
+    """
+
+    index: int
+    centre: tuple[float, float]
+    position_mm: float
+
+
+def load(series: Series, source: Path) -> Scan:
+    """Read one series of a normalised case; DataError when a file of it is absent or it has no window."""
+    import SimpleITK as sitk
+
+    if series.window is None:
+        message = f"{series.series_id}: the normalised case has no windows; run its stage again"
+        raise DataError(message)
+    path = source / series.path
+    mask = sitk.GetArrayFromImage(read_volume(path.with_name(f"{series.series_id}_brain.nii"))) > 0
+    return Scan(series, read_volume(path), mask, read_rigid(source, series), series.window)
+
+
+def centre_points(scan: Scan, plane: Plane, indices: Iterable[int]) -> Points:
+    """Points on the line through the centre of the brain along the slice axis, shape (N, 3), LPS+ in mm."""
+    axis = SLICE_AXIS[plane]
+    middle = [float(along.mean()) for along in np.nonzero(scan.brain)]
+    centres = [[*middle[:axis], float(index), *middle[axis + 1 :]] for index in indices]
+    return np.array([scan.image.TransformContinuousIndexToPhysicalPoint(centre[::-1]) for centre in centres])
+
+
+def carry(points: Points, matrix: Points) -> Points:
+    """Take points, shape (N, 3), through a homogeneous matrix."""
+    return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])
+
+
+def slice_index(scan: Scan, plane: Plane, point: npt.NDArray[np.floating]) -> float:
+    """Index (continuous) along the slice axis of a point in the scan's own space."""
+    return float(scan.image.TransformPhysicalPointToContinuousIndex(point.tolist())[::-1][SLICE_AXIS[plane]])
+
+
+def places(scan: Scan, plane: Plane, points: Points) -> list[Place]:
+    """Find the native slices that lie nearest to points of the scan's own space; none twice, none outside."""
+    axis = SLICE_AXIS[plane]
+    rows, columns = (entry for entry in range(3) if entry != axis)
+    shape = scan.brain.shape
+    found: dict[int, Place] = {}
+    for point in points:
+        where = list(scan.image.TransformPhysicalPointToContinuousIndex(point.tolist())[::-1])
+        index = round(where[axis])
+        if not 0 <= index < shape[axis] or index in found:
+            continue
+        row = where[rows] if plane is Plane.AXIAL else shape[rows] - 1 - where[rows]  # see cut_plane
+        where[axis] = float(index)
+        shown = np.array([scan.image.TransformContinuousIndexToPhysicalPoint(where[::-1])])
+        position = carry(shown, np.asarray(np.linalg.inv(scan.rigid), dtype=np.float64))[0, 2 - axis]
+        found[index] = Place(index, (row, where[columns]), float(position))
+    return list(found.values())
