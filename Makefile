@@ -68,4 +68,4 @@ $(READY): requirements.lock
 # Throws away what can be made again. The ledgers (answers that were paid for) and data/raw stay.
 clean:
 	find results -mindepth 1 ! -name README.md -delete
-	rm -rf logs .snakemake/metadata $(addprefix data/,ingested deidentified normalised slices items gold disclosures prompts)
+	rm -rf logs .snakemake/metadata $(addprefix data/,ingested deidentified normalised slices items gold disclosures prompts leaks) data/reviews/*/

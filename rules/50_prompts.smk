@@ -40,8 +40,8 @@ rule find_answer_leaks:
         gold="data/gold/{benchmark}.parquet",
         vocabulary=RUN.config.vocabulary,
     output:
-        leaks="data/prompts/{benchmark}.leaks.json",
-        page="data/prompts/{benchmark}.leaks.html",
+        leaks="data/leaks/{benchmark}.json",
+        page="data/leaks/{benchmark}.html",
     log:
         "logs/find_answer_leaks/{benchmark}.log",
     conda:

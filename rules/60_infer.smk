@@ -6,7 +6,7 @@ rule run_inference:
     input:
         prompts="data/prompts/{benchmark}.parquet",
         # never read: a person can look at it before anything is asked
-        leaks="data/prompts/{benchmark}.leaks.json",
+        leaks="data/leaks/{benchmark}.json",
         audit="data/deidentified/{benchmark}/audit.json",
         benchmark_config="config/benchmarks/{benchmark}.yaml",
         model_config="config/models/{model}.yaml",

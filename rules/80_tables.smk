@@ -43,7 +43,7 @@ rule build_tables:
         audits=expand(
             "data/deidentified/{benchmark}/audit.json", benchmark=RUN.benchmarks
         ),
-        leaks=expand("data/prompts/{benchmark}.leaks.json", benchmark=RUN.benchmarks),
+        leaks=expand("data/leaks/{benchmark}.json", benchmark=RUN.benchmarks),
         flows=expand(
             "data/slices/{benchmark}/flow.json", benchmark=RUN.of_kind(Kind.SCANS)
         ),

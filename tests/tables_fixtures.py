@@ -229,7 +229,7 @@ def _write_benchmark(
     )
     write_audit(root / "data" / "deidentified" / benchmark / "audit.json", audit)
     leaks = AnswerLeaks(benchmark=benchmark, items=len(items), leaking=0, leaks=())
-    write_json_record(root / "data" / "prompts" / f"{benchmark}.leaks.json", leaks)
+    write_json_record(root / "data" / "leaks" / f"{benchmark}.json", leaks)
     reference = {row.item_id: row.answer for row in gold}
     similarity: list[SimilarityRow] = []
     for model in models:

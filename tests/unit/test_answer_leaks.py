@@ -136,5 +136,5 @@ def test_the_command_writes_the_list_and_the_page(tmp_path: Path, capsys: pytest
 
 def test_the_rule_of_inference_waits_for_the_list() -> None:
     text = (ROOT / "rules" / "60_infer.smk").read_text(encoding="utf-8")
-    assert 'leaks="data/prompts/{benchmark}.leaks.json"' in text
+    assert 'leaks="data/leaks/{benchmark}.json"' in text
     assert "input.leaks" not in text

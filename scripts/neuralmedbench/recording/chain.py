@@ -26,7 +26,8 @@ PLACES = tuple(
         r"results/grades/(?P<benchmark>[^/]+)/(?P<model>[^/]+)/.*",
         r"results/(?:similarity|cases)/(?P<benchmark>[^/]+)\.parquet",
         r"data/(?:items|gold|disclosures|prompts)/(?P<benchmark>[^/]+)\.parquet",
-        r"data/(?:deidentified|normalised|slices)/(?P<benchmark>[^/]+)/.*",
+        r"data/leaks/(?P<benchmark>[^/]+)\.(?:json|html)",
+        r"data/(?:deidentified|normalised|slices|reviews|gold)/(?P<benchmark>[^/]+)/.*",
         r"config/benchmarks/(?P<benchmark>[^/]+?)(?:\.cases\.tsv|\.yaml)",
         r"config/models/(?P<model>[^/]+)\.yaml",
     )

@@ -40,7 +40,7 @@ class AnswerLeak:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerLeaks:
-    """The leaks of a benchmark: `data/prompts/<benchmark>.leaks.json`.
+    """The leaks of a benchmark: `data/leaks/<benchmark>.json`.
 
     Attributes
     ----------

@@ -154,7 +154,7 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
         flow=read_json(data / "slices" / name / "flow.json")["cases"] if config.kind is Kind.SCANS else [],
         pictures=list(read_pictures(data / "deidentified" / name / "pictures.json").pictures) if config.kind is Kind.PICTURES else [],
         sampled={model: is_sampled(entry) for model, entry in models.items()},
-        leaking=read_json_record(data / "prompts" / f"{name}.leaks.json", AnswerLeaks, remedy="run find_answer_leaks again").leaking,
+        leaking=read_json_record(data / "leaks" / f"{name}.json", AnswerLeaks, remedy="run find_answer_leaks again").leaking,
     )
 
 
