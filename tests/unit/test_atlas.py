@@ -42,6 +42,12 @@ def test_a_slab_is_put_at_its_height() -> None:
     assert dice(sitk.GetArrayFromImage(brain_depth(slab, fit_template(slab))) <= 0, truth) > 0.9
 
 
+def test_a_slab_that_leaves_too_few_samples_for_the_refinement_keeps_the_fit_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = sitk.DICOMOrient(scan(Shot("T1w", "2d")), "LPS")
+    monkeypatch.setattr("neuralmedbench.atlas.fit.refine", lambda *_arguments, **_settings: False)
+    assert dice(sitk.GetArrayFromImage(brain_depth(image, fit_template(image))) <= 0, brain_of(Shot("T1w", "2d"), image)) > 0.9
+
+
 def test_the_face_is_nose_eyes_mouth_and_ears() -> None:
     shown = [(0, -105, -45), (32, -75, -35), (-32, -75, -35), (0, -85, -85), (80, 15, -40), (-80, 15, -40)]
     kept = {"occiput": (0, 110, 0), "vertex": (0, 0, 95), "forehead": (0, -88, 30), "cerebellum": (0, 70, -40)}

@@ -72,14 +72,19 @@ def fit_template(image: sitk.Image) -> sitk.Transform:
 
 
 def _refine_affine(head: Target, moving: sitk.Image, start: sitk.Similarity3DTransform) -> sitk.AffineTransform:
+    transform = _as_affine(start)
+    refined = refine(head, moving, transform, sampled=0.25, first_step=4.0, last_step=0.1, iterations=40)
+    return transform if refined else _as_affine(start)
+
+
+def _as_affine(similar: sitk.Similarity3DTransform) -> sitk.AffineTransform:
     import SimpleITK as sitk
 
     transform = sitk.AffineTransform(3)
-    transform.SetMatrix(start.GetMatrix())
-    transform.SetTranslation(start.GetTranslation())
-    transform.SetCenter(start.GetCenter())
-    refined = refine(head, moving, transform, sampled=0.25, first_step=4.0, last_step=0.1, iterations=40)
-    return transform if refined else sitk.AffineTransform(start)
+    transform.SetMatrix(similar.GetMatrix())
+    transform.SetTranslation(similar.GetTranslation())
+    transform.SetCenter(similar.GetCenter())
+    return transform
 
 
 def _similarity(pose: Pose) -> sitk.Similarity3DTransform:
