@@ -17,6 +17,7 @@ from neuralmedbench.demo.cohort import read_cohort
 from neuralmedbench.demo.phantom import make_phantom
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.io.nifti import Volume, read_nifti
+from neuralmedbench.io.transforms import as_matrix, as_transform
 
 REAL = Path(os.environ.get("NMB_REAL_SCANS", "")) / "nifti" / "tcga-fg-6692"
 LOW, MIDDLE = slice(0, 12), slice(8, 20)
@@ -98,9 +99,9 @@ def test_vessels_over_a_threshold_show_no_face(t1: Scanned) -> None:
 
 def moved(transform: sitk.Transform, shift: tuple[float, float, float]) -> sitk.AffineTransform:
     """The same fit, off by a shift in the template."""
-    matrix = np.linalg.inv(polish._matrix(transform.GetInverse()))
+    matrix = np.linalg.inv(as_matrix(transform.GetInverse()))
     matrix[:3, 3] += shift
-    return polish._affine(matrix)
+    return as_transform(matrix)
 
 
 SHIFTS = [tuple(sign * 10.0 * axis) for axis in np.eye(3) for sign in (-1, 1)]

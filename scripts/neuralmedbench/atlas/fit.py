@@ -14,6 +14,7 @@ import numpy.typing as npt
 from neuralmedbench.atlas.anatomy import distance_to_brain, template_head
 from neuralmedbench.atlas.matching import Floats, Pose, Target, agreement, climb, coarse_head, refine
 from neuralmedbench.errors import DataError
+from neuralmedbench.io.transforms import as_matrix
 from neuralmedbench.io.volumes import image_like
 
 if TYPE_CHECKING:
@@ -163,13 +164,12 @@ def fit_quality(image: sitk.Image, transform: sitk.Transform) -> dict[str, float
 
     head, moving = template_head(GRID_MM), coarse_head(image, GRID_MM)
     back = transform.GetInverse()
-    matrix = np.array([back.TransformVector(axis, (0.0, 0.0, 0.0)) for axis in np.eye(3).tolist()])
     values = sitk.GetArrayFromImage(sitk.Resample(moving, head.pattern, back, sitk.sitkLinear, -1.0))
     brain = sitk.GetArrayFromImage(distance_to_brain(GRID_MM)) <= 0
     seen = brain & (values > -0.5)
     bright = 0.2 * float(np.median(values[seen])) if seen.any() else 0.0
     return {
-        "scale": round(float(np.cbrt(abs(np.linalg.det(matrix)))), 4),
+        "scale": round(float(np.cbrt(abs(np.linalg.det(as_matrix(back)[:3, :3])))), 4),
         "covered": round(float(seen.sum() / brain.sum()), 4),
         "overlap": round(float((values[seen] > bright).mean()) if seen.any() else 0.0, 4),
         "agreement": round(agreement(head, moving, back), 4),

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from neuralmedbench.atlas.anatomy import template_head
 from neuralmedbench.atlas.fit import BRAIN_CENTRE, GRID_MM
 from neuralmedbench.atlas.matching import Pose, agreement, climb, coarse_head
+from neuralmedbench.io.transforms import Matrix, as_matrix, as_transform, homogeneous
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
 
-Matrix = npt.NDArray[np.float64]
 STEPS = (0.04, 0.04, 0.04, 3.0, 3.0, 3.0, 0.03, 0.03, 0.03, 0.03)
 """First steps: three turns in rad, three shifts in mm, logarithms of three stretches, shear of y along z."""
 NEIGHBOUR_MM = 10.0
@@ -41,18 +40,18 @@ def polish_fit(image: sitk.Image, transform: sitk.Transform) -> sitk.AffineTrans
     one simulated patient (at the nose), after the polish by up to 5 mm.
     """
     head, moving = template_head(GRID_MM), coarse_head(image, GRID_MM)
-    start = _matrix(transform.GetInverse())
-    best = climb(lambda pose: agreement(head, moving, _affine(start @ _move(pose))), [(0.0,) * len(STEPS)], STEPS)
-    return _affine(np.asarray(np.linalg.inv(start @ _move(best)), dtype=np.float64))
+    start = as_matrix(transform.GetInverse())
+    best = climb(lambda pose: agreement(head, moving, as_transform(start @ _move(pose))), [(0.0,) * len(STEPS)], STEPS)
+    return as_transform(np.asarray(np.linalg.inv(start @ _move(best)), dtype=np.float64))
 
 
 def is_best_here(image: sitk.Image, transform: sitk.Transform) -> bool:
     """Tell whether a fit agrees better with the scan than the same fit shifted by `NEIGHBOUR_MM` in any direction."""
     head, moving = template_head(GRID_MM), coarse_head(image, GRID_MM)
-    start = _matrix(transform.GetInverse())
+    start = as_matrix(transform.GetInverse())
     shifts = [sign * NEIGHBOUR_MM * axis for axis in np.eye(3) for sign in (-1, 1)]
-    moved = [_affine(start @ _move((0.0, 0.0, 0.0, *shift.tolist(), 0.0, 0.0, 0.0, 0.0))) for shift in shifts]
-    here = agreement(head, moving, _affine(start))
+    moved = [as_transform(start @ _move((0.0, 0.0, 0.0, *shift.tolist(), 0.0, 0.0, 0.0, 0.0))) for shift in shifts]
+    here = agreement(head, moving, as_transform(start))
     return here > max(agreement(head, moving, there) for there in moved)
 
 
@@ -65,24 +64,4 @@ def _move(pose: Pose) -> Matrix:
     shear = np.eye(3)
     shear[1, 2] = pose[9]
     linear = np.array(turn.GetMatrix()).reshape(3, 3) @ np.diag(np.exp(pose[6:9])) @ shear
-    return _homogeneous(linear, np.array(BRAIN_CENTRE) - linear @ np.array(BRAIN_CENTRE) + np.array(pose[3:6]))
-
-
-def _matrix(transform: sitk.Transform) -> Matrix:
-    linear = np.array([transform.TransformVector(axis, (0.0, 0.0, 0.0)) for axis in np.eye(3).tolist()]).T
-    return _homogeneous(linear, np.array(transform.TransformPoint((0.0, 0.0, 0.0))))
-
-
-def _homogeneous(linear: Matrix, shift: Matrix) -> Matrix:
-    matrix = np.eye(4)
-    matrix[:3, :3], matrix[:3, 3] = linear, shift
-    return matrix
-
-
-def _affine(matrix: Matrix) -> sitk.AffineTransform:
-    import SimpleITK as sitk
-
-    transform = sitk.AffineTransform(3)
-    transform.SetMatrix(matrix[:3, :3].ravel().tolist())
-    transform.SetTranslation(matrix[:3, 3].tolist())
-    return transform
+    return homogeneous(linear, np.array(BRAIN_CENTRE) - linear @ np.array(BRAIN_CENTRE) + np.array(pose[3:6]))

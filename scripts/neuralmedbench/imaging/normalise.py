@@ -20,11 +20,12 @@ from neuralmedbench.imaging.bias import correct_bias
 from neuralmedbench.imaging.brain import find_brain
 from neuralmedbench.imaging.measure import contrast, measure_reference, millilitres
 from neuralmedbench.imaging.quality import SERIES_LIMITS, check_limits, plane_of, series_flags
-from neuralmedbench.imaging.register import Reference, as_transform, make_reference, register, rotation_deg
+from neuralmedbench.imaging.register import Reference, make_reference, register, rotation_deg
 from neuralmedbench.imaging.units import share_window
 from neuralmedbench.imaging.windows import COMPUTED, window_of
 from neuralmedbench.io.files import read_json, sha256_of, whole_folder, write_json
 from neuralmedbench.io.storage import full_disk_behind
+from neuralmedbench.io.transforms import as_transform
 from neuralmedbench.io.volumes import as_stored, grid_over, read_volume, write_volume
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, make_target, refine
+from neuralmedbench.io.transforms import as_matrix
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -123,7 +124,7 @@ def register(reference: Reference, image: sitk.Image) -> Registration:
     refined = _refine(reference.fine, rough, found)
     before = agreement(reference.fine, rough, _rigid(header, reference.centre))
     after, best = max(((agreement(reference.fine, rough, way), way) for way in (found, refined)), key=lambda pair: pair[0])
-    return Registration(as_matrix(best), before, after)
+    return Registration(as_matrix(best).round(6), before, after)
 
 
 def _rigid(pose: Pose, centre: tuple[float, float, float]) -> sitk.Euler3DTransform:
@@ -147,25 +148,6 @@ def _refine(target: Target, moving: sitk.Image, start: sitk.Euler3DTransform) ->
     transform = sitk.Euler3DTransform(start)
     refined = refine(target, moving, transform, sampled=0.3, first_step=1.0, last_step=0.01, iterations=60)
     return transform if refined else start
-
-
-def as_matrix(transform: sitk.Euler3DTransform) -> npt.NDArray[np.float64]:
-    """Homogeneous matrix of a rigid transform, shape (4, 4), rounded to 1e-6 so that it reads the same as text."""
-    turn = np.array(transform.GetMatrix()).reshape(3, 3)
-    origin = np.array(transform.TransformPoint((0.0, 0.0, 0.0)))
-    matrix = np.eye(4)
-    matrix[:3, :3], matrix[:3, 3] = turn, origin
-    return np.asarray(matrix.round(6))
-
-
-def as_transform(matrix: npt.NDArray[np.floating]) -> sitk.AffineTransform:
-    """Turn a homogeneous matrix into a transform."""
-    import SimpleITK as sitk
-
-    transform = sitk.AffineTransform(3)
-    transform.SetMatrix(matrix[:3, :3].ravel().tolist())
-    transform.SetTranslation(matrix[:3, 3].tolist())
-    return transform
 
 
 def rotation_deg(matrix: npt.NDArray[np.float64]) -> float:

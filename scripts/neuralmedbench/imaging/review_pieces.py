@@ -13,9 +13,9 @@ from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.imaging.mirror import mirrored_margin
 from neuralmedbench.imaging.normalise import read_rigid
 from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, Limit
-from neuralmedbench.imaging.register import as_transform
 from neuralmedbench.io.files import whole_folder, write_json
 from neuralmedbench.io.small_pictures import Levels, lettered, outlined, side_by_side, to_levels, write_levels
+from neuralmedbench.io.transforms import as_transform
 from neuralmedbench.io.volumes import grid_over, read_volume
 from neuralmedbench.records.case import CaseRecord, Series
 

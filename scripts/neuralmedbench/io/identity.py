@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from neuralmedbench.io.eponyms import EPONYMS, NOT_AFTER, NOT_BEFORE
@@ -124,6 +125,7 @@ def place_phrases(place: str) -> set[str]:
     return {phrase for phrase in parts | bare if len(phrase) > 3 and not phrase.isdigit() and phrase.casefold() not in GENERIC | ORDINARY}
 
 
+@lru_cache(maxsize=4)  # a case asks for it when its files are cleaned and again when they are searched
 def identity_pattern(identity: Identity) -> re.Pattern[str] | None:
     """One pattern that finds every identifying value in folded text (see `fold`); None when there is no value.
 
