@@ -44,7 +44,7 @@ def scans(head: Head, number: int) -> Iterator[tuple[str, str, Scanned]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    from neuralmedbench.deid.deface import deface
+    from neuralmedbench.deid.faces.deface import deface
     from neuralmedbench.demo.cohort import read_cohort
     from neuralmedbench.demo.phantom import make_phantom
     from neuralmedbench.errors import DeidentificationError

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.deid.audit import Rules
-from neuralmedbench.deid.review import write_case_review, write_picture_review
+from neuralmedbench.deid.review.write import write_case_review, write_picture_review
 from neuralmedbench.io.cases import read_case_table, read_pictures
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.files import write_json_record

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
-from neuralmedbench.deid.name_model import load_name_model
+from neuralmedbench.deid.notes.name_model import load_name_model
 from neuralmedbench.deid.stage import deidentify_case, empty_outputs
 from neuralmedbench.deid.texts import TextRules
 from neuralmedbench.io.cases import run_case_stage

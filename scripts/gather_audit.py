@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.deid.audit import Rules, audit_cases, audit_pictures
-from neuralmedbench.deid.signature import apply_review, read_shown, read_signed
+from neuralmedbench.deid.review.signature import apply_review, read_shown, read_signed
 from neuralmedbench.io.cases import case_files, read_case, read_pictures, write_audit
 from neuralmedbench.io.commands import run_command
 

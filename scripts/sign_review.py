@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
-from neuralmedbench.deid.before_signing import check_up_to_date, exclude_cases, read_decisions
-from neuralmedbench.deid.signature import read_shown, sign, write_signed
+from neuralmedbench.deid.review.before_signing import check_up_to_date, exclude_cases, read_decisions
+from neuralmedbench.deid.review.signature import read_shown, sign, write_signed
 from neuralmedbench.io.commands import run_command
 
 

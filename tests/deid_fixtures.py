@@ -140,7 +140,7 @@ def write_config(folder: Path, source: Path, **settings: str) -> Path:
 def flat_deface(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the face on: the tiny heads have none, and the fit of the template is tested on its own."""
     from neuralmedbench.deid import scans
-    from neuralmedbench.deid.deface import Defaced
+    from neuralmedbench.deid.faces.deface import Defaced
 
     monkeypatch.setattr(
         scans, "deface", lambda volume, **_: Defaced(volume, (), {"face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))

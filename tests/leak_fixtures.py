@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 import pyarrow.parquet as pq
 
-from neuralmedbench.deid.scoring_files import png_text
+from neuralmedbench.deid.score.files import png_text
 from neuralmedbench.io.answer_key import bare, left_in, searchable
 
 DATA_URI = re.compile(rb"data:[\w.+/;=-]*;base64,([A-Za-z0-9+/=]+)")

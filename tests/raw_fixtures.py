@@ -322,8 +322,8 @@ def ingest(folder: Path, files: Sequence[Path], overrides: str = "") -> CaseReco
 
 def clean_and_convert(folder: Path, case: CaseRecord, series_id: str) -> Any:
     """Clean the headers of an ingested DICOM series and convert it, as the next stage does; gives the volume."""
-    from neuralmedbench.deid.header_rules import HeaderRules
-    from neuralmedbench.deid.headers import clean_series
+    from neuralmedbench.deid.headers.rules import HeaderRules
+    from neuralmedbench.deid.headers.series import clean_series
     from neuralmedbench.deid.values import DateShift
     from neuralmedbench.io.dcm2niix import convert
     from neuralmedbench.io.nifti import read_nifti

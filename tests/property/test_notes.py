@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuralmedbench.deid.notes import clean_note
+from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.io.identity import Identity, identity_pattern
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from deid_fixtures import write_nifti_file
-from neuralmedbench.deid import burned_in, hidden_text, ocr
-from neuralmedbench.deid.burned_in import find_burned_in, hide_burned_in
-from neuralmedbench.deid.hidden_text import TextFoundError, count_text, has_suspect_header, hide_text, stacked_along
+from neuralmedbench.deid.burned_in import find, hide, ocr
+from neuralmedbench.deid.burned_in.find import find_burned_in, hide_burned_in
+from neuralmedbench.deid.burned_in.hide import TextFoundError, count_text, has_suspect_header, hide_text, stacked_along
+from neuralmedbench.deid.burned_in.lines import find_lines
 from neuralmedbench.deid.pictures import without_text
-from neuralmedbench.deid.text_lines import find_lines
 from neuralmedbench.errors import DeidentificationError
 
 NAME = "VANDERMEER 4821337"
@@ -162,10 +162,10 @@ def test_a_frame_of_padding_is_no_text() -> None:
 
 def test_what_is_left_after_hiding_keeps_the_case_back(monkeypatch: pytest.MonkeyPatch) -> None:
     voxels, _ = write(head(), NAME, 900, size=0)
-    monkeypatch.setattr(hidden_text, "hide_burned_in", lambda voxels, found: voxels.copy())
+    monkeypatch.setattr(hide, "hide_burned_in", lambda voxels, found: voxels.copy())
     found = find_burned_in(voxels)
-    nothing_known = burned_in.BurnedIn(np.zeros_like(found.mask), found.boxes, found.evidence)
-    monkeypatch.setattr(hidden_text, "find_burned_in", lambda *_, **__: nothing_known)
+    nothing_known = find.BurnedIn(np.zeros_like(found.mask), found.boxes, found.evidence)
+    monkeypatch.setattr(hide, "find_burned_in", lambda *_, **__: nothing_known)
     with pytest.raises(DeidentificationError, match="text is left"):
         hide_text(voxels)
 
@@ -174,7 +174,7 @@ def test_what_is_left_after_hiding_keeps_the_case_back(monkeypatch: pytest.Monke
 def test_text_in_a_single_picture_is_hidden_without_tesseract(monkeypatch: pytest.MonkeyPatch, size: int, colour: int) -> None:
     from PIL import Image
 
-    monkeypatch.setattr(burned_in, "ocr_available", lambda: False)
+    monkeypatch.setattr(find, "ocr_available", lambda: False)
     plain = np.clip(head()[:, :, 6] / 4, 0, 255).astype(np.uint8)[:, :, np.newaxis]
     assert not without_text(Image.fromarray(plain[:, :, 0]))[1]
     written, where = write(plain, NAME, colour, size=size)
@@ -214,8 +214,8 @@ def test_tesseract_reads_what_it_is_sure_of_and_no_letter_is_kept() -> None:
 @pytest.mark.skipif(not ocr.ocr_available(), reason="tesseract with its English data is not installed")
 def test_tesseract_has_a_say_where_the_header_is_suspect(monkeypatch: pytest.MonkeyPatch) -> None:
     for test in ("same_in_every_slice", "same_in_neighbours", "nearly_same", "one_colour"):
-        monkeypatch.setattr(burned_in, test, named(test))
-    monkeypatch.setattr(burned_in, "suspicious_lines", lambda *_: [])
+        monkeypatch.setattr(find, test, named(test))
+    monkeypatch.setattr(find, "suspicious_lines", lambda *_: [])
     voxels, where = write(head(slices=6, side=256), "VANDERMEER", 1000, size=24)
     assert not find_burned_in(voxels)
     found = find_burned_in(voxels, suspect=True)
@@ -278,7 +278,7 @@ def test_stripes_and_blobs_are_no_lines_of_text() -> None:
 
 
 @pytest.mark.parametrize("policy", ["hide", "drop"])
-def test_a_series_with_text_is_hidden_or_dropped_by_config(tmp_path: Path, policy: hidden_text.Policy) -> None:
+def test_a_series_with_text_is_hidden_or_dropped_by_config(tmp_path: Path, policy: hide.Policy) -> None:
     from neuralmedbench.deid.scans import _without_text
     from neuralmedbench.io.nifti import read_nifti
     from neuralmedbench.records.case import Sequence, Series

@@ -11,8 +11,8 @@ import SimpleITK as sitk
 
 from face_fixtures import Head, Scanned, make_head, scan
 from neuralmedbench.atlas import polish
-from neuralmedbench.deid import deface as module
-from neuralmedbench.deid.deface import deface
+from neuralmedbench.deid.faces import deface as module
+from neuralmedbench.deid.faces.deface import deface
 from neuralmedbench.demo.cohort import read_cohort
 from neuralmedbench.demo.phantom import make_phantom
 from neuralmedbench.errors import DeidentificationError

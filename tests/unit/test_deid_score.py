@@ -13,13 +13,13 @@ import pytest
 from pydicom.dataset import Dataset
 
 from neuralmedbench.deid.audit import Rules, audit_cases
-from neuralmedbench.deid.header_rules import HeaderRules
-from neuralmedbench.deid.headers import clean_series
-from neuralmedbench.deid.scoring import HEADER, NOTE, REMOVALS, Tally, read_scores, sum_scores, write_score
-from neuralmedbench.deid.scoring_files import score_files
-from neuralmedbench.deid.scoring_headers import HeaderScorer
-from neuralmedbench.deid.scoring_notes import score_note, score_record
-from neuralmedbench.deid.scoring_pixels import score_lost_pixels, score_pixels
+from neuralmedbench.deid.headers.rules import HeaderRules
+from neuralmedbench.deid.headers.series import clean_series
+from neuralmedbench.deid.score.files import score_files
+from neuralmedbench.deid.score.headers import HeaderScorer
+from neuralmedbench.deid.score.notes import score_note, score_record
+from neuralmedbench.deid.score.pixels import score_lost_pixels, score_pixels
+from neuralmedbench.deid.score.tally import HEADER, NOTE, REMOVALS, Tally, read_scores, sum_scores, write_score
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.demo.cohort import FOLDER, read_patient
 from neuralmedbench.demo.contrast import PROTOCOLS

@@ -29,11 +29,11 @@ from deid_fixtures import (
 )
 from neuralmedbench.deid import scans
 from neuralmedbench.deid.case_stages import Stage
-from neuralmedbench.deid.header_rules import HeaderRules
-from neuralmedbench.deid.headers import clean_header
+from neuralmedbench.deid.headers.rules import HeaderRules
+from neuralmedbench.deid.headers.series import clean_header
 from neuralmedbench.deid.leaks import count_leaks
-from neuralmedbench.deid.records import clean_record
-from neuralmedbench.deid.review_sheet import texts_section
+from neuralmedbench.deid.notes.records import clean_record
+from neuralmedbench.deid.review.sheet import texts_section
 from neuralmedbench.deid.values import DateShift, clean_descriptor, top_code_age
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io import dicom

@@ -22,12 +22,13 @@ import deidentify_scans
 from conftest import ROOT
 from deid_fixtures import KEY, NOTE, PLANTED, RECORD, head_voxels, write_dicom_series, write_nifti_file
 from face_fixtures import make_head, scan
-from neuralmedbench.deid import dicom_case, scans
-from neuralmedbench.deid.deface import Defaced
-from neuralmedbench.deid.dicom_case import clean_dicom_series
-from neuralmedbench.deid.dicom_stack import stack_images
-from neuralmedbench.deid.header_rules import HeaderRules
-from neuralmedbench.deid.options import declared
+from neuralmedbench.deid import scans
+from neuralmedbench.deid.faces.deface import Defaced
+from neuralmedbench.deid.headers import dicom_case
+from neuralmedbench.deid.headers.dicom_case import clean_dicom_series
+from neuralmedbench.deid.headers.dicom_stack import stack_images
+from neuralmedbench.deid.headers.options import declared
+from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.demo.cohort import read_cohort
 from neuralmedbench.demo.phantom import make_phantom

@@ -21,12 +21,12 @@ from conftest import ROOT
 from deid_fixtures import KEY, write_dicom_series
 from neuralmedbench.config.load import check
 from neuralmedbench.config.models import BenchmarkConfig, HeaderOption
-from neuralmedbench.deid.element_plan import Action, action_of
-from neuralmedbench.deid.header_rules import ALL_OPTIONS, HeaderRules
-from neuralmedbench.deid.headers import clean_header, clean_series, write_dicom
-from neuralmedbench.deid.options import CODES, METHOD, declare, declared
-from neuralmedbench.deid.private_numbers import BINARY, SAFE
-from neuralmedbench.deid.sidecars import clean_sidecar
+from neuralmedbench.deid.headers.element_plan import Action, action_of
+from neuralmedbench.deid.headers.options import CODES, METHOD, declare, declared
+from neuralmedbench.deid.headers.private_numbers import BINARY, SAFE
+from neuralmedbench.deid.headers.rules import ALL_OPTIONS, HeaderRules
+from neuralmedbench.deid.headers.series import clean_header, clean_series, write_dicom
+from neuralmedbench.deid.headers.sidecars import clean_sidecar
 from neuralmedbench.deid.values import DateShift, clean_pulse_name
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io import dicom
@@ -318,7 +318,7 @@ def test_file_meta_and_preamble_hold_nothing_of_the_sender(tmp_path: Path) -> No
 
 def test_another_process_gives_the_same_uids_and_the_same_bytes(raw: Path, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from neuralmedbench.deid.headers import HeaderRules, clean_series;"
+        "import sys; from pathlib import Path; from neuralmedbench.deid.headers.series import HeaderRules, clean_series;"
         "from neuralmedbench.deid.values import DateShift;"
         f"clean_series(Path(sys.argv[1]), Path(sys.argv[2]), HeaderRules({KEY!r}, 'beef00000001', DateShift(-100)))"
     )

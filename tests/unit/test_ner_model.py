@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from neuralmedbench.config.models import DeidentificationConfig
-from neuralmedbench.deid.name_model import NameModel, load_name_model
-from neuralmedbench.deid.notes import clean_note
+from neuralmedbench.deid.notes.clean import clean_note
+from neuralmedbench.deid.notes.name_model import NameModel, load_name_model
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.errors import ConfigError
 

@@ -10,10 +10,10 @@ import pytest
 
 from conftest import ROOT
 from neuralmedbench.config.sections import CUT_SECTIONS
-from neuralmedbench.deid.header_rules import HeaderRules
-from neuralmedbench.deid.notes import clean_note
-from neuralmedbench.deid.records import clean_record, record_identity
-from neuralmedbench.deid.sections import SHOWN, cut_sections
+from neuralmedbench.deid.headers.rules import HeaderRules
+from neuralmedbench.deid.notes.clean import clean_note
+from neuralmedbench.deid.notes.records import clean_record, record_identity
+from neuralmedbench.deid.notes.sections import SHOWN, cut_sections
 from neuralmedbench.deid.texts import TextRules, clean_texts
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.io.identity import Identity, fold, identity_pattern

@@ -13,7 +13,7 @@ import gather_audit
 import ingest_pictures
 from deid_fixtures import write_config
 from neuralmedbench.deid.pictures import without_text
-from neuralmedbench.deid.signature import read_shown
+from neuralmedbench.deid.review.signature import read_shown
 from neuralmedbench.io.cases import read_audit, read_pictures
 from neuralmedbench.records.case import State
 

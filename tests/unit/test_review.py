@@ -18,15 +18,15 @@ from PIL import Image
 from deid_fixtures import KEY, PLANTED, head_voxels, write_dicom_series
 from neuralmedbench.deid.audit import Rules, audit_cases
 from neuralmedbench.deid.case_stages import CaseStages, Stage
-from neuralmedbench.deid.header_diff import ACTIONS, changes, snapshot
-from neuralmedbench.deid.header_rules import HeaderRules
-from neuralmedbench.deid.headers import clean_header, clean_series
-from neuralmedbench.deid.renderings import border_views, surface_views, upright
-from neuralmedbench.deid.review_index import Line, index_page
-from neuralmedbench.deid.review_page import STYLE, page
-from neuralmedbench.deid.review_pieces import write_header_piece, write_scan_pieces
-from neuralmedbench.deid.review_sheet import case_sheet, marked
-from neuralmedbench.deid.signature import shown
+from neuralmedbench.deid.headers.diff import ACTIONS, changes, snapshot
+from neuralmedbench.deid.headers.rules import HeaderRules
+from neuralmedbench.deid.headers.series import clean_header, clean_series
+from neuralmedbench.deid.review.index import Line, index_page
+from neuralmedbench.deid.review.page import STYLE, page
+from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces
+from neuralmedbench.deid.review.renderings import border_views, surface_views, upright
+from neuralmedbench.deid.review.sheet import case_sheet, marked
+from neuralmedbench.deid.review.signature import shown
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.imaging import review_pieces as imaging_pieces
 from neuralmedbench.imaging.mirror import mirrored_margin

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from neuralmedbench.deid.check_words import kind_of_reason, words_for
-from neuralmedbench.deid.review_pieces import read_tools
-from neuralmedbench.deid.scoring import read_scores, sum_scores
+from neuralmedbench.deid.review.check_words import kind_of_reason, words_for
+from neuralmedbench.deid.review.pieces import read_tools
+from neuralmedbench.deid.score.tally import read_scores, sum_scores
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
 
 PIECES = "review/"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.burned_in import BurnedIn
-from neuralmedbench.deid.hidden_text import Policy, count_text, hide_text
+from neuralmedbench.deid.burned_in.find import BurnedIn
+from neuralmedbench.deid.burned_in.hide import Policy, count_text, hide_text
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.io.files import sha256_of
 from neuralmedbench.io.plain_pictures import open_picture, write_picture

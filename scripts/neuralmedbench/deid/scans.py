@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from neuralmedbench.deid.deface import deface
-from neuralmedbench.deid.header_rules import HeaderRules
-from neuralmedbench.deid.headers import clean_series
-from neuralmedbench.deid.hidden_text import Policy, TextFoundError, count_text, has_suspect_header, hide_text, stacked_along
-from neuralmedbench.deid.options import OF_PIXELS
-from neuralmedbench.deid.review_pieces import write_header_piece, write_scan_pieces
-from neuralmedbench.deid.scoring_case import NOBODY, Watch
-from neuralmedbench.deid.sidecars import clean_sidecar
+from neuralmedbench.deid.burned_in.hide import Policy, TextFoundError, count_text, has_suspect_header, hide_text, stacked_along
+from neuralmedbench.deid.faces.deface import deface
+from neuralmedbench.deid.headers.options import OF_PIXELS
+from neuralmedbench.deid.headers.rules import HeaderRules
+from neuralmedbench.deid.headers.series import clean_series
+from neuralmedbench.deid.headers.sidecars import clean_sidecar
+from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces
+from neuralmedbench.deid.score.case import NOBODY, Watch
 from neuralmedbench.errors import DataError
 from neuralmedbench.io import dicom
 from neuralmedbench.io.dcm2niix import convert

@@ -7,12 +7,12 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from neuralmedbench.deid.header_rules import ALL_OPTIONS, HeaderRules
-from neuralmedbench.deid.hidden_text import Policy
+from neuralmedbench.deid.burned_in.hide import Policy
+from neuralmedbench.deid.headers.rules import ALL_OPTIONS, HeaderRules
 from neuralmedbench.deid.leaks import count_leaks
-from neuralmedbench.deid.review_pieces import write_tools_piece
+from neuralmedbench.deid.review.pieces import write_tools_piece
 from neuralmedbench.deid.scans import clean_scans
-from neuralmedbench.deid.scoring_case import watch_of
+from neuralmedbench.deid.score.case import watch_of
 from neuralmedbench.deid.texts import TextRules, clean_texts
 from neuralmedbench.deid.values import DateShift, parse_day
 from neuralmedbench.errors import DataError, DeidentificationError

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from neuralmedbench.deid.header_rules import HeaderRules
-from neuralmedbench.deid.name_model import NameModel
-from neuralmedbench.deid.notes import clean_note
-from neuralmedbench.deid.records import clean_record, record_identity
-from neuralmedbench.deid.sections import SHOWN, cut_sections
+from neuralmedbench.deid.headers.rules import HeaderRules
+from neuralmedbench.deid.notes.clean import clean_note
+from neuralmedbench.deid.notes.name_model import NameModel
+from neuralmedbench.deid.notes.records import clean_record, record_identity
+from neuralmedbench.deid.notes.sections import SHOWN, cut_sections
 from neuralmedbench.io.files import write_text
 from neuralmedbench.io.identity import identity_pattern
 from neuralmedbench.io.texts import UnreadableTextError, decode_text

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from neuralmedbench.deid.dataset import write_dataset
-from neuralmedbench.deid.dicom_case import clean_dicom_case
+from neuralmedbench.deid.headers.dicom_case import clean_dicom_case
 from neuralmedbench.deid.leaks import count_leaks
 from neuralmedbench.deid.stage import deidentify_case, rules_of
 from neuralmedbench.deid.texts import clean_texts

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.deid.notes import clean_note
+from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.stage import rules_of
 from neuralmedbench.deid.values import DateShift, parse_day
 from neuralmedbench.errors import DataError

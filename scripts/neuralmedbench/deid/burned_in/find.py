@@ -1,0 +1,210 @@
+"""Text that is burned into the pixels of a series: found, and hidden under a padded box."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.deid.burned_in.colours import one_colour
+from neuralmedbench.deid.burned_in.lines import Box2D, extended
+from neuralmedbench.deid.burned_in.ocr import ocr_available
+from neuralmedbench.deid.burned_in.overlays import Mark, distinct_planes, grey_range, same_in_every_slice, same_in_neighbours
+from neuralmedbench.deid.burned_in.places import joined
+from neuralmedbench.deid.burned_in.second_opinion import mostly_hidden, words_in
+from neuralmedbench.deid.burned_in.steady import nearly_same
+from neuralmedbench.deid.burned_in.strokes import odd_planes, suspicious_lines
+
+Voxels = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+"""First and last + 1 along each of the three axes of the array."""
+
+PAD = 0.35
+"""Margin around a line, in heights of a letter: soft edges, descenders."""
+MIN_PAD_PX = 2
+LOOKED_AT = 5
+"""Odd planes of a series in which single lines are searched, beside the first, the middle and the last one."""
+FOLLOWED_IN = 8
+FEW_PLANES = 3
+"""Up to so many planes each is a picture of its own."""
+TESTS = ("same_in_every_slice", "same_in_neighbours", "one_colour", "nearly_same", "strokes", "ocr")
+
+
+@dataclass(frozen=True)
+class BurnedIn:
+    """What is burned into a series.
+
+    Attributes
+    ----------
+    mask : ndarray of bool, shape (X, Y, Z)
+        The voxels to hide: padded boxes around the text, in the slices that show it.
+    boxes : tuple of Box
+        The same as boxes; they may overlap.
+    evidence : dict of str to int
+        How many marks each test found (`TESTS`); of them `single_marks`: one letter or sign, as a side marker is.
+    ocr : bool or None
+        Whether tesseract read planes; None when no test asked for it.
+    """
+
+    mask: Mask
+    boxes: tuple[Box, ...] = ()
+    evidence: dict[str, int] = field(default_factory=dict)
+    ocr: bool | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.boxes)
+
+
+def find_burned_in(voxels: Voxels, slice_axis: int | None = 2, *, suspect: bool = False, hidden: Mask | None = None) -> BurnedIn:
+    """Find text that is burned into the planes of one series.
+
+    Parameters
+    ----------
+    voxels : ndarray, shape (X, Y, Z), any real dtype
+        The planes as they are stored or converted; any order and orientation of the axes.
+    slice_axis : int or None
+        The axis along which the planes are stacked; None when it is not known: all three are tried. A single picture has one plane.
+    suspect : bool
+        The header says that text may be there: tesseract then reads planes in any case.
+    hidden : ndarray of bool, shape (X, Y, Z), optional
+        What was hidden before and is not looked at.
+
+    Returns
+    -------
+    BurnedIn
+        False (as a truth value) when nothing was found.
+    """
+    axes = range(3) if slice_axis is None else (slice_axis,)
+    parts = [_along(voxels, axis, suspect, hidden) for axis in axes]
+    if len(parts) == 1:
+        return parts[0]
+    asked = [part.ocr for part in parts if part.ocr is not None]
+    return BurnedIn(
+        np.logical_or.reduce([part.mask for part in parts]),
+        tuple(box for part in parts for box in part.boxes),
+        dict(sum((Counter(part.evidence) for part in parts), Counter())),
+        all(asked) if asked else None,
+    )
+
+
+def _along(voxels: Voxels, axis: int, suspect: bool, hidden: Mask | None) -> BurnedIn:
+    order = (axis, *(other for other in range(3) if other != axis))
+    if voxels.strides[order[1]] < voxels.strides[order[2]]:
+        order = (order[0], order[2], order[1])  # rows as they lie in memory
+    planes = np.ascontiguousarray(voxels.transpose(order))
+    if planes.dtype.kind == "f" and not np.isfinite(planes).all():
+        planes = np.nan_to_num(planes, nan=0.0, posinf=0.0, neginf=0.0)
+    done = None if hidden is None else np.ascontiguousarray(hidden.transpose(order))
+    marks, ocr = _search(planes, suspect, done)
+    mask = _mask_of(planes, marks)
+    boxes = tuple(_in_volume(mark, planes.shape, order) for _, mark in marks)
+    counts = Counter(name for name, _ in marks)
+    counts["single_marks"] = sum(mark.single for _, mark in marks)
+    evidence = {name: counts[name] for name in (*TESTS, "single_marks") if counts[name]}
+    return BurnedIn(mask.transpose(np.argsort(order)), boxes, evidence, ocr)
+
+
+def _search(planes: Voxels, suspect: bool, done: Mask | None) -> tuple[list[tuple[str, Mark]], bool | None]:
+    """Run all tests over planes (slices, rows, columns); gives the marks by the name of the test, and whether tesseract read."""
+    span = grey_range(planes)
+    if not span > 0:
+        return [], None
+    marks: list[tuple[str, Mark]] = []
+    differing = distinct_planes(planes)
+    few = len(differing) <= FEW_PLANES
+    for test in (same_in_every_slice, same_in_neighbours, nearly_same):
+        known = _mask_of(planes, marks, done)[differing] if marks or done is not None else None
+        found = test(planes[differing] if len(differing) < len(planes) else planes, span, known)
+        marks += [(test.__name__, _whole(_in_doubles(mark, differing, len(planes)), planes)) for mark in found]
+    marks += [("one_colour", _whole(mark, planes)) for mark in one_colour(planes, span, done)]
+    known = _mask_of(planes, [(name, mark) for name, mark in marks if not mark.single], done)
+    odd = range(len(planes)) if few or suspect else odd_planes(planes, span, LOOKED_AT)
+    looked_at = {0, len(planes) // 2, len(planes) - 1, *odd}
+    marks += _lone_lines(planes, looked_at, span, known)
+    for kind in ("same_in_neighbours", "one_colour", "strokes"):
+        own = [mark for name, mark in marks if name == kind]
+        marks = [(name, mark) for name, mark in marks if name != kind] + [(kind, mark) for mark in joined(own)]
+    ocr = None
+    if few or suspect:
+        ocr = ocr_available()
+        marks += [("ocr", mark) for mark in words_in(planes, span, done)] if ocr else []
+    return marks, ocr
+
+
+def _mask_of(planes: Voxels, marks: list[tuple[str, Mark]], done: Mask | None = None) -> Mask:
+    mask = np.zeros(planes.shape, dtype=bool) if done is None else done.copy()
+    for _, mark in marks:
+        top, bottom, left, right = _padded(mark, planes.shape[1:])
+        for index in mark.slices:
+            mask[index, top:bottom, left:right] = True
+    return mask
+
+
+def _whole(mark: Mark, planes: Voxels) -> Mark:
+    """Follow the line of a mark on both sides, in a few of its slices."""
+    if mark.single:
+        return mark
+    some = mark.slices[:: max(1, len(mark.slices) // FOLLOWED_IN)]
+    box, height = mark.box, mark.height
+    for _ in range(2):  # what was found may be a part of the first letters only
+        boxes = np.array([extended(planes[index], box, height, vertical=mark.vertical) for index in some])
+        box = (int(boxes[:, 0].min()), int(boxes[:, 1].max()), int(boxes[:, 2].min()), int(boxes[:, 3].max()))
+        height = float(min(box[1] - box[0], box[3] - box[2], 1.6 * height))
+    return replace(mark, box=box)
+
+
+def _in_doubles(mark: Mark, differing: npt.NDArray[np.intp], count: int) -> Mark:
+    """Name the slices of all planes: a plane that equals the one before shows the same."""
+    stands_for = np.searchsorted(differing, np.arange(count), side="right") - 1
+    return replace(mark, slices=tuple(np.flatnonzero(np.isin(stands_for, mark.slices)).tolist()))
+
+
+def _lone_lines(planes: Voxels, looked_at: set[int], span: float, known: Mask) -> list[tuple[str, Mark]]:
+    """Search some planes, and on from each that shows a line to those beside it."""
+    marks, waiting, seen = [], sorted(looked_at), set(looked_at)
+    while waiting:
+        index = waiting.pop()
+        lines = [found.line for found in suspicious_lines(planes[index], span) if found.sure]
+        new = [line for line in lines if not mostly_hidden(known, index, line.box)]
+        marks += [("strokes", _whole(Mark.of(line, [index]), planes)) for line in new]
+        beside = {other for other in (index - 1, index + 1) if new and 0 <= other < len(planes)} - seen
+        waiting, seen = [*waiting, *sorted(beside)], seen | beside
+    return marks
+
+
+def _padded(mark: Mark, shape: tuple[int, ...]) -> Box2D:
+    pad = max(MIN_PAD_PX, round(PAD * min(mark.height, 0.1 * max(shape))))
+    top, bottom, left, right = mark.box
+    return max(top - pad, 0), min(bottom + pad, shape[0]), max(left - pad, 0), min(right + pad, shape[1])
+
+
+def _in_volume(mark: Mark, shape: tuple[int, ...], order: tuple[int, ...]) -> Box:
+    top, bottom, left, right = _padded(mark, shape[1:])
+    sides = ((mark.slices[0], mark.slices[-1] + 1), (top, bottom), (left, right))
+    by_axis = dict(zip(order, sides, strict=True))
+    return by_axis[0], by_axis[1], by_axis[2]
+
+
+def hide_burned_in(voxels: Voxels, found: BurnedIn) -> Voxels:
+    """Set what was found to the background of the series; all other voxels keep their bits.
+
+    Parameters
+    ----------
+    voxels : ndarray, shape (X, Y, Z), any real dtype
+        As given to `find_burned_in`; not changed.
+    found : BurnedIn
+        What that gave.
+
+    Returns
+    -------
+    ndarray, shape (X, Y, Z)
+        A copy of the same dtype. The background is the lowest value outside the boxes.
+    """
+    clean = voxels.copy()
+    outside = voxels[~found.mask]
+    clean[found.mask] = np.nanmin(outside) if outside.size else 0
+    return clean

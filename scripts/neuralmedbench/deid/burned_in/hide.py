@@ -1,0 +1,150 @@
+"""What becomes of a series or a picture in which text is burned: hidden and looked at again, or dropped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.deid.burned_in.find import BurnedIn, find_burned_in, hide_burned_in
+from neuralmedbench.deid.burned_in.ocr import ocr_available
+from neuralmedbench.errors import DataError, DeidentificationError
+from neuralmedbench.io import dicom
+
+if TYPE_CHECKING:
+    from pydicom.dataset import Dataset
+
+Voxels = npt.NDArray[Any]
+Policy = Literal["hide", "drop"]
+PASSES = 2
+THICKER = 1.15
+"""Slices lie farther apart than pixels by this factor, or it is not known which axis they are stacked along."""
+SUSPECT_TYPES = frozenset({"SECONDARY", "SCREEN SAVE", "OTHER"})
+SCREENSHOTS = "1.2.840.10008.5.1.4.1.1.7"
+
+
+class TextFoundError(DataError):
+    """A series or picture is dropped because text is burned into it."""
+
+
+@dataclass(frozen=True)
+class HiddenText:
+    """A scan or a picture without burned-in text.
+
+    Attributes
+    ----------
+    voxels : ndarray
+        Shape and dtype as before.
+    found : BurnedIn
+        Everything that is hidden.
+    """
+
+    voxels: Voxels
+    found: BurnedIn
+
+
+def hide_text(voxels: Voxels, slice_axis: int | None = 2, *, suspect: bool = False) -> HiddenText:
+    """Hide burned-in text, and look again.
+
+    Parameters
+    ----------
+    voxels : ndarray, shape (X, Y, Z), any real dtype
+        One series; not changed.
+    slice_axis, suspect
+        As for `find_burned_in`.
+
+    Returns
+    -------
+    HiddenText
+        With the same array when nothing was found.
+
+    Raises
+    ------
+    DeidentificationError
+        If text is found again after it was hidden.
+    """
+    found = find_burned_in(voxels, slice_axis, suspect=suspect)
+    for _ in range(PASSES):
+        if not found:
+            return HiddenText(voxels, found)
+        clean = hide_burned_in(voxels, found)
+        left = find_burned_in(clean, slice_axis, suspect=suspect, hidden=found.mask)
+        if not left:
+            return HiddenText(clean, found)
+        evidence = dict(Counter(found.evidence) + Counter(left.evidence))
+        found = BurnedIn(found.mask | left.mask, (*found.boxes, *left.boxes), evidence, found.ocr)
+    message = "text is left in the pixels after it was hidden: look at the scan, and exclude the case or its series"
+    raise DeidentificationError(message)
+
+
+def count_text(checks: Counter[str], found: BurnedIn, policy: Policy, kind: Literal["series", "pictures"]) -> None:
+    """Count one series or picture in the checks.
+
+    Parameters
+    ----------
+    checks : Counter
+        Gains `burned_in_<kind>_searched`, `..._hidden` or `..._dropped`, `burned_in_single_marks` (side markers and the like, hidden
+        too) and `ocr_available` (1 or 0).
+    found : BurnedIn
+        What was found.
+    policy : str
+        `hide` or `drop`.
+    kind : str
+        `series` or `pictures`.
+    """
+    checks[f"burned_in_{kind}_searched"] += 1
+    done = "hidden" if policy == "hide" else "dropped"
+    checks[f"burned_in_{kind}_{done}"] += bool(found)
+    checks["burned_in_single_marks"] += found.evidence.get("single_marks", 0)
+    checks["ocr_available"] = int(ocr_available())
+
+
+def has_suspect_header(header: Dataset) -> bool:
+    """Whether a raw header says that text may be burned in; asked in the private zone, before headers are cleaned.
+
+    Parameters
+    ----------
+    header : Dataset
+        One file of the series.
+
+    Notes
+    -----
+    BurnedInAnnotation YES, a secondary capture, a converted or digitised picture, a derived image that is not primary, 8 bits.
+    Ingest sets the plainest of these aside; what reaches this stage is read by tesseract too.
+    """
+    types = set(dicom.texts(header, "ImageType"))
+    return (
+        dicom.text(header, "BurnedInAnnotation").upper() == "YES"
+        or dicom.text(header, "SOPClassUID").startswith(SCREENSHOTS)
+        or bool(dicom.text(header, "ConversionType"))
+        or bool(types & SUSPECT_TYPES)
+        or dicom.number(header, "BitsStored") == 8
+    )
+
+
+def stacked_along(shape: tuple[int, ...], affine: npt.NDArray[np.float64], files: int | None = None) -> int | None:
+    """Axis along which the slices of a converted scan are stacked; None when that cannot be told.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the voxels.
+    affine : ndarray, shape (4, 4)
+        Voxel to mm.
+    files : int, optional
+        Number of DICOM files that it came from, one slice each.
+
+    Examples
+    --------
+    >>> stacked_along((240, 208, 30), np.diag([1.0, 1.0, 5.0, 1.0]))
+    2
+    """
+    fitting = [axis for axis, side in enumerate(shape[:3]) if side == files]
+    if len(fitting) == 1:
+        return fitting[0]
+    sizes = np.linalg.norm(affine[:3, :3], axis=0)
+    thick = int(np.argmax(sizes))
+    return thick if sizes[thick] >= THICKER * np.delete(sizes, thick).max() else None

@@ -1,0 +1,203 @@
+"""Marks that a computer drew into the planes of a series: they stay the same, to the bit, where anatomy changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.deid.burned_in.lines import MIN_GLYPH_PX, Box2D, Line, find_lines
+
+Planes = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+MIN_CONTRAST = 0.08
+"""Least difference to the surroundings, as a part of the range of a series."""
+SURROUNDINGS_PX = 15
+BACKGROUND_PART = 0.05
+"""A constant value that fills more of a picture is background or padding."""
+MAX_OVERLAY_PART = 0.15
+MIN_MARK_PX = 6
+EDGE_PX, MIN_INK = 2, 0.03
+MIN_PLANES = 4
+RUN = 3
+"""Neighbouring slices in which a line of text has to stay the same."""
+MIN_RUN_PX = 20
+MIN_MAIN_COLOUR = 0.25
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that was drawn.
+
+    Attributes
+    ----------
+    box : Box2D
+        Tight box in the plane.
+    slices : tuple of int
+        Where it is.
+    height : float
+        Of its letters, in pixels.
+    single : bool
+        One letter or less.
+    vertical : bool
+        The line runs along the columns.
+    """
+
+    box: Box2D
+    slices: tuple[int, ...]
+    height: float
+    single: bool = False
+    vertical: bool = False
+
+    @classmethod
+    def of(cls, line: Line, slices: Sequence[int]) -> Mark:
+        """Put a line into slices."""
+        return cls(line.box, tuple(slices), line.height, vertical=line.vertical)
+
+
+def grey_range(planes: Planes) -> float:
+    """Difference of the bright and the dark end of a series, a few outliers left out."""
+    part = planes.reshape(-1)[:: max(1, planes.size // 200_000)]
+    low, high = np.percentile(part, (0.5, 99.7))
+    return float(high - low) or float(part.max() - part.min())
+
+
+def distinct_planes(planes: Planes) -> npt.NDArray[np.intp]:
+    """Give the indices of the planes that differ from the one before: a doubled slice says nothing about what stays the same."""
+    differs = np.array([True, *((one != other).any() for one, other in zip(planes[1:], planes[:-1], strict=True))])
+    return np.flatnonzero(differs)
+
+
+def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -> list[Mark]:
+    """Find what has one value in every slice and stands out from its surroundings: the variance test.
+
+    Parameters
+    ----------
+    planes : ndarray, shape (slices, rows, columns)
+        Planes that all differ.
+    span : float
+        See `grey_range`.
+    skip : ndarray of bool, shape (slices, rows, columns), optional
+        Pixels that are not looked at.
+
+    Returns
+    -------
+    list of Mark
+        Each in all slices. Nothing when there are too few slices to tell.
+    """
+    from scipy import ndimage
+
+    if len(planes) < MIN_PLANES:
+        return []
+    same = np.logical_and.reduce([one == other for one, other in zip(planes[1:], planes[:-1], strict=True)])
+    kept = same & ~_background(planes[0], same)
+    if skip is not None:
+        kept &= ~skip.any(axis=0)
+    # the outermost pixels of a picture that was resampled or cropped are often constant
+    kept[:EDGE_PX] = kept[-EDGE_PX:] = kept[:, :EDGE_PX] = kept[:, -EDGE_PX:] = False
+    if not kept.any():
+        return []
+    level = planes[:: max(1, len(planes) // 16)].mean(axis=0, dtype=np.float32)
+    strong = kept & _stands_out(planes[0].astype(np.float32), level, span)
+    if not strong.any() or strong.mean() > MAX_OVERLAY_PART:
+        return []
+    labels, _ = ndimage.label(ndimage.binary_dilation(kept, structure=np.ones((5, 9))))
+    drawn = kept & np.isin(labels, np.unique(labels[strong]))  # a letter is whole, also where its ground is as bright as it is
+    marks = []
+    for number, (rows, columns) in enumerate(ndimage.find_objects(labels), start=1):
+        own = drawn[rows, columns] & (labels[rows, columns] == number)
+        if (own & strong[rows, columns]).sum() < MIN_MARK_PX:
+            continue
+        down, across = np.flatnonzero(own.any(axis=1)), np.flatnonzero(own.any(axis=0))
+        box = (
+            rows.start + int(down[0]),
+            rows.start + int(down[-1]) + 1,
+            columns.start + int(across[0]),
+            columns.start + int(across[-1]) + 1,
+        )
+        sides = (box[1] - box[0], box[3] - box[2])
+        if own.mean() < MIN_INK and sides[0] * sides[1] > MAX_OVERLAY_PART * drawn.size:
+            continue  # a frame around the picture, not text
+        margins = (box[0], box[2], drawn.shape[0] - box[1], drawn.shape[1] - box[3])
+        if min(sides) < MIN_GLYPH_PX and min(margins) <= 2 * EDGE_PX:
+            continue  # a row of padding
+        marks.append(
+            Mark(box, tuple(range(len(planes))), float(min(sides)), single=max(sides) < 1.6 * min(sides) + 2, vertical=sides[0] > sides[1])
+        )
+    return marks
+
+
+def _background(plane: Planes, same: Mask) -> Mask:
+    """Constant ground: one value over a large part of the picture, where it is connected or reaches the frame."""
+    from scipy import ndimage
+
+    values, counts = np.unique(plane[same], return_counts=True)
+    ground = same & np.isin(plane, values[counts > BACKGROUND_PART * plane.size])
+    labels, count = ndimage.label(ground)
+    if not count:
+        return ground
+    sizes = np.bincount(labels.ravel())
+    large = sizes > 0.005 * plane.size
+    large[np.unique(np.concatenate([labels[0], labels[-1], labels[:, 0], labels[:, -1]]))] = True
+    large[0] = False
+    return np.asarray(large[labels])
+
+
+def _stands_out(values: npt.NDArray[np.float32], level: npt.NDArray[np.float32], span: float) -> Mask:
+    """Brighter or darker than what lies within a few pixels on both sides."""
+    from scipy import ndimage
+
+    size = (SURROUNDINGS_PX, SURROUNDINGS_PX)
+    bright = values - ndimage.grey_opening(level, size=size)
+    dark = ndimage.grey_closing(level, size=size) - values
+    return np.asarray(np.maximum(bright, dark) > MIN_CONTRAST * span)
+
+
+def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) -> list[Mark]:
+    """Find lines of text that have the same pixels in a few neighbouring slices.
+
+    Parameters
+    ----------
+    planes, span, skip
+        As in `same_in_every_slice`.
+    """
+    run = min(RUN, len(planes))
+    if run < 2:
+        return []
+    marks = []
+    pairs = [one == other for one, other in zip(planes[1:], planes[:-1], strict=True)]
+    for first in range(len(planes) - run + 1):
+        same = np.logical_and.reduce(pairs[first : first + run - 1])
+        if same.mean() > BACKGROUND_PART:
+            values, counts = np.unique(planes[first][same], return_counts=True)
+            same &= ~np.isin(planes[first], values[counts > BACKGROUND_PART * same.size])
+        if skip is not None:
+            same &= ~skip[first]
+        if same.sum() < MIN_RUN_PX or not _may_stand_out(planes[first], same, span):
+            continue
+        plane = planes[first].astype(np.float32)
+        same &= _stands_out(plane, plane, span)
+        lines = [line for line in find_lines(same) if _part_of_main_colour(planes[first], same, line.box) >= MIN_MAIN_COLOUR]
+        marks += [Mark.of(line, range(first, first + run)) for line in lines]
+    return marks
+
+
+def _may_stand_out(plane: Planes, same: Mask, span: float) -> bool:
+    """Whether enough pixels of a mask differ from what lies a few pixels away: a quick look before the slow one."""
+    rows, columns = np.nonzero(same)
+    own, far = plane[rows, columns].astype(np.float32), SURROUNDINGS_PX // 2
+    high, wide = plane.shape
+    around = [(rows, columns + far), (rows, columns - far), (rows + far, columns), (rows - far, columns)]
+    others = np.stack([plane[down.clip(0, high - 1), across.clip(0, wide - 1)] for down, across in around]).astype(np.float32)
+    return int((np.abs(others - own) > MIN_CONTRAST * span).any(axis=0).sum()) >= MIN_RUN_PX
+
+
+def _part_of_main_colour(plane: Planes, marks: Mask, box: Box2D) -> float:
+    """Part of the marks in a box that has the most frequent value: letters have one colour, a smoothed surface has many."""
+    top, bottom, left, right = box
+    values, counts = np.unique(plane[top:bottom, left:right][marks[top:bottom, left:right]], return_counts=True)
+    return float(counts.max() / counts.sum()) if len(values) else 0.0

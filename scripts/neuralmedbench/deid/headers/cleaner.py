@@ -1,0 +1,158 @@
+"""One DICOM header after the other, element by element, nested sequences and file meta too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from neuralmedbench.deid.headers.code_meanings import standard_meaning
+from neuralmedbench.deid.headers.element_plan import Action, action_of, kinds_of
+from neuralmedbench.deid.headers.element_values import Cleaned, clean_value
+from neuralmedbench.deid.headers.options import OF_PIXELS, declare
+from neuralmedbench.deid.headers.private_numbers import CREATORS, is_safe
+from neuralmedbench.deid.headers.rules import HeaderRules
+from neuralmedbench.io import dicom
+
+if TYPE_CHECKING:
+    from pydicom.dataset import Dataset
+
+PLAIN_IMAGES = frozenset({"1.2.840.10008.5.1.4.1.1.2", "1.2.840.10008.5.1.4.1.1.4"})
+"""CT and MR images; every other kind may need more elements."""
+CODING_SCHEME = 0x00080102
+ALIKE = (frozenset({"DS", "IS"}), frozenset({"US", "SS", "UL", "SL", "FL", "FD"}))
+"""Numbers as text, and numbers as bytes: within each, what an element holds can be judged by the VR that the file gives."""
+PRIVATE, TABLE, KEPT = "private", "table", "kept"
+
+
+class HeaderCleaner:
+    """Cleans the headers of one patient; remembers values, as the files of a series share most of theirs."""
+
+    def __init__(self, rules: HeaderRules) -> None:
+        self._rules = rules
+        self._known: dict[tuple[object, ...], Cleaned] = {}
+        self._enhanced = False
+        self._counts: Counter[str] = Counter()
+
+    def clean(self, dataset: Dataset) -> Counter[str]:
+        """Clean one dataset in place; see `clean_header`."""
+        self._counts = Counter()
+        self._enhanced = dicom.text(dataset, "SOPClassUID") not in PLAIN_IMAGES
+        if dataset.original_encoding[0] is False and any(element.VR is None for element in map(dataset.get_item, list(dataset.keys()))):
+            list(dataset.iterall())  # explicit by its syntax, implicit by its bytes: such elements can only be written decoded
+        self._clean_items(dataset, top=True)
+        del self._counts[KEPT]
+        dataset.PatientID = dataset.PatientName = self._rules.patient_id
+        dataset.PatientBirthDate = ""
+        if "PatientSex" not in dataset:
+            dataset.PatientSex = ""
+        declare(dataset, self._rules.held - OF_PIXELS)
+        _clean_meta(dataset)
+        return self._counts
+
+    def _clean_items(self, dataset: Dataset, *, top: bool) -> None:
+        """Clean the elements of a dataset or of an item of a sequence."""
+        safe = self._safe_private(dataset) if top and "113111" in self._rules.held else frozenset[int]()
+        coded = CODING_SCHEME in dataset
+        meaning = standard_meaning(dicom.text(dataset, CODING_SCHEME), dicom.text(dataset, "CodeValue")) if coded else ""
+        for tag in list(dataset.keys()):
+            if tag.group % 2:
+                if tag not in safe:
+                    del dataset[tag]
+                    self._counts[PRIVATE] += 1
+                continue
+            try:
+                self._counts[self._clean_element(dataset, tag, top=top, meaning=meaning)] += 1
+            except Exception:  # whatever pydicom stumbles over, its text may hold the value: the element goes
+                dataset.pop(tag, None)
+                self._counts[TABLE] += 1
+
+    def _clean_element(self, dataset: Dataset, tag: Any, *, top: bool, meaning: str) -> str:
+        """Clean one standard element; gives the name of the check that changed it, or `kept`."""
+        action = action_of(tag)
+        if action is Action.REMOVE or (action is Action.PIXELS and not top):
+            del dataset[tag]
+            return TABLE
+        if action is Action.PIXELS:
+            return KEPT
+        kinds = kinds_of(tag)
+        if "SQ" in kinds:
+            return self._clean_sequence(dataset, tag, action)
+        element: Any = dataset.get_item(tag)
+        vr = element.VR if element.VR and element.VR != "UN" else next(iter(sorted(kinds)))
+        value = element.value if isinstance(element.value, bytes) else _encoded(element.value)
+        if vr not in kinds and not any(vr in alike and kinds & alike for alike in ALIKE):
+            del dataset[tag]  # a VR that is not the standard's: what its bytes mean is not known
+            return TABLE
+        place = (tag, vr, value, self._enhanced, meaning)
+        cleaned = self._known.get(place)
+        if cleaned is None:
+            cleaned = clean_value(tag, vr, value, self._rules, enhanced=self._enhanced, meaning=meaning)
+            self._known[place] = cleaned
+        shown, check = cleaned
+        if shown is None:
+            del dataset[tag]
+        elif shown is not value and shown != value:
+            _replace(dataset, tag, element, vr, shown)
+        return check
+
+    def _clean_sequence(self, dataset: Dataset, tag: Any, action: Action) -> str:
+        emptied = action in {Action.EMPTY, Action.EMPTY_OR_GONE} or (action is Action.CONTENT and "113104" not in self._rules.held)
+        element = dataset[tag]
+        if element.VR != "SQ" or (emptied and action is not Action.EMPTY and not self._enhanced):
+            del dataset[tag]
+            return TABLE
+        if emptied:
+            check = TABLE if element.value else KEPT
+            element.value = []
+            return check
+        for item in element.value or ():
+            self._clean_items(item, top=False)
+        return KEPT
+
+    def _safe_private(self, dataset: Dataset) -> frozenset[int]:
+        """Tags of private elements that are kept: numbers of the safe list, and the creators of their blocks."""
+        tags = [tag for tag in dataset.keys() if tag.group % 2]  # noqa: SIM118 (a Dataset iterates over decoded elements)
+        blocks = [tag for tag in tags if 0x10 <= tag.element <= 0xFF]
+        names = {int(tag): name for tag in blocks if (name := dicom.text(dataset, tag)) in CREATORS}
+        kept: set[int] = set()
+        for tag in tags:
+            creator = tag.group << 16 | tag.element >> 8
+            if creator not in names:
+                continue
+            element: Any = dataset.get_item(tag)
+            little = element.is_little_endian if element.is_raw else True
+            if isinstance(element.value, bytes) and is_safe(names[creator], tag, element.VR or "UN", element.value, little_endian=little):
+                kept |= {int(tag), creator}
+        return frozenset(kept)
+
+
+def _encoded(value: Any) -> bytes:
+    """Give a decoded value as text in bytes; what is no ASCII never passes for harmless."""
+    if value is None:
+        return b""
+    parts = [value] if isinstance(value, str) or not hasattr(value, "__iter__") or hasattr(value, "family_name") else list(value)
+    return "\\".join(str(part) for part in parts).encode("utf-8", "replace")
+
+
+def _replace(dataset: Dataset, tag: Any, element: Any, vr: str, value: bytes) -> None:
+    if element.is_raw:
+        padded = value + (b"\0" if vr == "UI" else b" ") * (len(value) % 2)
+        dataset[tag] = element._replace(value=padded, length=len(padded))
+    else:
+        dataset.add_new(tag, vr, value.decode("ascii"))
+
+
+def _clean_meta(dataset: Dataset) -> None:
+    """Build the file meta group anew: the old one holds the instance's UID and the sender's name."""
+    from pydicom.dataset import FileMetaDataset
+    from pydicom.uid import ExplicitVRBigEndian, ExplicitVRLittleEndian, ImplicitVRLittleEndian
+
+    old = getattr(dataset, "file_meta", None)
+    meta = FileMetaDataset()
+    meta.MediaStorageSOPClassUID = dataset.SOPClassUID
+    meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
+    implicit, little = dataset.original_encoding
+    guessed = ImplicitVRLittleEndian if implicit is not False else ExplicitVRBigEndian if little is False else ExplicitVRLittleEndian
+    meta.TransferSyntaxUID = (old.get("TransferSyntaxUID") if old is not None else None) or guessed
+    dataset.file_meta = meta
+    dataset.preamble = b"\0" * 128

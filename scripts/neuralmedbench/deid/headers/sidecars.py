@@ -1,0 +1,62 @@
+"""Sidecars of NIfTI files: the keys that describe the scan, nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.deid.headers.options import BASIC, CODES
+from neuralmedbench.deid.values import clean_descriptor
+from neuralmedbench.io.files import read_json
+
+ALLOWED = frozenset({
+    "Modality", "MagneticFieldStrength", "ImagingFrequency", "Manufacturer", "MRAcquisitionType", "ScanningSequence",
+    "SequenceVariant", "ScanOptions", "ImageType", "SliceThickness", "SpacingBetweenSlices", "EchoTime", "EchoNumber", "RepetitionTime",
+    "InversionTime", "FlipAngle", "EchoTrainLength", "PixelBandwidth", "PercentSampling", "PercentPhaseFOV", "AcquisitionMatrixPE",
+    "PhaseEncodingSteps", "ReconMatrixPE", "DiffusionBValue", "XRayExposure", "XRayTubeCurrent", "KVP", "ConvolutionKernel",
+    "ImageOrientationPatientDICOM", "InPlanePhaseEncodingDirectionDICOM", "ConversionSoftware", "ConversionSoftwareVersion",
+})  # fmt: skip
+DEVICE = frozenset({"ManufacturersModelName", "SoftwareVersions", "ReceiveCoilName"})
+"""Kept with the option 113109."""
+DESCRIPTIONS = ("SeriesDescription", "ProtocolName")
+"""Kept as words about scans with the option 113105."""
+SHORT_WORD = re.compile(r"[A-Za-z0-9 _.+*\\-]{1,40}")
+"""With the backslash by which the converter joins several values."""
+METHOD = ("headers by an allow-list", "face removed in native space")
+"""A list, as BIDS wants it."""
+
+
+def clean_sidecar(path: Path | None, *, modality: str, codes: Iterable[str] = ()) -> dict[str, Any]:
+    """Give the sidecar that is published with a scan.
+
+    Parameters
+    ----------
+    path : Path or None
+        What dcm2niix wrote; None for scans that came as NIfTI.
+    modality : str
+        DICOM Modality.
+    codes : iterable of str
+        Options of PS3.15 that were carried out on this scan; they decide what is kept, and are declared beside the basic profile.
+
+    Returns
+    -------
+    dict
+        Technical keys with numbers, short words or lists of them; descriptions reduced to words about scans.
+    """
+    held = sorted({BASIC, *codes})
+    source = read_json(path) if path is not None else {}
+    allowed = ALLOWED | (DEVICE if "113109" in held else frozenset())
+    kept = {key: value for key, value in source.items() if key in allowed and _harmless(value)}
+    for key in DESCRIPTIONS if "113105" in held else ():
+        if isinstance(source.get(key), str) and (text := clean_descriptor(source[key])):
+            kept[key] = text
+    declared = [{"CodeValue": code, "CodingSchemeDesignator": "DCM", "CodeMeaning": CODES[code]} for code in held]
+    return {**kept, "Modality": modality, "DeidentificationMethod": list(METHOD), "DeidentificationMethodCodeSequence": declared}
+
+
+def _harmless(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_harmless(part) and not isinstance(part, list) for part in value)
+    return isinstance(value, bool | int | float) or (isinstance(value, str) and SHORT_WORD.fullmatch(value) is not None)

@@ -1,0 +1,220 @@
+"""Clinical notes without identity: the patient's own values first, then the Safe Harbor kinds by pattern."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date
+
+from neuralmedbench.deid.notes import date_patterns, number_patterns, place_patterns
+from neuralmedbench.deid.notes.dates import replace_ages, replace_dates
+from neuralmedbench.deid.notes.languages import languages_of
+from neuralmedbench.deid.notes.name_model import NameModel
+from neuralmedbench.deid.notes.names import replace_names, widen_names
+from neuralmedbench.deid.notes.redaction import Redaction, Span
+from neuralmedbench.deid.values import DateShift
+from neuralmedbench.io.eponyms import is_eponym
+from neuralmedbench.io.identity import fold
+
+OWN_VALUES = {"place": "[PLACE]", "number": "[ID]", "name": "[NAME]"}
+INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
+BREAK = re.compile(r"(?<=[^\W\d_])-[ ]*\n[ ]*(?=[^\W\d_])")
+PHONE_REGIONS = ("US", "GB")
+"""Countries whose national numbers are known by their form; international ones are known of all."""
+
+
+@dataclass
+class CleanNote:
+    """A note after cleaning.
+
+    Attributes
+    ----------
+    text : str
+        The note with placeholders; empty when it is withheld.
+    counts : Counter
+        How often each kind was replaced; `withheld` when nothing can recognise names in its language.
+    spans : tuple of Span
+        What was replaced, by place in `source`.
+    source : str
+        The note as it was read: composed letters, plain spaces, nothing invisible. It identifies the patient.
+    """
+
+    text: str
+    counts: Counter[str] = field(default_factory=Counter)
+    spans: tuple[Span, ...] = ()
+    source: str = ""
+
+
+def is_recognised_language(text: str) -> bool:
+    """Whether the patterns can be trusted with a note: Latin letters, and no other language than English."""
+    return "en" in languages_of(text)
+
+
+def plain_text(text: str) -> str:
+    """Give a text with composed letters, plain spaces and hyphens, and nothing invisible: what patterns can read."""
+    composed = unicodedata.normalize("NFC", INVISIBLE.sub("", text))
+    return re.sub("[\u00a0\u2002-\u200a\u202f\u3000]", " ", composed).replace("\u2011", "-").replace("\r\n", "\n")
+
+
+def clean_note(
+    text: str,
+    dates: DateShift,
+    identifying: re.Pattern[str] | None,
+    *,
+    scan_day: date | None = None,
+    listed: re.Pattern[str] | None = None,
+    model: NameModel | None = None,
+) -> CleanNote:
+    """Replace what identifies a person in a clinical note.
+
+    Parameters
+    ----------
+    text : str
+        The note.
+    dates : DateShift
+        How dates are changed; the same as in the headers of the patient's scans.
+    identifying : re.Pattern or None
+        Finds the patient's own values in folded text (see io.identity).
+    scan_day : date, optional
+        Day of the scan; tells which of two readings of 03/04/2031 is meant.
+    listed : re.Pattern, optional
+        As `identifying`, for values of the patient's health record.
+    model : NameModel, optional
+        Recognises names beside the patterns, in its own language.
+
+    Returns
+    -------
+    CleanNote
+        The note with `[NAME]`, `[DATE]`, `[ID]`... in the place of values. A note in another script, or in a language for which there are
+        no patterns and which the model does not know, is withheld as a whole.
+    """
+    plain = plain_text(text)
+    languages = languages_of(plain)
+    known = model if model is not None and model.language in languages else None
+    if "en" not in languages and known is None:
+        return CleanNote("", Counter({"withheld": 1}), (), plain)
+    note = Redaction(plain)
+    note.replace(date_patterns.BORN, "date", "[DATE]")
+    for found, kind, shown in (
+        (number_patterns.EMAIL, "email", "[EMAIL]"),
+        (number_patterns.FILE, "file", "[FILE]"),
+        (number_patterns.URL, "url", "[URL]"),
+    ):
+        note.replace(found, kind, shown)
+    _replace_own(note, (identifying, listed))
+    _replace_numbers(note)
+    replace_dates(note, dates, scan_day)
+    _replace_more_numbers(note)
+    _replace_places(note)
+    replace_names(note, other_scripts="en" in languages)
+    _replace_towns(note)
+    replace_ages(note)
+    counts = note.counts()
+    if known is not None:
+        counts["found_by_model"] = _replace_found(note, known)
+        counts["cleaned_with_model"] = 1
+    return CleanNote(note.result(), counts, tuple(sorted(note.spans)), plain)
+
+
+def _replace_found(note: Redaction, model: NameModel) -> int:
+    """Replace what a model finds and no pattern did; eponyms stay."""
+    before = len(note.spans)
+    for start, end, kind, shown in model.find(note.source):
+        if not is_eponym(note.source[start:end]):
+            note.cover(start, end, kind, shown)
+    return len(note.spans) - before
+
+
+def _replace_own(note: Redaction, patterns: Iterable[re.Pattern[str] | None]) -> None:
+    """Replace the patient's own values; they are searched in folded text, which has the same length."""
+    for identifying in patterns:
+        for match in list(identifying.finditer(fold(note.text))) if identifying else ():
+            note.cover(*match.span(), "own_value", OWN_VALUES[match.lastgroup or "name"])
+        joined, places = _without_breaks(note.text)
+        for match in list(identifying.finditer(fold(joined))) if identifying and len(joined) < len(note.text) else ():
+            note.cover(places[match.start()], places[match.end() - 1] + 1, "own_value", OWN_VALUES[match.lastgroup or "name"])
+    widen_names(note)
+
+
+def _without_breaks(text: str) -> tuple[str, list[int]]:
+    """Give a text without the hyphens that break words at the end of a line, and where each of its letters stood."""
+    broken = {place for match in BREAK.finditer(text) for place in range(*match.span())}
+    places = [place for place in range(len(text)) if place not in broken]
+    return "".join(text[place] for place in places), places
+
+
+def _replace_numbers(note: Redaction) -> None:
+    """Replace numbers that cannot be dates."""
+    for found, kind, shown in (
+        (number_patterns.UID, "id", "[ID]"),
+        (number_patterns.IP_ADDRESS, "ip_address", "[IP]"),
+        (number_patterns.MAC_ADDRESS, "id", "[ID]"),
+        (number_patterns.SSN, "id", "[ID]"),
+        (number_patterns.IBAN, "id", "[ID]"),
+        (number_patterns.BIOMETRIC, "id", "[ID]"),
+        (number_patterns.STATION, "id", "[ID]"),
+        (number_patterns.LOGIN, "id", "[ID]"),
+        (number_patterns.PHONE, "phone", "[PHONE]"),
+        (number_patterns.INSURANCE, "id", "[ID]"),
+        (number_patterns.RECORD_NUMBER, "id", "[ID]"),
+        (number_patterns.NUMBERED, "id", "[ID]"),
+    ):
+        note.replace(found, kind, shown)
+
+
+def _replace_more_numbers(note: Redaction) -> None:
+    """Replace what is left after the dates are gone and looks like a number of a person or a thing."""
+    _replace_known_phones(note)
+    note.replace(number_patterns.LOCAL_PHONE, "phone", lambda match: None if int(match["line"]) % 50 == 0 else "[PHONE]")
+    note.replace(number_patterns.VEHICLE, "id", "[ID]")
+    note.replace(number_patterns.BESIDE_NUMBER, "id", "[ID]")
+    for found in (number_patterns.CODE, number_patterns.LONG_NUMBER, number_patterns.GROUPED_NUMBER):
+        note.replace(found, "id", lambda match: "[ID]" if _is_number_of_a_thing(match) else None)
+
+
+def _replace_known_phones(note: Redaction) -> None:
+    """Replace numbers that a telephone plan of the world knows."""
+    from phonenumbers import Leniency, PhoneNumberMatcher
+
+    for region in PHONE_REGIONS:
+        for found in list(PhoneNumberMatcher(note.text, region, leniency=Leniency.VALID)):
+            note.cover(found.start, found.end, "phone", "[PHONE]")
+
+
+def _is_number_of_a_thing(match: re.Match[str]) -> bool:
+    """Tell a number of a thing from a laboratory value, a sequence parameter and a gene."""
+    found, digits = match[0], sum(letter.isdigit() for letter in match[0])
+    if number_patterns.MEASURED.match(match.string, match.end()) or number_patterns.LABORATORY.search(match.string[: match.start()]):
+        return False
+    if found.isdigit():
+        return True
+    if found[0].isdigit() and not any(letter.isalpha() for letter in found):
+        return digits >= 9
+    return digits >= 5 or (digits == 4 and bool(re.search(r"[A-Z]-?\d{4}$|\d-\d{4}$|\d[A-Z]+\d", found)) and "/" not in found)
+
+
+def _replace_places(note: Redaction) -> None:
+    note.replace(place_patterns.ADDRESS, "address", "[ADDRESS]")
+    note.replace(place_patterns.POSTCODE, "address", "[ADDRESS]")
+    note.replace(place_patterns.ADDRESS_LINE, "address", "[ADDRESS]")
+    note.replace(place_patterns.NAMED_STREET, "address", "[ADDRESS]")
+    for house in (place_patterns.HOUSE, place_patterns.HOUSE_FIRST):
+        note.replace(house, "hospital", lambda match: None if _is_generic(match[0]) else "[HOSPITAL]")
+    note.replace(place_patterns.SAINT, "place", "[PLACE]")
+
+
+def _is_generic(house: str) -> bool:
+    return all(word.casefold() in place_patterns.HOUSE_WORDS for word in re.findall(r"\w+", house))
+
+
+def _replace_towns(note: Redaction) -> None:
+    """Replace towns, after the names of persons are gone."""
+    for found in (place_patterns.NAMED_FROM, place_patterns.PLACED, place_patterns.GOING):
+        for match in list(found.finditer(note.text)):
+            group = next(name for name in ("value", "second", "third") if name in found.groupindex and match[name])
+            words = re.findall(r"[^\W\d_]+", match[group])
+            if not is_eponym(match[group]) and words[0].casefold() not in place_patterns.NOT_TOWNS:
+                note.cover(*match.span(group), "place", "[PLACE]")

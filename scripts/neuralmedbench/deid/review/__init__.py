@@ -1,0 +1,1 @@
+"""What a person looks at before signing: pieces, sheets, first page, signature."""

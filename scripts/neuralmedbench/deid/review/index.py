@@ -1,0 +1,105 @@
+"""The first page of a review: what is at stake, every case in a line, and how to sign."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from neuralmedbench.deid.review.page import page, table, warning
+from neuralmedbench.deid.review.signature import TYPED_DIGITS
+from neuralmedbench.records.case import Audit
+from neuralmedbench.records.review import ExcludeReason, Shown
+
+STATES = {
+    "passed": "These data pass by themselves: they are of no patient, or public already. You need not sign.",
+    "pending": "No model sees anything of these data before a person has looked at every case and signed.",
+    "failed": "The audit failed: nothing may be used, and no signature changes that.",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One case, or one sheet of pictures, on the first page.
+
+    Attributes
+    ----------
+    name, sheet : str
+        What it is called, and the file of its sheet.
+    holds : str
+        What it holds, in words.
+    warnings : tuple of str
+        What a reviewer should look at first.
+    kept_back : str
+        Why it is quarantined; empty when it is used.
+    """
+
+    name: str
+    sheet: str
+    holds: str
+    warnings: tuple[str, ...] = ()
+    kept_back: str = ""
+
+
+def index_page(audit: Audit, shown: Shown, lines: Sequence[Line]) -> str:
+    """HTML of the first page.
+
+    Parameters
+    ----------
+    audit : Audit
+        Before any signature.
+    shown : Shown
+        What the sheets show.
+    lines : sequence of Line
+        The cases, or the sheets of pictures.
+
+    Returns
+    -------
+    str
+        A page; all text is escaped.
+    """
+    first = [line for line in lines if line.warnings and not line.kept_back]
+    rest = [line for line in lines if not line.warnings and not line.kept_back]
+    kept = [line for line in lines if line.kept_back]
+    counts = [(name.replace("_", " "), str(number)) for name, number in audit.flow.items()]
+    counts += [(f"reason: {kind.replace('_', ' ')}", str(number)) for kind, number in audit.reasons.items()]
+    checks = [(name, str(number), audit.looked_for[name]) for name, number in audit.checks.items()]
+    left = f"{audit.leaks} identifying values were found after cleaning."
+    body = [
+        f"<p>Profile {escape(audit.profile)}, subjects {escape(audit.kind)}. {escape(STATES[audit.state])}</p>\n",
+        warning(left) if audit.leaks else f"<p>{left}</p>\n",
+        _listed("Cases to look at first", first),
+        _listed("Cases", rest),
+        _listed("Kept back", kept),
+        _how_to_sign(shown),
+        f"<h2>Audit</h2>{table(counts)}<details><summary>What was changed and what was looked for</summary>",
+        table(checks, ("check", "count", "what it counts")),
+        f"<p>Options of DICOM PS3.15 Annex E: {escape(', '.join(audit.options) or 'none')}. Cleaned with",
+        f" {escape(', '.join(f'{name} {number}' for name, number in audit.tools.items()) or 'tools that are not named')}.</p></details>\n",
+    ]
+    return page(f"De-identification review: {audit.benchmark}", body)
+
+
+def _listed(title: str, lines: Sequence[Line]) -> str:
+    if not lines:
+        return ""
+    rows = "".join(
+        f'<tr><td><a href="{escape(line.sheet)}">{escape(line.name)}</a></td><td>{escape(line.holds)}</td>'
+        f"<td>{escape(line.kept_back or '; '.join(line.warnings))}</td></tr>\n"
+        for line in lines
+    )
+    return f'<h2>{title} ({len(lines)})</h2><div class="scroll"><table>{rows}</table></div>\n'
+
+
+def _how_to_sign(shown: Shown) -> str:
+    name, digits = escape(shown.benchmark), escape(shown.digest[:TYPED_DIGITS])
+    reasons = ", ".join(reason.value for reason in ExcludeReason)
+    command = f"python scripts/sign_review.py --benchmark {name} --reviewer INITIALS --digest {digits}"
+    return (
+        "<h2>Sign</h2><p>Look at every case. If something identifies a person, take it out of your folder and list the cases again, or exclude"
+        " the case. When everything is as it should be:</p>\n"
+        f"<p><code>{command} --accept-rest</code></p>\n<p>To take cases out, name each with a reason ({reasons}):</p>\n"
+        f"<p><code>{command} --exclude CASE={ExcludeReason.FACE_LEFT.value} --accept-rest</code></p>\n"
+        f"<p>The {TYPED_DIGITS} digits stand for exactly what these sheets show. When a scan, a text or a picture changes, the signature is"
+        " void.</p>\n"
+    )

@@ -1,0 +1,1 @@
+"""The score of a de-identification against planted answer keys."""
