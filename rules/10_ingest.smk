@@ -39,7 +39,7 @@ rule ingest_pictures:
     """Copy the loose pictures of a benchmark, as pixels and nothing else."""
     input:
         table=lambda wildcards: (
-            RUN.benchmarks[wildcards.benchmark].answers or []
+            RUN.benchmarks[wildcards.benchmark].picture_table
             if RUN.benchmarks[wildcards.benchmark].subjects != "patient"
             else []
         ),

@@ -12,6 +12,7 @@ rule build_items:
         gold="data/gold/{benchmark}.parquet",
         lesions="data/gold/{benchmark}/lesions.parquet",
         disclosures="data/disclosures/{benchmark}.parquet",
+        exemplars="data/disclosures/{benchmark}/exemplars.parquet",
     log:
         "logs/build_items/{benchmark}.log",
     conda:
@@ -34,4 +35,4 @@ rule build_items:
     shell:
         "python scripts/build_items.py --benchmark {wildcards.benchmark} {params.sources:q}"
         " --vocabulary {input.vocabulary:q} --out-items {output.item_table} --out-gold {output.gold}"
-        " --out-disclosures {output.disclosures} --out-lesions {output.lesions} &> {log}"
+        " --out-disclosures {output.disclosures} --out-exemplars {output.exemplars} --out-lesions {output.lesions} &> {log}"

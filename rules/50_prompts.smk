@@ -7,6 +7,7 @@ rule assemble_prompts:
         unpack(lambda wildcards: RUN.slice_tables(wildcards.benchmark)),
         item_table="data/items/{benchmark}.parquet",
         disclosures="data/disclosures/{benchmark}.parquet",
+        exemplars="data/disclosures/{benchmark}/exemplars.parquet",
         audit="data/deidentified/{benchmark}/audit.json",
         config="config/benchmarks/{benchmark}.yaml",
         templates=sorted(
@@ -29,7 +30,7 @@ rule assemble_prompts:
         code=code_hash("assemble_prompts"),
     shell:
         "python scripts/assemble_prompts.py --benchmark {wildcards.benchmark} --items {input.item_table}"
-        " --disclosures {input.disclosures} --audit {input.audit} {params.sources:q} --out {output.prompts} &> {log}"
+        " --disclosures {input.disclosures} --exemplars {input.exemplars} --audit {input.audit} {params.sources:q} --out {output.prompts} &> {log}"
 
 
 rule find_answer_leaks:

@@ -8,11 +8,11 @@ from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.io.cases import read_audit
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.tables import read_records, write_records
-from neuralmedbench.prompts.assemble import assemble
+from neuralmedbench.prompts.assemble import Shown, assemble
 from neuralmedbench.prompts.coverage import check_pictures
 from neuralmedbench.prompts.templates import Templates
 from neuralmedbench.records.case import SliceRow
-from neuralmedbench.records.items import Disclosure, Item
+from neuralmedbench.records.items import Disclosure, Exemplar, Item
 from neuralmedbench.records.requests import Request
 
 
@@ -22,6 +22,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--items", type=Path, required=True, help="table of items")
     parser.add_argument("--disclosures", type=Path, required=True, help="table of disclosures")
+    parser.add_argument("--exemplars", type=Path, required=True, help="table of examples for few-shot prompts")
     parser.add_argument("--audit", type=Path, required=True, help="audit.json of the de-identification")
     parser.add_argument("--slices", type=Path, help="slices.parquet (scans)")
     parser.add_argument("--out", type=Path, required=True, help="table of requests to write")
@@ -33,8 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     config = load_benchmark(args.config, args.benchmark)
     items = read_records(args.items, Item)
     slices = read_records(args.slices, SliceRow) if args.slices else []
-    check_pictures(items, slices, read_audit(args.audit))
-    requests = assemble(items, read_records(args.disclosures, Disclosure), config, Templates(args.config / "prompts"))
+    shown = Shown(read_records(args.disclosures, Disclosure), read_records(args.exemplars, Exemplar))
+    check_pictures([*items, *(exemplar.item for exemplar in shown.exemplars)], slices, read_audit(args.audit))
+    requests = assemble(items, shown, config, Templates(args.config / "prompts"))
     write_records(args.out, Request, requests, key=lambda request: (request.item_id, request.arm, request.strategy))
     return 0
 

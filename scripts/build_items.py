@@ -7,14 +7,14 @@ from pathlib import Path
 from neuralmedbench.benchmarks.answers import read_answers
 from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.cases import build_cases, check_known, read_sources
-from neuralmedbench.benchmarks.neurovlm import build_pictures
+from neuralmedbench.benchmarks.questions import build_questions, read_asked
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.io.cases import case_files, read_pictures
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.io.vocabulary import read_vocabulary
 from neuralmedbench.records.case import SliceRow
-from neuralmedbench.records.items import Disclosure, Gold, Item, ShownLesion
+from neuralmedbench.records.items import Disclosure, Exemplar, Gold, Item, ShownLesion
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -28,6 +28,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out-items", type=Path, required=True, help="table of items to write")
     parser.add_argument("--out-gold", type=Path, required=True, help="table of gold to write")
     parser.add_argument("--out-disclosures", type=Path, required=True, help="table of disclosures to write")
+    parser.add_argument("--out-exemplars", type=Path, required=True, help="table of examples for few-shot prompts to write")
     parser.add_argument("--out-lesions", type=Path, required=True, help="table to write of what each picture shows of the known lesion")
     return parser.parse_args(argv)
 
@@ -35,7 +36,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def build(args: argparse.Namespace) -> Built:
     config = load_benchmark(args.config, args.benchmark)
     if args.pictures:
-        return build_pictures(args.benchmark, config, read_pictures(args.pictures), args.pictures.parent)
+        asked = read_asked(args.benchmark, config)
+        return build_questions(args.benchmark, config, asked, read_pictures(args.pictures), args.pictures.parent)
     table = args.config / "benchmarks" / f"{args.benchmark}.cases.tsv"
     sources = read_sources(case_files(table, args.folder), read_records(args.slices, SliceRow))
     answers = read_answers(Path(config.answers)) if config.answers else {}
@@ -49,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     write_records(args.out_items, Item, built.items, key=lambda item: item.item_id)
     write_records(args.out_gold, Gold, built.gold, key=lambda row: row.item_id)
     write_records(args.out_disclosures, Disclosure, built.disclosures, key=lambda row: (row.item_id, row.arm))
+    write_records(args.out_exemplars, Exemplar, built.exemplars, key=lambda row: row.item.item_id)
     write_records(args.out_lesions, ShownLesion, built.lesions, key=lambda row: (row.case_id, row.image_id))
     return 0
 

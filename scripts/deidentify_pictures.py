@@ -14,7 +14,7 @@ from neuralmedbench.io.files import sha256_of
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pictures", type=Path, required=True, help="pictures.json of the ingested pictures")
-    parser.add_argument("--burned-in", choices=("hide", "drop"), default="hide", help="what becomes of text that is burned into pixels")
+    parser.add_argument("--burned-in", choices=("hide", "drop", "keep"), default="hide", help="what becomes of text that is burned into pixels")
     parser.add_argument("--out", type=Path, required=True, help="pictures.json to write; pictures/ appears beside it")
     return parser.parse_args(argv)
 

@@ -14,7 +14,9 @@ from neuralmedbench.io.commands import run_command
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--benchmark", required=True, help="name of the benchmark; its yaml says where the table lies (answers, or images.csv in source)"
+        "--benchmark",
+        required=True,
+        help="name of the benchmark; its yaml says where the table lies (answers, or images.csv in questions or source)",
     )
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--out", type=Path, required=True, help="pictures.json to write; pictures/ appears beside it")
@@ -24,11 +26,12 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     benchmark = load_benchmark(args.config, args.benchmark)
-    table = Path(benchmark.answers) if benchmark.answers else Path(benchmark.source, "images.csv")
+    table = Path(benchmark.picture_table)
+    root = Path(benchmark.source) if benchmark.questions else table.parent
     pictures: Path = args.out.parent / "pictures"
     shutil.rmtree(pictures, ignore_errors=True)
     pictures.mkdir(parents=True)
-    write_pictures(args.out, ingest_pictures(args.benchmark, table, args.out.parent))
+    write_pictures(args.out, ingest_pictures(args.benchmark, table, root, args.out.parent))
     return 0
 
 

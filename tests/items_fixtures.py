@@ -8,7 +8,8 @@ from pathlib import Path
 from neuralmedbench.benchmarks.answers import AnswerRow
 from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.cases import Source
-from neuralmedbench.benchmarks.neurovlm import build_pictures
+from neuralmedbench.benchmarks.neurovlm import read_table
+from neuralmedbench.benchmarks.questions import build_questions
 from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest, SliceRow, State, Tile
 from neuralmedbench.records.items import Axis, Kind, Level
@@ -110,4 +111,4 @@ def pictures(tmp_path: Path, *rows: str, policy: str = "none", quarantined: Coll
         for n in range(1, len(rows) + 1)
     )
     manifest = PictureManifest(benchmark="b", stage="deidentify", source_sha256="x", pictures=fates)
-    return build_pictures("b", config, manifest, tmp_path)
+    return build_questions("b", config, read_table(config, "b"), manifest, tmp_path)

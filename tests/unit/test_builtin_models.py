@@ -210,6 +210,8 @@ def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_
         record="",
         disclosed="",
         reveal="",
+        given="",
+        stepwise=False,
         pictures=40,
         turn=1,
         turns=3,

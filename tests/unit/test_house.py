@@ -48,6 +48,7 @@ FOR_PEOPLE = {
     "explain_request",
     "trace_number",
     "check_drift",
+    "import_benchmark",
 }
 """Commands that no rule calls; each says so in its first line."""
 

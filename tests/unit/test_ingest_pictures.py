@@ -22,7 +22,7 @@ def take(folder: Path, *names: str) -> tuple[PictureFate, ...]:
     """Ingest the pictures that a table names."""
     folder.mkdir(exist_ok=True)
     (folder / "images.csv").write_text("file_path\n" + "".join(f'"{name}"\n' for name in names), encoding="utf-8")
-    return ingest_pictures("mine", folder / "images.csv", folder / "out").pictures
+    return ingest_pictures("mine", folder / "images.csv", folder, folder / "out").pictures
 
 
 def opened(folder: Path, number: int = 1) -> Image.Image:
@@ -148,4 +148,4 @@ def test_what_is_no_picture_is_refused_and_the_rest_goes_on(tmp_path: Path) -> N
 def test_a_table_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "images.csv").write_bytes(content)
     with pytest.raises(ConfigError, match=r"images\.csv: "):
-        ingest_pictures("mine", tmp_path / "images.csv", tmp_path / "out")
+        ingest_pictures("mine", tmp_path / "images.csv", tmp_path, tmp_path / "out")

@@ -17,7 +17,7 @@ from neuralmedbench.benchmarks.cases import build_cases
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.cases import CASE_COLUMNS
-from neuralmedbench.prompts.assemble import assemble, picture_label
+from neuralmedbench.prompts.assemble import Shown, assemble, picture_label
 from neuralmedbench.prompts.templates import Templates
 from neuralmedbench.records.case import Tile
 from neuralmedbench.stats.bundle import bundle_cases
@@ -48,7 +48,7 @@ def test_the_report_and_the_methods_name_benchmarks_with_oracle_slices() -> None
 def test_a_model_is_never_told_that_a_slice_was_chosen_with_the_answer_or_what_it_shows_of_the_lesion() -> None:
     plain, marked = built(images=tuple(replace(row, oracle=False) for row in ORACLE)), built(images=ORACLE)
     templates = Templates(ROOT / "config" / "prompts")
-    sent = [assemble(made.items, made.disclosures, benchmark_config(arms=("full",)), templates) for made in (plain, marked)]
+    sent = [assemble(made.items, Shown(made.disclosures), benchmark_config(arms=("full",)), templates) for made in (plain, marked)]
     assert [request.request_id for request in sent[0]] == [request.request_id for request in sent[1]]
     assert "width_px" not in repr(sent)
 

@@ -70,3 +70,22 @@ def test_letters_in_a_corner_are_hidden_and_anatomy_is_not() -> None:
     ImageDraw.Draw(picture).text((6, 6), "VANDERMEER 4821337", fill=255, font=ImageFont.load_default_imagefont())
     assert picture.tobytes() != plain.tobytes()
     assert without_text(picture)[0].tobytes() == plain.tobytes()
+
+
+def test_a_public_picture_whose_letters_belong_to_the_question_is_kept_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    figure = Image.fromarray(np.zeros((200, 200), dtype=np.uint8))
+    ImageDraw.Draw(figure).text((4, 4), "FIGURE A", fill=255, font=ImageFont.load_default(28))
+    figure.save(folder / "a.png")
+    (folder / "images.csv").write_text("file_path\na.png\n", encoding="utf-8")
+    config = write_config(tmp_path / "config", tmp_path, kind="pictures", answers=(folder / "images.csv").as_posix())
+    first = tmp_path / "ingested" / "pictures.json"
+    assert ingest_pictures.main(["--benchmark", "mine", "--config", str(config), "--out", str(first)]) == 0
+    kept = {}
+    for policy in ("hide", "keep"):
+        out = tmp_path / policy / "pictures.json"
+        assert deidentify_pictures.main(["--pictures", str(first), "--burned-in", policy, "--out", str(out)]) == 0
+        kept[policy] = np.asarray(Image.open(out.parent / "pictures" / "img-000001.png"))
+    assert np.array_equal(kept["keep"], np.asarray(figure))
+    assert not np.array_equal(kept["hide"], np.asarray(figure)), "a test that cannot fail: the letters were not found"

@@ -96,10 +96,12 @@ def test_a_lesion_item_passes_by_place_and_side():
 
 
 def test_a_choice_passes_by_its_option():
-    item = replace(ITEM, runner=Runner.CHOICE, options=("meningioma", "GBM"))
-    assert score(answered("B", item), item, grades=[[]]).passed is True
-    assert score(answered("A", item), item, grades=[[]]).passed is False
-    assert score(answered("I think B", item), item, grades=[[]]).passed is False
+    item = replace(ITEM, runner=Runner.CHOICE, options=("meningioma", "GBM", "glioblastoma"))
+    gold = replace(GOLD, answer="GBM", choice="B")
+    assert score(answered("B", item), item, gold, grades=[[]]).passed is True
+    assert score(answered("A", item), item, gold, grades=[[]]).passed is False
+    assert score(answered("I think B", item), item, gold, grades=[[]]).passed is False
+    assert score(answered("C", item), item, gold, grades=[[]]).passed is False, "another name of the right answer is another option"
 
 
 PICTURE_GOLD = replace(GOLD, item_id=PICTURE_ITEM.item_id, fields=GoldFields(modality="MRI", plane="axial", diagnosis_class="tumor"))

@@ -67,8 +67,8 @@ def read_answers(path: Path) -> dict[str, AnswerRow]:
         stands there twice.
     """
     rows: dict[str, AnswerRow] = {}
-    for line, cells in _cells(path):
-        row = _row(f"{path.name}, line {line}", cells)
+    for line, cells in read_cells(path, ANSWER_COLUMNS):
+        row = answer_row(f"{path.name}, line {line}", cells)
         if row.case_id in rows:
             message = f"{path.name}, line {line}: this case has a row already; keep one"
             raise DataError(message)
@@ -76,11 +76,12 @@ def read_answers(path: Path) -> dict[str, AnswerRow]:
     return rows
 
 
-def _cells(path: Path) -> list[tuple[int, dict[str, str]]]:
+def read_cells(path: Path, known: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+    """Read the rows of a table of answers that may have the columns `known`, each with its line; errors as in `read_answers`."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
-            _check_columns(path.name, reader.fieldnames or ())
+            _check_columns(path.name, reader.fieldnames or (), known)
             table = [(reader.line_num, row) for row in reader]
     except OSError:
         message = "the answers table is not there or cannot be read; correct `answers` in the benchmark's yaml, or take it out"
@@ -98,7 +99,7 @@ def _cells(path: Path) -> list[tuple[int, dict[str, str]]]:
     return table
 
 
-def _check_columns(name: str, columns: Sequence[str]) -> None:
+def _check_columns(name: str, columns: Sequence[str], known: Sequence[str]) -> None:
     if len(columns) == 1 and columns[0].startswith(REQUIRED):
         message = f"{name}: the cells are not separated by commas; save it as CSV with commas"
         raise ConfigError(message)
@@ -106,14 +107,16 @@ def _check_columns(name: str, columns: Sequence[str]) -> None:
         message = f"{name}: the column {missing[0]!r} is missing in the first line"
         raise ConfigError(message)
     for column in columns:
-        if column not in ANSWER_COLUMNS:
-            near = difflib.get_close_matches(column, ANSWER_COLUMNS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known columns: {', '.join(ANSWER_COLUMNS)}"
+        if column not in known:
+            near = difflib.get_close_matches(column, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known columns: {', '.join(known)}"
             message = f"{name}: unknown column {column!r}; {hint}"
             raise ConfigError(message)
 
 
-def _row(where: str, cells: dict[str, str]) -> AnswerRow:
+def answer_row(where: str, cells: dict[str, str]) -> AnswerRow:
+    """Read one row; DataError as in `read_answers`."""
+
     def read(column: str, reader: Callable[[str], V], expected: str) -> V:
         try:
             return reader(cells.get(column, "").strip())

@@ -5,17 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.records.items import Disclosure, Gold, Item, ShownLesion
+from neuralmedbench.records.items import Disclosure, Exemplar, Gold, Item, ShownLesion
 
 
 @dataclass(frozen=True)
 class Built:
-    """The items of a benchmark, what is right for those that have an answer, what an arm may show of it, and what pictures show of it."""
+    """What an adapter gives.
+
+    Attributes
+    ----------
+    items, gold : tuple
+        What is asked, and what is right for those that have an answer.
+    disclosures, lesions : tuple
+        What an arm may show of it, and what pictures show of it.
+    exemplars : tuple
+        Examples that few-shot prompts may show.
+    """
 
     items: tuple[Item, ...]
     gold: tuple[Gold, ...]
     disclosures: tuple[Disclosure, ...] = ()
     lesions: tuple[ShownLesion, ...] = ()
+    exemplars: tuple[Exemplar, ...] = ()
 
     def checked(self, benchmark: str) -> Built:
         """Give itself; DataError when there is no item, an id stands twice or gold has no item."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from neuralmedbench.benchmarks.answers import AnswerRow
 from neuralmedbench.benchmarks.rubric import criteria
 from neuralmedbench.errors import DataError
-from neuralmedbench.records.items import Arm, Disclosure, Gold, Item, Lesion
+from neuralmedbench.records.items import Arm, Disclosure, Family, Gold, Item, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 
 NORMAL_CLASS = "normal"
@@ -35,12 +35,19 @@ def unknown_terms(answer: AnswerRow, vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def gold_of(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
-    """Build the gold of one item of a case.
+    """Build the gold of one item of a case, as in `gold_for`."""
+    return gold_for(item.item_id, item.family, answer, vocabulary)
+
+
+def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
+    """Build the gold of one item or question.
 
     Parameters
     ----------
-    item : Item
-        The item; its id and family are used.
+    item_id : str
+        Its id.
+    family : Family
+        Decides which rubric it gets.
     answer : AnswerRow
         What the patient had.
     vocabulary : Vocabulary
@@ -50,13 +57,13 @@ def gold_of(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
     Returns
     -------
     Gold
-        With the rubric of the item's family.
+        With the rubric of the family.
     """
     found = diagnosis_of(answer, vocabulary)
     name = found.name if found else answer.diagnosis
     written = (answer.diagnosis,) if normal_form(answer.diagnosis) != normal_form(name) else ()
     gold = Gold(
-        item_id=item.item_id,
+        item_id=item_id,
         answer=name,
         aliases=tuple(dict.fromkeys((*written, *answer.aliases))),
         icd10=answer.icd10 or (found.icd10[0] if found and found.icd10 else ""),
@@ -69,7 +76,7 @@ def gold_of(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
         turn_leaders=tuple(_named(term, vocabulary) for term in answer.turn_leaders),
         established=answer.established,
     )
-    return replace(gold, rubric=criteria(item.family, gold))
+    return replace(gold, rubric=criteria(family, gold))
 
 
 def check_findings(gold: Gold) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.records.case import PictureFate, PictureManifest, State
 from neuralmedbench.records.columns import PICTURE_COLUMNS
-from neuralmedbench.records.items import Family, Gold, GoldFields, Item, ItemImage, Level, Runner
+from neuralmedbench.records.items import Family, Gold, GoldFields, Runner
+from neuralmedbench.records.questions import Question, QuestionImage, QuestionSet
 
 CLASSES = ("tumor", "stroke", "multiple sclerosis", "other abnormalities", "normal")
 MODALITIES = ("MRI", "CT")
@@ -76,25 +76,20 @@ def answer_schema() -> str:
     return json.dumps(schema)
 
 
-def build_pictures(benchmark: str, config: BenchmarkConfig, manifest: PictureManifest, folder: Path) -> Built:
-    """Build the items of a benchmark of single pictures.
+def read_table(config: BenchmarkConfig, benchmark: str) -> QuestionSet:
+    """Read the data set's own table: one picture a row, one question a picture.
 
     Parameters
     ----------
+    config : BenchmarkConfig
+        Its yaml; `answers` is the table with the columns `PICTURE_COLUMNS`, which may have `patient_id` and `case_id` beside them.
     benchmark : str
         Its name.
-    config : BenchmarkConfig
-        Its yaml; `answers` is the data set's own table with the columns `PICTURE_COLUMNS`, which may have `patient_id` and
-        `case_id` beside them.
-    manifest : PictureManifest
-        The de-identified pictures; `img-000001` is the first row of the table.
-    folder : Path
-        Folder of the manifest, relative to the repository.
 
     Returns
     -------
-    Built
-        One item and one gold row a picture that was not quarantined.
+    QuestionSet
+        Row 7 is the question `img-000007`.
 
     Raises
     ------
@@ -102,7 +97,7 @@ def build_pictures(benchmark: str, config: BenchmarkConfig, manifest: PictureMan
         If pictures are labelled (a label would give two of the five fields away), or there is no table, or it lacks a
         column.
     DataError
-        If a picture has no row, or a label is not one of the data set's.
+        If a label is not one of the data set's.
     """
     if config.label_policy != "none":
         message = f"{benchmark}: labels would give sequence and plane away, which are asked for; set label_policy: none"
@@ -111,14 +106,11 @@ def build_pictures(benchmark: str, config: BenchmarkConfig, manifest: PictureMan
         message = f"{benchmark}: the adapter neurovlm needs the data set's table; set `answers` in the benchmark's yaml"
         raise ConfigError(message)
     table = Path(config.answers)
-    rows = _rows(table)
-    used = [picture for picture in manifest.pictures if picture.state is State.OK]
-    items, gold = [], []
-    for picture in used:
-        number, row = _row_of(picture, rows, table)
-        items.append(_item(benchmark, config, picture, row, folder))
-        gold.append(_gold(items[-1].item_id, f"{table.name}, row {number}", row))
-    return Built(tuple(items), tuple(gold)).checked(benchmark)
+    questions, gold = [], []
+    for number, row in enumerate(_rows(table), start=1):
+        questions.append(question_of(f"img-{number:06d}", row))
+        gold.append(gold_of(questions[-1].question_id, f"{table.name}, row {number}", row))
+    return QuestionSet(tuple(questions), tuple(gold), files=tuple(question.question_id for question in questions))
 
 
 def _rows(table: Path) -> list[dict[str, str]]:
@@ -135,45 +127,24 @@ def _rows(table: Path) -> list[dict[str, str]]:
     return rows
 
 
-def _row_of(picture: PictureFate, rows: list[dict[str, str]], table: Path) -> tuple[int, dict[str, str]]:
-    number = int(picture.image_id.removeprefix("img-"))
-    if not 1 <= number <= len(rows):
-        message = f"{table.name}: it has {len(rows)} rows, picture {picture.image_id} has none; run ingest again"
-        raise DataError(message)
-    return number, rows[number - 1]
-
-
-def _item(benchmark: str, config: BenchmarkConfig, picture: PictureFate, row: dict[str, str], folder: Path) -> Item:
-    image = ItemImage(
-        image_id=picture.image_id,
-        path=(folder / picture.path).as_posix(),
-        sha256=picture.sha256,
-        volume_sha256=picture.sha256,
-        sequence="unknown",
-        plane="",
-        role="picture",
-        position_mm=None,
-        mm_per_px=None,
-        oracle=False,
-    )
-    return Item(
-        item_id=f"{benchmark}/{picture.image_id}",
-        case_id=row.get("case_id") or picture.image_id,
-        patient_id=_patient(row) or picture.image_id,
-        benchmark=benchmark,
-        axis=config.axis,
-        family=Family.CLASSIFICATION,
-        level=Level.NONE,
+def question_of(question_id: str, row: Mapping[str, str], *, exemplar: bool = False) -> Question:
+    """Ask for the five fields of one picture; its only picture has the question's id as its name."""
+    return Question(
+        question_id=question_id,
         runner=Runner.STRUCTURED,
+        family=Family.CLASSIFICATION,
         question=QUESTION,
-        images=(image,),
-        label_policy=config.label_policy,
+        case_id=row.get("case_id") or "",
+        patient_id=_patient(row),
+        images=(QuestionImage(file=question_id),),
         tags=(f"dataset:{row['dataset']}",),
         answer_schema=answer_schema(),
+        exemplar=exemplar,
     )
 
 
-def _gold(item_id: str, where: str, row: dict[str, str]) -> Gold:
+def gold_of(question_id: str, where: str, row: Mapping[str, str]) -> Gold:
+    """Give the labels of one row in one spelling; DataError, which names `where`, for one that is not among them."""
     fields = GoldFields(
         modality=_label(where, "modality", row["modality"]),
         sequence=_label(where, "sequence", row["modality_subtype"]),
@@ -181,10 +152,10 @@ def _gold(item_id: str, where: str, row: dict[str, str]) -> Gold:
         diagnosis_class=_label(where, "class", row["class"]),
         subtype=_label(where, "subtype", row["subclass"]),
     )
-    return Gold(item_id=item_id, answer=fields.diagnosis_class or "", fields=fields, established="label of the data set")
+    return Gold(item_id=question_id, answer=fields.diagnosis_class or "", fields=fields, established="label of the data set")
 
 
-def _patient(row: dict[str, str]) -> str:
+def _patient(row: Mapping[str, str]) -> str:
     """Patient of a row: ours has a column; of the public sets only AISD names patients, by the folder of the file."""
     folder = PurePosixPath(row["file_path"]).parent.name
     if not row.get("patient_id") and row["dataset"].lower() == "aisd" and folder:

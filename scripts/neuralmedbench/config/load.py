@@ -115,6 +115,14 @@ def _nearest_file(path: Path) -> str:
     return nearest(path.stem, names)
 
 
+def wildcard(name: str) -> str:
+    """Give a name that is to be a wildcard; ConfigError when it cannot be one."""
+    if not re.fullmatch(r"[a-z0-9]+(?:[.-][a-z0-9]+)*", name):
+        message = f"{name!r} cannot be a name: lower-case letters and digits, joined by single dots or hyphens"
+        raise ConfigError(message)
+    return name
+
+
 def load_pipeline(value: Any) -> PipelineConfig:
     """Check the merged configuration that Snakemake read."""
     return check(PipelineConfig, value, "config")

@@ -5,12 +5,13 @@ The schema files in `config/schemas/` and the table in `docs/configuration.md` a
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, LiteralString, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from neuralmedbench.config.sections import CUT_SECTIONS
-from neuralmedbench.records.items import Arm, Axis, Kind
+from neuralmedbench.records.items import FIRST_PART, Arm, Axis, Kind, Strategy
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(?:[.-][a-z0-9]+)*$")]
 """A wildcard: lower-case letters and digits, joined by single dots or hyphens."""
@@ -145,10 +146,10 @@ class DeidentificationConfig(Section):
         "en", pattern=r"^[a-z]{2}$", description="Language that `ner_model` knows (ISO 639-1); notes in it are then cleaned, not withheld."
     )
 
-    burned_in: Literal["hide", "drop"] = Field(
+    burned_in: Literal["hide", "drop", "keep"] = Field(
         "hide",
         description="What becomes of burned-in text: `hide` it under a box, or `drop` the whole series or picture. Text that cannot be hidden"
-        " keeps the case back.",
+        " keeps the case back. `keep`: single pictures of a public data set stay as they were published, letters and arrows included.",
     )
 
     @field_validator("options", mode="before")
@@ -186,6 +187,34 @@ def header_options(profile: str, deidentification: DeidentificationConfig) -> tu
     return tuple(code for code in get_args(HeaderOption) if not (profile == "safe_harbor" and code == "113107"))
 
 
+def _arm(value: str) -> str:
+    if value not in tuple(Arm) and not FIRST_PART.fullmatch(value):
+        # worded as pydantic words a wrong member of an enumeration
+        expected = {"expected": ", ".join(f"'{known}'" for known in (*Arm, "first_<x>_percent"))}
+        message: LiteralString = "Input should be {expected}"
+        kind: LiteralString = "arm"
+        raise PydanticCustomError(kind, message, expected)
+    return value
+
+
+S = TypeVar("S", bound=str)
+
+
+def _with(chosen: tuple[S, ...], needed: str) -> tuple[S, ...]:
+    """Give the list itself; it has to hold what the leaderboard is made of, and nothing twice."""
+    if needed not in chosen:
+        message = f"`{needed}` has to be among them: the leaderboard and every difference are made of it"
+        raise ValueError(message)
+    if len(set(chosen)) < len(chosen):
+        message = "one of them stands there twice"
+        raise ValueError(message)
+    return chosen
+
+
+ArmName = Annotated[str, AfterValidator(_arm)]
+"""An arm: a member of `Arm`, or `first_<x>_percent`."""
+
+
 class BenchmarkConfig(Section):
     """`config/benchmarks/<benchmark>.yaml`: one benchmark."""
 
@@ -194,6 +223,9 @@ class BenchmarkConfig(Section):
     axis: Axis = Field(description="`depth`, `breadth` or `control`.")
     source: str = Field(description="`phantoms` (generated), or the folder where its files lie.")
     answers: str | None = Field(None, description="Answers table (CSV); without one the benchmark runs and is reported as not scored.")
+    questions: str | None = Field(
+        None, description="Folder of an imported data set (`scripts/import_benchmark.py`): questions, answers and the list of its pictures."
+    )
     private: bool = Field(True, description="Own data: not in dvc.yaml, and a run with it is not recorded.")
     record: bool = Field(False, description="Record own data all the same, for a DVC remote of your own.")
     subjects: Literal["phantom", "public", "patient"] = Field("patient", description="Whose data: decides the kind of audit.")
@@ -203,12 +235,36 @@ class BenchmarkConfig(Section):
     )
     key_file: str | None = Field(None, description="File with the secret of the pseudonyms; own data refuses to start without one.")
     allowed_destinations: tuple[str, ...] = Field(("local",), description="Where requests may go: `local`, or host names.")
-    arms: tuple[Arm, ...] = Field(
-        (Arm.FULL, Arm.NO_IMAGE, Arm.NO_TEXT), min_length=1, description="What is left out or shown beside the full request."
+    arms: tuple[ArmName, ...] = Field(
+        (Arm.FULL, Arm.NO_IMAGE, Arm.NO_TEXT),
+        min_length=1,
+        description="What is left out or shown beside the full request: `full`, `no_image`, `no_text`, `shuffled_image`,"
+        " `first_<x>_percent` (the first x per cent of the words of a case), `findings_disclosed`, `diagnosis_withheld`, `evidence_supplied`."
+        " An item to which an arm changes nothing is left out of it.",
     )
-    strategies: tuple[str, ...] = Field(("direct",), description="Prompt strategies.")
+    strategies: tuple[Strategy, ...] = Field(
+        (Strategy.DIRECT,),
+        min_length=1,
+        description="How an answer is asked for: `direct`; `cot` asks for steps first; `self_consistency` asks the same and lets the samples"
+        " vote; `few_shot` shows answered examples of the data set.",
+    )
+    few_shot: int = Field(20, ge=1, le=100, description="Examples that the strategy `few_shot` shows, at most.")
+    max_case_words: int | None = Field(
+        None,
+        ge=1,
+        description="Text budget: the longest case text of a request, in words. What is longer is cut at its end (the notes first, then the"
+        " record, then what later turns reveal), and the request records how many words were cut; absent: nothing is cut.",
+    )
     samples: int = Field(5, ge=1, le=100, description="Answers per request.")
     label_policy: Literal["full", "none"] = Field("full", description="Whether pictures are labelled with sequence, plane and position.")
+
+    @field_validator("deidentification")
+    @classmethod
+    def _text_of_the_public_only(cls, value: DeidentificationConfig, info: ValidationInfo) -> DeidentificationConfig:
+        if value.burned_in == "keep" and (info.data.get("subjects") == "patient" or info.data.get("kind") is Kind.SCANS):
+            message = "burned_in: keep is for single pictures of a public data set; set hide or drop"
+            raise ValueError(message)
+        return value
 
     @field_validator("deidentification")
     @classmethod
@@ -217,6 +273,37 @@ class BenchmarkConfig(Section):
             message = "options: 113107 shifts dates, the profile safe_harbor keeps years only; leave 113107 out"
             raise ValueError(message)
         return value
+
+    @field_validator("arms")
+    @classmethod
+    def _has_the_full_arm(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return _with(value, Arm.FULL)
+
+    @field_validator("strategies")
+    @classmethod
+    def _asks_directly(cls, value: tuple[Strategy, ...]) -> tuple[Strategy, ...]:
+        return _with(value, Strategy.DIRECT)
+
+    @field_validator("samples")
+    @classmethod
+    def _enough_to_vote(cls, value: int, info: ValidationInfo) -> int:
+        if Strategy.SELF_CONSISTENCY in info.data.get("strategies", ()) and value < 3:
+            message = "the strategy self_consistency is a vote: at least 3 samples"
+            raise ValueError(message)
+        return value
+
+    @field_validator("questions")
+    @classmethod
+    def _no_scans(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value and info.data.get("kind") is Kind.SCANS:
+            message = "an imported data set has no scans; set `kind: pictures` or `kind: text`"
+            raise ValueError(message)
+        return value
+
+    @property
+    def picture_table(self) -> str:
+        """Table of the loose pictures: of an imported data set its own, else the answers, else `images.csv` beside the pictures."""
+        return f"{self.questions}/images.csv" if self.questions else self.answers or f"{self.source}/images.csv"
 
     @property
     def header_options(self) -> tuple[str, ...]:

@@ -14,11 +14,29 @@ from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelCon
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.cases import CaseRow, read_case_table
 from neuralmedbench.records.items import Kind
+from neuralmedbench.records.questions import QUESTION_FILES
 
 
 def used_cases(folder: Path, benchmark: str) -> list[str]:
     """Case ids of a benchmark's table that are not excluded; ConfigError as in `read_case_table`."""
     return [row.case_id for row in read_case_table(folder / "benchmarks" / f"{benchmark}.cases.tsv") if not row.exclude]
+
+
+def _check_questions(name: str, benchmark: BenchmarkConfig) -> None:
+    if benchmark.questions and not Path(benchmark.picture_table).is_file():
+        message = (
+            f"{name}: its questions are not there; import the data set (python scripts/import_benchmark.py --help), or correct `questions`"
+        )
+        raise ConfigError(message)
+    if benchmark.kind is Kind.TEXT and not benchmark.questions:
+        message = f"{name}: a benchmark of `kind: text` is an imported data set; name its folder as `questions`"
+        raise ConfigError(message)
+    if benchmark.questions and benchmark.subjects == "patient":
+        message = (
+            f"{name}: an imported data set is taken as it was published, no name in its words is looked for; set `subjects: public` when it is"
+            " public, and bring patients of your own as `kind: scans`"
+        )
+        raise ConfigError(message)
 
 
 def own_configfiles(names: Sequence[str | Path], folder: Path = Path("config")) -> list[str]:
@@ -108,6 +126,7 @@ class Run:
                     f"{name}: the answers table is not there; correct `answers` in {folder.name}/benchmarks/{name}.yaml, or take it out"
                 )
                 raise ConfigError(message)
+            _check_questions(name, benchmark)
             if benchmark.record and benchmark.answers and not benchmark.answers.startswith("data/answers/"):
                 message = f"{name}: `record: true` needs `answers` below data/answers/, so that a clone has them; move the table there"
                 raise ConfigError(message)
@@ -151,10 +170,8 @@ class Run:
     def audit_files(self, benchmark: str) -> dict[str, str | list[str]]:
         """Give the files that the audit of a benchmark gathers, by name."""
         folder = f"data/deidentified/{benchmark}"
-        if self.benchmarks[benchmark].kind is Kind.PICTURES:
-            return {"pictures": f"{folder}/pictures.json"}
         if self.benchmarks[benchmark].kind is not Kind.SCANS:
-            return {}
+            return {"pictures": f"{folder}/pictures.json"}
         cases: list[str] = [f"{folder}/sub-{case}/case.json" for case in self.cases(benchmark)]
         return {"cases": cases, "table": f"{self.folder.as_posix()}/benchmarks/{benchmark}.cases.tsv"}
 
@@ -171,10 +188,12 @@ class Run:
 
     def item_files(self, benchmark: str) -> dict[str, str | list[str]]:
         """Give the files from which the items of a benchmark are built, by name."""
-        folder, answers = f"data/deidentified/{benchmark}", self.benchmarks[benchmark].answers
+        answers, questions = self.benchmarks[benchmark].answers, self.benchmarks[benchmark].questions
         files: dict[str, str | list[str]] = {"answers": answers} if answers else {}
+        if questions:
+            files |= {"questions": [f"{questions}/{name}" for name in QUESTION_FILES]}
         if self.benchmarks[benchmark].kind is not Kind.SCANS:
-            return files | {"pictures": f"{folder}/pictures.json"}
+            return files | self.audit_files(benchmark)
         return files | self.audit_files(benchmark) | {"slices": f"data/slices/{benchmark}/slices.parquet"}
 
     def oracle_files(self, benchmark: str) -> list[str]:

@@ -110,7 +110,7 @@ def _audit(
     )
     if leaks:
         return replace(audit, state="failed", reason=f"{leaks} identifying values are left", covered={})
-    if not covered:
+    if not covered and flow["listed"]:  # a data set of words alone lists nothing
         return replace(audit, state="failed", reason="no case is left: see why they were quarantined")
     if rules.subjects == "patient":
         return replace(audit, state="pending", reason="a person has to look at review.html and sign it (scripts/sign_review.py)")

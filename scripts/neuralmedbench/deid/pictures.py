@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.find import BurnedIn
-from neuralmedbench.deid.burned_in.hide import Policy, count_text, hide_text
+from neuralmedbench.deid.burned_in.hide import count_text, hide_text
 from neuralmedbench.errors import DataError, DeidentificationError
-from neuralmedbench.io.files import sha256_of
+from neuralmedbench.io.files import sha256_of, whole_file
 from neuralmedbench.io.plain_pictures import open_picture, write_picture
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+PicturePolicy = Literal["hide", "drop", "keep"]
 
 COLOURED = 48
 """Difference of the colour channels (of 255) above which a pixel of a grey scan was drawn by a program."""
@@ -27,7 +30,7 @@ MAX_COLOURED_PART = 0.1
 
 
 def deidentify_pictures(
-    manifest: PictureManifest, source: Path, source_sha256: str, out: Path, *, burned_in: Policy = "hide"
+    manifest: PictureManifest, source: Path, source_sha256: str, out: Path, *, burned_in: PicturePolicy = "hide"
 ) -> PictureManifest:
     """Write every picture anew, without text that is burned in.
 
@@ -42,7 +45,8 @@ def deidentify_pictures(
     out : Path
         Folder for `pictures/`.
     burned_in : str
-        `hide` the text, or `drop` the picture: it is quarantined then, as one is whose text cannot be hidden.
+        `hide` the text, or `drop` the picture: it is quarantined then, as one is whose text cannot be hidden. `keep` it in pictures that
+        are public as they are: the letters of a published figure belong to the question.
 
     Returns
     -------
@@ -54,7 +58,12 @@ def deidentify_pictures(
     return replace(manifest, stage="deidentify", source_sha256=source_sha256, pictures=tuple(fates), checks={**checks, "leaks": 0})
 
 
-def _clean(fate: PictureFate, source: Path, out: Path, checks: Counter[str], policy: Policy) -> PictureFate:
+def _clean(fate: PictureFate, source: Path, out: Path, checks: Counter[str], policy: PicturePolicy) -> PictureFate:
+    if policy == "keep":
+        with whole_file(out / fate.path) as partial:
+            shutil.copyfile(source / fate.path, partial)  # ingest wrote pixels and nothing else
+        checks["pictures_kept"] += 1
+        return fate
     try:
         picture, found = without_text(open_picture((source / fate.path).read_bytes()))
         count_text(checks, found, policy, "pictures")

@@ -23,7 +23,7 @@ SUFFIXES = {
 }  # fmt: skip
 
 
-def ingest_pictures(benchmark: str, table: Path, out: Path) -> PictureManifest:
+def ingest_pictures(benchmark: str, table: Path, root: Path, out: Path) -> PictureManifest:
     """Copy the pictures of a data set.
 
     Parameters
@@ -31,7 +31,9 @@ def ingest_pictures(benchmark: str, table: Path, out: Path) -> PictureManifest:
     benchmark : str
         Name of the benchmark.
     table : Path
-        CSV with the column `file_path`: a path relative to the table's folder, or a data URI.
+        CSV with the column `file_path`: a path relative to `root`, or a data URI. Only the table of an imported data set may have no row.
+    root : Path
+        Folder of the pictures.
     out : Path
         Folder for `pictures/`.
 
@@ -46,10 +48,10 @@ def ingest_pictures(benchmark: str, table: Path, out: Path) -> PictureManifest:
     ConfigError
         If the table is absent, no CSV in UTF-8, or lacks the column.
     DataError
-        If it has no row.
+        If it has no row, unless it is that of an imported data set.
     """
-    fates = [_take(number, table.parent, name, out) for number, name in enumerate(_file_paths(table), start=1)]
-    if not fates:
+    fates = [_take(number, root, name, out) for number, name in enumerate(_file_paths(table), start=1)]
+    if not fates and root == table.parent:  # an imported data set may be words alone
         message = f"{table.name}: the table has no row"
         raise DataError(message)
     digest = sha256_of_value([sha256_of(table), *(fate.sha256 for fate in fates)])

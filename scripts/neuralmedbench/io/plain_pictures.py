@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,18 @@ MIME_TYPES = {
     "PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "BMP": "image/bmp", "DIB": "image/bmp", "GIF": "image/gif",
     "TIFF": "image/tiff", "WEBP": "image/webp", "JPEG2000": "image/jp2", "PPM": "image/x-portable-anymap",
 }  # fmt: skip
+
+SUFFIX_OF_FORMAT = {
+    "PNG": "png",
+    "JPEG": "jpg",
+    "MPO": "jpg",
+    "BMP": "bmp",
+    "DIB": "bmp",
+    "GIF": "gif",
+    "TIFF": "tif",
+    "WEBP": "webp",
+    "JPEG2000": "jp2",
+}
 
 
 def open_picture(content: bytes) -> Image:
@@ -59,6 +72,48 @@ def open_picture(content: bytes) -> Image:
     except (UnidentifiedImageError, OSError, EOFError, SyntaxError, ValueError, Pillow.DecompressionBombError):
         message = "not a picture, or a damaged one"
         raise DataError(message) from None
+
+
+@dataclass(frozen=True)
+class PictureHead:
+    """What the first bytes of a picture say: its size in pixels, and the suffix of its format."""
+
+    width: int
+    height: int
+    suffix: str
+
+
+def picture_head(content: bytes) -> PictureHead:
+    """Read the head of a picture without decoding it.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+
+    Raises
+    ------
+    DataError
+        If it is no picture, or is larger than `MAX_PIXELS`.
+    """
+    from PIL import Image as Pillow
+    from PIL import UnidentifiedImageError
+
+    try:
+        with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
+            head = PictureHead(picture.width, picture.height, SUFFIX_OF_FORMAT.get(picture.format or "", "img"))
+    except (UnidentifiedImageError, OSError, EOFError, SyntaxError, ValueError):
+        message = "not a picture, or a damaged one"
+        raise DataError(message) from None
+    except Pillow.DecompressionBombError:
+        raise DataError(_too_many_pixels()) from None
+    if head.width * head.height > MAX_PIXELS:
+        raise DataError(_too_many_pixels())
+    return head
+
+
+def _too_many_pixels() -> str:
+    return f"a picture of more than {MAX_PIXELS // 10**6} million pixels"
 
 
 def mime_type(content: bytes) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.records.items import Arm, Disclosure, Item, ItemImage
+from neuralmedbench.prompts.texts import count_words, first_words
+from neuralmedbench.records.items import FIRST_PART, Arm, Disclosure, Item, ItemImage
 
 
 @dataclass(frozen=True)
@@ -18,38 +19,38 @@ class View:
     disclosed: str = ""
 
 
-def views(items: Sequence[Item], arm: Arm, disclosures: Iterable[Disclosure]) -> list[View]:
+def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) -> list[View]:
     """Show every item as an arm shows it.
 
     Parameters
     ----------
     items : sequence of Item
         All items of a benchmark.
-    arm : Arm
-        The arm.
+    arm : str
+        A member of `Arm`, or `first_<x>_percent`.
     disclosures : iterable of Disclosure
-        What may be disclosed; an item without one is left out of the arm `findings_disclosed`.
+        What arms may disclose.
 
     Returns
     -------
     list of View
-        In the order of the items.
+        In the order of the items. An item to which the arm changes nothing (no picture to leave out, no text to cut, nothing to
+        disclose) is left out: its answers would be those of the full arm under another name.
 
     Raises
     ------
     ConfigError
         If pictures shall be shuffled and fewer than two patients have pictures.
     """
-    if arm is Arm.FULL:
-        return [View(item) for item in items]
-    if arm is Arm.NO_IMAGE:
-        return [View(with_images(item, ())) for item in items]
-    if arm is Arm.NO_TEXT:
-        return [View(without_text(item)) for item in items]
-    if arm is Arm.SHUFFLED_IMAGE:
+    if part := FIRST_PART.fullmatch(arm):
+        return [View(first_part(item, int(part[1]))) for item in items if (item.notes or item.record) and count_words(item) > 1]
+    if arm == Arm.SHUFFLED_IMAGE:
         donors = donors_of(items)
         return [View(with_images(item, donors[item.item_id].images)) for item in items if item.item_id in donors]
-    texts = {row.item_id: row.text for row in disclosures if row.arm == arm}
+    if arm in CHANGES:
+        changes, change = CHANGES[Arm(arm)]
+        return [View(change(item)) for item in items if changes(item)]
+    texts = {row.item_id: row.text for row in disclosures if row.arm == arm and row.text}
     return [View(item, texts[item.item_id]) for item in items if item.item_id in texts]
 
 
@@ -64,6 +65,38 @@ def with_images(item: Item, images: tuple[ItemImage, ...]) -> Item:
 def without_text(item: Item) -> Item:
     """Give the item without notes and record; the questions, and with them the rounds of a dialogue, stay."""
     return replace(item, notes="", record="", turns=tuple(replace(turn, reveal="") for turn in item.turns))
+
+
+def first_part(item: Item, percent: int) -> Item:
+    """Give the item with the first so many per cent of the words of its notes and, behind them, of its record.
+
+    Parameters
+    ----------
+    item : Item
+        The item.
+    percent : int
+        1 to 99.
+
+    Returns
+    -------
+    Item
+        At most so many per cent of the words, but at least one: a larger part begins with every smaller one.
+    """
+    return first_words(item, max(1, count_words(item) * percent // 100))
+
+
+def has_text(item: Item) -> bool:
+    """Whether the item tells anything of the case in words."""
+    return bool(item.notes or item.record or any(turn.reveal for turn in item.turns))
+
+
+CHANGES: dict[Arm, tuple[Callable[[Item], bool], Callable[[Item], Item]]] = {
+    Arm.FULL: (lambda _: True, lambda item: item),
+    Arm.NO_IMAGE: (lambda item: bool(item.images), lambda item: with_images(item, ())),
+    Arm.NO_TEXT: (has_text, without_text),
+    Arm.DIAGNOSIS_WITHHELD: (lambda item: bool(item.given), lambda item: replace(item, given="")),
+}
+"""Arms that only take something away: to which items they do, and what is left."""
 
 
 def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:

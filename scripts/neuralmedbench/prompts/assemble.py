@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.files import sha256_of_value
 from neuralmedbench.prompts.arms import View, views
+from neuralmedbench.prompts.examples import example_pictures, example_text, examples_for, lettered
+from neuralmedbench.prompts.labels import picture_label
 from neuralmedbench.prompts.templates import Templates
-from neuralmedbench.records.case import Plane
-from neuralmedbench.records.items import Arm, Disclosure, Family, Item, ItemImage, Runner, Turn
+from neuralmedbench.prompts.texts import within_words
+from neuralmedbench.records.items import Disclosure, Exemplar, Family, Item, ItemImage, Runner, Strategy, Turn
 from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
 
-STRATEGIES = ("direct",)
+STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
+"""Strategies that ask for steps before the answer."""
 
 TEMPLATE_OF_FAMILY = {
     Family.DIFFERENTIAL_DIAGNOSIS: "open_differential",
     Family.LESION_RECOGNITION: "lesion",
     Family.RATIONALE_GENERATION: "rationale",
+    Family.QUESTION_ANSWERING: "open_answer",
 }
+"""Templates of the runner `open`."""
 
 
-def assemble(items: Sequence[Item], disclosures: Iterable[Disclosure], config: BenchmarkConfig, templates: Templates) -> list[Request]:
+@dataclass(frozen=True)
+class Shown:
+    """What may be shown beside items: what arms disclose, and examples for few-shot prompts."""
+
+    disclosures: Sequence[Disclosure] = ()
+    exemplars: Sequence[Exemplar] = ()
+
+
+def assemble(items: Sequence[Item], shown: Shown, config: BenchmarkConfig, templates: Templates) -> list[Request]:
     """Render every item in every arm and strategy of a benchmark.
 
     Parameters
     ----------
     items : sequence of Item
         What is asked.
-    disclosures : iterable of Disclosure
-        What arms may show beside it.
+    shown : Shown
+        What arms and strategies may show beside it.
     config : BenchmarkConfig
         Arms, strategies and number of samples.
     templates : Templates
@@ -40,32 +54,59 @@ def assemble(items: Sequence[Item], disclosures: Iterable[Disclosure], config: B
     Returns
     -------
     list of Request
-        Sorted by item, arm and strategy.
+        Sorted by item, arm and strategy. Under `few_shot` an item stands only when there are examples that it may be shown, and a dialogue
+        never does.
 
     Raises
     ------
     ConfigError
-        If a strategy or a template is wrong.
+        If a template is wrong, an arm that the yaml names changes nothing of any item, or examples shall be shown and there are none.
     """
-    for strategy in config.strategies:
-        if strategy not in STRATEGIES:
-            message = f"unknown strategy {strategy!r}; known strategies: {', '.join(STRATEGIES)}"
-            raise ConfigError(message)
-    disclosures = list(disclosures)
+    cut = {item.item_id: within_words(item, config.max_case_words) for item in items}
+    kept = [item for item, _ in cut.values()]
+    seen = {arm: views(kept, arm, shown.disclosures) for arm in config.arms}
+    if "arms" in config.model_fields_set and (idle := [arm for arm in config.arms if not seen[arm]]):
+        message = f"arm {idle[0]}: no item has what it leaves out, cuts or shows, so it would ask nothing; take it out of `arms`"
+        raise ConfigError(message)
+    prompt = Prompt(config, templates, shown.exemplars)
     requests = [
-        render(view, arm, strategy, config.samples, templates)
-        for arm in config.arms
-        for view in views(items, arm, disclosures)
+        replace(request, words_cut=cut[request.item_id][1])
         for strategy in config.strategies
+        for arm in config.arms
+        for view in seen[arm]
+        if (request := _request(view, arm, strategy, prompt))
     ]
+    if unasked := set(config.strategies) - {request.strategy for request in requests}:
+        message = f"strategy {min(unasked)}: there is no example that could be shown; take it out of `strategies`"
+        raise ConfigError(message)
     return sorted(requests, key=lambda request: (request.item_id, request.arm, request.strategy))
 
 
-def render(view: View, arm: Arm, strategy: str, samples: int, templates: Templates) -> Request:
-    """Render one item as one arm shows it; parameters and errors as in `assemble`."""
-    item = view.item
+@dataclass(frozen=True)
+class Prompt:
+    """By what requests are rendered."""
+
+    config: BenchmarkConfig
+    templates: Templates
+    exemplars: Sequence[Exemplar]
+
+
+def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Request | None:
+    """Render one item as one arm shows it; None when the strategy has nothing to show."""
+    item, templates = view.item, prompt.templates
+    stepwise = strategy in STEPWISE
+    examples: list[Exemplar] = []
+    if strategy is Strategy.FEW_SHOT:
+        examples = examples_for(item, prompt.exemplars, prompt.config)
+        if not examples:
+            return None
+    schema = stepwise_schema(item.answer_schema) if stepwise and item.answer_schema else item.answer_schema
     system = templates.render("system", pictures=bool(item.images))
-    turns = _dialogue(view, templates) if item.runner is Runner.DIALOGUE else (_single(view, templates),)
+    turns = (
+        _dialogue(view, templates, stepwise=stepwise)
+        if item.runner is Runner.DIALOGUE
+        else (_single(replace(view, item=replace(item, answer_schema=schema)), templates, examples, stepwise=stepwise),)
+    )
     return Request(
         item_id=item.item_id,
         case_id=item.case_id,
@@ -73,12 +114,12 @@ def render(view: View, arm: Arm, strategy: str, samples: int, templates: Templat
         benchmark=item.benchmark,
         arm=arm,
         strategy=strategy,
-        request_id=request_digest(system, turns, item.answer_schema),
+        request_id=request_digest(system, turns, schema),
         runner=item.runner,
         system=system,
         turns=turns,
-        answer_schema=item.answer_schema,
-        samples=samples,
+        answer_schema=schema,
+        samples=prompt.config.samples,
     )
 
 
@@ -88,44 +129,29 @@ def request_digest(system: str, turns: tuple[RequestTurn, ...], answer_schema: s
     return sha256_of_value({"system": system, "turns": said, "answer_schema": answer_schema})
 
 
-def picture_label(number: int, image: ItemImage, policy: str) -> str:
-    """Words shown before a picture.
-
-    Parameters
-    ----------
-    number : int
-        Its place, from 1.
-    image : ItemImage
-        The picture; its position is in mm along its slice axis.
-    policy : str
-        `none` (its number only) or `full`.
-
-    Returns
-    -------
-    str
-        For example `Picture 3: FLAIR, axial, z = +12 mm`. Of a montage all positions; of CT the window, unless it is the brain's.
-    """
-    if policy == "none":
-        return f"Picture {number}"
-    parts = [image.sequence, image.plane, f"{image.window} window" if image.window else ""]
-    if image.tiles_mm and image.plane in tuple(Plane):
-        positions = " ".join(f"{round(position):+d}" for position in image.tiles_mm)
-        parts.append(f"slices at {Plane(image.plane).axis} {positions} mm, left to right and then top to bottom")
-    elif image.position_mm is not None and image.plane in tuple(Plane):
-        parts.append(f"{Plane(image.plane).axis} = {round(image.position_mm):+d} mm")
-    return f"Picture {number}: {', '.join(part for part in parts if part)}"
+def stepwise_schema(schema: str) -> str:
+    """Give a JSON schema whose first key holds the steps that lead to the answer."""
+    value = json.loads(schema)
+    properties = {"reasoning": {"type": "string"}, **value["properties"]}
+    return json.dumps({**value, "properties": properties, "required": list(properties)})
 
 
-def _single(view: View, templates: Templates) -> RequestTurn:
+def _single(view: View, templates: Templates, examples: Sequence[Exemplar], *, stepwise: bool) -> RequestTurn:
     item = view.item
-    shared = {"question": item.question, "notes": item.notes, "record": item.record, "pictures": bool(item.images)}
+    shown = {"notes": item.notes, "record": item.record, "given": item.given, "disclosed": view.disclosed, "pictures": bool(item.images)}
+    asked = {"question": item.question, "stepwise": stepwise}
     if item.runner is Runner.STRUCTURED:
-        fields = json.loads(item.answer_schema)["properties"]
-        words = {name: _allowed(schema) for name, schema in fields.items()}
-        text = templates.render("structured", **shared, disclosed=view.disclosed, fields=words)
+        fields = {name: _allowed(schema) for name, schema in json.loads(item.answer_schema)["properties"].items()}
+        text = templates.render("structured", **shown, **asked, fields=fields)
+    elif item.runner is Runner.CHOICE:
+        text = templates.render("choice", **shown, **asked, options=lettered(item))
     else:
-        text = templates.render(_template_of(item), **shared, disclosed=view.disclosed)
-    return RequestTurn(text=text, images=_pictures(item, item.images, 0))
+        text = templates.render(_template_of(item), **shown, **asked)
+    images = _pictures(item, item.images, 0)
+    if not examples:
+        return RequestTurn(text=text, images=images)
+    before = f"{example_text(item, examples, templates)}\n\n"
+    return RequestTurn(text=before + text, images=(*example_pictures(item, examples), *images), example_characters=len(before))
 
 
 def _template_of(item: Item) -> str:
@@ -140,10 +166,10 @@ def _allowed(schema: dict[str, object]) -> str:
     labels = schema.get("enum")
     if isinstance(labels, list):
         return " | ".join("null" if label is None else json.dumps(label) for label in labels)
-    return "a number from 0 to 1 | null"
+    return "your steps, in a few sentences" if schema.get("type") == "string" else "a number from 0 to 1 | null"
 
 
-def _dialogue(view: View, templates: Templates) -> tuple[RequestTurn, ...]:
+def _dialogue(view: View, templates: Templates, *, stepwise: bool) -> tuple[RequestTurn, ...]:
     turns: list[RequestTurn] = []
     shown = 0
     for number, turn in enumerate(view.item.turns, start=1):
@@ -158,6 +184,7 @@ def _dialogue(view: View, templates: Templates) -> tuple[RequestTurn, ...]:
             question=turn.question,
             pictures=bool(images),
             disclosed=view.disclosed if last else "",
+            stepwise=stepwise,
         )
         turns.append(RequestTurn(text=text, images=images))
     return tuple(turns)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.io.tables import read_records
-from neuralmedbench.records.items import Family, Gold, Item, Runner
+from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
 from neuralmedbench.stats.outcomes import can_pass
@@ -144,4 +144,4 @@ def _counted(answers: Answers) -> list[Score]:
 
 
 def _has_candidates(item: Item) -> bool:
-    return item.runner in CANDIDATES and item.family is not Family.LESION_RECOGNITION
+    return item.runner in CANDIDATES and item.family in DIAGNOSES

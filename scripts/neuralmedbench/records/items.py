@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 NO_LESION = "no lesion"
 """The answer to an item on a lesion where there is none."""
@@ -34,6 +35,11 @@ class Family(StrEnum):
     LESION_RECOGNITION = "lesion_recognition"
     RATIONALE_GENERATION = "rationale_generation"
     CLASSIFICATION = "classification"
+    QUESTION_ANSWERING = "question_answering"
+
+
+DIAGNOSES = frozenset({Family.DIFFERENTIAL_DIAGNOSIS, Family.RATIONALE_GENERATION, Family.CLASSIFICATION})
+"""Families whose open answers rank diagnoses."""
 
 
 class Level(StrEnum):
@@ -46,13 +52,31 @@ class Level(StrEnum):
 
 
 class Arm(StrEnum):
-    """What is left out, exchanged or shown beside an item."""
+    """What is left out, exchanged or shown beside an item; beside these `first_<x>_percent` (`FIRST_PART`)."""
 
     FULL = "full"
     NO_IMAGE = "no_image"
     NO_TEXT = "no_text"
     SHUFFLED_IMAGE = "shuffled_image"
     FINDINGS_DISCLOSED = "findings_disclosed"
+    DIAGNOSIS_WITHHELD = "diagnosis_withheld"
+    EVIDENCE_SUPPLIED = "evidence_supplied"
+
+
+FIRST_PART = re.compile(r"first_([1-9]\d?)_percent")
+"""Name of an arm that tells the first part of a case's text, in per cent of its words."""
+
+
+class Strategy(StrEnum):
+    """How an answer is asked for.
+
+    `cot` asks for steps before the answer; `self_consistency` asks the same and lets the samples vote; `few_shot` shows answered examples.
+    """
+
+    DIRECT = "direct"
+    COT = "cot"
+    FEW_SHOT = "few_shot"
+    SELF_CONSISTENCY = "self_consistency"
 
 
 class Runner(StrEnum):
@@ -69,7 +93,7 @@ class ItemImage:
     """A picture of an item, in the order in which it is shown; units as in `records.case.Slice`.
 
     `tiles_mm` holds the positions of a montage's slices and is empty for a single one; `window` is the name of a CT window other than
-    the one for the brain.
+    the one for the brain; `label` is the name by which the question speaks of the picture (`Figure B`), shown under every label policy.
     """
 
     image_id: str
@@ -84,6 +108,7 @@ class ItemImage:
     oracle: bool
     tiles_mm: tuple[float, ...] = ()
     window: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +150,8 @@ class Item:
         Whether a slice through the lesion is among the pictures; None when there is no lesion or it is not known.
     notes, record : str
         Context: de-identified notes, and the record as lines of text; empty in a dialogue, whose turns reveal them.
+    given : str
+        A diagnosis that the question takes for granted (the task is to find the evidence for it); the arm `diagnosis_withheld` leaves it out.
     tags : tuple of str
         What a table may group by: the data set, terms that the vocabulary does not know.
     answer_schema : str
@@ -147,6 +174,7 @@ class Item:
     lesion_shown: bool | None = None
     notes: str = ""
     record: str = ""
+    given: str = ""
     language: str = "en"
     date: str = ""
     pair_id: str = ""
@@ -208,6 +236,10 @@ class Criterion:
     points: float
 
 
+FIELD_KEYS = {"diagnosis_class": "class"}
+"""Keys of an answer that are no names in Python."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GoldFields:
     """The fields of a NeuroVLM-Bench answer; None means that the data set has no ground truth for it."""
@@ -219,6 +251,11 @@ class GoldFields:
     subtype: str | None = None
 
 
+def gold_fields(fields: GoldFields) -> dict[str, str]:
+    """Labels by their key in an answer; those without ground truth are left out."""
+    return {FIELD_KEYS.get(name, name): label for name, label in vars(fields).items() if label is not None}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gold:
     """What is right. Read by score, tables, the rating round and the leak test; never by prompts or infer.
@@ -227,6 +264,8 @@ class Gold:
     ----------
     answer, aliases, icd10 : str, tuple of str, str
         The diagnosis, by its preferred name where the vocabulary knows it; other names that are as right; its code.
+    choice : str
+        Letter of the right option (runner `choice`); `answer` is then its text.
     fields : GoldFields or None
         Structured items only.
     differentials : tuple of str
@@ -247,6 +286,7 @@ class Gold:
     answer: str
     aliases: tuple[str, ...] = ()
     icd10: str = ""
+    choice: str = ""
     fields: GoldFields | None = None
     differentials: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
@@ -266,3 +306,11 @@ class Disclosure:
     item_id: str
     arm: str
     text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exemplar:
+    """An example for few-shot prompts: an item that is never asked, with its answer in the form that is asked for."""
+
+    item: Item
+    answer: str

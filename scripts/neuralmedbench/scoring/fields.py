@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from neuralmedbench.records.items import GoldFields
+from neuralmedbench.records.items import GoldFields, gold_fields
 
 FIELDS = ("modality", "sequence", "plane", "class", "subtype")
 TABLE = Path(__file__).with_name("field_aliases.yaml")
@@ -49,6 +49,5 @@ def label(field: str, value: str | None) -> str | None:
 
 def gold_labels(fields: GoldFields) -> dict[str, str]:
     """Labels of the fields that have ground truth, by the names that answers use."""
-    values = (fields.modality, fields.sequence, fields.plane, fields.diagnosis_class, fields.subtype)
-    labels = {name: label(name, value) for name, value in zip(FIELDS, values, strict=True)}
+    labels = {name: label(name, value) for name, value in gold_fields(fields).items()}
     return {name: value for name, value in labels.items() if value is not None}

@@ -52,6 +52,8 @@ def parse_answer(text: str, item: Item) -> Prediction:
         prediction = _parse_choice(text, item.options)
     elif item.family is Family.LESION_RECOGNITION:
         prediction = _parse_lesion(read_sections(text))
+    elif item.family is Family.QUESTION_ANSWERING:
+        prediction = _parse_open_answer(read_sections(text))
     else:
         prediction = _parse_differential(read_sections(text))
     if prediction.parse_status is ParseStatus.FAILED:
@@ -77,7 +79,7 @@ def _parse_differential(sections: Sections) -> Prediction:
         ),
         differential=() if abstained else candidates,
         findings=sections.text("FINDINGS"),
-        rationale=sections.text("RATIONALE"),
+        rationale=sections.text("RATIONALE") or sections.text("REASONING"),
         confidence=None if abstained else confidence,
         abstained=abstained,
     )
@@ -95,6 +97,21 @@ def _parse_lesion(sections: Sections) -> Prediction:
         differential=() if abstained else (lesion,),
         findings=sections.text("FINDINGS"),
         fields=None if abstained else fields,
+        confidence=None if abstained else confidence,
+        abstained=abstained,
+    )
+
+
+def _parse_open_answer(sections: Sections) -> Prediction:
+    answer = _clean(sections.text("ANSWER"))
+    if not normal_form(answer):
+        return Prediction(parse_status=ParseStatus.FAILED)
+    abstained = ABSTENTION.fullmatch(normal_form(answer)) is not None
+    confidence, plain = _confidence(sections)
+    return Prediction(
+        parse_status=_status(plain and sections.strict and _in_order(sections, "ANSWER", "CONFIDENCE")),
+        differential=() if abstained else (answer,),
+        rationale=sections.text("REASONING"),
         confidence=None if abstained else confidence,
         abstained=abstained,
     )
@@ -152,4 +169,5 @@ def _confidence(sections: Sections) -> tuple[float | None, bool]:
 
 
 def _in_order(sections: Sections, *headers: str) -> bool:
-    return tuple(sections.lines) == headers
+    """Whether the sections stand as asked; steps before them are asked for by some strategies."""
+    return tuple(sections.lines) in {headers, ("REASONING", *headers)}

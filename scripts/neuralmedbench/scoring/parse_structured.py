@@ -12,6 +12,8 @@ from neuralmedbench.scoring.fields import FIELDS, label
 
 MAX_CHARACTERS = 20_000
 MAX_TRIES = 50
+REASONING = "reasoning"
+"""Key for the steps before the answer, which some strategies ask for."""
 MAX_LABEL = 80
 """A longer value is no label; it is cut."""
 
@@ -90,7 +92,7 @@ def _fits(value: dict[str, Any], schema: str) -> bool:
     if not schema:
         return set(value) == {*FIELDS, "confidence"}
     properties: dict[str, dict[str, Any]] = json.loads(schema).get("properties", {})
-    if set(value) != set(properties):
+    if set(value) - {REASONING} != set(properties):
         return False
     allowed = all(value[name] in rule["enum"] for name, rule in properties.items() if "enum" in rule)
     confidence = value.get("confidence")

@@ -15,6 +15,7 @@ from neuralmedbench.scoring.fields import FIELDS, gold_labels
 from neuralmedbench.scoring.matching import RIGHT, Reference, Relation, reference_rank, relation
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
+from neuralmedbench.scoring.voting import elect
 
 PASS_VALUE = 0.5
 """A grade of the core diagnosis from which an open item passes."""
@@ -46,7 +47,7 @@ def score_responses(
     Returns
     -------
     list of Score
-        One row a response.
+        One row a response; under `self_consistency` one row an item (`voting.elect`).
 
     Raises
     ------
@@ -68,7 +69,7 @@ def score_responses(
         digest = text_digest(response.text)
         own = [table.get((key, digest), {}) for table in words]
         scores.append(_score(response, items[response.item_id], references.get(response.item_id), own))
-    return scores
+    return elect(scores, vocabulary)
 
 
 def _by_response(rows: Iterable[Grade]) -> dict[tuple[Key, str], Criteria]:
@@ -127,8 +128,8 @@ def _verdict(response: Response, item: Item, prediction: Prediction, reference: 
     core = graded["core_diagnosis"]
     passed = None if core is None else core >= PASS_VALUE
     if item.runner is Runner.CHOICE:
-        found = _relation(prediction, reference)
-        return {"passed": answered and found in RIGHT, "relation": found or "", "right_family": answered and found is Relation.PARENT}
+        # the letter decides: two options may be names of one thing
+        return {"passed": answered and prediction.choice == reference.gold.choice}
     if item.family is Family.LESION_RECOGNITION:
         return {**graded, "passed": passed}
     found = _relation(prediction, reference)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.records.items import DIAGNOSES
 from neuralmedbench.stats.contrasts import Pair
 from neuralmedbench.stats.intervals import Floats, Interval, rate_interval
 from neuralmedbench.stats.outcomes import DIRECT, FULL, Key, Outcomes
@@ -160,7 +161,7 @@ def _slices(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Mask]]
     columns = {
         "family": [str(item.family) for item in outcomes.items],
         "level": [str(item.level) for item in outcomes.items],
-        "diagnosis": [gold.answer for gold in outcomes.gold],
+        "diagnosis": [gold.answer if item.family in DIAGNOSES else "" for item, gold in zip(outcomes.items, outcomes.gold, strict=True)],
         "sequence": [_only_sequence({image.sequence for image in item.images}) for item in outcomes.items],
         "normal_control": ["true" if _is_normal(study, gold.answer) else "" for gold in outcomes.gold],
         "lesion_shown": ["" if item.lesion_shown is None else str(item.lesion_shown).lower() for item in outcomes.items],
@@ -168,6 +169,9 @@ def _slices(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Mask]]
     for part, values in columns.items():
         for value in sorted(set(values) - {""}):
             yield part, value, np.array([entry == value for entry in values], dtype=bool)
+    for tag in sorted({tag for item in outcomes.items for tag in item.tags if ":" in tag}):
+        part, _, value = tag.partition(":")
+        yield part, value, np.array([tag in item.tags for item in outcomes.items], dtype=bool)
 
 
 def _only_sequence(sequences: set[str]) -> str:

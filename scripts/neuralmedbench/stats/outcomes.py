@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.records.items import Family, Gold, Item, Runner
+from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.stats.intervals import Floats, Ints, codes_of
 from neuralmedbench.stats.passk import pass_at_k
@@ -182,7 +182,7 @@ def can_pass(item: Item, gold: Gold | None) -> bool:
 
 
 def _is_ranked(item: Item) -> bool:
-    return item.runner in (Runner.OPEN, Runner.DIALOGUE) and item.family is not Family.LESION_RECOGNITION
+    return item.runner in (Runner.OPEN, Runner.DIALOGUE) and item.family in DIAGNOSES
 
 
 def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: set[int], *, rows: list[Score], sampled: bool) -> Counts:

@@ -27,7 +27,7 @@ def prior_values(outcomes: Outcomes) -> dict[str, Floats]:
     -------
     dict of str to ndarray of float, shape (items,)
         `pass1` (one guess) and `candidates5` (five guesses). Equally common answers share the guesses evenly, so the
-        values are expectations and need no random draw.
+        values are expectations and need no random draw. Of items of choice `pass1` is the chance of one option among all.
 
     Notes
     -----
@@ -46,7 +46,8 @@ def prior_values(outcomes: Outcomes) -> dict[str, Floats]:
             own[int(outcomes.patients[index])][answers[index]] += 1
         for index in members:
             others = everyone - own[int(outcomes.patients[index])]
-            first[index] = chance_among_commonest(others, answers[index], 1)
+            options = len(outcomes.items[index].options)
+            first[index] = 1 / options if options else chance_among_commonest(others, answers[index], 1)
             five[index] = chance_among_commonest(others, answers[index], K)
     return {"pass1": first, "candidates5": np.where(outcomes.ranked, five, np.nan)}
 

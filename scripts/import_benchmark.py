@@ -1,0 +1,42 @@
+"""Import a data set that you downloaded (a command for people: no rule calls it); nothing is ever fetched from a network.
+
+Writes data/questions/<name>/ (questions, answers, list of pictures, import.json), data/raw/<name>/ (the pictures, never shared) and, when
+it is not there, config/benchmarks/<name>.yaml. Every row is taken or refused with a reason.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.benchmarks.adapters.registry import DATA_SETS, table
+from neuralmedbench.benchmarks.imported import summary, write_yaml
+from neuralmedbench.benchmarks.importing import Places, import_set
+from neuralmedbench.config.load import wildcard
+from neuralmedbench.io.commands import run_command
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    text = f"{__doc__}\nData sets:\n\n{table()}"
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data_set", choices=sorted(DATA_SETS), metavar="DATA_SET", help="name of the data set, from the list above")
+    parser.add_argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="folder where you put its files")
+    parser.add_argument("--name", help="name of the benchmark here; the data set's name when absent")
+    parser.add_argument("--part", action="store_true", help="the folder holds a part of the data set on purpose")
+    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the data")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    data_set = DATA_SETS[args.data_set]
+    name = wildcard(args.name or data_set.name)
+    places = Places(tables=args.data / "questions" / name, pictures=args.data / "raw" / name)
+    record = import_set(data_set, args.folder, name, places, part=args.part)
+    written = write_yaml(args.config / "benchmarks" / f"{name}.yaml", data_set, record, places)
+    print(summary(record, written=written))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

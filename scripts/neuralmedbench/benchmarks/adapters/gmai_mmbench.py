@@ -1,0 +1,78 @@
+"""GMAI-MMBench: one picture and two to five options a row, the picture inside the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, plain_id, refused, tag
+from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
+from neuralmedbench.errors import DataError
+from neuralmedbench.records.items import Axis, Family, Gold, Runner
+from neuralmedbench.records.questions import LETTERS, Question, QuestionImage, Refusal
+
+COLUMNS = ("index", "image", "question", "A", "B")
+PRINTED = "ABCDE"
+TAGS = {
+    "task": ("clinical vqa task", "task"),
+    "department": ("department",),
+    "granularity": ("perceptual granularity", "granularity"),
+    "modality": ("modality",),
+}
+"""Slices of the report by the columns that hold them."""
+SHORTEST = 100
+"""A cell that is shorter holds no picture: some tables of this form name another row there instead."""
+
+
+def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+    """Read the VAL table when it is there (its answers are public), else every table of the folder."""
+    for table in source.find("*VAL*.tsv", "*.tsv"):
+        for number, row in enumerate(source.rows(table, COLUMNS), start=1):
+            try:
+                yield _entry(row)
+            except DataError as error:
+                yield refused(f"{table.name}, row {number}", error)
+
+
+def _entry(row: Mapping[str, Any]) -> Entry:
+    question_id = plain_id(cell(row, "index"))
+    offered = {letter: text for letter in PRINTED if (text := cell(row, letter, needed=False))}
+    picture = cell(row, "image")
+    if len(picture) < SHORTEST:
+        message = "the cell of the picture holds none"
+        raise DataError(message)
+    question = Question(
+        question_id=question_id,
+        runner=Runner.CHOICE,
+        family=Family.QUESTION_ANSWERING,
+        question=cell(row, "question"),
+        text=cell(row, "hint", needed=False),
+        options=tuple(offered.values()),
+        images=(QuestionImage(file="picture"),),
+        tags=tuple(tag(name, value) for name, columns in TAGS.items() if (value := cell(row, *columns, needed=False))),
+    )
+    return Entry(question=question, gold=_gold(question, offered, cell(row, "answer", needed=False)), pictures={"picture": decoded(picture)})
+
+
+def _gold(question: Question, offered: Mapping[str, str], printed: str) -> Gold | None:
+    """Give the answer by its place among the options that are left; TEST rows have none."""
+    if not printed:
+        return None
+    places = dict(zip(offered, LETTERS, strict=False))
+    return choice_gold(question, places.get(printed.upper(), ""), established="label of the source data set")
+
+
+DATA_SETS = (
+    DataSet(
+        name="gmai-mmbench",
+        title="GMAI-MMBench",
+        home="https://huggingface.co/datasets/OpenGVLab/GMAI-MMBench (a form), VAL also https://huggingface.co/datasets/VLMEval/GMAI-MMBench",
+        licence="as its form says; the pictures under the licences of about 285 source data sets",
+        files="GMAI-MMBench_VAL.tsv (pictures are inside); the TEST tables have no answers",
+        axis=Axis.BREADTH,
+        expected=0,
+        read=read,
+        label_policy="none",
+    ),
+)

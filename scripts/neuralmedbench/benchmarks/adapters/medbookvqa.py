@@ -1,0 +1,94 @@
+"""MedBookVQA: one figure of an open textbook and four options."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, plain_id, refused, tag
+from neuralmedbench.benchmarks.source_folder import SourceFolder
+from neuralmedbench.errors import DataError
+from neuralmedbench.records.items import Axis, Family, Runner
+from neuralmedbench.records.questions import LETTERS, Question, QuestionImage, Refusal
+
+COLUMNS = ("_id", "Question", "Answer", "Distractors")
+TASKS = {"M": "modality", "A": "anatomy", "S": "symptom", "D": "disease", "SO": "surgery"}
+TREES = {"modality": "Modality", "anatomy": "Anatomy", "department": "Department"}
+
+
+def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+    """Read `data.json`; the figures are `figures/<_id>.jpg`, as their archive unpacks."""
+    table = source.find("data.json", "*/data.json")[0]
+    for number, row in enumerate(source.rows(table, COLUMNS), start=1):
+        try:
+            yield _entry(source, row)
+        except DataError as error:
+            yield refused(f"{table.name}, row {number}", error)
+
+
+def _entry(source: SourceFolder, row: Mapping[str, Any]) -> Entry:
+    identity = cell(row, "_id")
+    question_id = plain_id(identity)
+    options = shown_order(question_id, row)
+    task = cell(row, "QAtype", needed=False)
+    labels = row.get("LABEL") or {}
+    question = Question(
+        question_id=question_id,
+        runner=Runner.CHOICE,
+        family=Family.QUESTION_ANSWERING,
+        question=cell(row, "Question"),
+        options=options,
+        images=(QuestionImage(file="figure"),),
+        tags=(
+            *((tag("task", TASKS.get(task, task)),) if task else ()),
+            *(tag(name, value) for name, column in TREES.items() if (value := labels.get(column))),
+        ),
+    )
+    letter = LETTERS[options.index(cell(row, "Answer"))]
+    gold = choice_gold(question, letter, established="key of the data set, generated from the textbook")
+    return Entry(question=question, gold=gold, pictures={"figure": _figure(source, identity, cell(row, "image_path", needed=False))})
+
+
+def shown_order(question_id: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give the options in the order in which the authors print them.
+
+    Parameters
+    ----------
+    question_id : str
+        Whose.
+    row : mapping
+        `correct_choice` and `other_choices` are the printed letters.
+
+    Returns
+    -------
+    tuple of str
+        By the letters; where they do not name an order, by a digest of question and option, which does not know what is right.
+    """
+    options = (cell(row, "Answer"), *(str(option).strip() for option in row["Distractors"] or ()))
+    letters = [str(row.get("correct_choice") or "").strip().upper(), *(str(one).strip().upper() for one in row.get("other_choices") or ())]
+    if sorted(letters) == list(LETTERS[: len(options)]):
+        return tuple(option for _, option in sorted(zip(letters, options, strict=True)))
+    return tuple(sorted(options, key=lambda option: hashlib.sha256(f"{question_id}/{option}".encode()).hexdigest()))
+
+
+def _figure(source: SourceFolder, identity: str, told: str) -> Path:
+    names = (f"figures/{identity}.jpg", f"{identity}.jpg", f"figures/{Path(told).name}" if told else "")
+    return source.picture(next((name for name in names if name and source.has(name)), names[0]))
+
+
+DATA_SETS = (
+    DataSet(
+        name="medbookvqa",
+        title="MedBookVQA",
+        home="https://huggingface.co/datasets/slyipae1/MedBookVQA",
+        licence="MIT for the code as its repository says; for the data as its card says (figures of open-access textbooks)",
+        files="data.json and figures/<_id>.jpg (unpack figures.zip)",
+        axis=Axis.BREADTH,
+        expected=5000,
+        read=read,
+        label_policy="none",
+    ),
+)

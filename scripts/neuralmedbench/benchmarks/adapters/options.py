@@ -1,0 +1,111 @@
+"""Options of a choice and the right one of them, in the forms in which data sets write them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from neuralmedbench.benchmarks.adapters.cells import written
+from neuralmedbench.errors import DataError
+from neuralmedbench.records.questions import LETTERS
+
+LETTERED = re.compile(r"^[ \t]*\(?([A-J])\s*[.):]\s*", re.MULTILINE)
+LEADING = re.compile(r"\(?([A-Ja-j])\)?\s*(?:[.):].*)?", re.DOTALL)
+
+
+def options_of(value: Any) -> tuple[str, ...]:
+    """Read the options of one cell.
+
+    Parameters
+    ----------
+    value : object
+        A list; a mapping of letters to texts; JSON of one of these; or text with one line an option (`A. ...`).
+
+    Returns
+    -------
+    tuple of str
+        In their order, without letters; missing ones at the end are left out.
+
+    Raises
+    ------
+    DataError
+        If the cell has none of these forms, or its letters leave one out.
+    """
+    if isinstance(value, str) and value.strip()[:1] in {"[", "{"}:
+        try:
+            value = json.loads(value)
+        except ValueError:
+            message = "the options begin like JSON and are none"
+            raise DataError(message) from None
+    if isinstance(value, Mapping):
+        filled = {str(key).strip().upper(): written(text) for key, text in value.items() if text is not None}
+        return _in_order(filled)
+    if isinstance(value, list | tuple):
+        return _without_letters([written(text) for text in value])
+    pieces = LETTERED.split(written(value))
+    if len(pieces) < 3 or pieces[0].strip():
+        message = f"the options are in a form that is not known ({type(value).__name__}); expected a list, letters with texts, or lines 'A. ...'"
+        raise DataError(message)
+    letters = pieces[1::2]
+    if letters != list(LETTERS[: len(letters)]):
+        raise DataError(_gap())
+    return tuple(text.strip() for text in pieces[2::2])
+
+
+def _in_order(filled: Mapping[str, str]) -> tuple[str, ...]:
+    if sorted(filled) != list(LETTERS[: len(filled)]):
+        raise DataError(_gap())
+    return tuple(filled[letter] for letter in LETTERS[: len(filled)])
+
+
+def _gap() -> str:
+    return "the letters of the options are not A, B, C... without a gap"
+
+
+def _without_letters(texts: Sequence[str]) -> tuple[str, ...]:
+    """Take the letters away when every option begins with its own."""
+    found = [LETTERED.match(text) for text in texts]
+    if all(match and match[1] == letter for match, letter in zip(found, LETTERS, strict=False)):
+        return tuple(text[match.end() :].strip() for match, text in zip(found, texts, strict=True) if match)
+    return tuple(texts)
+
+
+def letter_of(value: Any, options: Sequence[str]) -> str:
+    """Give the letter of the right option: the cell holds it (`B`, `(B)`, `B. text`) or the whole text of one option.
+
+    Raises
+    ------
+    DataError
+        If it is none of the options', or the text fits several; the message does not repeat it.
+    """
+    text = written(value)
+    same = [letter for letter, option in zip(LETTERS, options, strict=False) if _plain(option) == _plain(text)]
+    if len(same) == 1 and text:
+        return same[0]
+    found = LEADING.fullmatch(text)
+    if found and len(same) == 0 and found[1].upper() in LETTERS[: len(options)]:
+        return found[1].upper()
+    message = f"the right answer is none of {LETTERS[0]} to {LETTERS[max(len(options) - 1, 0)]}, and no option's text"
+    raise DataError(message)
+
+
+def numbered_letter(value: Any, options: Sequence[str], *, first: int) -> str:
+    """Give the letter of an option by its number, counted from `first`; DataError when there is none."""
+    text = written(value)
+    place = int(text) - first if text.isdigit() else -1
+    if not 0 <= place < len(options):
+        message = f"the right answer is no number from {first} to {len(options) - 1 + first}"
+        raise DataError(message)
+    return LETTERS[place]
+
+
+def spread(question_id: str, options: Iterable[str]) -> tuple[str, ...]:
+    """Order options by a digest of the question and their own words: the same in every run, and the right one has no place of its own."""
+    return tuple(sorted(options, key=lambda option: hashlib.sha256(f"{question_id}\n{_plain(option)}".encode()).hexdigest()))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,59 @@
+"""After an import: the benchmark's yaml, and what a person is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import yaml
+
+from neuralmedbench.benchmarks.adapters.entry import DataSet
+from neuralmedbench.benchmarks.importing import Places
+from neuralmedbench.io.files import write_text
+from neuralmedbench.records.items import Kind
+from neuralmedbench.records.questions import ImportRecord
+
+SHOWN = 5
+
+
+def write_yaml(path: Path, data_set: DataSet, record: ImportRecord, places: Places) -> bool:
+    """Write the yaml of an imported benchmark when there is none: a person's settings are never replaced.
+
+    Returns
+    -------
+    bool
+        Whether it was written.
+    """
+    if path.exists():
+        return False
+    values = {
+        "title": data_set.title,
+        "kind": (Kind.PICTURES if record.images else Kind.TEXT).value,
+        "axis": data_set.axis.value,
+        "source": places.pictures.as_posix(),
+        "questions": places.tables.as_posix(),
+        "private": True,
+        "subjects": "public",
+        "deidentification": {"burned_in": "keep"},
+        "arms": ["full", "no_image"] if record.images else ["full"],
+        "samples": data_set.samples,
+        "label_policy": data_set.label_policy,
+    }
+    head = f"# Imported by scripts/import_benchmark.py. Licence: {data_set.licence}.\n# private: true keeps it out of what is recorded and shared.\n"
+    write_text(path, head + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120))
+    return True
+
+
+def summary(record: ImportRecord, *, written: bool) -> str:
+    """Say what was found: expected and imported counts always, refusals by reason, and what is empty."""
+    expected = f"{record.expected} published, " if record.expected else ""
+    counts = f"{expected}{record.found} found, {record.imported} imported, {len(record.refused)} refused, {record.images} pictures"
+    lines = [f"{record.benchmark}: {counts}, {record.without_answer} without an answer"]
+    for reason, number in Counter(refusal.reason for refusal in record.refused).most_common(SHOWN):
+        first = next(refusal.where for refusal in record.refused if refusal.reason == reason)
+        lines.append(f"  refused {number}: {reason} (first: {first})")
+    lines += [f"  empty in {number} questions: {name}" for name, number in sorted(record.empty.items())]
+    lines += [f"  sha256 {digest}  {name}" for name, digest in record.sources.items()]
+    kept = "written" if written else "was there and is left as it is"
+    lines.append(f"config/benchmarks/{record.benchmark}.yaml {kept}; add {record.benchmark} to `benchmarks` of your configuration")
+    return "\n".join(lines)

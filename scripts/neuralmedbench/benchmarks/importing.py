@@ -1,0 +1,229 @@
+"""Importing a data set: every row is taken or refused with a reason, and nothing is written before all of it was looked at."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+from neuralmedbench.benchmarks.source_folder import SourceFolder
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.files import sha256_of, whole_file, whole_folder, write_json_record
+from neuralmedbench.io.lines import write_lines
+from neuralmedbench.io.plain_pictures import picture_head
+from neuralmedbench.records.items import Disclosure, Gold, Runner
+from neuralmedbench.records.questions import (
+    ANSWERS,
+    DISCLOSURES,
+    IMAGE_COLUMNS,
+    IMAGES,
+    LETTERS,
+    QUESTIONS,
+    ImportRecord,
+    Question,
+    QuestionImage,
+    Refusal,
+)
+
+RECORD = "import.json"
+MAX_BYTES = 50 * 10**6
+"""A larger picture is refused: no provider takes it, and no slice or figure is that large."""
+QUESTION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
+OPTIONS = range(2, len(LETTERS) + 1)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where an import writes: its tables (shareable as its licence allows) and its pictures (never shared)."""
+
+    tables: Path
+    pictures: Path
+
+
+class _Store:
+    """Pictures by the digest of their bytes, each written once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rows: dict[str, tuple[str, str, int, int]] = {}
+        self._by_path: dict[Path, str] = {}
+
+    def take(self, content: Path | bytes) -> str:
+        """Write a picture and give its name; DataError when it is none, is damaged, or is too large."""
+        if isinstance(content, Path):
+            if content not in self._by_path:
+                if content.stat().st_size > MAX_BYTES:
+                    raise DataError(_too_large(content.stat().st_size))
+                self._by_path[content] = self._write(content.read_bytes())
+            return self._by_path[content]
+        if len(content) > MAX_BYTES:
+            raise DataError(_too_large(len(content)))
+        return self._write(content)
+
+    def _write(self, content: bytes) -> str:
+        digest = hashlib.sha256(content).hexdigest()
+        if digest not in self.rows:
+            head = picture_head(content)
+            name = f"{digest[:24]}.{head.suffix}"
+            (self.folder / name).write_bytes(content)
+            self.rows[digest] = (name, digest, head.width, head.height)
+        return self.rows[digest][0]
+
+
+def import_set(data_set: DataSet, folder: Path, benchmark: str, places: Places, *, part: bool = False) -> ImportRecord:
+    """Import a data set.
+
+    Parameters
+    ----------
+    data_set : DataSet
+        Which.
+    folder : Path
+        Where the user put its files.
+    benchmark : str
+        Its name here.
+    places : Places
+        Where to write; what stood there is replaced as a whole.
+    part : bool
+        Whether the folder may hold another number of questions than were published.
+
+    Returns
+    -------
+    ImportRecord
+        What was found, taken and refused.
+
+    Raises
+    ------
+    DataError
+        If files or columns are not the set's, the number of questions is not the published one, or nothing can be taken.
+    """
+    source = SourceFolder(folder)
+    with whole_folder(places.pictures) as pictures:
+        store = _Store(pictures)
+        taken, refused = _take_all(data_set.read(source), store)
+        found = len(taken) + len(refused)
+        _check_number(data_set, found, part=part)
+        if not taken:
+            message = f"{data_set.name}: none of {found} rows can be used; the first: {refused[0].where}: {refused[0].reason}"
+            raise DataError(message)
+        questions = [entry.question for entry in taken]
+        gold = [entry.gold for entry in taken if entry.gold is not None]
+        record = ImportRecord(
+            benchmark=benchmark,
+            data_set=data_set.name,
+            licence=data_set.licence,
+            home=data_set.home,
+            sources={name: sha256_of(folder / name) for name in sorted(source.read)},
+            expected=data_set.expected,
+            found=found,
+            imported=len(taken),
+            refused=tuple(refused),
+            images=len(store.rows),
+            without_answer=len(taken) - len(gold),
+            empty=empty_fields(questions),
+        )
+        write_lines(places.tables / QUESTIONS, Question, questions)
+        write_lines(places.tables / ANSWERS, Gold, gold)
+        write_lines(places.tables / DISCLOSURES, Disclosure, [row for entry in taken for row in entry.disclosures])
+        _write_images(places.tables / IMAGES, store)
+        write_json_record(places.tables / RECORD, record)
+    return record
+
+
+def _take_all(rows: Iterable[Entry | Refusal], store: _Store) -> tuple[list[Entry], list[Refusal]]:
+    taken: list[Entry] = []
+    refused: list[Refusal] = []
+    seen: set[str] = set()
+    for number, row in enumerate(rows, start=1):
+        if isinstance(row, Refusal):
+            refused.append(row)
+            continue
+        try:
+            check_question(row.question, row.gold)
+            if row.question.question_id in seen:
+                message = "the id stands twice"
+                raise DataError(message)
+            taken.append(_with_pictures(row, store))
+            seen.add(row.question.question_id)
+        except DataError as error:
+            refused.append(Refusal(where=f"row {number}", reason=str(error)))
+    return taken, refused
+
+
+def _with_pictures(entry: Entry, store: _Store) -> Entry:
+    """Give the entry with its pictures under their names in the store."""
+
+    def stored(image: QuestionImage) -> QuestionImage:
+        return replace(image, file=store.take(entry.pictures[image.file]))
+
+    return replace(entry, question=replace(entry.question, images=tuple(stored(image) for image in entry.question.images)), pictures={})
+
+
+def check_question(question: Question, gold: Gold | None) -> None:
+    """Refuse a question that cannot be asked or scored.
+
+    Raises
+    ------
+    DataError
+        If its id cannot be used, it asks nothing, its options are too few, too many, empty or repeated, its answer is none of them, or a
+        turn names a picture that it does not have.
+    """
+    problem = _problem(question, gold)
+    if problem:
+        raise DataError(problem)
+
+
+def _problem(question: Question, gold: Gold | None) -> str:
+    if not QUESTION_ID.fullmatch(question.question_id):
+        return "the id holds other characters than letters, digits, '.', '-' and '_', or is longer than 120"
+    if not question.question.strip() and not question.turns:
+        return "the question is empty"
+    if any(place >= len(question.images) for turn in question.turns for place in turn.images):
+        return "a turn names a picture that the question does not have"
+    if gold is not None and gold.item_id != question.question_id:
+        return "the answer belongs to another question"
+    return _problem_of_choice(question, gold) if question.runner is Runner.CHOICE else ""
+
+
+def _problem_of_choice(question: Question, gold: Gold | None) -> str:
+    options = [" ".join(option.split()).casefold() for option in question.options]
+    if len(options) not in OPTIONS:
+        return f"{len(options)} options; expected {OPTIONS[0]} to {OPTIONS[-1]}"
+    if "" in options:
+        return "an option is empty"
+    if len(set(options)) < len(options):
+        return "an option stands twice"
+    if gold is not None and (not gold.choice or gold.choice not in LETTERS[: len(options)]):
+        return f"the right letter is none of {LETTERS[0]} to {LETTERS[len(options) - 1]}"
+    return ""
+
+
+def empty_fields(questions: Iterable[Question]) -> dict[str, int]:
+    """Count the questions that lack what other questions of the set have, by field."""
+    rows = list(questions)
+    names = ("text", "record", "given", "images", "options", "date", "pair_id", "patient_id")
+    lacking = {name: sum(not getattr(row, name) for row in rows) for name in names}
+    return {name: number for name, number in lacking.items() if 0 < number < len(rows)}
+
+
+def _check_number(data_set: DataSet, found: int, *, part: bool) -> None:
+    if data_set.expected and found != data_set.expected and not part:
+        message = (
+            f"{data_set.name}: published with {data_set.expected} questions, found {found}; get the missing files, or say --part when a part is"
+            " what you want"
+        )
+        raise DataError(message)
+
+
+def _write_images(path: Path, store: _Store) -> None:
+    with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(IMAGE_COLUMNS)
+        writer.writerows(store.rows.values())
+
+
+def _too_large(size: int) -> str:
+    return f"a picture of {size / 10**6:.0f} MB; at most {MAX_BYTES // 10**6} MB"

@@ -1,0 +1,131 @@
+"""Items of an imported data set: its questions, with the pictures that de-identification let pass."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from neuralmedbench.benchmarks.built import Built
+from neuralmedbench.benchmarks.neurovlm import read_table
+from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.lines import read_lines
+from neuralmedbench.records.case import PictureFate, PictureManifest, State
+from neuralmedbench.records.items import Disclosure, Gold, Item, ItemImage, Runner, Turn
+from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUESTIONS, Question, QuestionImage, QuestionSet
+
+
+def read_questions(folder: Path) -> QuestionSet:
+    """Read what `import_benchmark.py` wrote; DataError when a file is absent or a line does not fit."""
+    with (folder / IMAGES).open(encoding="utf-8", newline="") as file:
+        files = tuple(row["file_path"] for row in csv.DictReader(file))
+    return QuestionSet(
+        questions=tuple(read_lines(folder / QUESTIONS, Question)),
+        gold=tuple(read_lines(folder / ANSWERS, Gold)),
+        disclosures=tuple(read_lines(folder / DISCLOSURES, Disclosure)),
+        files=files,
+    )
+
+
+def read_asked(benchmark: str, config: BenchmarkConfig) -> QuestionSet:
+    """Read the questions of a benchmark that has no scans: an imported data set, or the table of one picture a row; errors as theirs."""
+    return read_questions(Path(config.questions)) if config.questions else read_table(config, benchmark)
+
+
+def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet, manifest: PictureManifest, folder: Path) -> Built:
+    """Build the items of an imported data set.
+
+    Parameters
+    ----------
+    benchmark : str
+        Its name.
+    config : BenchmarkConfig
+        Its yaml.
+    asked : QuestionSet
+        Its questions.
+    manifest : PictureManifest
+        The de-identified pictures.
+    folder : Path
+        Folder of the manifest, relative to the repository.
+
+    Returns
+    -------
+    Built
+        One item a question all of whose pictures passed, and its gold.
+
+    Raises
+    ------
+    DataError
+        If no question is left.
+    """
+    passed = _passed(asked.files, manifest)
+    items = [
+        _item(benchmark, config, question, passed, folder)
+        for question in asked.questions
+        if not question.exemplar and all(image.file in passed for image in question.images)
+    ]
+    ids = {item.item_id for item in items}
+    gold = [replace(row, item_id=f"{benchmark}/{row.item_id}") for row in asked.gold]
+    shown = [replace(row, item_id=f"{benchmark}/{row.item_id}") for row in asked.disclosures]
+    return Built(tuple(items), tuple(row for row in gold if row.item_id in ids), tuple(row for row in shown if row.item_id in ids)).checked(
+        benchmark
+    )
+
+
+def _passed(files: Sequence[str], manifest: PictureManifest) -> dict[str, PictureFate]:
+    """Give the pictures that passed by their name in the set."""
+    numbers = {picture.image_id: picture for picture in manifest.pictures}
+    if len(numbers) != len(files):
+        message = f"{IMAGES} lists {len(files)} pictures, {len(numbers)} were ingested; run ingest again"
+        raise DataError(message)
+    fates = {name: numbers[f"img-{place:06d}"] for place, name in enumerate(files, start=1)}
+    return {name: fate for name, fate in fates.items() if fate.state is State.OK}
+
+
+def _item(benchmark: str, config: BenchmarkConfig, question: Question, passed: Mapping[str, PictureFate], folder: Path) -> Item:
+    images = [_image(image, passed[image.file], folder) for image in question.images]
+    dialogue = question.runner is Runner.DIALOGUE
+    return Item(
+        item_id=f"{benchmark}/{question.question_id}",
+        case_id=question.case_id or question.question_id,
+        patient_id=question.patient_id or question.case_id or question.question_id,
+        benchmark=benchmark,
+        axis=config.axis,
+        family=question.family,
+        level=question.level,
+        runner=question.runner,
+        question=question.question,
+        turns=tuple(
+            Turn(reveal=turn.reveal, question=turn.question, image_ids=tuple(images[place].image_id for place in turn.images))
+            for turn in question.turns
+        ),
+        options=question.options,
+        images=tuple(images),
+        label_policy=config.label_policy,
+        notes="" if dialogue else question.text,
+        record="" if dialogue else question.record,
+        given=question.given,
+        language=question.language,
+        date=question.date,
+        pair_id=question.pair_id,
+        tags=question.tags,
+        answer_schema=question.answer_schema,
+    )
+
+
+def _image(image: QuestionImage, fate: PictureFate, folder: Path) -> ItemImage:
+    return ItemImage(
+        image_id=fate.image_id,
+        path=(folder / fate.path).as_posix(),
+        sha256=fate.sha256,
+        volume_sha256=fate.sha256,
+        sequence=image.sequence,
+        plane=image.plane,
+        role=image.role,
+        position_mm=None,
+        mm_per_px=None,
+        oracle=False,
+        label=image.label,
+    )

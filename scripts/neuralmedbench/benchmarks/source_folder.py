@@ -1,0 +1,215 @@
+"""The folder in which a user put the files of a data set: what is read from it is remembered, and nothing outside it is."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.errors import DataError
+
+MAX_CELL = 256 * 2**20
+"""Longest cell of a table: pictures stand in some as base64."""
+SHOWN = 8
+
+
+class SourceFolder:
+    """Reads tables and finds pictures in one folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Attributes
+    ----------
+    read : list of str
+        Names of the tables that were read, relative to the folder.
+
+    Raises
+    ------
+    DataError
+        If the folder is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            message = "the folder of the data set is not there; name the folder that holds its files with --from"
+            raise DataError(message)
+        self.folder = folder
+        self.read: list[str] = []
+
+    def has(self, name: str) -> bool:
+        """Whether a file of this name lies in the folder."""
+        return (self.folder / name).is_file()
+
+    def find(self, *patterns: str) -> list[Path]:
+        """Find the files that fit the first pattern that fits any, sorted.
+
+        Raises
+        ------
+        DataError
+            If none does; the message tells which files there are.
+        """
+        for pattern in patterns:
+            if found := sorted(path for path in self.folder.glob(pattern) if path.is_file()):
+                return found
+        there = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
+        more = f" and {len(there) - SHOWN} more" if len(there) > SHOWN else ""
+        message = f"expected {' or '.join(patterns)} in the folder, found {', '.join(there[:SHOWN]) or 'nothing'}{more}"
+        raise DataError(message)
+
+    def file(self, name: str) -> Path:
+        """Give the path of a file that its adapter reads by itself; it counts as read."""
+        return self._remember(self.folder / name)
+
+    def json(self, path: Path) -> Any:
+        """Read a JSON file; DataError when it is none."""
+        try:
+            return json.loads(self._remember(path).read_text(encoding="utf-8-sig"))
+        except (ValueError, UnicodeDecodeError):
+            message = f"{path.name}: not valid JSON in UTF-8"
+            raise DataError(message) from None
+
+    def rows(self, path: Path, columns: Sequence[str] = (), *, under: str = "") -> Iterator[dict[str, Any]]:
+        """Read a table row by row.
+
+        Parameters
+        ----------
+        path : Path
+            `.csv`, `.tsv`, `.jsonl`, `.json` (an array of objects, or one object of objects) or `.parquet`.
+        columns : sequence of str
+            Columns that every row needs.
+        under : str
+            Key of a JSON object below which its list stands; empty: the whole file is the list.
+
+        Yields
+        ------
+        dict
+            A row; cells of CSV and TSV are text.
+
+        Raises
+        ------
+        DataError
+            If the file is damaged or of another kind, or a column is missing: the message tells which there are.
+        """
+        readers = {".csv": _delimited, ".tsv": _delimited, ".jsonl": _lines, ".parquet": _parquet}
+        if path.suffix.lower() == ".json":
+            rows = self._objects(path, under)
+        elif path.suffix.lower() in readers:
+            rows = readers[path.suffix.lower()](self._remember(path))
+        else:
+            message = f"{path.name}: expected .csv, .tsv, .json, .jsonl or .parquet"
+            raise DataError(message)
+        for number, row in enumerate(rows, start=1):
+            if missing := [column for column in columns if column not in row]:
+                there = ", ".join(sorted(row))
+                message = f"{path.name}, row {number}: the column {missing[0]!r} is missing; found {there}"
+                raise DataError(message)
+            yield row
+
+    def picture(self, name: str) -> Path:
+        """Give the path of a picture.
+
+        Raises
+        ------
+        DataError
+            If it leads out of the folder or is not there.
+        """
+        path = self.folder / name
+        try:
+            inside, there = path.resolve().is_relative_to(self.folder.resolve()), bool(name) and path.is_file()
+        except (OSError, ValueError):
+            inside, there = True, False
+        if not inside:
+            message = "the path of a picture leaves the folder"
+            raise DataError(message)
+        if not there:
+            message = "a picture is not there"
+            raise DataError(message)
+        return path
+
+    def _remember(self, path: Path) -> Path:
+        name = path.relative_to(self.folder).as_posix()
+        if name not in self.read:
+            self.read.append(name)
+        return path
+
+    def _objects(self, path: Path, under: str) -> Iterator[dict[str, Any]]:
+        value = self.json(path)
+        if under:
+            if not isinstance(value, dict) or under not in value:
+                found = ", ".join(sorted(value)[:SHOWN]) if isinstance(value, dict) else "no object"
+                message = f"{path.name}: expected a list under the key {under!r}, found {found}"
+                raise DataError(message)
+            value = value[under]
+        if isinstance(value, dict) and all(isinstance(row, dict) for row in value.values()):
+            value = [{"_key": key, **row} for key, row in value.items()]
+        if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+            message = f"{path.name}: expected a list of objects"
+            raise DataError(message)
+        yield from value
+
+
+def _delimited(path: Path) -> Iterator[dict[str, Any]]:
+    before = csv.field_size_limit(MAX_CELL)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ","):
+                if None in row:
+                    message = f"{path.name}: a row has more cells than the first line has names"
+                    raise DataError(message)
+                yield {name: cell or "" for name, cell in row.items()}
+    except (UnicodeDecodeError, csv.Error):
+        message = f"{path.name}: not a table in UTF-8"
+        raise DataError(message) from None
+    finally:
+        csv.field_size_limit(before)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    row = json.loads(line)
+                    if not isinstance(row, dict):
+                        message = f"{path.name}, line {number}: expected an object"
+                        raise DataError(message)
+                    yield row
+    except (ValueError, UnicodeDecodeError):
+        message = f"{path.name}: not lines of JSON in UTF-8"
+        raise DataError(message) from None
+
+
+def _parquet(path: Path) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=256):
+                yield from batch.to_pylist()
+    except (pa.ArrowInvalid, OSError):
+        message = f"{path.name}: not a Parquet file, or a damaged one"
+        raise DataError(message) from None
+
+
+def decoded(text: str) -> bytes:
+    """Bytes of a picture that stands in a table as base64, with or without the head of a data URI.
+
+    Raises
+    ------
+    DataError
+        If it cannot be decoded.
+    """
+    body = text.partition(",")[2] if text.startswith("data:") else text
+    try:
+        return base64.b64decode("".join(body.split()), validate=True)
+    except (binascii.Error, ValueError):
+        message = "a picture in the table is not base64"
+        raise DataError(message) from None

@@ -1,0 +1,77 @@
+"""Few-shot prompts: answered examples of the data set, shown before the item."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.prompts.templates import Templates
+from neuralmedbench.prompts.texts import within_words
+from neuralmedbench.records.items import Exemplar, Item, Runner
+from neuralmedbench.records.questions import LETTERS
+from neuralmedbench.records.requests import RequestImage
+
+
+def examples_for(item: Item, exemplars: Sequence[Exemplar], config: BenchmarkConfig) -> list[Exemplar]:
+    """Choose the examples that an item may be shown.
+
+    Parameters
+    ----------
+    item : Item
+        What is asked; a dialogue is shown none.
+    exemplars : sequence of Exemplar
+        All of the data set.
+    config : BenchmarkConfig
+        How many are shown at most, and the text budget, which holds for each of them.
+
+    Returns
+    -------
+    list of Exemplar
+        The first ones that are asked for in the same form, none of them of the item's own patient and none with a picture of its own:
+        slices of one patient, and copies of one picture, lie in both parts of some published splits.
+    """
+    own = {image.sha256 for image in item.images}
+    fitting = [
+        exemplar
+        for exemplar in exemplars
+        if item.runner is not Runner.DIALOGUE
+        and (exemplar.item.runner, exemplar.item.family) == (item.runner, item.family)
+        and exemplar.item.patient_id != item.patient_id
+        and own.isdisjoint(image.sha256 for image in exemplar.item.images)
+    ]
+    return [replace(exemplar, item=within_words(exemplar.item, config.max_case_words)[0]) for exemplar in fitting[: config.few_shot]]
+
+
+def example_text(item: Item, examples: Sequence[Exemplar], templates: Templates) -> str:
+    """Words of the examples, each with its answer; they show text and pictures only where the item does."""
+    told = bool(item.notes or item.record)
+    return "\n\n".join(
+        templates.render(
+            "example",
+            number=number,
+            question=example.item.question,
+            notes=example.item.notes if told else "",
+            record=example.item.record if told else "",
+            options=lettered(example.item),
+            pictures=bool(item.images and example.item.images),
+            answer=example.answer,
+        )
+        for number, example in enumerate(examples, start=1)
+    )
+
+
+def example_pictures(item: Item, examples: Sequence[Exemplar]) -> tuple[RequestImage, ...]:
+    """Pictures of the examples, labelled with the number of their example; none where the item shows none."""
+    return tuple(
+        RequestImage(
+            path=image.path, sha256=image.sha256, label=f"Example {number}{f', {image.label}' if image.label else ''}", example=True
+        )
+        for number, example in enumerate(examples, start=1)
+        for image in (example.item.images if item.images else ())
+    )
+
+
+def lettered(item: Item) -> list[tuple[str, str]]:
+    """Give the options of an item of choice with their letters."""
+    return list(zip(LETTERS, item.options, strict=False))

@@ -1,0 +1,93 @@
+"""Small data sets in the form in which they are published, made by hand, and what their import gives."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuralmedbench.benchmarks.adapters.registry import DATA_SETS
+from neuralmedbench.benchmarks.built import Built
+from neuralmedbench.benchmarks.importing import Places, import_set
+from neuralmedbench.benchmarks.questions import build_questions, read_questions
+from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.records.case import PictureFate, PictureManifest
+from neuralmedbench.records.questions import ImportRecord
+
+
+def picture_bytes(value: int, form: str = "PNG", size: tuple[int, int] = (12, 10)) -> bytes:
+    """Encode a small grey picture, different for every value."""
+    from PIL import Image
+
+    pixels = np.full((size[1], size[0]), value % 256, dtype=np.uint8)
+    pixels[0, 0] = (value // 256 + 1) % 256
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, format=form)
+    return file.getvalue()
+
+
+def put(folder: Path, files: Mapping[str, Any]) -> Path:
+    """Write files below a folder: bytes and text as they are, everything else as JSON."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def put_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows as the kind of table that the suffix says (.csv, .tsv, .jsonl, .parquet)."""
+    import csv
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    elif path.suffix == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), path)
+    else:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if path.suffix == ".tsv" else ",")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def imported(name: str, folder: Path, out: Path, *, part: bool = True, **changes: object) -> tuple[ImportRecord, Built]:
+    """Import a folder and build its items as if every picture passed de-identification unchanged."""
+    places = Places(tables=out / "questions", pictures=out / "raw")
+    record = import_set(DATA_SETS[name], folder, "b", places, part=part)
+    return record, built(places, DATA_SETS[name].label_policy, **changes)
+
+
+def built(places: Places, label_policy: str, **changes: object) -> Built:
+    """Build the items of an imported folder."""
+    asked = read_questions(places.tables)
+    kind = "pictures" if asked.files else "text"
+    fates = tuple(
+        PictureFate(image_id=f"img-{place:06d}", path=f"pictures/img-{place:06d}.png", sha256=f"{place:064d}")
+        for place in range(1, len(asked.files) + 1)
+    )
+    config = BenchmarkConfig.model_validate(
+        {
+            "title": "T",
+            "kind": kind,
+            "axis": "breadth",
+            "source": str(places.pictures),
+            "questions": str(places.tables),
+            "subjects": "public",
+            "label_policy": label_policy,
+            **changes,
+        }
+    )
+    return build_questions(
+        "b", config, asked, PictureManifest(benchmark="b", stage="deidentify", source_sha256="x", pictures=fates), places.tables
+    )
