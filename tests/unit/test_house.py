@@ -49,6 +49,7 @@ FOR_PEOPLE = {
     "trace_number",
     "check_drift",
     "import_benchmark",
+    "import_responses",
 }
 """Commands that no rule calls; each says so in its first line."""
 

@@ -5,7 +5,7 @@ The schema files in `config/schemas/` and the table in `docs/configuration.md` a
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, LiteralString, get_args
+from typing import Annotated, Any, Literal, LiteralString, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -323,7 +323,9 @@ class ModelConfig(Section):
     """`config/models/<model>.yaml`: one model, or one grader model."""
 
     title: str = Field(description="Name shown in the report.")
-    backend: Literal["builtin", "litellm", "transformers"] = Field(description="How it is called.")
+    backend: Literal["builtin", "litellm", "transformers", "imported"] = Field(
+        description="How it is called; `imported`: never, its answers were collected by others (`scripts/import_responses.py`)."
+    )
     id: str = Field(description="The backend's own name for it: `fusion`, `openai/gpt-5`, a folder with weights...")
     revision: str = Field(description="Bump this after an API update: the model is then called again, and old and new are compared.")
     api_base: str | None = Field(None, description="Address of an OpenAI-compatible server.")

@@ -86,6 +86,8 @@ def open_backend(name: str, model: ModelConfig, vocabulary: Vocabulary | None) -
 
 def closed_because(model: ModelConfig) -> str:
     """Say why a model cannot be asked on this machine; empty when it can."""
+    if model.backend == "imported":
+        return "its answers are imported (scripts/import_responses.py), those that are missing cannot be asked for"
     if model.backend == "litellm" and model.api_key_env and not os.environ.get(model.api_key_env):
         return f"the environment variable {model.api_key_env} is not set"
     return ""

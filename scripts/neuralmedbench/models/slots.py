@@ -27,7 +27,7 @@ def slots_of(name: str, model: ModelConfig | None) -> dict[str, int]:
         that the job loads itself take a graphics card, and where there is none a place among the models that compute here. A
         server on this machine has its own queue.
     """
-    if model is None or model.backend == "builtin":
+    if model is None or model.backend in ("builtin", "imported"):
         return {}
     if model.backend == "transformers":
         return {GPU: 1}

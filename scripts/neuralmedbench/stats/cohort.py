@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from neuralmedbench.records.case import State
-from neuralmedbench.records.items import Kind
+from neuralmedbench.records.items import DIAGNOSES, Kind
 from neuralmedbench.stats.intervals import clopper_pearson
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 
 QUARANTINE_STAGES = ("ingest", "deidentify", "normalise", "slices")
 
 Row = dict[str, Any]
+Fate = tuple[str, str, str, int, int]
+"""Unit (file or series), step, reason, how many, and the number of the case."""
 
 
 def case_flow_rows(study: Study) -> list[Row]:
@@ -41,6 +44,55 @@ def _step(case: dict[str, Any]) -> str:
     if case["excluded"]:
         return "excluded"
     return "used" if case["state"] == State.OK else f"quarantined_{case['quarantined_by']}"
+
+
+def file_flow_rows(study: Study) -> list[Row]:
+    """Rows of `file_flow.csv`: what became of every raw file of the cases that were read, and which series were left out later.
+
+    Files are `listed` = `set_aside` (by ingest, with the reason) + `quarantined_<stage>` (their case was) + `used`; of pictures every one is a
+    file. Series that a later stage left out of a case that goes on are rows of their own: their files count as used.
+    """
+    rows: list[Row] = []
+    for name, benchmark in study.benchmarks.items():
+        if benchmark.config.kind is Kind.SCANS:
+            found = [*_files_of_cases(benchmark), *_series_left_out(benchmark)]
+        elif benchmark.config.kind is Kind.PICTURES:
+            found = [("file", step, reason, 1, number) for number, (step, reason) in enumerate(_fates(benchmark))]
+        else:
+            continue
+        listed = [(unit, "listed", "", n, case) for unit, _, _, n, case in found if unit == "file"]
+        rows += [{"benchmark": name} | row for row in _summed([*listed, *found])]
+    return rows
+
+
+def _files_of_cases(benchmark: BenchmarkStudy) -> Iterator[Fate]:
+    for number, case in enumerate(benchmark.flow):
+        for reason, n in case["raw_files"].items():
+            step = _step(case) if reason == "used" else "set_aside"
+            yield "file", step, reason if step == "set_aside" else case["reason"], n, number
+
+
+def _series_left_out(benchmark: BenchmarkStudy) -> Iterator[Fate]:
+    for number, case in enumerate(benchmark.flow):
+        for reason in case["set_aside"] if _step(case) == "used" else ():
+            yield "series", "set_aside", reason, 1, number
+
+
+def _summed(fates: Iterable[Fate]) -> list[Row]:
+    """Sum fates that are alike, in the order in which the data travels; `cases` counts the cases (or pictures) that they belong to."""
+    order = {
+        step: place for place, step in enumerate(("listed", "set_aside", *(f"quarantined_{stage}" for stage in QUARANTINE_STAGES), "used"))
+    }
+    sums: Counter[tuple[str, str, str]] = Counter()
+    cases: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    for unit, step, reason, n, case in fates:
+        sums[unit, step, reason] += n
+        cases[unit, step, reason].add(case)
+    keys = sorted(sums, key=lambda key: (key[0], order[key[1]], -sums[key], key[2]))
+    return [
+        {"unit": unit, "step": step, "reason": reason, "n": sums[unit, step, reason], "cases": len(cases[unit, step, reason])}
+        for unit, step, reason in keys
+    ]
 
 
 def case_rows(study: Study) -> list[Row]:
@@ -110,7 +162,7 @@ def cohort_rows(study: Study) -> list[Row]:
         tallies = {
             "level": Counter(str(item.level) for item in benchmark.items),
             "family": Counter(str(item.family) for item in benchmark.items),
-            "diagnosis": Counter(answers[item.item_id] for item in benchmark.items if item.item_id in answers),
+            "diagnosis": Counter(answers[item.item_id] for item in benchmark.items if item.item_id in answers and item.family in DIAGNOSES),
             "sequence": Counter(sequence for item in benchmark.items for sequence in {image.sequence for image in item.images}),
         }
         rows += [

@@ -89,7 +89,14 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Row:
         "best_case": mean_of(outcomes.metric("best_case", key)),
         "worst_case": rates["pass1"].value,
         "brier": counts.brier,
-        "note": _note(outcomes, key, study.settings.max_missing_fraction),
+        "note": "; ".join(
+            part
+            for part in (
+                "answers imported" if config.backend == "imported" else "",
+                _note(outcomes, key, study.settings.max_missing_fraction),
+            )
+            if part
+        ),
     }
     for name in ("pass1", "pass5", "candidates5"):
         row |= _bounds(name, rates[name])

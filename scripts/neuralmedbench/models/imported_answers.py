@@ -1,0 +1,156 @@
+"""Answers of somebody else's run, put into the ledger under the keys that ours would have: from there on they are answers like all others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.places import without_places
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.models.conversation import conversation, within_budget
+from neuralmedbench.models.keys import KEY_VERSION, call_key
+from neuralmedbench.models.ledger import Entry, Ledger, open_ledger
+from neuralmedbench.records.given import GivenAnswer
+from neuralmedbench.records.requests import Request
+
+IMPORTED = "imported"
+"""`finish_reason` and `served_model` of an imported answer, and the name of the backend that asks for nothing."""
+SHOWN = 5
+
+Target = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What an import brought: answers expected by the prompts, given, new in the ledger, and still missing."""
+
+    expected: int
+    given: int
+    added: int
+    missing: int
+
+
+def import_answers(requests: Sequence[Request], model: ModelConfig, given: Iterable[GivenAnswer], *, name: str, ledger: Path) -> Coverage:
+    """Put given answers into a ledger.
+
+    Parameters
+    ----------
+    requests : sequence of Request
+        What the benchmark asks.
+    model : ModelConfig
+        The model's yaml, of `backend: imported`.
+    given : iterable of GivenAnswer
+        The answers.
+    name : str
+        Name of the model.
+    ledger : Path
+        Ledger of this benchmark and model.
+
+    Returns
+    -------
+    Coverage
+        Counts of answers.
+
+    Raises
+    ------
+    ConfigError
+        If the model is one that this pipeline asks itself.
+    DataError
+        If an answer belongs to nothing that is asked, stands twice, has another number of turns, or differs from the one that is in the
+        ledger; nothing is added then.
+    """
+    if model.backend != IMPORTED:
+        message = (
+            f"model {name}: it is asked by this pipeline (backend: {model.backend}); imported answers need a model of backend: imported"
+        )
+        raise ConfigError(message)
+    asked: dict[Target, Request] = {}
+    for request in requests:
+        for item in {request.item_id, request.item_id.partition("/")[2]}:
+            asked[item, request.arm, request.strategy] = request
+    rows = list(given)
+    _check(rows, asked)
+    with open_ledger(ledger) as book:
+        entries = [entry for row in rows for entry in _entries(asked[_target(row)], model, row)]
+        _check_same(entries, book, name)
+        before = len(book)
+        for entry in entries:
+            book.add(entry)
+        book.sync()
+        there = sum(_is_there(request, model, book, repeat) for request in requests for repeat in range(request.samples))
+        added = len(book) - before
+    expected = sum(request.samples for request in requests)
+    return Coverage(expected=expected, given=len(rows), added=added, missing=expected - there)
+
+
+def _target(row: GivenAnswer) -> Target:
+    return row.item, row.arm, row.strategy
+
+
+def _check(rows: Sequence[GivenAnswer], asked: dict[Target, Request]) -> None:
+    problems = []
+    seen = Counter((asked[_target(row)].item_id, row.arm, row.strategy, row.sample) for row in rows if _target(row) in asked)
+    for row in rows:
+        request = asked.get(_target(row))
+        if request is None:
+            problems.append(f"{row.where}: no request for this item under arm {row.arm}, strategy {row.strategy}")
+        elif not 0 <= row.sample < request.samples:
+            problems.append(f"{row.where}: sample {row.sample}, the benchmark asks for {request.samples} (they count from 0)")
+        elif len(row.turns) != len(request.turns):
+            problems.append(f"{row.where}: {len(row.turns)} turns, expected {len(request.turns)}")
+        elif seen[request.item_id, row.arm, row.strategy, row.sample] > 1:
+            problems.append(f"{row.where}: this answer stands twice")
+    if problems:
+        more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        message = f"{len(problems)} of {len(rows)} answers cannot be used, nothing was imported: {'; '.join(problems[:SHOWN])}{more}"
+        raise DataError(message)
+
+
+def _entries(request: Request, model: ModelConfig, row: GivenAnswer) -> list[Entry]:
+    turns = within_budget(request.turns, model.max_images)
+    return [
+        Entry(
+            key=call_key(model, conversation(request, turns, row.turns[:turn]), row.sample),
+            state="ok",
+            text=text,
+            finish_reason=IMPORTED,
+            served_model=IMPORTED,
+            attempts=0,
+            key_version=KEY_VERSION,
+            item_id=request.item_id,
+            arm=request.arm,
+            strategy=request.strategy,
+            repeat=row.sample,
+            turn=turn,
+            model=without_places(model.id),
+            revision=model.revision,
+            temperature=model.temperature,
+            top_p=model.top_p,
+            seed=model.seed,
+            max_tokens=model.max_tokens,
+        )
+        for turn, text in enumerate(row.turns)
+    ]
+
+
+def _check_same(entries: Iterable[Entry], book: Ledger, name: str) -> None:
+    other = [entry for entry in entries if (known := book.get(entry.key)) is not None and known.text != entry.text]
+    if other:
+        message = (
+            f"model {name}: {len(other)} answers differ from those that were imported before, the first is that to {other[0].item_id};"
+            " raise `revision` in its yaml to import a new run"
+        )
+        raise DataError(message)
+
+
+def _is_there(request: Request, model: ModelConfig, book: Ledger, repeat: int) -> bool:
+    turns, texts = within_budget(request.turns, model.max_images), list[str]()
+    for _ in turns:
+        entry = book.get(call_key(model, conversation(request, turns, texts), repeat))
+        if entry is None:
+            return False
+        texts.append(entry.text)
+    return True
