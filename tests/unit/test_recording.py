@@ -15,6 +15,7 @@ import yaml
 
 from conftest import ROOT
 from models_fixtures import model_config
+from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.config.workflow import Run, own_configfiles, read_run
 from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.io.dvc_lock import read_dvc_lock
@@ -54,6 +55,24 @@ def expanded(stage: dict[str, object]) -> list[str]:
     matrix: dict[str, list[str]] = stage.get("matrix", {})  # type: ignore[assignment]
     entries = [dict(zip(matrix, values, strict=True)) for values in itertools.product(*matrix.values())]
     return [re.sub(r"\$\{item\.(\w+)\}", lambda found, entry=entry: entry[found[1]], path) for entry in entries for path in paths(stage)]  # type: ignore[misc]
+
+
+def test_an_imported_data_set_that_may_be_shared_is_recorded_as_something_that_a_person_brings(shipped: Run) -> None:
+    values = {
+        "title": "T",
+        "kind": "text",
+        "axis": "control",
+        "source": "data/raw/q",
+        "questions": "data/questions/q",
+        "subjects": "public",
+    }
+    asked = BenchmarkConfig.model_validate({**values, "private": False})
+    stages = stages_of(replace(shipped, benchmarks={**shipped.benchmarks, "q": asked}))
+    assert "data/questions/q" in paths(stages["by_hand"])
+    assert "data/deidentified/q" in expanded(stages["deidentify_pictures"])
+    assert "data/disclosures/q/exemplars.parquet" in expanded(stages["prompts"])
+    kept = replace(shipped, benchmarks={**shipped.benchmarks, "q": asked.model_copy(update={"private": True})})
+    assert "data/questions/q" not in str(stages_of(kept))
 
 
 def test_every_out_persists_and_belongs_to_one_stage(shipped: Run) -> None:

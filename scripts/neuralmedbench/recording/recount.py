@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.io.tables import read_records
-from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner
+from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
 from neuralmedbench.stats.outcomes import can_pass
@@ -82,7 +82,8 @@ def read_answers(
     for score in read_records(root / f"results/scores/{benchmark}/{model}.parquet", Score):
         if (score.arm, score.strategy, score.revision) == (arm, strategy, present):
             scores[score.item_id].append(score)
-            samples[score.runner] = max(samples[score.runner], score.repeat + 1)
+            if strategy != Strategy.SELF_CONSISTENCY:  # one answer an item is left of the vote, under the number of the sample that won
+                samples[score.runner] = max(samples[score.runner], score.repeat + 1)
     for response in all_responses:
         if (response.arm, response.strategy, response.revision) == (arm, strategy, present):
             responses[response.item_id].append(response)
@@ -92,7 +93,7 @@ def read_answers(
         if item.item_id in gold
         and can_pass(item, gold[item.item_id])
         and PARTS[part[0]](item, gold[item.item_id]) == part[1]
-        and (arm == "full" or item.item_id in scores)
+        and ((arm, strategy) == ("full", DIRECT) or item.item_id in scores)
     ]
 
 

@@ -20,6 +20,7 @@ PROMPTS = f"data/prompts/{BENCHMARK}.parquet"
 LEAKS, LEAK_PAGE = f"data/leaks/{BENCHMARK}.json", f"data/leaks/{BENCHMARK}.html"
 GOLD = f"data/gold/{BENCHMARK}.parquet"
 LESIONS = f"data/gold/{BENCHMARK}/lesions.parquet"
+EXEMPLARS = f"data/disclosures/{BENCHMARK}/exemplars.parquet"
 PLOT = {"template": "leaderboard", "x": "pass1", "y": "model", "x_label": "pass@1", "y_label": "model", "title": "pass@1 by benchmark"}
 
 
@@ -40,8 +41,9 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
         so that Snakemake never loses what it could resume from; the last stage owns Snakemake's own records.
     """
     shared = run.recorded()
-    of_kind = {kind: [name for name in shared if run.benchmarks[name].kind is kind] for kind in Kind}
-    phantoms = [name for name in of_kind[Kind.SCANS] if run.benchmarks[name].source == "phantoms"]
+    scans = [name for name in shared if run.benchmarks[name].kind is Kind.SCANS]
+    loose = [name for name in shared if name not in scans]
+    phantoms = [name for name in scans if run.benchmarks[name].source == "phantoms"]
     models = list(run.models)
     graders = {kind: [name for name, grader in run.graders.items() if grader.kind == kind] for kind in ("rubric", "llm")}
     arguments = f"--configfile {' '.join(configfiles)} " if configfiles else ""
@@ -53,36 +55,43 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
             [f"data/answers/{BENCHMARK}.csv", f"data/answers/{BENCHMARK}"],
         ),
         "deidentify": _stage(
-            {"benchmark": of_kind[Kind.SCANS]},
+            {"benchmark": scans},
             [f"config/benchmarks/{BENCHMARK}.yaml", f"config/benchmarks/{BENCHMARK}.cases.tsv"],
             [f"data/deidentified/{BENCHMARK}"],
             target="/audit.json",
         ),
         "deidentify_pictures": _stage(
-            {"benchmark": of_kind[Kind.PICTURES]},
+            {"benchmark": loose},
             [f"config/benchmarks/{BENCHMARK}.yaml"],
             [f"data/deidentified/{BENCHMARK}"],
             target="/audit.json",
         ),
         "slices": _stage(
-            {"benchmark": of_kind[Kind.SCANS]},
+            {"benchmark": scans},
             [f"data/deidentified/{BENCHMARK}"],
             [f"data/slices/{BENCHMARK}", f"data/normalised/{BENCHMARK}"],
             target="/slices.parquet",
         ),
         "review": _stage(
-            {"benchmark": of_kind[Kind.SCANS]},
+            {"benchmark": scans},
             [f"data/deidentified/{BENCHMARK}", f"data/normalised/{BENCHMARK}", f"data/slices/{BENCHMARK}"],
             [f"data/reviews/{BENCHMARK}"],
             target="/review.json",
         ),
         "review_pictures": _stage(
-            {"benchmark": of_kind[Kind.PICTURES]}, [f"data/deidentified/{BENCHMARK}"], [f"data/reviews/{BENCHMARK}"], target="/review.json"
+            {"benchmark": loose}, [f"data/deidentified/{BENCHMARK}"], [f"data/reviews/{BENCHMARK}"], target="/review.json"
         ),
         "prompts": _stage(
             {"benchmark": shared},
             [f"data/deidentified/{BENCHMARK}", f"config/benchmarks/{BENCHMARK}.yaml", "config/prompts", run.config.vocabulary],
-            [LEAKS, PROMPTS, *(f"data/{part}/{BENCHMARK}.parquet" for part in ("items", "gold", "disclosures")), LESIONS, LEAK_PAGE],
+            [
+                LEAKS,
+                PROMPTS,
+                *(f"data/{part}/{BENCHMARK}.parquet" for part in ("items", "gold", "disclosures")),
+                LESIONS,
+                EXEMPLARS,
+                LEAK_PAGE,
+            ],
         ),
         "infer": _stage(
             {"benchmark": shared, "model": models},
@@ -145,12 +154,13 @@ def _grade_deps() -> list[str]:
 
 
 def _by_hand(run: Run, shared: Sequence[str]) -> dict[str, Any]:
-    """Give the stage of what people write: signatures, answers and ratings; a clone needs them, and no command makes them."""
+    """Give the stage of what people bring: signatures, answers, imported questions and ratings; a clone needs them, no rule makes them."""
     signed = [f"data/reviews/{name}.json" for name in shared if run.benchmarks[name].subjects == "patient"]
     answers = [
         benchmark.answers for benchmark in (run.benchmarks[name] for name in shared) if benchmark.answers and benchmark.source != "phantoms"
     ]
-    outs = [*signed, *answers, *(f"data/ratings/{name}" for name in run.config.rating_rounds)]
+    questions = [questions for name in shared if (questions := run.benchmarks[name].questions)]
+    outs = [*signed, *answers, *questions, *(f"data/ratings/{name}" for name in run.config.rating_rounds)]
     return {"matrix": {"": outs}, "cmd": "echo written by people", "frozen": True, "outs": [_out(path) for path in outs]}
 
 
