@@ -10,13 +10,31 @@ from typing import Any
 
 import numpy as np
 
-from neuralmedbench.benchmarks.adapters.registry import DATA_SETS
+from conftest import ROOT
+from neuralmedbench.benchmarks.adapters.registry import data_sets
 from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.importing import Places, import_set
 from neuralmedbench.benchmarks.questions import build_questions, read_questions
 from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.records.case import PictureFate, PictureManifest
 from neuralmedbench.records.questions import ImportRecord
+
+PAIR = {
+    "im_1": "PMC1_a.jpg",
+    "im_2": "PMC2_b.jpg",
+    "im_1_local": "p-1",
+    "im_2_local": "p-2",
+    "cap_1": "",
+    "cap_2": "",
+    "category_1": ["head"],
+    "category_2": ["head"],
+    "question": "Which side shows the fluid?",
+    "option_A": "The left side",
+    "option_B": "The right side",
+    "im_1_correct": "A",
+    "im_2_correct": "B",
+}
+"""A pair of MediConfusion."""
 
 
 def picture_bytes(value: int, form: str = "PNG", size: tuple[int, int] = (12, 10)) -> bytes:
@@ -64,8 +82,8 @@ def put_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def imported(name: str, folder: Path, out: Path, *, part: bool = True, **changes: object) -> tuple[ImportRecord, Built]:
     """Import a folder and build its items as if every picture passed de-identification unchanged."""
     places = Places(tables=out / "questions", pictures=out / "raw")
-    record = import_set(DATA_SETS[name], folder, "b", places, part=part)
-    return record, built(places, DATA_SETS[name].label_policy, **changes)
+    record = import_set(data_sets(ROOT / "config")[name], folder, "b", places, part=part)
+    return record, built(places, data_sets(ROOT / "config")[name].label_policy, **changes)
 
 
 def built(places: Places, label_policy: str, **changes: object) -> Built:
@@ -91,3 +109,10 @@ def built(places: Places, label_policy: str, **changes: object) -> Built:
     return build_questions(
         "b", config, asked, PictureManifest(benchmark="b", stage="deidentify", source_sha256="x", pictures=fates), places.tables
     )
+
+
+def put_pairs(folder: Path, count: int) -> Path:
+    """Write MediConfusion as published, with so many pairs, and its pictures fetched."""
+    rows = {str(pair): {**PAIR, "im_1_local": f"p{pair}-1", "im_2_local": f"p{pair}-2"} for pair in range(count)}
+    pictures = {f"images/p{pair}-{side}.jpg": picture_bytes(2 * pair + side, "JPEG", (64, 48)) for pair in range(count) for side in (1, 2)}
+    return put(folder, {"dataset.json": rows, **pictures})

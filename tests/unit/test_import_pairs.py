@@ -7,25 +7,9 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from import_fixtures import imported, picture_bytes, put
+from import_fixtures import PAIR, imported, picture_bytes, put
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Runner
-
-ROW = {
-    "im_1": "PMC1_a.jpg",
-    "im_2": "PMC2_b.jpg",
-    "im_1_local": "p-1",
-    "im_2_local": "p-2",
-    "cap_1": "",
-    "cap_2": "",
-    "category_1": ["head"],
-    "category_2": ["head"],
-    "question": "Which side shows the fluid?",
-    "option_A": "The left side",
-    "option_B": "The right side",
-    "im_1_correct": "A",
-    "im_2_correct": "B",
-}
 
 
 @pytest.fixture
@@ -33,7 +17,7 @@ def folder(tmp_path: Path) -> Path:
     """MediConfusion as published: one pair, its pictures fetched."""
     return put(
         tmp_path / "set",
-        {"dataset.json": {"7": ROW}, "images/p-1.jpg": picture_bytes(1, "JPEG"), "images/p-2.jpg": picture_bytes(2, "JPEG")},
+        {"dataset.json": {"7": PAIR}, "images/p-1.jpg": picture_bytes(1, "JPEG"), "images/p-2.jpg": picture_bytes(2, "JPEG")},
     )
 
 
@@ -54,7 +38,7 @@ def test_another_number_of_questions_than_were_published_is_refused_unless_a_par
 
 
 def test_a_wrong_letter_and_an_absent_picture_are_refused_by_row_and_the_rest_goes_on(folder, tmp_path):
-    put(folder, {"dataset.json": {"7": ROW, "8": {**ROW, "im_1_correct": "C", "im_2_local": "gone"}}})
+    put(folder, {"dataset.json": {"7": PAIR, "8": {**PAIR, "im_1_correct": "C", "im_2_local": "gone"}}})
     record, made = imported("mediconfusion", folder, tmp_path)
     assert (record.found, record.imported) == (4, 2)
     assert [(row.where, row.reason) for row in record.refused] == [
@@ -65,7 +49,7 @@ def test_a_wrong_letter_and_an_absent_picture_are_refused_by_row_and_the_rest_go
 
 
 def test_a_missing_column_is_told_with_the_columns_that_were_found(folder, tmp_path):
-    put(folder, {"dataset.json": {"7": {key: value for key, value in ROW.items() if key != "option_A"}}})
+    put(folder, {"dataset.json": {"7": {key: value for key, value in PAIR.items() if key != "option_A"}}})
     with pytest.raises(DataError, match=r"dataset\.json, row 1: the column 'option_A' is missing; found .*option_B"):
         imported("mediconfusion", folder, tmp_path)
 
