@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections import Counter
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from io import BytesIO
@@ -22,11 +23,12 @@ from neuralmedbench.deid.headers.diff import ACTIONS, changes, snapshot
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.headers.series import clean_header, clean_series
 from neuralmedbench.deid.review.index import Line, index_page
-from neuralmedbench.deid.review.page import STYLE, page
+from neuralmedbench.io.pages import STYLE, page
 from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces
 from neuralmedbench.deid.review.renderings import border_views, surface_views, upright
 from neuralmedbench.deid.review.sheet import case_sheet, marked
 from neuralmedbench.deid.review.signature import shown
+from neuralmedbench.deid.score.tally import Tally, sum_scores
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.imaging import review_pieces as imaging_pieces
 from neuralmedbench.imaging.mirror import mirrored_margin
@@ -397,3 +399,17 @@ def test_the_first_page_stays_small_with_a_thousand_cases() -> None:
     assert len([way for way in read.all("a", "href") if way.startswith("sheets/")]) == 1000
     assert read.text.index("Cases to look at first (1)") < read.text.index("Cases (999)")
     assert "it is <odd>" in read.text
+    assert "planted" not in read.text
+
+
+def test_the_first_page_shows_the_score_of_phantoms_and_names_what_went_wrong() -> None:
+    tally = Tally()
+    tally.add(("header", "text_removed", "HIPAA"), 59, 60, where="00104000")
+    tally.add(("note", "text_retained", "research"), 8, 8)
+    rules = Rules(benchmark="demo", profile="pseudonymised", subjects="phantom")
+    audit = replace(audit_cases(rules, []), score=sum_scores([tally.score("a"), Tally().score("b")]))
+    read = Reader(index_page(audit, shown("demo", "pseudonymised", {}), []))
+    assert "Of what had to go: 59 of 60 right (0 of 1 phantoms without a fault)." in read.text
+    assert "Of everything that was asked for: 67 of 68 right" in read.text
+    assert "header, text removed, HIPAA: 1 of 60 wrong" in read.text
+    assert read.text.index("Score on planted identities") < read.text.index("Sign")

@@ -6,20 +6,13 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from neuralmedbench.benchmarks.answer_leaks import places_of, terms_of, texts_of
+from neuralmedbench.io.pages import page, table
 from neuralmedbench.records.answer_leaks import SEVERITIES, AnswerLeak, AnswerLeaks
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.vocabulary import Vocabulary
 
 AROUND = 90
 """Characters shown on either side of a term."""
-HEAD = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Answers in the texts</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<style>body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1a1a1a}
-table{border-collapse:collapse}td,th{text-align:left;padding:.1rem 1rem .1rem 0;vertical-align:top}section{border-top:1px solid #bbb;padding:.6rem 0}
-blockquote{margin:.3rem 0;padding:.3rem .6rem;background:#f4f4f4;white-space:pre-wrap}mark{background:#ffd54a}.family mark{background:#dfe6ee}</style>
-</head><body>
-"""
 MEANING = {
     "answer": "the answer in its own words",
     "alias": "another name of the answer",
@@ -49,19 +42,19 @@ def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], v
     for leak in leaks.leaks:
         by_item.setdefault(leak.item_id, []).append(leak)
     answers = {row.item_id: row for row in gold}
-    counted = [(severity, sum(leak.severity == severity for leak in leaks.leaks)) for severity in SEVERITIES]
-    rows = "".join(f"<tr><td>{severity}</td><td>{number}</td><td>{MEANING[severity]}</td></tr>" for severity, number in counted)
+    counted = [(severity, str(sum(leak.severity == severity for leak in leaks.leaks)), MEANING[severity]) for severity in SEVERITIES]
     body = "".join(
         _section(item, answers[item.item_id], by_item[item.item_id], vocabulary)
         for item in sorted(items, key=lambda item: item.item_id)
         if item.item_id in by_item
     )
-    return (
-        f"{HEAD}<h1>Answers in the texts: {escape(leaks.benchmark)}</h1><p>{leaks.leaking} of {leaks.items} items with an answer name it in a text that a"
+    told = (
+        f"<p>{leaks.leaking} of {leaks.items} items with an answer name it in a text that a"
         " model is sent (a name, another name or a code). A model can then read the answer and need not find it: take the words out of the note, or"
         " add the heading above them to <code>deidentification: cut_sections</code>. A term that the text denies is listed too. This page shows"
-        f" answers: keep it from whoever rates or is tested.</p><table>{rows}</table>{body or '<p>Nothing was found.</p>'}</body></html>\n"
+        " answers: keep it from whoever rates or is tested.</p>"
     )
+    return page(f"Answers in the texts: {leaks.benchmark}", [told, table(counted), body or "<p>Nothing was found.</p>"])
 
 
 def _section(item: Item, gold: Gold, leaks: Sequence[AnswerLeak], vocabulary: Vocabulary) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from neuralmedbench.deid.review.page import page, table, warning
 from neuralmedbench.deid.review.signature import TYPED_DIGITS
+from neuralmedbench.deid.score.tally import REMOVALS_TOTAL, TOTAL
+from neuralmedbench.io.pages import page, table, warning
+from neuralmedbench.records.answer_key import ScoreRow
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.review import ExcludeReason, Shown
 
@@ -71,6 +73,7 @@ def index_page(audit: Audit, shown: Shown, lines: Sequence[Line]) -> str:
         _listed("Cases to look at first", first),
         _listed("Cases", rest),
         _listed("Kept back", kept),
+        _score(audit.score),
         _how_to_sign(shown),
         f"<h2>Audit</h2>{table(counts)}<details><summary>What was changed and what was looked for</summary>",
         table(checks, ("check", "count", "what it counts")),
@@ -89,6 +92,34 @@ def _listed(title: str, lines: Sequence[Line]) -> str:
         for line in lines
     )
     return f'<h2>{title} ({len(lines)})</h2><div class="scroll"><table>{rows}</table></div>\n'
+
+
+def _score(rows: Sequence[ScoreRow]) -> str:
+    """Show how cleaning did on planted identities (phantoms only): the sums, what went wrong, and every line behind them."""
+    if not rows:
+        return ""
+    sums = {(row.place, row.action): row for row in rows if (row.place, row.action) in {TOTAL[:2], REMOVALS_TOTAL[:2]}}
+    told = [
+        f"{words}: {sums[key].right} of {sums[key].required} right ({sums[key].patients_right} of {sums[key].patients} phantoms without a fault)."
+        for key, words in ((REMOVALS_TOTAL[:2], "Of what had to go"), (TOTAL[:2], "Of everything that was asked for"))
+        if key in sums
+    ]
+    wrong = [
+        f"{row.place}, {row.action.replace('_', ' ')}, {row.category}: {row.required - row.right} of {row.required} wrong"
+        for row in rows
+        if row.right < row.required and (row.place, row.action) not in sums
+    ]
+    lines = [(row.place, row.action.replace("_", " "), row.category, str(row.required), str(row.right)) for row in rows]
+    return "".join(
+        [
+            f"<h2>Score on planted identities</h2><p>{escape(' '.join(told))} The generator of these phantoms writes down what it plants and what has",
+            " to stay; real hospitals spell in ways that nobody planted.</p>\n",
+            *(warning(line) for line in wrong),
+            "<details><summary>Every action, counted over every file</summary>",
+            table(lines, ("where", "action", "category", "required", "right")),
+            "</details>\n",
+        ]
+    )
 
 
 def _how_to_sign(shown: Shown) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from neuralmedbench.deid.case_stages import CaseStages, Stage
 from neuralmedbench.deid.headers.diff import ACTIONS
-from neuralmedbench.deid.review.page import figure, page, table, tick, warning
 from neuralmedbench.io.files import read_json
+from neuralmedbench.io.pages import figure, page, table, tick, warning
 from neuralmedbench.records.case import Series, State
 
 MARKS = re.compile(r"\[[A-Z][A-Z _-]*\]|\b(?:19|20)\d\d-\d\d(?:-\d\d)?\b|\b90\+")

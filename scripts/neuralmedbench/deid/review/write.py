@@ -10,10 +10,10 @@ from pathlib import Path
 from neuralmedbench.deid.audit import Rules, audit_cases, audit_pictures
 from neuralmedbench.deid.case_stages import CaseStages, stages_of
 from neuralmedbench.deid.review.index import Line, index_page
-from neuralmedbench.deid.review.page import page, picture_figure, tick
 from neuralmedbench.deid.review.sheet import case_sheet
 from neuralmedbench.deid.review.signature import case_digest, shown
 from neuralmedbench.io.files import whole_folder, write_text
+from neuralmedbench.io.pages import page, picture_figure, tick
 from neuralmedbench.records.case import CaseRecord, PictureManifest, State
 from neuralmedbench.records.review import Shown
 

@@ -1,4 +1,4 @@
-"""The frame of a review sheet: one offline HTML file without scripts, readable in light and dark, by eye and by keyboard."""
+"""The frame of every page for a person but the report: one offline HTML file without scripts, readable in light and dark, by eye and by keyboard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ img{background:#000;max-width:100%;height:auto;display:block}
 ul{columns:18rem;margin:.2rem 0 .6rem;padding-left:1.2rem;overflow-wrap:anywhere}
 table{border-collapse:collapse}td,th{text-align:left;vertical-align:top;padding:.1rem 1rem .1rem 0}
 pre{white-space:pre-wrap;background:var(--soft);padding:.6rem;max-height:26rem;overflow:auto}
-code{background:var(--soft);overflow-wrap:anywhere}mark{background:var(--mark);color:inherit}
+code{background:var(--soft);overflow-wrap:anywhere}mark{background:var(--mark);color:inherit}.family mark{background:var(--soft)}
+blockquote{margin:.3rem 0;padding:.3rem .6rem;background:var(--soft);white-space:pre-wrap}
 .warn{color:var(--warn);font-weight:600}.scroll{overflow-x:auto}
 @media print{pre{max-height:none}}
 """
