@@ -221,7 +221,7 @@ def test_sources_hold_notes_in_order_and_the_record_as_lines_and_leave_quarantin
         (folder / "text").mkdir(parents=True)
         write_csv(folder / "text/note-01.txt", "First note.")
         write_csv(folder / "text/note-02.txt", "Second note.")
-        write_csv(folder / "text/record.tsv", "variable\tvalue\tunit\tdays_from_scan", "Sodium\t138\tmmol/L\t-2", "Smoker\tyes\t\t")
+        write_csv(folder / "text/record.tsv", "variable\tvalue\tunit\tdays_from_scan", "Sodium\t138\tmmol/L\t-2", "Smoker\tyes\t\t", "Histology\tglioma\t\t9")
         state = State.OK if case == "a1" else State.QUARANTINED
         notes = ("text/note-01.txt", "text/note-02.txt")
         write_case(
@@ -231,7 +231,7 @@ def test_sources_hold_notes_in_order_and_the_record_as_lines_and_leave_quarantin
     rows = [slice_row(case, position, sequence) for case in ("a1", "a2") for sequence in ("dwi", "FLAIR") for position in (20, -10)]
     (found,) = read_sources([tmp_path / "a2/case.json", tmp_path / "a1/case.json"], rows)
     assert found.notes == ("First note.", "Second note.")
-    assert found.record == "Sodium: 138 mmol/L (2 days before the scan)\nSmoker: yes"
+    assert found.record == "Sodium: 138 mmol/L (2 days before the scan)\nSmoker: yes", "what came after the scan may tell the answer"
     assert [(row.sequence, row.position_mm) for row in found.images] == [("FLAIR", -10), ("FLAIR", 20), ("dwi", -10), ("dwi", 20)]
 
 

@@ -50,6 +50,7 @@ FOR_PEOPLE = {
     "check_drift",
     "import_benchmark",
     "import_responses",
+    "check_benchmark",
 }
 """Commands that no rule calls; each says so in its first line."""
 

@@ -17,7 +17,7 @@ def read_notes(case: CaseRecord, folder: Path) -> tuple[str, ...]:
 
 
 def read_record(case: CaseRecord, folder: Path) -> str:
-    """Read the health record of a case as lines of text.
+    """Read the health record of a case as lines of text; what was measured after the scan is left out, because it may tell the answer.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def read_record(case: CaseRecord, folder: Path) -> str:
     if not set(RECORD_COLUMNS) <= set(rows.fieldnames or ()):
         message = f"case {case.case_id}: its record lacks one of the columns {', '.join(RECORD_COLUMNS)}; run deidentify again"
         raise DataError(message)
-    return "\n".join(_line(row) for row in rows)
+    return "\n".join(_line(row) for row in rows if (_days(row["days_from_scan"]) or 0) <= 0)
 
 
 def _line(row: dict[str, str]) -> str:
@@ -51,15 +51,18 @@ def _line(row: dict[str, str]) -> str:
     return f"{row['variable']}: {value}{f' ({when})' if when else ''}"
 
 
-def _when(days: str | None) -> str:
+def _days(text: str | None) -> int | None:
     try:
-        number = round(float(days or ""))
+        return round(float(text or ""))
     except ValueError:
+        return None
+
+
+def _when(text: str | None) -> str:
+    days = _days(text)
+    if days is None:
         return ""
-    if number == 0:
-        return "on the day of the scan"
-    plural = "day" if abs(number) == 1 else "days"
-    return f"{abs(number)} {plural} {'before' if number < 0 else 'after'} the scan"
+    return f"{-days} {'day' if days == -1 else 'days'} before the scan" if days else "on the day of the scan"
 
 
 def _text(case: CaseRecord, path: Path) -> str:

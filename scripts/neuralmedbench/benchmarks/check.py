@@ -1,0 +1,162 @@
+"""What is there of a benchmark, what is wanting, and what a model would be sent: everything a person looks at before a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from neuralmedbench.benchmarks.answers import read_answers
+from neuralmedbench.benchmarks.cases import check_known
+from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.io.cases import read_audit, read_case_table
+from neuralmedbench.io.tables import read_records
+from neuralmedbench.records.items import Gold, Item, Kind
+from neuralmedbench.records.requests import Request
+from neuralmedbench.records.vocabulary import Vocabulary
+
+SHOWN = 8
+
+Row = tuple[str, str]
+
+
+@dataclass
+class Check:
+    """What was found.
+
+    Attributes
+    ----------
+    benchmark : str
+        Its name.
+    rows : list of tuple of str and str
+        What was looked at, and what was found.
+    warnings : list of str
+        What a person should put right or know.
+    requests : list of Request
+        One of every kind: the first of each runner, family, arm and strategy.
+    """
+
+    benchmark: str
+    rows: list[Row] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+
+
+def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary: Vocabulary) -> Check:
+    """Check a benchmark as far as it is made.
+
+    Parameters
+    ----------
+    benchmark : str
+        Its name.
+    config_folder, data : Path
+        The folders `config/` and `data/`.
+    vocabulary : Vocabulary
+        By which its answers are known.
+
+    Returns
+    -------
+    Check
+        What was found.
+
+    Raises
+    ------
+    ConfigError, DataError
+        If its yaml, its key, its case table or its answers are wrong; the first that is.
+    """
+    config = load_benchmark(config_folder, benchmark)
+    found = Check(benchmark)
+    found.rows.append(("kind, axis, subjects", f"{config.kind}, {config.axis}, {config.subjects}"))
+    if config.kind is Kind.SCANS:
+        _check_cases(found, config, config_folder / "benchmarks" / f"{benchmark}.cases.tsv", vocabulary)
+    _check_audit(found, data / "deidentified" / benchmark / "audit.json")
+    items = _check_items(found, data, benchmark)
+    if items:
+        _check_requests(found, data / "prompts" / f"{benchmark}.parquet", config, items)
+    return found
+
+
+def _check_cases(found: Check, config: BenchmarkConfig, table: Path, vocabulary: Vocabulary) -> None:
+    if config.source != "phantoms" and not Path(config.source).is_dir():
+        found.warnings.append("the folder `source` is not there; cases that are ingested stay good, new ones cannot be listed")
+    if config.subjects == "patient" and (not config.key_file or not Path(config.key_file).expanduser().is_file()):
+        message = f"{found.benchmark}: key_file is not there; make a key with python scripts/list_cases.py --new-key FILE and name it"
+        raise ConfigError(message)
+    cases = read_case_table(table)
+    used = [row for row in cases if not row.exclude]
+    patients = len({row.patient_id for row in used})
+    found.rows.append(("cases", f"{len(cases)} listed, {len(cases) - len(used)} excluded, {patients} patients"))
+    if not config.answers:
+        found.warnings.append("no `answers`: the benchmark runs and is not scored")
+        return
+    if not Path(config.answers).is_file() and config.source == "phantoms":
+        found.rows.append(("answers", "made with the phantoms when the workflow runs"))
+        return
+    answers = read_answers(Path(config.answers))
+    check_known(answers, table)
+    without = [row.case_id for row in used if row.case_id not in answers]
+    unknown = sorted({row.diagnosis for row in answers.values() if not (vocabulary.find(row.icd10) or vocabulary.find(row.diagnosis))})
+    levels = Counter(str(row.level) for row in answers.values())
+    found.rows.append(("answers", f"{len(answers)}; levels: {_counted(levels)}"))
+    for name in ("differentials", "findings", "lesion_location", "rationale", "must_not"):
+        found.rows.append((f"answers with {name}", str(sum(bool(getattr(row, name)) for row in answers.values()))))
+    if without:
+        found.warnings.append(f"{len(without)} cases have no answer and are not scored: {_some(without)}")
+    if unknown:
+        found.warnings.append(f"{len(unknown)} diagnoses are not in the vocabulary and are compared by their words alone: {_some(unknown)}")
+
+
+def _check_audit(found: Check, path: Path) -> None:
+    if not path.exists():
+        found.rows.append(("de-identification", f"not run; snakemake --cores 2 {path.as_posix()}"))
+        return
+    audit = read_audit(path)
+    flow = ", ".join(f"{name} {number}" for name, number in audit.flow.items())
+    found.rows.append(("de-identification", f"{audit.state}; {flow}"))
+    if audit.state != "passed":
+        found.warnings.append(f"nothing may be asked: the audit is {audit.state}: {audit.reason}")
+
+
+def _check_items(found: Check, data: Path, benchmark: str) -> dict[str, Item]:
+    path, gold_path = data / "items" / f"{benchmark}.parquet", data / "gold" / f"{benchmark}.parquet"
+    if not (path.exists() and gold_path.exists()):
+        found.rows.append(("items", f"not made; snakemake --cores 2 data/prompts/{benchmark}.parquet"))
+        return {}
+    items = {item.item_id: item for item in read_records(path, Item)}
+    gold = {row.item_id for row in read_records(gold_path, Gold)}
+    kinds = Counter(f"{item.runner} {item.family} {item.level}" for item in items.values())
+    found.rows.append(("items", f"{len(items)}: {_counted(kinds)}"))
+    found.rows.append(("items without an answer", str(len(set(items) - gold))))
+    images = [len(item.images) for item in items.values()]
+    found.rows.append(("pictures of an item", f"{min(images)} to {max(images)}"))
+    return items
+
+
+def _check_requests(found: Check, path: Path, config: BenchmarkConfig, items: dict[str, Item]) -> None:
+    if not path.exists():
+        found.rows.append(("requests", f"not rendered; snakemake --cores 2 {path.as_posix()}"))
+        return
+    requests = read_records(path, Request)
+    first: dict[tuple[str, ...], Request] = {}
+    for request in requests:
+        item = items.get(request.item_id)
+        if item is not None:
+            first.setdefault((request.runner, item.family, request.arm, request.strategy), request)
+    found.requests = [first[kind] for kind in sorted(first)]
+    answers = sum(request.samples for request in requests)
+    found.rows.append(("requests", f"{len(requests)}: {_counted(Counter(f'{row.arm} {row.strategy}' for row in requests))}"))
+    found.rows.append(("answers asked of each model", str(answers)))
+    for arm in sorted(set(config.arms) - {request.arm for request in requests}):
+        found.warnings.append(f"arm {arm}: no request; it changes nothing of any item, or the prompts are older than the yaml")
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in sorted(counts.items()))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
