@@ -19,6 +19,11 @@ VERSIONING = (".gitignore", ".dvcignore", ".dvc/.gitignore", ".dvc/config", ".dv
 """What a folder needs beside these to be a repository in which runs are recorded."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flag with which a person accepts other words of the prompts."""
+    parser.addoption("--accept-prompts", action="store_true", help="write the prompts as they are now to tests/golden")
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """Root of the project."""

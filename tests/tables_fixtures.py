@@ -144,6 +144,8 @@ def write_study(
                 "quarantined_by": "",
                 "reason": "",
                 "sequences": ["FLAIR", "T1w"],
+                "set_aside": ["T2w: it covers another part of the head"] if number == 0 else [],
+                "raw_files": {"used": 60, "localizer (few slices in several planes)": 3} | ({"dose report": 1} if number < 2 else {}),
                 "excluded": False,
             }
         )
@@ -153,6 +155,8 @@ def write_study(
         "state": "quarantined",
         "quarantined_by": "normalise",
         "sequences": [],
+        "set_aside": [],
+        "raw_files": {"used": 40, "dose report": 2},
         "excluded": False,
     }
     flow.append({**odd, "reason": "FLAIR and T1w cover different parts of the head"})
@@ -164,6 +168,7 @@ def write_study(
             "state": "ok",
             "quarantined_by": "",
             "reason": "withdrawn",
+            "raw_files": {},
             "excluded": True,
         }
     )

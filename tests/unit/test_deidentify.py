@@ -266,6 +266,7 @@ def test_one_series_that_cannot_be_converted_does_not_take_the_others_with_it(
     case = run(files)
     assert [series.path for series in case.series] == ["anat/sub-c0ffee_T1w.nii.gz"]
     assert case.checks["series_not_convertible"] == 1
+    assert case.set_aside == {"series-02": "T2w: no program can read it"}
 
 
 def test_a_record_keeps_plain_values_and_drops_what_names_a_person() -> None:

@@ -173,6 +173,20 @@ def test_a_bids_tree_comes_with_description_and_participants(
 
 
 @pytest.mark.usefixtures("quick")
+def test_age_and_sex_of_a_bids_source_stay_with_its_scans(tmp_path: Path, release: Callable[..., dict[str, Any]]) -> None:
+    """Without a listing too: this command reads `participants.tsv` of the data set as `list_cases.py` does."""
+    source = tmp_path / "bids"
+    write_nifti_file(source / "sub-01" / "anat" / "sub-01_T1w.nii.gz", head_voxels())
+    (source / "dataset_description.json").write_text('{"Name": "x", "BIDSVersion": "1.10.0"}', encoding="utf-8")
+    (source / "participants.tsv").write_text("participant_id\tage\tsex\tname\nsub-01\t93\tF\tVandermeer\n", encoding="utf-8")
+    (tmp_path / "key").write_bytes(KEY)
+    release(source, "bids")
+    (row,) = (tmp_path / "out" / "participants.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    assert row.split("\t")[2:4] == ["89+", "F"]
+    assert b"Vandermeer" not in everything(tmp_path / "out")
+
+
+@pytest.mark.usefixtures("quick")
 def test_dates_of_a_letter_move_with_the_scans_of_the_one_patient(
     tmp_path: Path, hospital: Path, release: Callable[..., dict[str, Any]]
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from models_fixtures import model_config, picture, request, running_server
 from neuralmedbench.models import engine, retry
-from neuralmedbench.models.conversation import conversation
+from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.earlier import earlier_responses
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.keys import call_key
@@ -168,7 +168,8 @@ def test_samples_that_start_at_another_number_are_asked_afresh_with_seeds_of_the
     rows = ask([asked], seed=5, first_repeat=1000)
     assert [row.repeat for row in rows] == [1000, 1001]
     assert sorted(body["seed"] for body in server.bodies) == [5, 6, 1005, 1006]
-    said = conversation(asked, asked.turns, [])
+    said = next_messages(asked, [], None)
+    assert said is not None
     assert set(read_ledger(tmp_path / "m.jsonl")) == {call_key(model_config(seed=5), said, repeat) for repeat in (0, 1, 1000, 1001)}
 
 

@@ -90,7 +90,7 @@ def test_every_option_of_the_configuration_has_a_meaning_and_the_other_way_round
         ("113105", "ContrastBolusAgent", "Gadovist", "contrast agent"),
         ("113107", "StudyDate", "20301204", ""),
         ("113107", "AcquisitionDate", "20301204", ""),
-        ("113107", "StudyTime", "000000", ""),
+        ("113107", "StudyTime", "120000", ""),
         ("113108", "PatientAge", "090Y", None),
         ("113108", "PatientSex", "F", ""),
         ("113108", "PatientSize", "1.71", None),
@@ -143,6 +143,50 @@ def test_with_years_only_every_date_is_the_first_of_its_year_and_no_device_is_na
     assert "DeviceSerialNumber" not in dataset
 
 
+def timed(folder: Path, **elements: Any) -> Path:
+    """A file of a study that began on 2031-03-14 at 09:12, with other dates and times."""
+    return write_dicom_series(folder, slices=1, **{"StudyDate": "20310314", "StudyTime": "091200.25", **elements})[0]
+
+
+def test_with_modified_dates_intervals_stay_to_the_second_and_the_hour_of_the_day_goes(tmp_path: Path) -> None:
+    """Option 113107: what was done how long after what survives; when in the day it was done does not."""
+    item = Dataset()
+    item.ContentDate, item.ContentTime = "20310313", "231200"
+    dataset = cleaned(timed(
+        tmp_path, SeriesDate="20310314", SeriesTime="092030", AcquisitionDate="20310314", AcquisitionTime="0921", ContentTime="092215.5",
+        ContrastBolusStartTime="092100", AcquisitionDateTime="20310314092100.5+0100", ReferencedImageSequence=Sequence([item]),
+    ))  # fmt: skip
+    assert (dataset.StudyDate, dataset.StudyTime) == ("20301204", "120000")
+    assert (dataset.SeriesTime, dataset.AcquisitionTime, dataset.ContentTime) == ("120830", "120900", "121015")
+    assert (dataset.ContrastBolusStartTime, dataset.AcquisitionDateTime) == ("120900", "20301204120900")
+    assert "0912" not in str(dataset)
+    inner = dataset.ReferencedImageSequence[0]
+    assert (inner.ContentDate, inner.ContentTime) == ("20301204", "020000")
+
+
+def test_a_scan_over_midnight_keeps_its_distance_from_the_start_of_the_study(tmp_path: Path) -> None:
+    dataset = cleaned(
+        timed(tmp_path, StudyTime="235000", SeriesDate="20310315", SeriesTime="001000", ContentDate="20310315", ContentTime="")
+    )
+    assert (dataset.StudyDate, dataset.StudyTime) == ("20301204", "120000")
+    assert (dataset.SeriesDate, dataset.SeriesTime) == ("20301204", "122000")
+    assert dataset.ContentDate == "20301205"
+
+
+@pytest.mark.parametrize("start", ["", "late", "2561"])
+def test_without_a_start_of_the_study_times_of_day_go_to_midnight(tmp_path: Path, start: str) -> None:
+    dataset = cleaned(timed(tmp_path, StudyTime=start, SeriesTime="092030"))
+    assert dataset.SeriesTime == "000000"
+    assert str(dataset.StudyTime) in {"", "000000"}
+
+
+@pytest.mark.parametrize(("dates", "shown"), [(YEARS, "000000"), (EMPTIED, None)])
+def test_without_the_option_no_time_of_day_and_no_interval_is_left(tmp_path: Path, dates: DateShift, shown: str | None) -> None:
+    dataset = cleaned(timed(tmp_path, SeriesTime="092030", ContentTime="092215"), dates, without("113107"))
+    left = {element.value for element in every(dataset) if element.VR == "TM" and element.value}
+    assert left == ({shown} if shown else set())
+
+
 def nested(depth: int) -> Dataset:
     """An item with identifiers, and one more inside it, down to a depth."""
     item = Dataset()
@@ -173,7 +217,7 @@ def test_nothing_hides_in_nested_sequences_of_any_depth(tmp_path: Path, implicit
     for _ in range(7):
         inner = inner.PurposeOfReferenceCodeSequence[0]
     assert inner.ReferencedSOPInstanceUID == uid_pseudonym(KEY, "1.2.826.0.1.3680043.48213371.0")
-    assert (inner.ContentDate, inner.AcquisitionDateTime) == ("20301204", "20301204000000")
+    assert (inner.ContentDate, inner.AcquisitionDateTime) == ("20301204", "20301204120000")
 
 
 def test_overlays_curves_icons_and_annotations_go_and_functional_groups_stay(tmp_path: Path) -> None:

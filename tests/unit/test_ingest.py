@@ -44,6 +44,8 @@ def test_every_file_of_a_case_is_used_or_set_aside_with_a_reason(tmp_path: Path)
     assert reasons.count("series-01") == 20
     assert reasons.count("localizer") == 3
     assert reasons.count("screenshot (secondary capture)") == 1
+    assert (case.raw_files["used"], case.raw_files["localizer"], sum(case.raw_files.values())) == (20, 3, len(files))
+    assert not any(reason.startswith("series-") for reason in case.raw_files)
     assert sum("kind of scan not known" in reason for reason in reasons) == 4
     assert sum("not a scan" in reason for reason in reasons) == 2
     assert case.notes == ("text/note-01.txt",)

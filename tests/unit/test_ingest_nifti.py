@@ -252,6 +252,78 @@ def test_voxels_that_cannot_be_shown_are_a_reason_and_the_rest_goes_on(tmp_path:
     ]
 
 
+T2_LIKE, T1_LIKE = {"EchoTime": 0.1, "RepetitionTime": 5.0}, {"EchoTime": 0.01, "RepetitionTime": 0.5}
+
+
+def say(path: Path, **told: float) -> None:
+    """Write a sidecar."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(told), encoding="utf-8")
+
+
+def two_subjects(root: Path) -> Path:
+    """A BIDS data set of two subjects, one with a session, whose scans have no sidecar of their own."""
+    write_nifti_file(root / "sub-01" / "ses-a" / "anat" / "sub-01_ses-a_T1w.nii.gz", head_voxels())
+    write_nifti_file(root / "sub-02" / "anat" / "sub-02_T1w.nii.gz", head_voxels())
+    (root / "dataset_description.json").write_text('{"Name": "x", "BIDSVersion": "1.10.0"}', encoding="utf-8")
+    return root
+
+
+def flags_of(source: Path, work: Path, study: str) -> tuple[tuple[str, ...], int]:
+    """Flags of the only scan of a case as it is listed and ingested, and how many of its files are used."""
+    case = ingest(work / study.replace("/", "-"), [scan.path for scan in case_of(source, study).scans])
+    return case.series[0].flags, case.raw_files["used"]
+
+
+def test_a_scan_inherits_what_a_sidecar_above_it_says(tmp_path: Path) -> None:
+    """From the root of a BIDS data set, the folder of the subject and that of the session."""
+    source = two_subjects(tmp_path / "source")
+    assert flags_of(source, tmp_path / "none", "sub-02") == ((), 1)
+    say(source / "T1w.json", **T2_LIKE)
+    assert {study: flags_of(source, tmp_path / "root", study) for study in ("sub-01/ses-a", "sub-02")} == {
+        "sub-01/ses-a": (("words_and_physics_disagree",), 2), "sub-02": (("words_and_physics_disagree",), 2),
+    }  # fmt: skip
+    assert source / "T1w.json" not in find_cases(source).left_out
+
+
+@pytest.mark.parametrize(
+    "nearer", ["sub-01/sub-01_T1w.json", "sub-01/ses-a/sub-01_ses-a_T1w.json", "sub-01/ses-a/anat/sub-01_ses-a_T1w.json"]
+)
+def test_the_nearest_sidecar_wins_key_by_key(tmp_path: Path, nearer: str) -> None:
+    source = two_subjects(tmp_path / "source")
+    say(source / "T1w.json", **T2_LIKE)
+    say(source / nearer, **T1_LIKE)
+    assert flags_of(source, tmp_path / "near", "sub-01/ses-a") == ((), 3)
+    assert flags_of(source, tmp_path / "far", "sub-02") == (("words_and_physics_disagree",), 2)
+    say(source / nearer, EchoTime=0.1)
+    say(source / "T1w.json", EchoTime=0.01, RepetitionTime=5.0)
+    assert flags_of(source, tmp_path / "both", "sub-01/ses-a")[0] == ("words_and_physics_disagree",)
+
+
+def test_a_sidecar_above_is_inherited_by_scans_of_its_kind_alone(tmp_path: Path) -> None:
+    source = two_subjects(tmp_path / "source")
+    for name in ("T2w.json", "acq-fast_T1w.json", "task-rest_bold.json", "participants.json", "sub-02/sub-01_T1w.json"):
+        say(source / name, **T2_LIKE)
+    found = find_cases(source)
+    assert [len(case.scans) for case in found.cases] == [1, 1]
+    assert {path.relative_to(source).as_posix(): reason for path, reason in found.left_out.items()} == {
+        **dict.fromkeys(("T2w.json", "acq-fast_T1w.json", "dataset_description.json", "participants.json", "task-rest_bold.json"), "metadata of a BIDS data set"),
+        "sub-02/sub-01_T1w.json": "gradients or a sidecar without their scan",
+    }  # fmt: skip
+
+
+def test_without_a_data_set_nothing_is_inherited_and_a_note_at_the_root_is_no_ones(tmp_path: Path) -> None:
+    source = two_subjects(tmp_path / "source")
+    say(source / "T1w.json", **T2_LIKE)
+    (source / "note.txt").write_text(NOTE, encoding="utf-8")
+    found = find_cases(source)
+    assert [len(case.notes) for case in found.cases] == [0, 0]
+    (source / "dataset_description.json").unlink()
+    found = find_cases(source)
+    assert [len(case.scans) for case in found.cases] == [1, 1]
+    assert found.left_out[source / "T1w.json"] == "gradients or a sidecar without their scan"
+
+
 def test_gradients_and_sidecars_without_their_scan_are_named(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     good = write_nifti_file(raw / "good_T2w.nii.gz", head_voxels())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import ROOT
 from neuralmedbench.config.models import DeidentificationConfig
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.notes.name_model import NameModel, load_name_model
@@ -60,6 +61,18 @@ def test_a_model_of_another_language_changes_nothing(dutch: NameModel) -> None:
     assert clean_note(english, SHIFT, None, model=dutch) == clean_note(english, SHIFT, None)
     german = "Der Patient wurde mit Kopfschmerzen in die Klinik gebracht und ist seit gestern nicht ansprechbar"
     assert clean_note(german, SHIFT, None, model=dutch).counts["withheld"] == 1
+
+
+def test_without_the_packages_of_a_transformers_model_the_error_says_where_their_pins_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ner = pytest.importorskip("presidio_analyzer.predefined_recognizers.ner.huggingface_ner_recognizer")
+    monkeypatch.setattr(ner, "hf_pipeline", None)
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"copy their two lines from envs/scoring\.yaml to envs/deidentify\.yaml"):
+        load_name_model(tmp_path, "nl")
+    pins = (ROOT / "envs" / "scoring.yaml").read_text(encoding="utf-8")
+    assert all(f"- {name}==" in pins for name in ("torch", "transformers"))
 
 
 def test_a_transformers_model_runs_from_its_folder(tmp_path: Path) -> None:

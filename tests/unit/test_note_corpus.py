@@ -63,12 +63,89 @@ def test_little_else_of_the_corpus_is_removed(score: NoteScore) -> None:
 
 
 def test_most_of_the_hard_notes_is_removed_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    """Lower-case names, nicknames and bare place names are known to be left: without a header of the patient only a person finds them."""
+    """Nicknames and bare names of places and crews are known to be left: without a header of the patient only a person finds them."""
     hard = score_notes(read_corpus("hard"), removed)
     with capsys.disabled():
         print(f"\n{hard.table()}")
-    assert hard.recall >= 0.88, "\n".join(hard.faults)
+    assert hard.recall >= 0.91, "\n".join(hard.faults)
     assert hard.precision == 1.0, "\n".join(hard.faults)
+
+
+@pytest.mark.parametrize(("half", "least"), [("styles_open", 1.0), ("styles_held_out", 0.98)])
+def test_notes_in_other_styles_lose_what_identifies_and_keep_their_medicine(
+    half: str, least: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Dictation, one case, lists, tables, mail, shorthand, laboratory sheets; German and French notes are withheld whole."""
+    notes = read_corpus(half)
+    styles = score_notes(notes, removed)
+    with capsys.disabled():
+        print(f"\n{styles.table()}")
+    assert len(notes) == 13
+    assert styles.recall >= least, "\n".join(styles.faults)
+    assert (styles.precision, styles.kept_whole) == (1.0, styles.kept), "\n".join(styles.faults)
+
+
+@pytest.mark.parametrize(
+    ("text", "shifted", "year"),
+    [
+        ("MRI of 2031-03 was clean", "MRI of 2031-02 was clean", "MRI of 2031 was clean"),
+        ("MRI of 03/2031 was clean", "MRI of 2031-02 was clean", "MRI of 2031 was clean"),
+        ("MRI of 3-2031 was clean", "MRI of 2031-02 was clean", "MRI of 2031 was clean"),
+        ("MRI of 2031/03 was clean", "MRI of 2031-02 was clean", "MRI of 2031 was clean"),
+        ("MRI in March 2031 was clean", "MRI in 2031-02 was clean", "MRI in 2031 was clean"),
+        ("MRI in MARCH 2031 was clean", "MRI in 2031-02 was clean", "MRI in 2031 was clean"),
+        ("MRI in march '31 was clean", "MRI in 2031-02 was clean", "MRI in 2031 was clean"),
+        ("well since spring of 2031", "well since 2031", "well since 2031"),
+        ("well since Q1 2031", "well since 2031", "well since 2031"),
+        ("trial 12/28 - 02/29", "trial [DATE]", "trial [DATE]"),
+        ("in april-may 2031 in rehab", "in [DATE] - 2031-04 in rehab", "in [DATE] - 2031 in rehab"),
+        ("seen SUNDAY MARCH 9 at home", "seen [DATE] at home", "seen [DATE] at home"),
+    ],
+)
+def test_a_month_moves_with_the_days_of_the_scans_or_goes_to_its_year(text: str, shifted: str, year: str) -> None:
+    assert clean_note(text, SHIFT, None).text == shifted
+    assert clean_note(text, DateShift(-37, years_only=True), None).text == year
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "BP 120/80, power 4/5, MMSE 24/30, vision 6/12, T2/FLAIR clean, discs L4/5 and C5/6.",
+        "VDRL titre 1/2000, AQP4 1:10240, WBC 11200, TR 2031, IDH1 R132H, D-dimer 0.45.",
+        "she may drive and he will march on; decreased on dec 5 mg, ms since childhood.",
+    ],
+)
+def test_figures_that_are_no_month_stay(text: str) -> None:
+    assert clean_note(text, SHIFT, None).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("seen with mr desmond tulley and dr okonedo today", "seen with mr [NAME] and dr [NAME] today"),
+        ("call from mrs jessop today, jessop is worried", "call from mrs [NAME] today, [NAME] is worried"),
+        ("his wife petronella drove him home", "his wife [NAME] drove him home"),
+        ("next visit at pendle house with b. kitto", "next visit at [HOSPITAL] with [NAME]"),
+        ("RESULTS CALLED TO DR. VANCE BY DR. ROSALIND TEAGUE", "RESULTS CALLED TO DR. [NAME] BY DR. [NAME]"),
+        ("PRIOR MRI AT LAKEVIEW REGIONAL HOSPITAL WAS CLEAN", "PRIOR MRI AT [HOSPITAL] WAS CLEAN"),
+        ("hospital number six six five oh three one eight was read", "hospital number [ID] was read"),
+    ],
+)
+def test_names_and_houses_go_from_lines_of_one_case(text: str, shown: str) -> None:
+    assert clean_note(text, SHIFT, None).text == shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mother had epilepsy, father diabetic, brother well.",
+        "relapsing ms since childhood, seen at the stroke clinic, taken to the hospital by ambulance.",
+        "NO HEMORRHAGE. CIRCLE OF WILLIS PATENT. NO CHIARI MALFORMATION. SINUSES CLEAR, ORBITS NORMAL.",
+        "st elevation at rest, then back to normal after surgery.",
+    ],
+)
+def test_lines_of_one_case_keep_what_names_nobody(line: str) -> None:
+    assert clean_note(line, SHIFT, None).text == line
 
 
 def test_the_score_sees_what_is_left_and_what_is_wrongly_removed() -> None:
@@ -143,9 +220,13 @@ def test_words_of_another_script_in_an_english_note_go_and_greek_symbols_stay() 
 
 def test_no_diagnosis_of_the_vocabulary_is_taken_for_a_name_even_in_capitals() -> None:
     diagnoses = read_vocabulary(ROOT / "config" / "vocabulary" / "neurology.yaml").diagnoses.values()
-    texts = [f"Known with {term.title() if term.islower() else term} since two years." for entry in diagnoses for term in entry.terms]
+    terms = [term for entry in diagnoses for term in entry.terms]
+    texts = [f"Known with {term.title() if term.islower() else term} since two years." for term in terms]
+    texts += [
+        text for term in terms for text in (f"known with {term.casefold()} since two years.", f"KNOWN WITH {term.upper()} SINCE TWO YEARS.")
+    ]
     changed = [text for text in texts if clean_note(text, SHIFT, None).text != text]
-    assert len(texts) > 500
+    assert len(terms) > 500
     assert changed == []
 
 

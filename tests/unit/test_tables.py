@@ -187,6 +187,25 @@ def test_case_flow_destinations_and_ratings_are_counted(study: Path) -> None:
     assert next(badge for badge in verdict["badges"] if badge["name"] == "Clinician ratings")["state"] == "none"
 
 
+def test_every_raw_file_ends_as_used_set_aside_with_a_reason_or_with_its_quarantined_case(built: dict[str, list[dict[str, str]]]) -> None:
+    rows = [row for row in built["file_flow"] if row["benchmark"] == DEPTH]
+    assert [(row["unit"], row["step"], row["reason"], row["n"], row["cases"]) for row in rows] == [
+        ("file", "listed", "", "800", "13"),
+        ("file", "set_aside", "localizer (few slices in several planes)", "36", "12"),
+        ("file", "set_aside", "dose report", "4", "3"),
+        ("file", "quarantined_normalise", "FLAIR and T1w cover different parts of the head", "40", "1"),
+        ("file", "used", "", "720", "12"),
+        ("series", "set_aside", "T2w: it covers another part of the head", "1", "1"),
+    ]  # fmt: skip
+    for name in (DEPTH, BREADTH):
+        files = [row for row in built["file_flow"] if (row["benchmark"], row["unit"]) == (name, "file")]
+        assert sum(int(row["n"]) for row in files if row["step"] != "listed") == int(files[0]["n"])
+    pictures = [row for row in built["file_flow"] if row["benchmark"] == BREADTH]
+    assert ("quarantined_deidentify", "text is burned into the picture", "1") in {
+        (row["step"], row["reason"], row["n"]) for row in pictures
+    }
+
+
 def test_the_score_of_deidentification_has_the_interval_of_the_phantoms(study: Path, built: dict[str, list[dict[str, str]]]) -> None:
     rows = {row["action"]: row for row in built["deidentification"] if row["benchmark"] == DEPTH}
     assert float(rows["removals"]["share"]) == 1.0

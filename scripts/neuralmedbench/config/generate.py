@@ -1,4 +1,4 @@
-"""The schema files and the documentation table, generated from the classes of `config.models`."""
+"""The schema files and the documentation table, generated from the classes of `config`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from neuralmedbench.config.curation import CurationConfig
+from neuralmedbench.config.mappings import MappingConfig
 from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig, PipelineConfig
 
 FILES: dict[str, type[BaseModel]] = {
@@ -18,6 +20,8 @@ FILES: dict[str, type[BaseModel]] = {
     "benchmark": BenchmarkConfig,
     "model": ModelConfig,
     "grader": GraderConfig,
+    "mapping": MappingConfig,
+    "curation": CurationConfig,
 }
 
 
@@ -31,7 +35,12 @@ def generated_files() -> dict[str, str]:
 
 
 def _table() -> str:
-    lines = ["# Configuration", "", "Generated from `scripts/neuralmedbench/config/models.py` by `make docs`; do not edit by hand.", ""]
+    lines = [
+        "# Configuration",
+        "",
+        "Generated from `models.py`, `mappings.py` and `curation.py` in `scripts/neuralmedbench/config/` by `make docs`; do not edit by hand.",
+        "",
+    ]
     for schema in FILES.values():
         lines += [f"## {(schema.__doc__ or '').splitlines()[0]}", "", "| key | type | default | meaning |", "| --- | --- | --- | --- |"]
         lines += _rows(schema, "")

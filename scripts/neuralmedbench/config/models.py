@@ -246,8 +246,10 @@ class BenchmarkConfig(Section):
         (Strategy.DIRECT,),
         min_length=1,
         description="How an answer is asked for: `direct`; `cot` asks for steps first; `self_consistency` asks the same and lets the samples"
-        " vote; `few_shot` shows answered examples of the data set.",
+        " vote; `few_shot` shows answered examples of the data set; `ask` lets the model ask in dialogues, and a matcher answers from the case"
+        " alone (dialogues under any other strategy have fixed rounds; the two are never pooled).",
     )
+    max_questions: int = Field(10, ge=1, le=50, description="Questions of the strategy `ask`, after which the final answer is asked for.")
     few_shot: int = Field(20, ge=1, le=100, description="Examples that the strategy `few_shot` shows, at most.")
     max_case_words: int | None = Field(
         None,

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.models.inquiry import question_of, reply
 from neuralmedbench.models.protocol import Message, MessageImage
-from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
+from neuralmedbench.records.requests import Inquiry, Request, RequestImage, RequestTurn
 
 NO_WORDS = "(no answer)"
 """What stands in the history of a dialogue for an empty answer; providers refuse empty messages."""
@@ -25,7 +26,7 @@ class Said:
 
 
 def within_budget(turns: Sequence[RequestTurn], max_images: int | None) -> tuple[RequestTurn, ...]:
-    """Keep at most so many pictures of a request, spread evenly over all of them.
+    """Keep at most so many pictures of a request, spread evenly over all of them; answered examples lose theirs before the item does.
 
     Parameters
     ----------
@@ -37,13 +38,15 @@ def within_budget(turns: Sequence[RequestTurn], max_images: int | None) -> tuple
     Returns
     -------
     tuple of RequestTurn
-        The messages with the pictures that are kept, first and last among them when the budget is 2 or more.
+        The messages with the pictures that are kept: as many of the item's own as the budget allows, first and last among them when it is
+        2 or more; what is then left of it is spread over the pictures of the examples. `Response.images_sent` counts them.
     """
-    total = sum(len(turn.images) for turn in turns)
-    if max_images is None or total <= max_images:
+    own = [not image.example for turn in turns for image in turn.images]
+    if max_images is None or len(own) <= max_images:
         return tuple(turns)
-    gap = (total - 1) / (max_images - 1) if max_images > 1 else 0.0
-    kept = {round(place * gap) for place in range(max_images)} if max_images != 1 else {total // 2}
+    of_item = _spread([place for place, is_own in enumerate(own) if is_own], max_images)
+    of_examples = _spread([place for place, is_own in enumerate(own) if not is_own], max_images - len(of_item))
+    kept = {*of_item, *of_examples}
     shortened, before = [], 0
     for turn in turns:
         images = tuple(image for number, image in enumerate(turn.images, start=before) if number in kept)
@@ -52,28 +55,56 @@ def within_budget(turns: Sequence[RequestTurn], max_images: int | None) -> tuple
     return tuple(shortened)
 
 
-def conversation(request: Request, turns: Sequence[RequestTurn], answers: Sequence[str]) -> tuple[Said, ...]:
-    """Give the messages of the next call.
+def _spread(places: Sequence[int], most: int) -> list[int]:
+    """Choose at most so many places, evenly spread; of more than one the first and the last, of one the one in the middle."""
+    if len(places) <= most:
+        return list(places)
+    if most < 2:
+        return [places[len(places) // 2]] * most
+    gap = (len(places) - 1) / (most - 1)
+    return [places[round(number * gap)] for number in range(most)]
+
+
+def next_messages(request: Request, answers: Sequence[str], max_images: int | None) -> tuple[Said, ...] | None:
+    """Give the messages of the next call of a sample.
 
     Parameters
     ----------
     request : Request
-        For its system message.
-    turns : sequence of RequestTurn
-        Its user messages after the picture budget.
+        What is asked.
     answers : sequence of str
-        What the model has answered to the first of them.
+        What the model has answered so far.
+    max_images : int or None
+        The model's picture budget.
 
     Returns
     -------
-    tuple of Said
-        System message (when there is one), user and assistant in turn, then the next user message.
+    tuple of Said or None
+        System message (when there is one), user and assistant in turn, then the next user message; None when the last answer is the final
+        one.
     """
+    turns = within_budget(request.turns, max_images)
+    if request.inquiry is not None:
+        turns = _with_replies(turns, request.inquiry, answers, max_images)
+    if len(answers) >= len(turns):
+        return None
     said = [Said("system", request.system)] if request.system else []
     for turn, answer in zip(turns, answers, strict=False):
         said += [Said("user", turn.text, turn.images), Said("assistant", answer or NO_WORDS)]
     following = turns[len(answers)]
     return (*said, Said("user", following.text, following.images))
+
+
+def _with_replies(
+    turns: tuple[RequestTurn, ...], inquiry: Inquiry, answers: Sequence[str], max_images: int | None
+) -> tuple[RequestTurn, ...]:
+    """Give the messages of a dialogue in which the model asks: the first one, and the reply to each of its questions."""
+    for asked, answer in enumerate(answers, start=1):
+        question = question_of(answer)
+        if not question or asked > inquiry.max_questions:
+            break
+        turns = (*turns, *within_budget([reply(inquiry, question, asked)], max_images))
+    return turns
 
 
 def load(said: Sequence[Said], root: Path) -> tuple[Message, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from neuralmedbench.config.models import ModelConfig
 from neuralmedbench.config.places import without_places
-from neuralmedbench.models.conversation import Said, conversation, within_budget
+from neuralmedbench.models.conversation import Said, next_messages
 from neuralmedbench.models.keys import call_key
 from neuralmedbench.models.ledger import Entry, read_ledger
 from neuralmedbench.models.rows import response_row
@@ -119,11 +119,10 @@ def _calls(
     request: Request, repeat: int, model: ModelConfig, entries: Mapping[str, Entry], code: str
 ) -> tuple[list[Entry], tuple[Said, ...]]:
     """Look the calls of one sample up; give its last conversation too, and no call unless all of them are there."""
-    turns = within_budget(request.turns, model.max_images)
     found: list[Entry] = []
     said: tuple[Said, ...] = ()
-    for _ in turns:
-        said = conversation(request, turns, [entry.text for entry in found])
+    while (due := next_messages(request, [entry.text for entry in found], model.max_images)) is not None:
+        said = due
         entry = entries.get(call_key(model, said, repeat, code=code))
         if entry is None:
             return [], said

@@ -14,7 +14,7 @@ from neuralmedbench.config.models import ModelConfig
 from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import ProviderError, StorageError
 from neuralmedbench.models.budget import Purse, check_paid, cost_usd
-from neuralmedbench.models.conversation import Said, conversation, load, within_budget
+from neuralmedbench.models.conversation import Said, load, next_messages
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.keys import KEY_VERSION, call_key
 from neuralmedbench.models.ledger import ROOM_BYTES, Entry, Ledger, open_ledger
@@ -138,11 +138,11 @@ class _Run:
         return sorted(rows, key=lambda row: (row.item_id, row.arm, row.strategy, row.repeat))
 
     async def _response(self, request: Request, repeat: int) -> Response:
-        turns = within_budget(request.turns, self._model.max_images)
         entries: list[Entry] = []
-        for turn in range(len(turns)):
-            said = conversation(request, turns, [entry.text for entry in entries])
-            outcome = await self._call(request, said, repeat, turn)
+        said: tuple[Said, ...] = ()
+        while (due := next_messages(request, [entry.text for entry in entries], self._model.max_images)) is not None:
+            said = due
+            outcome = await self._call(request, said, repeat, len(entries))
             if isinstance(outcome, Missing):
                 return response_row(request, repeat, entries, said, outcome, model=self._model, name=self._name)
             entries.append(outcome)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from neuralmedbench.config.models import ModelConfig
-from neuralmedbench.models.conversation import Said, conversation, within_budget
+from neuralmedbench.models.conversation import Said, next_messages
 from neuralmedbench.models.keys import call_key
 from neuralmedbench.models.ledger import Entry
 from neuralmedbench.records.requests import Request
@@ -30,20 +30,25 @@ def explain(request: Request, model: ModelConfig, entries: Mapping[str, Entry], 
     str
         The messages of the first sample, pictures by label, path and digest, then one line a sample.
     """
-    turns = within_budget(request.turns, model.max_images)
     lines = [f"request {request.request_id} ({request.item_id}, arm {request.arm}, strategy {request.strategy})", ""]
     for repeat in range(request.samples):
         answers: list[str] = []
-        while len(answers) < len(turns):
-            said = conversation(request, turns, answers)
+        said: tuple[Said, ...] = ()
+        while (due := next_messages(request, answers, model.max_images)) is not None:
+            said = due
             entry = entries.get(call_key(model, said, repeat, code=code))
             if entry is None:
                 break
             answers.append(entry.text)
         if repeat == 0:
             lines += [line for message in said for line in _message(message)]
-            lines += ["--- answer", *answers[len(turns) - 1 :], ""]
-        lines.append(f"sample {repeat}: {len(answers)} of {len(turns)} calls are in the ledger")
+            lines += ["--- answer", *(answers[-1:] if due is None else []), ""]
+        asked = (
+            f"up to {request.inquiry.max_questions + 1}"
+            if request.inquiry and due
+            else str(len(answers) if due is None else len(request.turns))
+        )
+        lines.append(f"sample {repeat}: {len(answers)} of {asked} calls are in the ledger")
     return "\n".join(lines)
 
 

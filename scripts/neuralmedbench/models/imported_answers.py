@@ -10,7 +10,7 @@ from pathlib import Path
 from neuralmedbench.config.models import ModelConfig
 from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.models.conversation import conversation, within_budget
+from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.keys import KEY_VERSION, call_key
 from neuralmedbench.models.ledger import Entry, Ledger, open_ledger
 from neuralmedbench.records.given import GivenAnswer
@@ -99,8 +99,8 @@ def _check(rows: Sequence[GivenAnswer], asked: dict[Target, Request]) -> None:
             problems.append(f"{row.where}: no request for this item under arm {row.arm}, strategy {row.strategy}")
         elif not 0 <= row.sample < request.samples:
             problems.append(f"{row.where}: sample {row.sample}, the benchmark asks for {request.samples} (they count from 0)")
-        elif len(row.turns) != len(request.turns):
-            problems.append(f"{row.where}: {len(row.turns)} turns, expected {len(request.turns)}")
+        elif (number := _number_of_turns(request, row.turns)) != len(row.turns):
+            problems.append(f"{row.where}: {len(row.turns)} turns, expected {number}")
         elif seen[request.item_id, row.arm, row.strategy, row.sample] > 1:
             problems.append(f"{row.where}: this answer stands twice")
     if problems:
@@ -109,11 +109,18 @@ def _check(rows: Sequence[GivenAnswer], asked: dict[Target, Request]) -> None:
         raise DataError(message)
 
 
+def _number_of_turns(request: Request, texts: Sequence[str]) -> int:
+    """After how many answers a dialogue ends that begins with these; where the model asks, its questions decide."""
+    for number in range(len(texts) + 1):
+        if next_messages(request, texts[:number], None) is None:
+            return number
+    return len(texts) + 1 if request.inquiry else len(request.turns)
+
+
 def _entries(request: Request, model: ModelConfig, row: GivenAnswer) -> list[Entry]:
-    turns = within_budget(request.turns, model.max_images)
     return [
         Entry(
-            key=call_key(model, conversation(request, turns, row.turns[:turn]), row.sample),
+            key=call_key(model, next_messages(request, row.turns[:turn], model.max_images) or (), row.sample),
             state="ok",
             text=text,
             finish_reason=IMPORTED,
@@ -147,9 +154,9 @@ def _check_same(entries: Iterable[Entry], book: Ledger, name: str) -> None:
 
 
 def _is_there(request: Request, model: ModelConfig, book: Ledger, repeat: int) -> bool:
-    turns, texts = within_budget(request.turns, model.max_images), list[str]()
-    for _ in turns:
-        entry = book.get(call_key(model, conversation(request, turns, texts), repeat))
+    texts: list[str] = []
+    while (said := next_messages(request, texts, model.max_images)) is not None:
+        entry = book.get(call_key(model, said, repeat))
         if entry is None:
             return False
         texts.append(entry.text)

@@ -10,12 +10,13 @@ from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.files import sha256_of_value
 from neuralmedbench.prompts.arms import View, views
+from neuralmedbench.prompts.asking import inquiry_of, is_asked
 from neuralmedbench.prompts.examples import example_pictures, example_text, examples_for, lettered
 from neuralmedbench.prompts.labels import picture_label
 from neuralmedbench.prompts.templates import Templates
 from neuralmedbench.prompts.texts import within_words
 from neuralmedbench.records.items import Disclosure, Exemplar, Family, Item, ItemImage, Runner, Strategy, Turn
-from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
+from neuralmedbench.records.requests import Inquiry, Request, RequestImage, RequestTurn
 
 STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
 """Strategies that ask for steps before the answer."""
@@ -100,13 +101,20 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         examples = examples_for(item, prompt.exemplars, prompt.config)
         if not examples:
             return None
+    inquiry: Inquiry | None = None
+    if strategy is Strategy.ASK and not is_asked(item, arm):
+        return None
     schema = stepwise_schema(item.answer_schema) if stepwise and item.answer_schema else item.answer_schema
-    system = templates.render("system", pictures=bool(item.images))
+    # only of slices that were cut from scans here is it known on which side the patient's left is
+    system = templates.render("system", oriented=any(image.position_mm is not None for image in item.images))
     turns = (
         _dialogue(view, templates, stepwise=stepwise)
         if item.runner is Runner.DIALOGUE
         else (_single(replace(view, item=replace(item, answer_schema=schema)), templates, examples, stepwise=stepwise),)
     )
+    if strategy is Strategy.ASK:
+        first, inquiry = inquiry_of(item, prompt.config.max_questions, templates)
+        turns = (first,)
     return Request(
         item_id=item.item_id,
         case_id=item.case_id,
@@ -114,19 +122,30 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         benchmark=item.benchmark,
         arm=arm,
         strategy=strategy,
-        request_id=request_digest(system, turns, schema),
+        request_id=request_digest(system, turns, schema, inquiry),
         runner=item.runner,
         system=system,
         turns=turns,
         answer_schema=schema,
         samples=prompt.config.samples,
+        inquiry=inquiry,
     )
 
 
-def request_digest(system: str, turns: tuple[RequestTurn, ...], answer_schema: str) -> str:
-    """SHA-256 over everything that is sent, pictures by their digest; equal words and pictures have equal digests."""
-    said = [{"text": turn.text, "images": [[image.label, image.sha256] for image in turn.images]} for turn in turns]
-    return sha256_of_value({"system": system, "turns": said, "answer_schema": answer_schema})
+def request_digest(system: str, turns: tuple[RequestTurn, ...], answer_schema: str, inquiry: Inquiry | None = None) -> str:
+    """SHA-256 over everything that is or can be sent, pictures by their digest; equal words and pictures have equal digests."""
+    said = [{"text": turn.text, "images": _digests(turn.images)} for turn in turns]
+    value: dict[str, object] = {"system": system, "turns": said, "answer_schema": answer_schema}
+    if inquiry is not None:
+        value["inquiry"] = [
+            [[fact.text, fact.asked_by, _digests(fact.images)] for fact in inquiry.facts],
+            [inquiry.max_questions, inquiry.unknown, inquiry.left, inquiry.closing],
+        ]
+    return sha256_of_value(value)
+
+
+def _digests(images: Sequence[RequestImage]) -> list[list[str]]:
+    return [[image.label, image.sha256] for image in images]
 
 
 def stepwise_schema(schema: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.prompts.labels import picture_label
 from neuralmedbench.prompts.templates import Templates
 from neuralmedbench.prompts.texts import within_words
 from neuralmedbench.records.items import Exemplar, Item, Runner
@@ -46,29 +47,31 @@ def examples_for(item: Item, exemplars: Sequence[Exemplar], config: BenchmarkCon
 def example_text(item: Item, examples: Sequence[Exemplar], templates: Templates) -> str:
     """Words of the examples, each with its answer; they show text and pictures only where the item does."""
     told = bool(item.notes or item.record)
-    return "\n\n".join(
-        templates.render(
-            "example",
-            number=number,
-            question=example.item.question,
-            notes=example.item.notes if told else "",
-            record=example.item.record if told else "",
-            options=lettered(example.item),
-            pictures=bool(item.images and example.item.images),
-            answer=example.answer,
-        )
-        for number, example in enumerate(examples, start=1)
-    )
+    shown = [
+        {
+            "question": example.item.question,
+            "notes": example.item.notes if told else "",
+            "record": example.item.record if told else "",
+            "options": lettered(example.item),
+            "pictures": bool(item.images and example.item.images),
+            "answer": example.answer,
+        }
+        for example in examples
+    ]
+    return templates.render("few_shot", examples=shown)
 
 
 def example_pictures(item: Item, examples: Sequence[Exemplar]) -> tuple[RequestImage, ...]:
-    """Pictures of the examples, labelled with the number of their example; none where the item shows none."""
+    """Pictures of the examples, labelled as the item's are, behind the number of their example; none where the item shows none."""
     return tuple(
         RequestImage(
-            path=image.path, sha256=image.sha256, label=f"Example {number}{f', {image.label}' if image.label else ''}", example=True
+            path=image.path,
+            sha256=image.sha256,
+            label=f"Example {number}, {picture_label(place, image, item.label_policy)}",
+            example=True,
         )
         for number, example in enumerate(examples, start=1)
-        for image in (example.item.images if item.images else ())
+        for place, image in enumerate(example.item.images if item.images else (), start=1)
     )
 
 

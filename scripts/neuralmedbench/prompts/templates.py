@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from neuralmedbench.errors import ConfigError
+
+VERSION = re.compile(r"\{# version: (\d+) #\}\s*\n")
+"""First line of a template; a comment is no part of what is rendered."""
+
+
+def version_of(text: str) -> int | None:
+    """Read the version of a template from its first line; None when it has none."""
+    found = VERSION.match(text)
+    return int(found[1]) if found else None
 
 
 class Templates:

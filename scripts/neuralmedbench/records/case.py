@@ -204,11 +204,13 @@ class CaseRecord:
     series : tuple of Series
         The scans that are used; after normalise the first one is the reference.
     set_aside : dict of str to str
-        Why the normalise stage left a series out, by series id.
+        Why de-identification or normalisation left a series out, by series id.
     slices : tuple of Slice
         The pictures (slices stage only).
     fates : tuple of FileFate
         Every raw file (ingest stage only).
+    raw_files : dict of str to int
+        How many raw files are used (`used`), and how many were set aside, by reason in words. Passed on by every stage.
     notes : tuple of str
         Paths of the clinical notes, in order of time.
     record : str
@@ -233,6 +235,7 @@ class CaseRecord:
     set_aside: dict[str, str] = field(default_factory=dict)
     slices: tuple[Slice, ...] = ()
     fates: tuple[FileFate, ...] = ()
+    raw_files: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     record: str = ""
     quality: dict[str, float] = field(default_factory=dict)

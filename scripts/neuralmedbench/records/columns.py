@@ -23,6 +23,9 @@ ANSWER_COLUMNS = (
 )
 """The answers table of a benchmark of scans; all but the first two may be absent."""
 
+ANSWER_KEY_COLUMNS = (*ANSWER_COLUMNS, "question_number", "family")
+"""The answer key that is laid beside the released files of Neural-MedBench: one row a question, or a dialogue."""
+
 PICTURE_COLUMNS = ("dataset", "file_path", "class", "original_class", "subclass", "modality", "modality_subtype", "plane")
 """NeuroVLM-Bench's own table of pictures; `patient_id` and `case_id` may stand beside them."""
 

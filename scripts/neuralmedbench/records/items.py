@@ -71,12 +71,14 @@ class Strategy(StrEnum):
     """How an answer is asked for.
 
     `cot` asks for steps before the answer; `self_consistency` asks the same and lets the samples vote; `few_shot` shows answered examples.
+    Under `ask` the model asks in a dialogue, in the place of rounds that reveal what they reveal (`direct`): another protocol, never pooled.
     """
 
     DIRECT = "direct"
     COT = "cot"
     FEW_SHOT = "few_shot"
     SELF_CONSISTENCY = "self_consistency"
+    ASK = "ask"
 
 
 class Runner(StrEnum):

@@ -4,24 +4,63 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestImage:
-    """A picture in a request: the very bytes of the PNG, known by their digest, and the words shown before it."""
+    """A picture in a request: the very bytes of the PNG, known by their digest, and the words shown before it.
+
+    `example` marks the pictures of answered examples of other patients.
+    """
 
     path: str
     sha256: str
     label: str
+    example: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestTurn:
-    """One user message: text, then its pictures, each after its label."""
+    """One user message: text, then its pictures, each after its label.
+
+    The first `example_characters` of the text are answered examples of other patients.
+    """
 
     text: str
     images: tuple[RequestImage, ...] = ()
+    example_characters: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One thing that a case tells when it is asked for; `asked_by` are words that ask for it and do not stand in it."""
+
+    text: str
+    asked_by: str = ""
+    images: tuple[RequestImage, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inquiry:
+    """A dialogue in which the model asks (strategy `ask`).
+
+    Attributes
+    ----------
+    facts : tuple of Fact
+        Everything that the case tells, in its order.
+    max_questions : int
+        After so many questions the final answer is asked for.
+    unknown, left, closing : str
+        The sentence for a question that the case does not answer; that tells how many questions are left (`{left}`); that asks for the
+        final answer.
+    """
+
+    facts: tuple[Fact, ...]
+    max_questions: int
+    unknown: str
+    left: str
+    closing: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +87,10 @@ class Request:
         JSON schema of the answer, or empty.
     samples : int
         How many answers are asked for; `repeat` counts from 0.
+    words_cut : int
+        Words of the case that the benchmark's text budget cut away.
+    inquiry : Inquiry or None
+        Under the strategy `ask`: what the case answers. `turns` is then the first message alone.
     """
 
     item_id: str
@@ -62,3 +105,5 @@ class Request:
     turns: tuple[RequestTurn, ...]
     answer_schema: str
     samples: int
+    words_cut: int = 0
+    inquiry: Inquiry | None = None

@@ -17,6 +17,7 @@ COLUMNS = {
     "fields": "benchmark model field accuracy low high macro_f1 abstained n_items n_patients",
     "graders": "benchmark model grader ok failed skipped mean_core_diagnosis mean_main_condition agreement_with_first note",
     "case_flow": "benchmark step reason n",
+    "file_flow": "benchmark unit step reason n cases",
     "cases": "benchmark case_id patient_id state quarantined_by reason sequences n_items",
     "deid_audit": "benchmark profile kind state check value",
     "deidentification": "benchmark place action category required right share patients patients_right patients_low patients_high",

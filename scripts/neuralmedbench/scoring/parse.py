@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 from neuralmedbench.records.items import Family, Item, Runner
+from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.vocabulary import normal_form
+from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.parse_structured import parse_structured
 from neuralmedbench.scoring.sections import DECORATION, Sections, read_sections
 
@@ -118,21 +120,16 @@ def _parse_open_answer(sections: Sections) -> Prediction:
 
 
 def _parse_choice(text: str, options: tuple[str, ...]) -> Prediction:
-    sections = read_sections(text)
-    answer = sections.text("ANSWER") if "ANSWER" in sections.lines else " ".join(text.split())
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(options)]
-    form = normal_form(answer)
-    named = [letter for letter, option in zip(letters, options, strict=False) if normal_form(option) == form]
-    letter = re.match(rf"[\s*_(\[]*([{letters}])(?![\w'])", answer) if letters else None
-    if letter and normal_form(answer[letter.end() :]) in {"", normal_form(options[letters.index(letter.group(1))])}:
-        named = [letter.group(1)]
-    if len(named) != 1:
+    letter = read_choice(text, options)
+    if not letter:
         return Prediction(parse_status=ParseStatus.FAILED)
+    sections = read_sections(text)
     confidence, plain = _confidence(sections)
+    asked = text.strip() == letter or (sections.strict and sections.text("ANSWER") == letter)
     return Prediction(
-        parse_status=_status(plain and answer == named[0] and (text.strip() == answer or (sections.strict and "ANSWER" in sections.lines))),
-        differential=(options[letters.index(named[0])],),
-        choice=named[0],
+        parse_status=_status(plain and asked),
+        differential=(options[LETTERS.index(letter)],),
+        choice=letter,
         confidence=confidence,
     )
 

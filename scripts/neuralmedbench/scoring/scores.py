@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from neuralmedbench.errors import ScoringError
-from neuralmedbench.records.items import Family, Gold, Item, Runner
+from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
 from neuralmedbench.records.keys import Key, response_key, text_digest
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction, Score
@@ -179,7 +179,7 @@ def _structured(prediction: Prediction, gold: Gold, *, answered: bool) -> dict[s
 
 
 def _turn_passes(response: Response, item: Item, reference: Reference) -> tuple[bool, ...]:
-    if item.runner is not Runner.DIALOGUE:
+    if item.runner is not Runner.DIALOGUE or response.strategy == Strategy.ASK:  # before its last answer the model asks
         return ()
     leaders = [parse_answer(text, item).differential[:1] for text in response.turns or (response.text,)]
     return tuple(bool(leader) and relation(leader[0], reference) in RIGHT for leader in leaders)

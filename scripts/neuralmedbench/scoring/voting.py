@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 
-from neuralmedbench.records.items import Strategy
+from neuralmedbench.records.items import Family, Runner, Strategy
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 
@@ -26,14 +26,18 @@ def elect(scores: Iterable[Score], vocabulary: Vocabulary) -> list[Score]:
     Returns
     -------
     list of Score
-        Rows of other strategies as they are. Of each item's samples under `self_consistency` one row with `repeat` 0: the first that said
-        what most of them said (of equally many the one that was said first). An answer that names nothing has no vote; when none has
-        one, the first that is not missing stands for the item.
+        Rows of other strategies as they are. Of each item's samples under `self_consistency` one row: the first sample that said what most
+        of them said, under its own number, so that it is still found beside its response. Of equally many votes the digest of item and
+        answer decides, which neither the order of the samples nor that of the alphabet can turn. An answer that names nothing has no vote;
+        when none has one, the first sample stands for the item. Where the samples that are missing because of us could have turned the
+        vote, the item is missing.
 
     Notes
     -----
     The rule is that of Wang et al., Self-Consistency Improves Chain of Thought Reasoning in Language Models (ICLR 2023): a majority over
-    final answers, without weights.
+    final answers, without weights. An item of choice votes by its option, a structured one by its class, a lesion by place and side (which
+    its score is made of), a ranked differential by what leads it, a dialogue by what leads its last turn. Long open answers are hardly ever
+    equal, so there the vote is close to a draw by lot.
     """
     kept: list[Score] = []
     groups: dict[Group, list[Score]] = defaultdict(list)
@@ -42,22 +46,31 @@ def elect(scores: Iterable[Score], vocabulary: Vocabulary) -> list[Score]:
             groups[score.item_id, score.arm, score.model, score.revision].append(score)
         else:
             kept.append(score)
-    return kept + [replace(_elected(rows, vocabulary), repeat=0) for rows in groups.values()]
+    return kept + [_elected(rows, vocabulary) for rows in groups.values()]
 
 
 def _elected(rows: list[Score], vocabulary: Vocabulary) -> Score:
-    rows = sorted(rows, key=lambda row: (row.missing, row.repeat))
-    votes = [(_vote(row, vocabulary), row) for row in rows]
-    counts = Counter(vote for vote, _ in votes if vote)  # keeps the order of first votes, and so does most_common among equals
-    if not counts:
-        return rows[0]
-    winner = counts.most_common(1)[0][0]
-    return next(row for vote, row in votes if vote == winner)
+    rows = sorted(rows, key=lambda row: row.repeat)
+    missing = [row for row in rows if row.missing]
+    there = [row for row in rows if not row.missing]
+    votes = [(vote, row) for row in there if (vote := _vote(row, vocabulary))]
+    counts = Counter(vote for vote, _ in votes)
+    order = sorted(counts, key=lambda vote: (-counts[vote], hashlib.sha256(f"{rows[0].item_id}\n{vote}".encode()).hexdigest()))
+    lead = counts[order[0]] - (counts[order[1]] if len(order) > 1 else 0) if order else 0
+    if missing and len(missing) >= lead:
+        return missing[0]
+    return next(row for vote, row in votes if vote == order[0]) if order else there[0]
 
 
 def _vote(row: Score, vocabulary: Vocabulary) -> str:
     """Give the answer under one name; empty for an answer that names nothing."""
-    if row.missing or row.state != "ok" or not row.differential:
+    if row.state != "ok" or not row.differential:
         return ""
-    known = vocabulary.find(row.differential[0])
-    return known.key if known else normal_form(row.differential[0])
+    if row.family == Family.LESION_RECOGNITION:
+        fields = row.fields or {}
+        place, side = (normal_form(fields.get(name, "")) for name in ("location", "side"))
+        return f"{vocabulary.places.get(place, place)} / {side}"
+    first = row.differential[0]
+    # options and classes are words of the data set: two of them may be names of one thing and still be two answers
+    known = None if row.runner in (Runner.CHOICE, Runner.STRUCTURED) else vocabulary.find(first)
+    return known.key if known else normal_form(first)

@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.models.builtin import format as forms
+from neuralmedbench.models.builtin.choice import LETTERS, read_choice, without_examples
 from neuralmedbench.models.builtin.opinion import Opinion, Reader, normalised
 from neuralmedbench.models.builtin.sampling import generator, ranking
 from neuralmedbench.models.protocol import Message
 from neuralmedbench.records.items import NO_LESION
+from neuralmedbench.records.vocabulary import Diagnosis
 
 NORMAL = "normal"
 """Class of a diagnosis without a lesion."""
@@ -24,6 +26,9 @@ DIFFUSE_PLACES = {
     "multiple-sclerosis": "periventricular white matter",
 }
 """Where a disease of the whole brain shows, when no patch was found: both sides."""
+
+COLD = 1e-9
+"""Temperature at which only options that weigh alike are left to the draw."""
 
 SURE_OF_CLASS = 0.35
 """Below this the class of a single picture is left open."""
@@ -43,8 +48,13 @@ class Answerer:
 
     def answer(self, messages: Sequence[Message], *, seed: int, temperature: float) -> str:
         """Answer a conversation, see :class:`neuralmedbench.models.protocol.BuiltinModel`."""
-        opinion = self._reader.read(messages)
+        messages = without_examples(messages)
         form = forms.wanted(messages)
+        if form is forms.Form.CHOICE:
+            return self._choice(messages, generator(messages, seed, self._reader.name), temperature)
+        if form is forms.Form.ANSWER:
+            return forms.short(forms.UNDETERMINED, 0.0)  # free words are not what these models have
+        opinion = self._reader.read(messages)
         if opinion.scores is None:
             return _abstain(form, opinion)
         random = generator(messages, seed, self._reader.name)
@@ -54,12 +64,16 @@ class Answerer:
         entries = [self._reader.vocabulary.diagnoses[key] for key in ranked]
         if form is forms.Form.DIFFERENTIAL:
             return forms.differential([entry.name for entry in entries], opinion.findings, opinion.reason(ranked[0]), confidence)
-        if entries[0].classes == NORMAL:
-            return forms.lesion(NO_LESION, "none", "none", opinion.findings, confidence)
-        location, side = opinion.location, opinion.side
-        if entries[0].key in DIFFUSE_PLACES and (not location or location == "lateral ventricles" or not side):
-            location, side = DIFFUSE_PLACES[entries[0].key], "bilateral"
-        return forms.lesion(entries[0].name, location or forms.UNDETERMINED, side or "none", opinion.findings, confidence)
+        return _lesion(entries[0], opinion, confidence)
+
+    def _choice(self, messages: Sequence[Message], random: np.random.Generator, temperature: float) -> str:
+        """Choose an option; options that weigh alike are drawn by the seed at every temperature."""
+        choice = read_choice(next(message.text for message in reversed(messages) if message.role == "user"))
+        if not choice.options:
+            return forms.short(forms.UNDETERMINED, 0.0)
+        log_p = normalised(self._reader.weigh(choice))
+        chosen = int(np.argmax(log_p / max(temperature, COLD) + random.gumbel(size=len(log_p))))
+        return forms.short(LETTERS[chosen], float(np.exp(log_p[chosen])))
 
     def _fields(self, opinion: Opinion, scores: npt.NDArray[np.float64], random: np.random.Generator, temperature: float) -> str:
         """Sum the probabilities of the diagnoses of a class; a text alone says nothing of a single picture's kind."""
@@ -85,6 +99,16 @@ class Answerer:
             subtype=(max(subtypes, key=lambda name: (subtypes[name], name)) or None) if sure else None,
             confidence=float(np.exp(log_p[chosen])) if sure else None,
         )
+
+
+def _lesion(entry: Diagnosis, opinion: Opinion, confidence: float) -> str:
+    """Write a diagnosis as a lesion with its place."""
+    if entry.classes == NORMAL:
+        return forms.lesion(NO_LESION, "none", "none", opinion.findings, confidence)
+    location, side = opinion.location, opinion.side
+    if entry.key in DIFFUSE_PLACES and (not location or location == "lateral ventricles" or not side):
+        location, side = DIFFUSE_PLACES[entry.key], "bilateral"
+    return forms.lesion(entry.name, location or forms.UNDETERMINED, side or "none", opinion.findings, confidence)
 
 
 def _abstain(form: forms.Form, opinion: Opinion) -> str:

@@ -32,12 +32,16 @@ class Form(StrEnum):
     DIFFERENTIAL = "differential"
     LESION = "lesion"
     FIELDS = "fields"
+    CHOICE = "choice"
+    ANSWER = "answer"
 
 
 FORM_MARKS = {
     Form.DIFFERENTIAL: re.compile(r"^\s*DIFFERENTIAL:", re.MULTILINE),
     Form.LESION: re.compile(r"^\s*LESION:", re.MULTILINE),
     Form.FIELDS: re.compile(r"\bJSON\b"),
+    Form.CHOICE: re.compile(r"^\s*ANSWER: <the letter", re.MULTILINE),
+    Form.ANSWER: re.compile(r"^\s*ANSWER: <your whole", re.MULTILINE),
 }
 
 
@@ -73,6 +77,11 @@ def differential(names: Sequence[str], findings: str, rationale: str, confidence
 def lesion(name: str, location: str, side: str, findings: str, confidence: float) -> str:
     """Write a lesion, its place and its side."""
     return f"LESION: {name}\nLOCATION: {location}\nSIDE: {side}\nFINDINGS: {paragraph(findings)}\nCONFIDENCE: {_number(confidence)}"
+
+
+def short(answer: str, confidence: float) -> str:
+    """Write the letter of an option, or a free answer."""
+    return f"ANSWER: {paragraph(answer)}\nCONFIDENCE: {_number(confidence)}"
 
 
 def fields(

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.models.builtin.choice import Choice
 from neuralmedbench.models.builtin.image import ImageReader
 from neuralmedbench.models.builtin.opinion import Opinion, normalised
 from neuralmedbench.models.builtin.text import TextReader
@@ -44,3 +48,7 @@ class FusionReader:
             sequence=image.sequence,
             plane=image.plane,
         )
+
+    def weigh(self, choice: Choice) -> npt.NDArray[np.float64]:
+        """Weigh options as the text reader does: the pictures say nothing about words."""
+        return self.text.weigh(choice)

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from neuralmedbench.models.builtin.anatomy import place, side
+from neuralmedbench.models.builtin.choice import Choice
 from neuralmedbench.models.builtin.evidence import WORDS, candidates, contributions, log_scores
 from neuralmedbench.models.builtin.features import Findings, read_pictures
 from neuralmedbench.models.builtin.measure import Frame, measure
@@ -44,6 +48,10 @@ class ImageReader:
         if known not in self._seen:
             self._seen[known] = self._opinion([self._frame(images[key]) for key in known])
         return self._seen[known]
+
+    def weigh(self, choice: Choice) -> npt.NDArray[np.float64]:
+        """Weigh all options alike: this model reads no words, so its choice is **chance**, drawn uniformly by the seed."""
+        return np.zeros(len(choice.options))
 
     def _frame(self, image: MessageImage) -> Frame | None:
         key = _key(image)

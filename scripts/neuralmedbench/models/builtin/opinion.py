@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.models.builtin.choice import Choice
 from neuralmedbench.models.protocol import Message
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.case import Sequence as Kind
@@ -54,6 +55,10 @@ class Reader(Protocol):
 
     def read(self, messages: Sequence[Message]) -> Opinion:
         """Form an opinion from all user messages so far."""
+        ...
+
+    def weigh(self, choice: Choice) -> npt.NDArray[np.float64]:
+        """Weigh the options of a question: log scores, up to a constant, of shape (options,); between equal ones the lot decides."""
         ...
 
 

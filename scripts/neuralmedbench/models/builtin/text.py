@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.models.builtin.choice import Choice
 from neuralmedbench.models.builtin.evidence import candidates
 from neuralmedbench.models.builtin.opinion import Opinion
 from neuralmedbench.models.protocol import Message
@@ -169,6 +170,12 @@ class TextReader:
         if text not in self._seen:
             self._seen[text] = self._opinion(text)
         return self._seen[text]
+
+    def weigh(self, choice: Choice) -> npt.NDArray[np.float64]:
+        """Weigh options by how near they lie to the sentences of the case and of the question, the three nearest of each counting."""
+        parts = [*sentences(narrative(choice.case)), *(sentences(choice.question) or [choice.question])]
+        vectors = self._encoder((*parts, *choice.options)).astype(np.float64)
+        return SHARPNESS * _best(vectors[: len(parts)] @ vectors[len(parts) :].T)
 
     def _opinion(self, text: str) -> Opinion:
         parts = sentences(text)

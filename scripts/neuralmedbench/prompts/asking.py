@@ -1,0 +1,62 @@
+"""Strategy `ask` of dialogues: the model is told the complaint alone and has to ask for everything else."""
+
+from __future__ import annotations
+
+import re
+
+from neuralmedbench.prompts.labels import picture_label
+from neuralmedbench.prompts.templates import Templates
+from neuralmedbench.records.items import Arm, Item, Runner
+from neuralmedbench.records.requests import Fact, Inquiry, RequestImage, RequestTurn
+
+ARMS = (Arm.FULL, Arm.NO_IMAGE, Arm.SHUFFLED_IMAGE)
+"""Arms that make sense where nothing is shown unasked."""
+SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|\n+")
+ASKED_BY = "imaging image images picture pictures scan scans mri mr ct radiology neuroimaging tomography brain head"
+"""Words by which pictures are asked for."""
+
+
+def is_asked(item: Item, arm: str) -> bool:
+    """Whether an item has something that can be asked for under an arm: a dialogue that tells more than one sentence."""
+    return item.runner is Runner.DIALOGUE and arm in ARMS and len(sentences(item)) > 1
+
+
+def inquiry_of(item: Item, most: int, templates: Templates) -> tuple[RequestTurn, Inquiry]:
+    """Turn a dialogue of fixed rounds into one in which the model asks.
+
+    Parameters
+    ----------
+    item : Item
+        A dialogue, as an arm shows it.
+    most : int
+        How many questions may be asked.
+    templates : Templates
+        The prompt templates.
+
+    Returns
+    -------
+    tuple of RequestTurn and Inquiry
+        The first message, with the first sentence that the rounds reveal; and what can be asked for: every other sentence by itself, and
+        the pictures together.
+    """
+    first, *others = sentences(item)
+    facts = [Fact(text=sentence) for sentence in others]
+    if item.images:
+        images = tuple(
+            RequestImage(path=image.path, sha256=image.sha256, label=picture_label(number, image, item.label_policy))
+            for number, image in enumerate(item.images, start=1)
+        )
+        facts.append(Fact(text=templates.render("ask_pictures"), asked_by=ASKED_BY, images=images))
+    inquiry = Inquiry(
+        facts=tuple(facts),
+        max_questions=most,
+        unknown=templates.render("ask_unknown"),
+        left=templates.render("ask_left"),
+        closing=templates.render("ask_closing"),
+    )
+    return RequestTurn(text=templates.render("ask", complaint=first, questions=most)), inquiry
+
+
+def sentences(item: Item) -> list[str]:
+    """Sentences and lines that the rounds of a dialogue reveal, in their order."""
+    return [part.strip() for turn in item.turns for part in SENTENCE.split(turn.reveal) if part.strip(" -*\t")]

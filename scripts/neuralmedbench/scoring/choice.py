@@ -1,0 +1,181 @@
+r"""Reading which option a model chose, in the forms that models really write: `(C)`, `\boxed{C}`, `The answer is C.`, `{"answer": "C"}`."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from neuralmedbench.records.questions import LETTERS
+from neuralmedbench.records.vocabulary import normal_form
+from neuralmedbench.scoring.sections import MAX_CHARACTERS, THINKING
+
+MARKER = re.compile(
+    r"""
+      (?P<boxed>\\boxed\s*\{)
+    | ["'](?:final_?|correct_?|selected_?)?(?:answer|choice|option)["']\s*:\s*(?P<quote>["'])
+    | \b(?:answer|choice|option)\b[\s*_`"]*(?:is|are|(?:would|should|must)\s+be|:|=)
+    | \b(?:option|choice|answer)\s+(?=\(?[A-J]\)?\s+(?:is|would\s+be)\s+(?:the\s+)?(?:correct|right|best|most\s+(?:likely|appropriate)))
+    | \bI(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|select|pick|go\s+with)\b
+    | ^[^\S\n]*[>\#*_`]*[^\S\n]*(?:final\s+)?answer[^\S\n]*[*_`]*[^\S\n]*$
+    """,
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+"""What stands in front of a choice; the last one behind which anything can be read counts."""
+
+MAX_MARKERS, MAX_CONTENT = 20, 2000
+"""How many markers are looked at, and how many characters behind each."""
+
+BEFORE = re.compile(
+    r"(?:[\s*_`\"'“”$(\[{<>:=#-]|\\[(\[]|\\(?:boxed|text|textbf|mathrm|mathbf)\b"
+    r"|\b(?:most|likely|probably|therefore|thus|clearly|definitely|hence|indeed|option|choice|letter|answer|the|is)\b)*",
+    re.IGNORECASE,
+)
+"""Signs and words between a marker and its letter."""
+
+LETTER = re.compile(r"([A-Za-z])(?![\w'-])")
+AFTER = re.compile(r"[^\S\n*]*[*_`\"'“”$)\]}>.:,; \t-]*")
+"""Signs behind a letter, in its line."""
+
+UNDECIDED = re.compile(r"(?:not|neither|none|either|both|unclear|unknown|uncertain|impossible)\b", re.IGNORECASE)
+GOES_ON = re.compile(r"(?:because|since|as|due|given|is|would)\b", re.IGNORECASE)
+"""Words before which `A` is the letter: behind an article they make no sense."""
+
+SENTENCE = re.compile(r"[^\n]*?(?=[.!?](?:\s|$)|\n|\Z)")
+BESIDE = re.compile(r"[\s,/&+*)(]*(?:\b(?:or|and)\b\s*)?(?:option\s+)?\(?([A-J])\)?(?![\w'-])(?!\s+[a-z0-9])")
+"""A letter right behind the first one, or joined to it."""
+OTHER = re.compile(r"(?<![\w'-])([A-J])(?![\w'-])(?!\s+[a-z0-9])")
+"""A letter farther on in the sentence; before a small word it is the subject of a reason (`A is less likely`), the article, or the speaker."""
+
+WHOLE = re.compile(r"(?:the\s+)?(?:option\s+|choice\s+)?([A-Za-z])(?![\w'-])(.*)", re.IGNORECASE)
+SIGNS = " \t*_`\"'“”$()[]{}<>.:,;"
+
+
+def read_choice(text: str, options: Sequence[str]) -> str:
+    """Read which option was chosen.
+
+    Parameters
+    ----------
+    text : str
+        What the model wrote; any text at all.
+    options : sequence of str
+        The options, A first.
+
+    Returns
+    -------
+    str
+        The letter, or nothing where no choice is recognisable: behind the last marker stand two letters, a letter that no option has, or a
+        letter with the words of another option. Without any marker the whole text, its first or its last line has to be a choice and
+        nothing else: letters inside of prose are never read.
+    """
+    plain = THINKING.sub("", text[:MAX_CHARACTERS])
+    for content in reversed(list(_marked(plain))):
+        if (found := _chosen(content, options)) is not None:
+            return found
+    return _unmarked(plain, options)
+
+
+def _marked(text: str) -> Iterator[str]:
+    """Give what stands behind each of the last markers: inside of its braces or quotes, or what follows."""
+    for marker in deque(MARKER.finditer(text), maxlen=MAX_MARKERS):
+        rest = text[marker.end() : marker.end() + MAX_CONTENT].lstrip()
+        if marker["boxed"]:
+            yield re.sub(r"\\[a-z]+\s*|[{}]", "", _inside(rest))
+        elif marker["quote"]:
+            yield rest.partition(marker["quote"])[0]
+        else:
+            yield rest
+
+
+def _inside(text: str) -> str:
+    """Text up to the brace that closes what was opened before it."""
+    depth = 1
+    for place, sign in enumerate(text):
+        depth += (sign == "{") - (sign == "}")
+        if depth == 0:
+            return text[:place]
+    return text
+
+
+def _chosen(content: str, options: Sequence[str]) -> str | None:
+    """Letter behind a marker; empty where it is not a single one that is offered, None where nothing there names an option."""
+    content = content[_length(BEFORE, content) :]
+    if named := _words_of(content, options):
+        return named
+    if UNDECIDED.match(content):
+        return ""
+    letter = LETTER.match(content)
+    if letter is None:
+        return None
+    name, rest = letter.group(1), content[letter.end() :]
+    between = _length(AFTER, rest)
+    words = rest[between:]
+    if name.islower() and words.partition("\n")[0].strip():  # a word of one letter, unless it stands alone
+        return None
+    name = name.upper()
+    if (
+        name in "AI"
+        and words[:1].isalnum()
+        and rest[:between].isspace()
+        and not _own_words(name, words, options)
+        and not GOES_ON.match(words)
+    ):
+        return None
+    return "" if name not in LETTERS[: len(options)] or _second(name, words, options) else name
+
+
+def _second(name: str, words: str, options: Sequence[str]) -> bool:
+    """Whether another option is named beside a letter: by its words, or by its letter in the sentence or alone in the next line."""
+    if (named := _words_of(words, options)) and named != name:
+        return True
+    words = words[_own_words(name, words, options) :]
+    if beside := BESIDE.match(words.partition("\n")[0]):
+        return beside.group(1) != name
+    sentence = words[: _length(SENTENCE, words)]
+    following = next((line for line in words.split("\n")[1:] if line.strip()), "")
+    return bool(set(OTHER.findall(sentence)) & set(LETTERS[: len(options)]) - {name}) or _whole(following, options) not in {"", name}
+
+
+def _own_words(name: str, words: str, options: Sequence[str]) -> int:
+    """Length of the option's own words where a text begins with them."""
+    place = LETTERS.find(name)
+    own = options[place] if place < len(options) else ""
+    return len(own) if own and words[: len(own)].casefold() == own.casefold() else 0
+
+
+def _length(pattern: re.Pattern[str], text: str) -> int:
+    found = pattern.match(text)
+    return found.end() if found else 0
+
+
+def _words_of(text: str, options: Sequence[str]) -> str:
+    """Letter of the one option whose words are the first line, or stand in front of its first comma, bracket or end of sentence."""
+    line = text.partition("\n")[0]
+    return _named(line, options) or _named(re.split(r"[,;:(]|[.!?](?:\s|$)", line, maxsplit=1)[0], options)
+
+
+def _named(text: str, options: Sequence[str]) -> str:
+    """Letter of the option whose words these are, if they are those of exactly one; a letter that is offered is no option's words."""
+    form = normal_form(text)
+    if len(form) == 1 and form.upper() in LETTERS[: len(options)]:
+        return ""
+    named = [letter for letter, option in zip(LETTERS, options, strict=False) if normal_form(option) == form]
+    return named[0] if form and len(named) == 1 else ""
+
+
+def _unmarked(text: str, options: Sequence[str]) -> str:
+    """Letter of a text that is a choice as a whole, or whose first or last line is one while no other line is another."""
+    if found := _whole(" ".join(text.split()), options):
+        return found
+    read = [_whole(line, options) for line in text.splitlines() if line.strip(SIGNS + "#>-")]
+    named = set(read) - {""}
+    return named.pop() if len(named) == 1 and (read[0] or read[-1]) else ""
+
+
+def _whole(line: str, options: Sequence[str]) -> str:
+    """Letter of a line that is a letter, a letter with the words of its option, or these words alone."""
+    found = WHOLE.fullmatch(line.lstrip(SIGNS + "#>-•"))
+    name = found.group(1).upper() if found else ""
+    if found and name in LETTERS[: len(options)] and normal_form(found.group(2)) in {"", normal_form(options[LETTERS.index(name)])}:
+        return name
+    return _named(line, options)
