@@ -31,11 +31,12 @@ rule deidentify_case:
         burned_in=lambda wildcards: (
             RUN.benchmarks[wildcards.benchmark].deidentification.burned_in
         ),
+        subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
         code=code_hash("deidentify_case"),
     shell:
         "python scripts/deidentify_case.py --benchmark {wildcards.benchmark} --profile {params.profile}"
         " --options {params.options} --planted {input.planted} --cut-sections {params.cut:q} {params.ner:q}"
-        " --burned-in {params.burned_in} --case {input.case} --out {output.case} &> {log}"
+        " --burned-in {params.burned_in} --subjects {params.subjects} --case {input.case} --out {output.case} &> {log}"
 
 
 rule deidentify_pictures:
@@ -55,10 +56,11 @@ rule deidentify_pictures:
         burned_in=lambda wildcards: (
             RUN.benchmarks[wildcards.benchmark].deidentification.burned_in
         ),
+        subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
         code=code_hash("deidentify_pictures"),
     shell:
-        "python scripts/deidentify_pictures.py --burned-in {params.burned_in} --pictures {input.manifest}"
-        " --out {output.manifest} &> {log}"
+        "python scripts/deidentify_pictures.py --burned-in {params.burned_in} --subjects {params.subjects}"
+        " --pictures {input.manifest} --out {output.manifest} &> {log}"
 
 
 rule describe_scans:

@@ -40,6 +40,11 @@ rule find_answer_leaks:
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
         vocabulary=RUN.config.vocabulary,
+        accepted=lambda wildcards: [
+            path
+            for path in (f"config/benchmarks/{wildcards.benchmark}.leaks.json",)
+            if Path(path).exists()
+        ],
     output:
         leaks="data/leaks/{benchmark}.json",
         page="data/leaks/{benchmark}.html",
@@ -54,4 +59,5 @@ rule find_answer_leaks:
     shell:
         "python scripts/find_answer_leaks.py --benchmark {wildcards.benchmark} --items {input.item_table}"
         " --gold {input.gold} --prompts {input.prompts} --vocabulary {input.vocabulary:q}"
+        " --accepted config/benchmarks/{wildcards.benchmark}.leaks.json"
         " --out-page {output.page} --out {output.leaks} &> {log}"

@@ -19,6 +19,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), required=True, help="de-identification profile")
     parser.add_argument("--options", nargs="+", required=True, help="options of PS3.15 Annex E, by code (see docs/configuration.md)")
     parser.add_argument("--burned-in", choices=("hide", "drop"), default="hide", help="what becomes of text that is burned into pixels")
+    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), default="patient", help="whose data it is")
     parser.add_argument("--case", type=Path, required=True, help="case.json of the ingested case")
     parser.add_argument("--planted", type=Path, nargs="*", help="answer_key.json of a phantom; its cleaning is scored")
     parser.add_argument("--cut-sections", nargs="*", default=[], help="headings of the parts of notes that are cut out")
@@ -35,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder: Path = args.out.parent
     model = load_name_model(args.ner_model, args.ner_language) if args.ner_model else None
     options, texts = tuple(args.options), TextRules(tuple(args.cut_sections), model)
-    how = {"options": options, "texts": texts, "burned_in": args.burned_in, "answer_key": args.planted[0] if args.planted else None}
+    planted = args.planted[0] if args.planted else None
+    how = {"options": options, "texts": texts, "burned_in": args.burned_in, "subjects": args.subjects, "answer_key": planted}
     empty_outputs(folder)
     run_case_stage(
         "deidentify",

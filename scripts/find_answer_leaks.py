@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.benchmarks.accepted_leaks import read_accepted
 from neuralmedbench.benchmarks.answer_leaks import find_leaks
 from neuralmedbench.benchmarks.leak_page import leak_page
 from neuralmedbench.io.commands import run_command
@@ -21,6 +22,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--gold", type=Path, required=True, help="table of gold")
     parser.add_argument("--prompts", type=Path, required=True, help="table of requests")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
+    parser.add_argument("--accepted", type=Path, help="what a person accepted with a reason (JSON)")
     parser.add_argument("--out-page", type=Path, required=True, help="page to write (HTML)")
     parser.add_argument("--out", type=Path, required=True, help="what was found (JSON)")
     return parser.parse_args(argv)
@@ -30,10 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     items, gold = read_records(args.items, Item), read_records(args.gold, Gold)
     vocabulary = read_vocabulary(args.vocabulary)
-    leaks = find_leaks(args.benchmark, items, gold, read_records(args.prompts, Request), vocabulary)
-    write_text(args.out_page, leak_page(leaks, items, gold, vocabulary))
+    requests = read_records(args.prompts, Request)
+    accepted = read_accepted(args.accepted, args.benchmark) if args.accepted else None
+    leaks = find_leaks(args.benchmark, items, gold, requests, vocabulary, accepted=accepted)
+    write_text(args.out_page, leak_page(leaks, items, gold, requests, vocabulary))
     write_json_record(args.out, leaks)
-    print(f"{args.benchmark}: {leaks.leaking} of {leaks.items} items name their answer in a text: look at {args.out_page.as_posix()}")
+    told = f"{leaks.leaking} of {leaks.items} items name their answer in what is sent ({leaks.accepted} accepted)"
+    print(f"{args.benchmark}: {told}: look at {args.out_page.as_posix()}")
     return 0
 
 

@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.benchmarks.adapters.registry import DATA_SETS, table
+from neuralmedbench.benchmarks.adapters.registry import data_sets, table
 from neuralmedbench.benchmarks.imported import summary, write_yaml
 from neuralmedbench.benchmarks.importing import Places, import_set
 from neuralmedbench.config.load import wildcard
@@ -16,20 +16,23 @@ from neuralmedbench.io.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
-    text = f"{__doc__}\nData sets:\n\n{table()}"
-    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data_set", choices=sorted(DATA_SETS), metavar="DATA_SET", help="name of the data set, from the list above")
+    first = argparse.ArgumentParser(add_help=False)
+    first.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
+    # mappings in the configuration's folder are data sets too, so that folder is needed before the rest is read
+    sets = data_sets(first.parse_known_args(argv)[0].config)
+    text = f"{__doc__}\nData sets:\n\n{table(sets)}"
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter, parents=[first])
+    parser.add_argument("data_set", choices=sorted(sets), metavar="DATA_SET", help="name of the data set, from the list above")
     parser.add_argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="folder where you put its files")
     parser.add_argument("--name", help="name of the benchmark here; the data set's name when absent")
     parser.add_argument("--part", action="store_true", help="the folder holds a part of the data set on purpose")
-    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the data")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    data_set = DATA_SETS[args.data_set]
+    data_set = data_sets(args.config)[args.data_set]
     name = wildcard(args.name or data_set.name)
     places = Places(tables=args.data / "questions" / name, pictures=args.data / "raw" / name)
     record = import_set(data_set, args.folder, name, places, part=args.part)

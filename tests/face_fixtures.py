@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy import ndimage
 
+from neuralmedbench.demo.cohort import read_cohort
 from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.grid import BRAIN, HEAD, Point, ellipsoid
 from neuralmedbench.demo.head import EARS, FACE, Tissue
-from neuralmedbench.demo.phantom import Phantom
+from neuralmedbench.demo.phantom import Phantom, make_phantom
 from neuralmedbench.demo.scanner import Pose, ScanGrid, Stack, acquire, resample
 from neuralmedbench.io.nifti import Volume
 
@@ -60,6 +62,12 @@ def make_head(phantom: Phantom) -> Head:
     return Head(phantom, fields | {"face": face, "brain": inside_skull(phantom)})
 
 
+@cache
+def first_head() -> Head:
+    """The first demo patient, made once for all tests of a run."""
+    return make_head(make_phantom(read_cohort()[0]))
+
+
 def face_parts(phantom: Phantom) -> dict[str, np.ndarray]:
     """What shows the face, on the grid `HEAD`, shape (Z, Y, X)."""
     labels = phantom.labels
@@ -96,6 +104,13 @@ def scan(head: Head, sequence: str, *, turn_deg: Point = (0.0, 0.0, 0.0), slices
     rng = np.random.default_rng(1)
     stack = acquire(head.phantom.ideal(sequence), PROTOCOLS[sequence], pose, rng, isotropic=sequence.endswith("-3D"))
     return placed(head, stack, pose, turn_deg=turn_deg, slices=slices)
+
+
+def scan_moved(head: Head, sequence: str, turn_deg: Point, shift_mm: Point, slices: slice = slice(None)) -> Scanned:
+    """Scan a head that lies otherwise in the scanner than `scan` finds it."""
+    pose = head.phantom.pose.moved(turn_deg, shift_mm)
+    stack = acquire(head.phantom.ideal(sequence), PROTOCOLS[sequence], pose, np.random.default_rng(1), isotropic=sequence.endswith("-3D"))
+    return placed(head, stack, pose, slices=slices)
 
 
 def placed(head: Head, stack: Stack, pose: Pose, *, turn_deg: Point = (0.0, 0.0, 0.0), slices: slice = slice(None)) -> Scanned:

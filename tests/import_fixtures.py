@@ -41,7 +41,8 @@ def picture_bytes(value: int, form: str = "PNG", size: tuple[int, int] = (12, 10
     """Encode a small grey picture, different for every value."""
     from PIL import Image
 
-    pixels = np.full((size[1], size[0]), value % 256, dtype=np.uint8)
+    pixels = np.add.outer(np.arange(size[1]), np.arange(size[0])) * 4 + value
+    pixels = (pixels % 256).astype(np.uint8)
     pixels[0, 0] = (value // 256 + 1) % 256
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, format=form)

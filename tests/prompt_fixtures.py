@@ -80,6 +80,9 @@ def written(request: Request) -> str:
     parts = [f"[system]\n{request.system}"]
     for turn in request.turns:
         parts += [f"[user]\n{turn.text}", *(f"[picture] {image.label}" for image in turn.images)]
+    if request.inquiry:
+        parts += [f"[told when it is asked for]\n{fact.text}" for fact in request.inquiry.facts]
+        parts += [f"[{name}]\n{getattr(request.inquiry, name)}" for name in ("unknown", "left", "closing")]
     if request.answer_schema and request.strategy != "direct":
         parts.append(f"[answer schema]\n{request.answer_schema}")
     return "\n".join(parts) + "\n"

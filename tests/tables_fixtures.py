@@ -220,6 +220,8 @@ def _write_benchmark(
     hostile: bool,
     kind: str,
 ) -> None:
+    if hostile:  # data sets from outside bring their own words
+        items = [replace(items[0], question=HOSTILE + items[0].question, notes=HOSTILE + items[0].notes), *items[1:]]
     write_records(root / "data" / "items" / f"{benchmark}.parquet", Item, items, key=lambda row: row.item_id)
     write_records(root / "data" / "gold" / f"{benchmark}.parquet", Gold, gold, key=lambda row: row.item_id)
     checks = {"private tags removed": 143, "dates shifted": 61, "names replaced in notes": 17}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -33,6 +34,12 @@ PIECES = (
     "0.5",
     "glioblastoma",
     "ANSWER: B",
+    "answer is ",
+    "\\boxed{",
+    '"answer": "',
+    " or ",
+    "(B)",
+    "A ",
 )
 TEXTS = st.one_of(st.text(max_size=300), st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=30).map("".join))
 ITEMS = st.sampled_from([ITEM, LESION_ITEM, PICTURE_ITEM, replace(ITEM, runner=Runner.CHOICE, options=("a", "b"))])
@@ -88,3 +95,69 @@ def test_statements_are_compared_without_an_error(text, statement):
 )
 def test_only_the_grader_form_is_a_verdict(value):
     assert read_verdict(json.dumps(value)) is None
+
+
+OPTIONS = ("glioma of the brain stem", "meningioma", "brain abscess", "infarct", "T2 shine-through", "B-cell lymphoma", "no lesion")
+FORMS = (
+    "{letter}",
+    "{lower}",
+    "({letter})",
+    "**{letter}**",
+    "{letter}.",
+    "{letter}) {words}",
+    "{letter}. {words}.",
+    "**{letter}. {words}**",
+    "Option {letter}",
+    "{words}",
+    "ANSWER: {letter}",
+    "ANSWER: {letter}\nCONFIDENCE: 0.8",
+    "**Answer:** ({letter}) {words}",
+    "Final answer: {letter}",
+    "### Answer\n{letter}",
+    "The answer is {letter}.",
+    "The answer is ({letter}), because the margin is sharp.",
+    "The correct answer is **{letter}. {words}**, as the margin is sharp.",
+    "The most likely answer is {words}.",
+    "Option {letter} is the correct answer.",
+    "I would choose option {letter}.",
+    r"\boxed{{{letter}}}",
+    r"$\boxed{{\text{{({letter})}}}}$",
+    r"The answer is \(\boxed{{{letter}}}\).",
+    '{{"answer": "{letter}"}}',
+    "<answer>{letter}. {words}</answer>",
+    "The answer is '{letter}'.",
+    "the correct answer is ({lower}) {words}",
+    "答案：{letter}",
+    "The answer would most likely be {letter}.",
+    "{{'choice': '{letter}', 'confidence': 0.4}}",
+    '```json\n{{"reasoning": "The answer is C at first.", "answer": "{letter}) {words}"}}\n```',
+    "{letter}\n\nThe margin is sharp and the signal is high.",
+    "The margin is sharp.\n\n{letter}",
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(FORMS),
+    st.integers(0, len(OPTIONS) - 1),
+    st.sampled_from(("", "<think>The answer is B.</think>", "The answer is D at first.\n")),
+)
+def test_every_way_to_write_a_letter_gives_this_letter(form, place, before):
+    if before.endswith("\n") and not re.search("answer|choi|boxed|答案", form, re.IGNORECASE):
+        before = ""  # without a marker the earlier one is the last
+    text = before + form.format(letter="ABCDEFG"[place], lower="abcdefg"[place], words=OPTIONS[place])
+    prediction = parse_answer(text, replace(ITEM, runner=Runner.CHOICE, options=OPTIONS))
+    assert prediction.choice == "ABCDEFG"[place]
+    assert prediction.differential == (OPTIONS[place],)
+    asked = (form.startswith("ANSWER:") and not before.endswith("\n")) or before + form == "{letter}"
+    assert (prediction.parse_status is ParseStatus.STRICT) == asked
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS, st.integers(2, 10))
+def test_a_choice_is_one_of_the_options_or_none(text, number):
+    options = tuple(f"option number {place}" for place in range(number))
+    prediction = parse_answer(text, replace(ITEM, runner=Runner.CHOICE, options=options))
+    assert (prediction.choice == "") == (prediction.parse_status is ParseStatus.FAILED)
+    if prediction.choice:
+        assert prediction.differential == (options["ABCDEFGHIJ".index(prediction.choice)],)

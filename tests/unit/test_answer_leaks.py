@@ -107,12 +107,14 @@ def test_turns_of_a_dialogue_are_told_apart_and_offered_labels_are_no_leak(vocab
     dialogue = item(runner=Runner.DIALOGUE, question="", turns=turns)
     assert [leak.where for leak in leaks_of(dialogue, gold_of("meningioma"), vocabulary).leaks if leak.severity == "answer"] == ["turn 2"]
     choice = item(runner=Runner.CHOICE, options=("meningioma", "abscess"))
-    assert leaks_of(choice, gold_of("meningioma"), vocabulary, template=TEMPLATE).leaks == ()
+    printed = "Options:\nA. meningioma\nB. abscess"
+    assert leaks_of(choice, gold_of("meningioma"), vocabulary, template=printed).leaks == ()
+    assert [leak.where for leak in leaks_of(choice, gold_of("meningioma"), vocabulary, template=TEMPLATE).leaks] == ["template"]
 
 
 def test_the_page_is_one_offline_file_with_escaped_texts_and_marked_terms(vocabulary: Vocabulary) -> None:
     one, gold = item("<script>alert(1)</script> & a meningioma <b>here</b>"), gold_of("meningioma")
-    page = leak_page(leaks_of(one, gold, vocabulary), [one], [gold], vocabulary)
+    page = leak_page(leaks_of(one, gold, vocabulary), [one], [gold], requests_of(one), vocabulary)
     assert "&amp; a <mark>meningioma</mark> &lt;b&gt;" in page
     assert "<script" not in page
     assert not re.search(r"(?:src|href)=|url\(|@import", page)

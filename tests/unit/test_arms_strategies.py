@@ -8,15 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from items_fixtures import benchmark_config
 from models_fixtures import model_config, running_server
 from neuralmedbench.errors import ConfigError, DeidentificationError
+from neuralmedbench.models.conversation import within_budget
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.prompts.arms import first_part
+from neuralmedbench.prompts.assemble import Shown, assemble
 from neuralmedbench.prompts.coverage import check_pictures
 from neuralmedbench.prompts.texts import count_words, first_words, within_words
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Disclosure, Runner, Turn
-from prompt_fixtures import NOTES, RECORD, asked, exemplar, labels, open_question, picture, question, said
+from prompt_fixtures import NOTES, RECORD, TEMPLATES, asked, exemplar, labels, open_question, picture, question, said
 
 PLAIN = {"images": (), "notes": "", "record": ""}
 
@@ -41,7 +44,11 @@ def test_the_first_part_is_cut_behind_a_word_and_never_longer_than_its_share(per
     assert part.question == item.question
 
 
-@given(words=some.lists(some.text("ab. \n", min_size=1, max_size=4), min_size=1, max_size=12), small=some.integers(1, 99), more=some.integers(0, 98))
+@given(
+    words=some.lists(some.text("ab. \n", min_size=1, max_size=4), min_size=1, max_size=12),
+    small=some.integers(1, 99),
+    more=some.integers(0, 98),
+)
 @settings(max_examples=60, deadline=None)
 def test_a_larger_part_begins_with_every_smaller_one(words, small, more):
     half = len(words) // 2
@@ -83,7 +90,6 @@ def test_what_is_disclosed_stands_in_its_own_arm_only(name):
 def test_items_to_which_an_arm_changes_nothing_are_left_out():
     assert arm(question(images=()), "no_image") is None
     assert arm(question(notes="", record=""), "no_text") is None
-    assert arm(question(images=()), "shuffled_image", disclosures=()) is None if False else True
     shown = asked([question(images=()), question("q2", "p2"), question("q3", "p3")], arms=["full", "shuffled_image"])
     assert {name for name, of, _ in shown if of == "shuffled_image"} == {"q2", "q3"}
 
@@ -96,7 +102,9 @@ def test_without_pictures_an_item_of_choice_keeps_its_options_and_no_label():
     assert "pictures follow" not in said(request)
 
 
-@pytest.mark.parametrize("name", ["no_image", "no_text", "first_50_percent", "diagnosis_withheld", "findings_disclosed", "evidence_supplied"])
+@pytest.mark.parametrize(
+    "name", ["no_image", "no_text", "first_50_percent", "diagnosis_withheld", "findings_disclosed", "evidence_supplied"]
+)
 def test_an_arm_of_the_yaml_that_reaches_no_item_is_an_error_that_names_it(name):
     """Whoever names an arm expects its rows in the tables; without the error they are just not there."""
     with pytest.raises(ConfigError, match=rf"arm {name}: no item has what it leaves out, cuts or shows.*take it out of `arms`"):
@@ -104,17 +112,9 @@ def test_an_arm_of_the_yaml_that_reaches_no_item_is_an_error_that_names_it(name)
 
 
 def test_arms_that_nobody_named_ask_what_they_can():
-    made = asked([question(**PLAIN)], arms=None) if False else asked_by_default([question(**PLAIN)])
-    assert {name for _, name, _ in made} == {"full"}
-
-
-def asked_by_default(items):
-    """Give the requests under the arms that a yaml without the key has."""
-    from items_fixtures import benchmark_config
-    from neuralmedbench.prompts.assemble import Shown, assemble
-    from prompt_fixtures import TEMPLATES
-
-    return {(row.item_id, row.arm, row.strategy): row for row in assemble(items, Shown(), benchmark_config(), TEMPLATES)}
+    """The default arms are for any benchmark: without pictures there is nothing to leave out, and nobody was promised it."""
+    rows = assemble([question(**PLAIN)], Shown(), benchmark_config(), TEMPLATES)
+    assert [row.arm for row in rows] == ["full"]
 
 
 def test_steps_and_votes_ask_the_same_so_that_it_is_paid_for_once(tmp_path):
@@ -125,7 +125,13 @@ def test_steps_and_votes_ask_the_same_so_that_it_is_paid_for_once(tmp_path):
     with running_server() as server:
         model = model_config(api_base=server.address)
         rows = answer_requests(
-            list(made.values()), model, name="m", ledger=tmp_path / "m.jsonl", destinations=("local",), max_failed_fraction=None, root=tmp_path
+            list(made.values()),
+            model,
+            name="m",
+            ledger=tmp_path / "m.jsonl",
+            destinations=("local",),
+            max_failed_fraction=None,
+            root=tmp_path,
         )
     assert len(rows) == 9
     assert len(server.bodies) == 6
@@ -244,3 +250,42 @@ def test_arms_are_made_of_what_the_text_budget_leaves_and_examples_keep_to_it_to
     assert "A woman\n" in said(made["q1", "first_50_percent", "direct"])
     long = exemplar(question("e6", "p6", images=(), notes="one two three four five six"))
     assert "one two three four\n" in said(few_shot(question(), [long], max_case_words=4))
+
+
+def kept(request, most):
+    """Labels of the pictures that a budget leaves."""
+    return [image.label for turn in within_budget(request.turns, most) for image in turn.images]
+
+
+def test_examples_lose_their_pictures_before_the_item_loses_any():
+    """An item without its pictures is another question; an example without its own is a weaker example."""
+    shown = tuple(picture(f"s{number}") for number in range(4))
+    examples = [exemplar(question(f"e{n}", f"p{n}", images=(picture("x", patient=f"p{n}"),))) for n in range(2, 8)]
+    request = few_shot(question(images=shown), examples)
+    own = [f"Picture {number}: FLAIR, axial, z = +12 mm" for number in (1, 2, 3, 4)]
+    assert len(kept(request, None)) == 10
+    assert kept(request, 10) == kept(request, None)
+    for most in (4, 5, 6, 9):
+        left = kept(request, most)
+        assert [label for label in left if label.startswith("Picture")] == own
+        assert len(left) == most
+    assert [label.partition(",")[0] for label in kept(request, 6)][:2] == ["Example 1", "Example 6"]
+    assert kept(request, 4) == own
+    assert kept(request, 2) == [own[0], own[3]]
+    assert kept(request, 0) == []
+
+
+def test_the_pictures_of_a_request_without_examples_are_cut_as_ever():
+    shown = tuple(picture(f"s{number}") for number in range(7))
+    request = asked([question(images=shown)])["q1", "full", "direct"]
+    places = {most: [int(label.split(":")[0].split()[1]) for label in kept(request, most)] for most in range(8)}
+    assert places == {
+        0: [],
+        1: [4],
+        2: [1, 7],
+        3: [1, 4, 7],
+        4: [1, 3, 5, 7],
+        5: [1, 3, 4, 5, 7],
+        6: [1, 2, 3, 5, 6, 7],
+        7: [1, 2, 3, 4, 5, 6, 7],
+    }

@@ -6,7 +6,8 @@ import SimpleITK as sitk
 
 from imaging_fixtures import Shot, brain_of, scan
 from neuralmedbench.atlas.anatomy import face_regions
-from neuralmedbench.atlas.fit import brain_depth, fit_quality, fit_template, template_points
+from neuralmedbench.atlas.fit import GRID_MM, brain_depth, fit_quality, fit_template, template_points
+from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.atlas.polish import is_best_here, polish_fit
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.volumes import image_like
@@ -26,10 +27,11 @@ def dice(one: np.ndarray, two: np.ndarray) -> float:
 @pytest.mark.parametrize("shot", POSES, ids=lambda shot: shot.sequence)
 def test_the_brain_is_found_in_every_contrast_and_pose(shot: Shot) -> None:
     image = sitk.DICOMOrient(scan(shot), "LPS")
-    fit = fit_template(image)
+    rough = coarse_head(image, GRID_MM)
+    fit = fit_template(rough)
     found = sitk.GetArrayFromImage(brain_depth(image, fit)) <= 0
     assert dice(found, brain_of(shot, image)) > 0.93
-    quality = fit_quality(image, fit)
+    quality = fit_quality(rough, fit)
     assert 0.9 < quality["scale"] < 1.1
     assert quality["covered"] > 0.9
     assert quality["overlap"] > 0.9
@@ -39,13 +41,16 @@ def test_a_slab_is_put_at_its_height() -> None:
     image = sitk.DICOMOrient(scan(Shot("T1w", "2d")), "LPS")
     slab = image[:, :, 14:26]
     truth = brain_of(Shot("T1w", "2d"), slab)
-    assert dice(sitk.GetArrayFromImage(brain_depth(slab, fit_template(slab))) <= 0, truth) > 0.9
+    assert dice(sitk.GetArrayFromImage(brain_depth(slab, fit_template(coarse_head(slab, GRID_MM)))) <= 0, truth) > 0.9
 
 
 def test_a_slab_that_leaves_too_few_samples_for_the_refinement_keeps_the_fit_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     image = sitk.DICOMOrient(scan(Shot("T1w", "2d")), "LPS")
     monkeypatch.setattr("neuralmedbench.atlas.fit.refine", lambda *_arguments, **_settings: False)
-    assert dice(sitk.GetArrayFromImage(brain_depth(image, fit_template(image))) <= 0, brain_of(Shot("T1w", "2d"), image)) > 0.9
+    assert (
+        dice(sitk.GetArrayFromImage(brain_depth(image, fit_template(coarse_head(image, GRID_MM)))) <= 0, brain_of(Shot("T1w", "2d"), image))
+        > 0.9
+    )
 
 
 def test_the_face_is_nose_eyes_mouth_and_ears() -> None:
@@ -58,7 +63,7 @@ def test_the_face_is_nose_eyes_mouth_and_ears() -> None:
 
 def test_template_points_are_those_of_the_transform() -> None:
     image = sitk.DICOMOrient(scan(POSES[1]), "RPS")
-    fit = fit_template(image)
+    fit = fit_template(coarse_head(image, GRID_MM))
     x, y, z = template_points(image, fit)
     for index in ((0, 0, 0), (50, 20, 11), (99, 109, 37)):
         there = fit.TransformPoint(image.TransformIndexToPhysicalPoint(index))
@@ -67,19 +72,20 @@ def test_template_points_are_those_of_the_transform() -> None:
 
 def test_a_polished_fit_is_better_and_better_than_its_neighbours() -> None:
     image = sitk.DICOMOrient(scan(POSES[1]), "LPS")
-    rough = fit_template(image)
-    polished = polish_fit(image, rough)
-    assert fit_quality(image, polished)["agreement"] >= fit_quality(image, rough)["agreement"]
+    rough = coarse_head(image, GRID_MM)
+    found = fit_template(rough)
+    polished = polish_fit(rough, found)
+    assert fit_quality(rough, polished)["agreement"] >= fit_quality(rough, found)["agreement"]
     assert dice(sitk.GetArrayFromImage(brain_depth(image, polished)) <= 0, brain_of(POSES[1], image)) > 0.93
-    assert is_best_here(image, polished)
+    assert is_best_here(rough, polished)
     off = sitk.AffineTransform(polished)
     off.SetTranslation(np.add(off.GetTranslation(), (0.0, 10.0, 0.0)).tolist())
-    assert not is_best_here(image, off)
+    assert not is_best_here(rough, off)
 
 
 def test_a_fit_is_the_same_twice() -> None:
-    image = sitk.DICOMOrient(scan(POSES[1]), "LPS")
-    assert fit_template(image).GetParameters() == fit_template(image).GetParameters()
+    rough = coarse_head(sitk.DICOMOrient(scan(POSES[1]), "LPS"), GRID_MM)
+    assert fit_template(rough).GetParameters() == fit_template(rough).GetParameters()
 
 
 def test_a_scan_without_a_head_is_refused() -> None:

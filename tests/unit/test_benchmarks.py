@@ -221,7 +221,13 @@ def test_sources_hold_notes_in_order_and_the_record_as_lines_and_leave_quarantin
         (folder / "text").mkdir(parents=True)
         write_csv(folder / "text/note-01.txt", "First note.")
         write_csv(folder / "text/note-02.txt", "Second note.")
-        write_csv(folder / "text/record.tsv", "variable\tvalue\tunit\tdays_from_scan", "Sodium\t138\tmmol/L\t-2", "Smoker\tyes\t\t", "Histology\tglioma\t\t9")
+        write_csv(
+            folder / "text/record.tsv",
+            "variable\tvalue\tunit\tdays_from_scan",
+            "Sodium\t138\tmmol/L\t-2",
+            "Smoker\tyes\t\t",
+            "Histology\tglioma\t\t9",
+        )
         state = State.OK if case == "a1" else State.QUARANTINED
         notes = ("text/note-01.txt", "text/note-02.txt")
         write_case(

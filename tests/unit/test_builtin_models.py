@@ -199,9 +199,12 @@ def test_the_question_and_the_form_are_not_read_as_words_about_the_patient():
         ("lesion", Form.LESION),
         ("structured", Form.FIELDS),
         ("dialogue", Form.DIFFERENTIAL),
+        ("choice", Form.CHOICE),
+        ("open_answer", Form.ANSWER),
     ],
 )
-def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_to_read(template, form):
+@pytest.mark.parametrize("stepwise", [False, True])
+def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_to_read(template, form, stepwise):
     """A new sentence in a template would be read as a symptom, and the arm without text would not be without text."""
     rendered = Templates(Path("config/prompts")).render(
         template,
@@ -211,7 +214,8 @@ def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_
         disclosed="",
         reveal="",
         given="",
-        stepwise=False,
+        stepwise=stepwise,
+        options=[("A", "one")],
         pictures=40,
         turn=1,
         turns=3,

@@ -13,8 +13,9 @@ import pytest
 from deid_fixtures import write_nifti_file
 from neuralmedbench.deid.burned_in import find, hide, ocr
 from neuralmedbench.deid.burned_in.find import find_burned_in, hide_burned_in
-from neuralmedbench.deid.burned_in.hide import TextFoundError, count_text, has_suspect_header, hide_text, stacked_along
+from neuralmedbench.deid.burned_in.hide import TextFoundError, checks_told, count_text, has_suspect_header, hide_text, stacked_along
 from neuralmedbench.deid.burned_in.lines import find_lines
+from neuralmedbench.deid.burned_in.surroundings import closing, opening
 from neuralmedbench.deid.pictures import without_text
 from neuralmedbench.errors import DeidentificationError
 
@@ -201,14 +202,50 @@ def test_tesseract_reads_what_it_is_sure_of_and_no_letter_is_kept() -> None:
     page = np.full((160, 400), 20, dtype=np.uint8)
     ink = letters("VANDERMEER", 20)
     page[20 : 20 + ink.shape[0], 30 : 30 + ink.shape[1]] = 20 + 200 * ink
-    words = ocr.read_words(page)
+    words, nothing = ocr.read_pages([page, np.clip(head()[:, :, 6] / 4, 0, 255).astype(np.uint8)])
+    assert words is not None
     assert len(words) == 1
+    assert nothing == []
     assert 9 <= words[0].length <= 11
     top, bottom, left, right = words[0].box
     assert top <= 24 <= bottom
     assert left <= 40 <= right
     assert not any(isinstance(value, str) for value in vars(words[0]).values())
-    assert not ocr.read_words(np.clip(head()[:, :, 6] / 4, 0, 255).astype(np.uint8))
+
+
+@pytest.mark.skipif(not ocr.ocr_available(), reason="tesseract with its English data is not installed")
+def test_many_pages_are_read_as_each_alone_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = []
+    for number, text in enumerate(("VANDERMEER", "", "Oosterhaven", "MRN 48213371")):
+        page = np.full((120 + 10 * number, 300), 20, dtype=np.uint8)
+        ink = letters(text, 18) if text else np.zeros((1, 1))
+        page[20 : 20 + ink.shape[0], 30 : 30 + ink.shape[1]] = 20 + 200 * ink
+        pages.append(page)
+    alone = [ocr.read_pages([page])[0] for page in pages]
+    calls = []
+    rows_of = ocr._rows_of
+
+    def counted(some: list[ocr._Page]) -> list[dict[str, str]]:
+        calls.append(len(some))
+        return rows_of(some)
+
+    monkeypatch.setattr(ocr, "_rows_of", counted)
+    assert ocr.read_pages(pages) == alone
+    assert [bool(words) for words in alone] == [True, False, True, True]
+    assert calls == [4]
+
+
+def test_a_page_at_which_tesseract_fails_takes_no_other_with_it_and_is_no_clean_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows_of(pages: list[ocr._Page]) -> list[dict[str, str]]:
+        return [] if any(page.values.shape[0] > 300 for page in pages) else [{"level": "1", "page_num": "1", "text": ""} for _ in pages]
+
+    monkeypatch.setattr(ocr, "ocr_available", lambda: True)
+    monkeypatch.setattr(ocr, "_rows_of", rows_of)
+    small, large = np.zeros((20, 20), dtype=np.uint8), np.zeros((500, 500), dtype=np.uint8)
+    assert ocr.read_pages([small, large, small], wanted_side=100) == [[], None, []]
+    monkeypatch.setattr(find, "ocr_available", lambda: True)
+    with pytest.raises(DeidentificationError, match="tesseract failed"):
+        find_burned_in(head()[:, :, 6:7], words=[None])
 
 
 @pytest.mark.skipif(not ocr.ocr_available(), reason="tesseract with its English data is not installed")
@@ -233,14 +270,58 @@ def named(test: str) -> Callable[..., list[object]]:
     return nothing
 
 
-def test_without_tesseract_the_checks_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda _: None)
-    ocr.ocr_available.cache_clear()
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_checks_of_patients_say_whether_tesseract_was_there_where_it_was_asked(
+    monkeypatch: pytest.MonkeyPatch, *, installed: bool
+) -> None:
+    monkeypatch.setattr(find, "ocr_available", lambda: installed)
+    monkeypatch.setattr(find, "words_in", lambda *_: [])
     checks: Counter[str] = Counter()
-    count_text(checks, find_burned_in(head(), suspect=True), "hide", "series")
-    ocr.ocr_available.cache_clear()
-    assert checks["ocr_available"] == 0
-    assert checks["burned_in_series_searched"] == 1
+    for suspect in (False, True):
+        count_text(checks, find_burned_in(head(), suspect=suspect), "hide", "series")
+    told = checks_told(checks, "patient")
+    assert told["burned_in_series_searched"] == 2
+    assert {name: number for name, number in told.items() if "ocr" in name} == {
+        f"burned_in_series_{'read_by' if installed else 'without'}_ocr": 1
+    }
+    assert not [name for kind in ("phantom", "public") for name in checks_told(checks, kind) if "ocr" in name]
+
+
+def test_a_series_that_will_be_dropped_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    voxels, _ = write(head(), NAME, 900, size=0)
+    searches = []
+
+    def counted(planes: np.ndarray, *more: int, **settings: bool) -> find.BurnedIn:
+        searches.append(planes)
+        return find_burned_in(planes, *more)
+
+    monkeypatch.setattr(hide, "find_burned_in", counted)
+    dropped = hide_text(voxels, policy="drop")
+    assert dropped.found
+    assert dropped.voxels is voxels
+    assert len(searches) == 1
+
+
+@pytest.mark.parametrize(("size", "colour"), [(0, 255), (17, 255), (17, 190)])
+def test_typed_lines_over_the_head_of_a_single_picture_are_hidden(monkeypatch: pytest.MonkeyPatch, size: int, colour: int) -> None:
+    monkeypatch.setattr(find, "ocr_available", lambda: False)
+    plain = np.clip(head(side=256)[:, :, 6:7] / 4, 0, 255).astype(np.uint8)
+    written, where = write(plain, NAME, colour, size=size, at="middle")
+    assert not find_burned_in(plain)
+    found = find_burned_in(written)
+    assert (found.mask & where).sum() >= 0.9 * where.sum()
+    assert found.mask.mean() < 0.12
+
+
+@pytest.mark.parametrize("side", [3, 15])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32])
+def test_openings_and_closings_are_those_of_scipy(dtype: type, side: int) -> None:
+    from scipy import ndimage
+
+    for shape in ((40, 50), (2, 9), (1, 1)):
+        plane: np.ndarray = np.random.default_rng(0).normal(0, 60, shape).astype(dtype)
+        assert (opening(plane, side) == ndimage.grey_opening(plane, size=(side, side))).all()
+        assert (closing(plane, side) == ndimage.grey_closing(plane, size=(side, side))).all()
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from face_fixtures import Head, Scanned, make_head, scan
+from face_fixtures import Head, Scanned, first_head, scan
 from neuralmedbench.atlas import polish
+from neuralmedbench.atlas.fit import GRID_MM, fit_template
+from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.deid.faces import deface as module
+from neuralmedbench.deid.faces import locate
 from neuralmedbench.deid.faces.deface import deface
-from neuralmedbench.demo.cohort import read_cohort
-from neuralmedbench.demo.phantom import make_phantom
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.io.nifti import Volume, read_nifti
 from neuralmedbench.io.transforms import as_matrix, as_transform
@@ -26,7 +27,7 @@ LOW, MIDDLE = slice(0, 12), slice(8, 20)
 
 @pytest.fixture(scope="module")
 def head() -> Head:
-    return make_head(make_phantom(read_cohort()[0]))
+    return first_head()
 
 
 @pytest.fixture(scope="module")
@@ -109,16 +110,16 @@ SHIFTS = [tuple(sign * 10.0 * axis) for axis in np.eye(3) for sign in (-1, 1)]
 
 @pytest.fixture(scope="module")
 def fit(t1: Scanned) -> sitk.AffineTransform:
-    image = module._as_image(t1.volume)
-    return polish.polish_fit(image, module.fit_template(image))
+    rough = coarse_head(module._as_image(t1.volume), GRID_MM)
+    return polish.polish_fit(rough, fit_template(rough))
 
 
 @pytest.mark.parametrize("shift", SHIFTS, ids=str)
 def test_a_fit_that_is_a_centimetre_off_is_not_trusted_and_takes_no_brain(
     t1: Scanned, fit: sitk.AffineTransform, shift: tuple[float, float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "polish_fit", lambda image, transform: moved(fit, shift))
-    monkeypatch.setattr(module, "fit_template", lambda image: fit)
+    monkeypatch.setattr(locate, "polish_fit", lambda rough, transform: moved(fit, shift))
+    monkeypatch.setattr(locate, "fit_template", lambda rough: fit)
     defaced = deface(t1.volume)
     assert defaced.flags == ("front_surface_removed",)
     assert not defaced.mask[t1.true("brain")].any()
@@ -127,7 +128,7 @@ def test_a_fit_that_is_a_centimetre_off_is_not_trusted_and_takes_no_brain(
 def test_the_polish_brings_back_a_fit_that_is_a_centimetre_off(
     t1: Scanned, fit: sitk.AffineTransform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "fit_template", lambda image: moved(fit, (0.0, 10.0, 0.0)))
+    monkeypatch.setattr(locate, "fit_template", lambda rough: moved(fit, (0.0, 10.0, 0.0)))
     defaced = deface(t1.volume)
     assert defaced.mask[t1.true("face")].mean() >= 0.95
     assert not defaced.mask[t1.true("brain")].any()

@@ -53,14 +53,19 @@ def run(tmp_path: Path, flat_deface: None) -> Callable[..., CaseRecord]:
     """Ingest and de-identify a case of the given files."""
 
     def run_case(
-        files: list[Path], *, notes: tuple[Path, ...] = (), record: Path | None = None, profile: str = "pseudonymised"
+        files: list[Path],
+        *,
+        notes: tuple[Path, ...] = (),
+        record: Path | None = None,
+        profile: str = "pseudonymised",
+        more: tuple[str, ...] = (),
     ) -> CaseRecord:
         config = write_config(tmp_path / "config", tmp_path)
         first, second = tmp_path / "ingested" / "case.json", tmp_path / "deidentified" / "case.json"
         index = write_index(tmp_path, files, notes, record)
         ingest_case.main(["--benchmark", "mine", "--case", "c0ffee", "--files", str(index), "--out", str(first)])
         arguments = ["--benchmark", "mine", "--profile", profile, "--config", str(config), "--case", str(first), "--out", str(second)]
-        assert deidentify_case.main([*arguments, "--options", *OPTIONS]) == 0
+        assert deidentify_case.main([*arguments, *more, "--options", *OPTIONS]) == 0
         return read_case(second)
 
     return run_case
@@ -142,7 +147,8 @@ def test_two_series_of_a_kind_are_kept_as_runs_with_allowed_sidecar_keys(tmp_pat
     assert [series.path for series in case.series] == ["anat/sub-c0ffee_T1w.nii.gz", "anat/sub-c0ffee_run-2_T1w.nii.gz"]
     sidecar = json.loads((tmp_path / "deidentified" / "anat" / "sub-c0ffee_T1w.json").read_text(encoding="utf-8"))
     assert sidecar["SeriesDescription"] == "T1 SE TRA"
-    assert not {"InstitutionName", "AcquisitionTime", "StationName", "DeviceSerialNumber", "StudyDescription"} & set(sidecar)
+    assert not {"InstitutionName", "AcquisitionDateTime", "StationName", "DeviceSerialNumber", "StudyDescription"} & set(sidecar)
+    assert sidecar["AcquisitionTime"] == "12:00:00", "counted from the start of the study"
 
 
 def test_a_case_with_an_identifier_left_is_kept_back_with_nothing_written(
@@ -267,6 +273,64 @@ def test_one_series_that_cannot_be_converted_does_not_take_the_others_with_it(
     assert [series.path for series in case.series] == ["anat/sub-c0ffee_T1w.nii.gz"]
     assert case.checks["series_not_convertible"] == 1
     assert case.set_aside == {"series-02": "T2w: no program can read it"}
+
+
+def write_into_pixels(paths: list[Path], text: str) -> None:
+    """Burn a text into the upper left corner of every file."""
+    import pydicom
+    from PIL import Image, ImageDraw, ImageFont
+
+    for path in paths:
+        image = pydicom.dcmread(path)
+        pixels = image.pixel_array.copy()
+        ink = Image.new("1", pixels.shape[::-1])
+        ImageDraw.Draw(ink).text((2, 1), text, fill=1, font=ImageFont.load_default_imagefont())
+        pixels[np.asarray(ink)] = 2500
+        image.PixelData = pixels.tobytes()
+        image.save_as(path)
+
+
+@pytest.mark.parametrize("policy", ["hide", "drop"])
+def test_a_series_that_is_dropped_for_its_burned_in_text_leaves_the_rest_of_its_case_usable(
+    tmp_path: Path, run: Callable[..., CaseRecord], policy: str
+) -> None:
+    files = write_dicom_series(tmp_path / "raw" / "1", number=1, slices=12)
+    marked = write_dicom_series(tmp_path / "raw" / "2", number=2, slices=12, SeriesDescription="T2", ProtocolName="T2")
+    write_into_pixels(marked, "DOE 571")
+    case = run(files + marked, more=("--burned-in", policy))
+    assert case.state is State.OK
+    assert case.checks["burned_in_series_searched"] == 2
+    folder = tmp_path / "deidentified"
+    if policy == "hide":
+        assert [series.flags.count("burned_in_text_hidden") for series in case.series] == [0, 1]
+        assert case.checks["burned_in_series_hidden"] == 1
+        return
+    assert [series.path for series in case.series] == ["anat/sub-c0ffee_T1w.nii.gz"]
+    assert case.checks["burned_in_series_dropped"] == 1
+    assert list(case.set_aside) == ["series-02"]
+    assert "text is burned into the pixels" in case.set_aside["series-02"]
+    assert not [path for path in folder.rglob("*") if "T2w" in path.name or "series-02" in path.name]
+
+
+def test_an_overlay_that_was_drawn_over_the_slices_becomes_no_scan(tmp_path: Path) -> None:
+    import pydicom
+
+    paths = write_dicom_series(tmp_path / "raw", slices=6)
+    for path in paths:
+        image = pydicom.dcmread(path)
+        drawn = np.zeros(image.pixel_array.shape, dtype=np.uint8)
+        drawn[10:14, 8:40] = 1
+        for element, kind, value in ((0x10, "US", drawn.shape[0]), (0x11, "US", drawn.shape[1]), (0x40, "CS", "G"), (0x50, "SS", [1, 1])):
+            image.add_new((0x6000, element), kind, value)
+        image.add_new((0x6000, 0x0100), "US", 1)
+        image.add_new((0x6000, 0x0102), "US", 0)
+        image.add_new((0x6000, 0x3000), "OW", np.packbits(drawn.ravel(), bitorder="little").tobytes())
+        image.save_as(path)
+    results = convert(tmp_path / "raw", tmp_path / "out")
+    written = {path.name for path in (tmp_path / "out").glob("*.nii")}
+    masks = {name for name in written if "_ROI" in name}
+    assert masks
+    assert {result.image.name for result in results} == written - masks
 
 
 def test_a_record_keeps_plain_values_and_drops_what_names_a_person() -> None:

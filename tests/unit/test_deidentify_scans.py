@@ -165,6 +165,7 @@ def test_a_bids_tree_comes_with_description_and_participants(
     assert "notes.txt" in (out / ".bidsignore").read_text(encoding="utf-8").splitlines()
     sidecar = json.loads((out / f"sub-{case}" / "anat" / f"sub-{case}_T1w.json").read_text(encoding="utf-8"))
     assert {item["CodeValue"] for item in sidecar["DeidentificationMethodCodeSequence"]} >= {"113100", "113102", "113107"}
+    assert sidecar["AcquisitionTime"] == "12:00:00", "when the study began, as its raw headers have it"
     validator = shutil.which("bids-validator-deno", path=str(Path(sys.executable).parent))
     if validator is not None:
         done = subprocess.run([validator, "--format", "json", str(out)], capture_output=True, text=True, check=False)

@@ -264,7 +264,8 @@ def project(bench, tmp_path, monkeypatch):
 
     write("config/config.yaml", {"benchmarks": ["b"], "models": ["m"], "statistics": {"resamples": 400}})
     write(
-        "config/benchmarks/b.yaml", {"title": "B", "kind": "text", "axis": "depth", "source": "x", "subjects": "phantom", "private": False}
+        "config/benchmarks/b.yaml",
+        {"title": "B", "kind": "pictures", "axis": "depth", "source": "x", "subjects": "phantom", "private": False},
     )
     write("config/models/m.yaml", bench.place.model.model_dump(exclude_none=True))
     write("config/graders/rubric.yaml", {"title": "Rubric", "kind": "rubric"})

@@ -21,19 +21,23 @@ GOLDEN = ROOT / "tests" / "golden"
 VERSIONS = GOLDEN / "prompt_versions.json"
 FOLDER = ROOT / "config" / "prompts"
 ACCEPT = "to accept: pytest tests/unit/test_frozen_prompts.py --accept-prompts"
-FINDINGS, EVIDENCE = "Findings of an expert who saw the pictures:\n- Dark area on the ADC map", "An area that is dark on the ADC map is acute."
+FINDINGS, EVIDENCE = (
+    "Findings of an expert who saw the pictures:\n- Dark area on the ADC map",
+    "An area that is dark on the ADC map is acute.",
+)
 
 
 def of_scans() -> dict[str, Request]:
     """Give the prompts of the families that own cases have."""
     answers = {"a1": answer("a1"), "a2": answer("a2", level=Level.DIALOGUE)}
     built = build_cases("b", benchmark_config(), [source("a1"), source("a2")], answers, VOCABULARY)
-    made = asked(built.items, disclosures=built.disclosures, arms=["full", "findings_disclosed"])
+    made = asked(built.items, disclosures=built.disclosures, arms=["full", "findings_disclosed"], strategies=["direct", "ask"])
     return {
         "differential_diagnosis": made["a1/differential_diagnosis", "findings_disclosed", "direct"],
         "lesion_recognition": made["a1/lesion_recognition", "full", "direct"],
         "rationale_generation": made["a1/rationale_generation", "findings_disclosed", "direct"],
         "dialogue": made["a2/differential_diagnosis", "findings_disclosed", "direct"],
+        "ask": made["a2/differential_diagnosis", "full", "ask"],
     }
 
 
@@ -58,7 +62,7 @@ def of_questions(folder: Path) -> dict[str, Request]:
 
 
 NAMES = (
-    *("differential_diagnosis", "lesion_recognition", "rationale_generation", "dialogue", "structured"),
+    *("differential_diagnosis", "lesion_recognition", "rationale_generation", "dialogue", "ask", "structured"),
     *("structured_cot", "choice", "open_answer", "cot", "few_shot"),
 )
 

@@ -488,7 +488,9 @@ def test_a_sidecar_keeps_what_the_options_allow_and_declares_them(tmp_path: Path
     assert (full["SeriesDescription"], full["ManufacturersModelName"], full["EchoTime"]) == ("T1", "Avanto", 0.009)
     assert full["ScanningSequence"] == "SE\\IR"
     assert [item["CodeValue"] for item in full["DeidentificationMethodCodeSequence"]] == sorted(CODES)
-    bare = clean_sidecar(tmp_path / "a.json", modality="MR", codes=("113102",))
+    assert "AcquisitionTime" not in full
+    assert clean_sidecar(tmp_path / "a.json", modality="MR", codes=ALL_OPTIONS, acquired="120830")["AcquisitionTime"] == "12:08:30"
+    bare = clean_sidecar(tmp_path / "a.json", modality="MR", codes=("113102",), acquired="120830")
     assert set(bare) == {"EchoTime", "ScanningSequence", "Modality", "DeidentificationMethod", "DeidentificationMethodCodeSequence"}
     assert [item["CodeValue"] for item in bare["DeidentificationMethodCodeSequence"]] == ["113100", "113102"]
 

@@ -24,9 +24,10 @@ from neuralmedbench.deid.values import DateShift, clean_descriptor
 from neuralmedbench.errors import DataError
 from neuralmedbench.ingest.identity import collect_identity
 from neuralmedbench.ingest.raw_files import frames_of, read_raw_file
+from neuralmedbench.ingest.set_aside import file_reason
 from neuralmedbench.io import dicom
 from neuralmedbench.io.identity import Identity, fold, identity_pattern
-from neuralmedbench.io.nifti import Volume
+from neuralmedbench.io.nifti import Volume, read_nifti
 from neuralmedbench.release.notes import read_notes
 from raw_fixtures import write_enhanced
 
@@ -221,3 +222,37 @@ def test_a_letter_is_read_in_every_encoding_that_notes_have(tmp_path: Path) -> N
     (tmp_path / "letter.txt").write_bytes(b"%PDF-1.7 Vandermeer")
     with pytest.raises(DataError, match=r"--notes: expected plain text, found something else \(document\)"):
         read_notes(tmp_path / "letter.txt")
+
+
+@pytest.mark.parametrize(
+    ("tags", "reason"),
+    [
+        ({"PixelSpacing": [0, 0]}, "pixel spacing or orientation that no image can have"),
+        ({"PixelSpacing": [-3.5, 3.5]}, "pixel spacing or orientation that no image can have"),
+        ({"ImageOrientationPatient": [0, 0, 0, 0, 0, 0]}, "pixel spacing or orientation that no image can have"),
+        ({"ImageOrientationPatient": [1, 0, 0, 0.5, 0.8, 0]}, "pixel spacing or orientation that no image can have"),
+        ({"ImageOrientationPatient": [0.9999, 0.0102, 0, -0.0102, 0.9999, 0.0004]}, ""),
+        ({"PhotometricInterpretation": "MONOCHROME1"}, "inverted greys (MONOCHROME1)"),
+        ({"PhotometricInterpretation": "PALETTE COLOR"}, "colour picture, not a scan"),
+    ],
+)
+def test_an_image_that_cannot_be_is_set_aside_before_anything_is_computed_from_it(
+    tmp_path: Path, tags: dict[str, Any], reason: str
+) -> None:
+    said = file_reason(dicom.read_dicom(write_dicom_series(tmp_path, slices=1, **tags)[0]))
+    assert said.startswith(reason) if reason else said == ""
+
+
+def test_a_nifti_file_without_extent_in_one_direction_is_damaged(tmp_path: Path) -> None:
+    import nibabel
+
+    make: Any = nibabel.Nifti1Image
+    for name, affine in (
+        ("flat", np.diag([1.0, 0, 1, 1])),
+        ("twice", np.array([[1.0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])),
+    ):
+        image = make(np.arange(64, dtype=np.int16).reshape(4, 4, 4), np.eye(4))
+        image.header["sform_code"], image.header["srow_x"], image.header["srow_y"], image.header["srow_z"] = 1, *affine[:3]
+        (tmp_path / f"{name}.nii").write_bytes(image.header.binaryblock + b"\0" * 4 + np.arange(64, dtype=np.int16).tobytes())
+        with pytest.raises(DataError, match="no extent in one direction"):
+            read_nifti(tmp_path / f"{name}.nii")

@@ -45,10 +45,12 @@ FOR_PEOPLE = {
     "list_phantoms",
     "export_bids",
     "sign_review",
+    "accept_leaks",
     "explain_request",
     "trace_number",
     "check_drift",
     "import_benchmark",
+    "curate_benchmark",
     "import_responses",
     "check_benchmark",
 }

@@ -54,8 +54,10 @@ def test_the_chain_of_reasoning_is_gold_and_no_arm_shows_it(tmp_path: Path) -> N
     assert "border" not in repr(built.items)
 
 
-OTHER_FORMS = {
+LETTERED = [f"{letter}. {option}" for letter, option in zip(LETTERS, FRAME_ROW["options"], strict=False)]
+OTHER_FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "a later upload": ("t.parquet", {"image": [{"bytes": frame, "path": None} for frame in FRAMES], "answer": "B"}),
+    "options with their letters": ("t.parquet", {"image": FRAMES, "answer": "(B)", "options": LETTERED}),
     "bytes alone": ("t.parquet", {"image": FRAMES, "answer": "B"}),
     "the authors' code": ("t.json", {"image_path": ["f/1.jpg", "f/2.jpg", "f/3.jpg"], "correct_answer": "B"}),
 }
@@ -83,6 +85,13 @@ def test_columns_that_were_not_expected_are_told_with_those_that_were_found(tmp_
         imported("medframeqa", tmp_path / "set", tmp_path)
     put_table(tmp_path / "set" / "t.parquet", [without(FRAME_ROW, "image_1", "image_2", "image_3", "image_4", "image_5", frame=FRAMES[0])])
     with pytest.raises(DataError, match=r"no frames; expected the columns image, image_1 to image_5 or image_path, found .*frame"):
+        imported("medframeqa", tmp_path / "set", tmp_path)
+
+
+def test_a_single_frame_that_stands_in_no_list_is_refused(tmp_path: Path) -> None:
+    single = without(FRAME_ROW, *(f"image_{place}" for place in range(1, 6)), image={"bytes": FRAMES[0], "path": "1.jpg"})
+    put_table(tmp_path / "set" / "t.parquet", [single])
+    with pytest.raises(DataError, match="the column of the frames holds no list"):
         imported("medframeqa", tmp_path / "set", tmp_path)
 
 
@@ -117,7 +126,10 @@ def test_a_picture_in_a_cell_and_the_options_that_are_there_make_a_question(tmp_
 
 def test_rows_of_the_test_tables_have_no_answer_and_a_wrong_letter_is_refused(tmp_path: Path) -> None:
     put_table(tmp_path / "set" / "GMAI_mm_bench_TEST_part_1.tsv", [without(GMAI_ROW, "answer")])
-    put_table(tmp_path / "set" / "GMAI_mm_bench_TEST_part_2.tsv", [{**GMAI_ROW, "index": "13", "answer": ""}, {**GMAI_ROW, "index": "14", "answer": "D"}])
+    put_table(
+        tmp_path / "set" / "GMAI_mm_bench_TEST_part_2.tsv",
+        [{**GMAI_ROW, "index": "13", "answer": ""}, {**GMAI_ROW, "index": "14", "answer": "D"}],
+    )
     record, built = imported("gmai-mmbench", tmp_path / "set", tmp_path)
     assert (record.found, record.imported, record.without_answer, built.gold) == (3, 2, 2, ())
     assert [(row.where, row.reason) for row in record.refused] == [
@@ -127,7 +139,11 @@ def test_rows_of_the_test_tables_have_no_answer_and_a_wrong_letter_is_refused(tm
 
 @pytest.mark.parametrize(
     ("cell", "reason"),
-    [("12", "the cell of the picture holds none"), ("%" * 200, "a picture in the table is not base64"), ("QUJD" * 50, "not a picture, or a damaged one")],
+    [
+        ("12", "the cell of the picture holds none"),
+        ("%" * 200, "a picture in the table is not base64"),
+        ("QUJD" * 50, "not a picture, or a damaged one"),
+    ],
 )
 def test_a_cell_that_holds_no_picture_is_refused(cell: str, reason: str, tmp_path: Path) -> None:
     put_table(tmp_path / "set" / "GMAI-MMBench_VAL.tsv", [GMAI_ROW, {**GMAI_ROW, "index": "13", "image": cell}])
@@ -177,4 +193,5 @@ def test_without_letters_that_name_an_order_the_order_does_not_know_what_is_righ
 def test_letters_of_the_options_are_one_letter_each(tmp_path: Path) -> None:
     put_table(tmp_path / "set" / "t.parquet", [FRAME_ROW, {**FRAME_ROW, "question_id": "q-18", "correct_answer": LETTERS[:2]}])
     record, _ = imported("medframeqa", tmp_path / "set", tmp_path)
-    assert [row.reason for row in record.refused] == ["the right letter is none of A to F"]
+    assert record.imported == 1
+    assert [row.reason for row in record.refused] == ["the right answer is none of A to F, and no option's text"]

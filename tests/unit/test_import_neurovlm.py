@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from conftest import ROOT
 from import_fixtures import imported, picture_bytes, put, put_table
+from items_fixtures import benchmark_config
 from neuralmedbench.benchmarks.adapters.neurovlm import identity
 from neuralmedbench.benchmarks.adapters.patient_safe import DEV, DEV_SHARE, TEST, sides, subject_of
 from neuralmedbench.benchmarks.questions import read_questions
+from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.prompts.templates import Templates
 
 COLUMNS = ("dataset", "file_path", "class", "original_class", "subclass", "modality", "modality_subtype", "plane")
 TABLE = (
@@ -18,7 +23,16 @@ TABLE = (
     ("sclerosis", "sclerosis/MS/Control Saggital_crop/kontrol 30 (7).png", "normal", "", "", "MRI", "FLAIR", "sagittal"),
     ("aisd", "aisd/image/0226143/024.png", "stroke", "clear acute infarct", "ischemic", "CT", "", "axial"),
     ("aisd", "aisd/image/0226143/025.png", "stroke", "clear acute infarct", "ischemic", "CT", "", "axial"),
-    ("images-17", "images-17/Neurocitoma (Central) T1/neurocitoma (49).jpeg", "tumor", "Neurocitoma T1", "neurocitoma", "MRI", "T1", "axial"),
+    (
+        "images-17",
+        "images-17/Neurocitoma (Central) T1/neurocitoma (49).jpeg",
+        "tumor",
+        "Neurocitoma T1",
+        "neurocitoma",
+        "MRI",
+        "T1",
+        "axial",
+    ),
     ("images-44c", "images-44c/Carcinoma T1C+/a.jpg", "tumor", "carcinoma", "carcinoma", "MRI", "T1C+", ""),
     ("Br35H", "Br35H/yes/y864.jpg", "tumor", "", "", "MRI", "", "axial"),
 )
@@ -55,6 +69,20 @@ def test_an_example_is_never_asked(folder: Path, tmp_path: Path) -> None:
     (question,) = [row for row in read_questions(tmp_path / "questions").questions if row.exemplar]
     assert question.question_id == example
     assert "patient_safe:dev" in question.tags
+    (shown,) = built.exemplars
+    assert json.loads(shown.answer)["class"] == "stroke"
+
+
+def test_few_shot_prompts_show_examples_of_other_patients_with_their_whole_answers(folder: Path, tmp_path: Path) -> None:
+    _, built = imported("neurovlm", folder, tmp_path)
+    config = benchmark_config(arms=["full"], strategies=["direct", "few_shot"], label_policy="none", few_shot=20)
+    rows = assemble(built.items, Shown(exemplars=built.exemplars), config, Templates(ROOT / "config" / "prompts"))
+    requests = [row for row in rows if row.strategy == "few_shot"]
+    asked = {request.item_id for request in requests}
+    assert f"b/{identity(ROWS[3]['file_path'])}" not in asked, "it shows the patient of the only example"
+    assert len(asked) == len(built.items) - 1
+    assert '"class": "stroke", "subtype": "ischemic", "confidence": 1' in requests[0].turns[0].text
+    assert [len(request.turns[0].images) for request in requests] == [2] * len(requests)
 
 
 def test_published_subsets_are_tags_and_the_patients_of_aisd_are_known(folder: Path, tmp_path: Path) -> None:
@@ -104,7 +132,9 @@ def test_a_picture_that_two_patients_share_binds_them_and_the_order_of_the_rows_
     assert divided["a"] == divided["b"] == divided["c"]
     assert sides(dict(reversed(pictures.items())), fixed={}) == divided
     for side in (DEV, TEST):
-        assert {picture: found for picture, found in sides(pictures, fixed={"a": side}).items() if picture != "d"} == dict.fromkeys("abc", side)
+        assert {picture: found for picture, found in sides(pictures, fixed={"a": side}).items() if picture != "d"} == dict.fromkeys(
+            "abc", side
+        )
 
 
 def test_only_paths_that_name_somebody_have_a_subject() -> None:

@@ -69,6 +69,21 @@ def test_a_long_data_uri_and_a_file_that_holds_one_are_read(tmp_path: Path) -> N
     assert fates[0].sha256 == fates[1].sha256
 
 
+def test_a_data_uri_may_be_written_in_capitals_and_a_file_with_one_may_start_with_a_mark(tmp_path: Path) -> None:
+    body = base64.b64encode(encode(Image.fromarray(RAMP), "PNG")).decode()
+    (tmp_path / "uri.txt").write_text(f"data:image/png;base64,{body}\n", encoding="utf-8-sig")
+    fates = take(tmp_path, f"DATA:image/png;base64,{body}", f"data:IMAGE/PNG;BASE64,{body}", "uri.txt")
+    assert [(fate.state, fate.flags) for fate in fates] == [(State.OK, ())] * 3
+
+
+def test_a_picture_of_one_colour_shows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "grey.png").write_bytes(encode(Image.new("L", (40, 30), 7), "PNG"))
+    (tmp_path / "red.png").write_bytes(encode(Image.new("RGB", (40, 30), (200, 3, 3)), "PNG"))
+    (tmp_path / "good.png").write_bytes(encode(Image.fromarray(RAMP), "PNG"))
+    fates = take(tmp_path, "grey.png", "red.png", "good.png")
+    assert [fate.reason for fate in fates] == ["all pixels are equal; the picture shows nothing"] * 2 + [""]
+
+
 def test_a_suffix_that_is_wrong_is_flagged(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(encode(Image.fromarray(RAMP), "PNG"))
     assert take(tmp_path, "a.jpg")[0].flags == ("type_disagrees",)

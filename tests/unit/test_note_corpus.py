@@ -67,11 +67,11 @@ def test_most_of_the_hard_notes_is_removed_and_nothing_else(capsys: pytest.Captu
     hard = score_notes(read_corpus("hard"), removed)
     with capsys.disabled():
         print(f"\n{hard.table()}")
-    assert hard.recall >= 0.91, "\n".join(hard.faults)
+    assert hard.recall >= 0.95, "\n".join(hard.faults)
     assert hard.precision == 1.0, "\n".join(hard.faults)
 
 
-@pytest.mark.parametrize(("half", "least"), [("styles_open", 1.0), ("styles_held_out", 0.98)])
+@pytest.mark.parametrize(("half", "least"), [("styles_open", 1.0), ("styles_held_out", 0.98), ("fresh", 0.94)])
 def test_notes_in_other_styles_lose_what_identifies_and_keep_their_medicine(
     half: str, least: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,7 +80,7 @@ def test_notes_in_other_styles_lose_what_identifies_and_keep_their_medicine(
     styles = score_notes(notes, removed)
     with capsys.disabled():
         print(f"\n{styles.table()}")
-    assert len(notes) == 13
+    assert len(notes) == (8 if half == "fresh" else 13)
     assert styles.recall >= least, "\n".join(styles.faults)
     assert (styles.precision, styles.kept_whole) == (1.0, styles.kept), "\n".join(styles.faults)
 

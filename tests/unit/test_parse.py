@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from neuralmedbench.records.items import Runner
+from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.scoring.parse import parse_answer
 from scoring_fixtures import ITEM, LESION_ITEM, PICTURE_ITEM, differential, lesion_answer
@@ -127,11 +127,102 @@ def test_no_lesion_is_an_answer_and_undetermined_is_none():
         ("A brain abscess, I think", "", "failed"),
         ("D", "", "failed"),
         ("Both are possible", "", "failed"),
+        ("ANSWER: B\nCONFIDENCE: 0.7", "B", "strict"),
+        ("REASONING: the answer is A at first sight.\nANSWER: B\nCONFIDENCE: 0.7", "B", "strict"),
+        (r"The signal fits. $\boxed{\text{C}}$", "C", "repaired"),
+        ("The correct answer is therefore (C).", "C", "repaired"),
+        ("**C**", "C", "repaired"),
+        ("C) brain abscess", "C", "repaired"),
+        ('{"answer": "C"}', "C", "repaired"),
+        ('```json\n{"steps": "A or B?", "answer": "C) brain abscess"}\n```', "C", "repaired"),
+        ("### Final answer\n\n**B. Meningioma**", "B", "repaired"),
+        ("Option B is the most likely answer.", "B", "repaired"),
+        ("I would choose option B.", "B", "repaired"),
+        ("B\n\nThe tail of the dura is typical.", "B", "repaired"),
+        ("The answer is meningioma, given the tail of the dura.", "B", "repaired"),
+        ("The most likely answer is A because of its margin", "A", "repaired"),
+        ("ANSWER: C, because A and B are less likely.", "C", "repaired"),
+        ("The answer is C. A man of 45 years with fever has an abscess.", "C", "repaired"),
     ],
 )
 def test_a_choice_is_a_letter_or_an_option_and_nothing_more(text, letter, status):
     prediction = parse_answer(text, CHOICE_ITEM)
     assert (prediction.choice, prediction.parse_status) == (letter, status)
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("The answer is A. No: the answer is B.", "B"),
+        (r"\boxed{A}, or rather \boxed{B}", "B"),
+        ("ANSWER: A\nI correct this.\nANSWER: B", "B"),
+    ],
+)
+def test_of_several_choices_the_last_one_counts(text, letter):
+    assert parse_answer(text, CHOICE_ITEM).choice == letter
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ANSWER: B or C",
+        "The answer is (B) and (C).",
+        "Answer: B/C",
+        "ANSWER: B\nC",
+        "The answer is AB.",
+        "The answer is D.",
+        r"\boxed{D}",
+        '{"answer": "E"}',
+        "The answer is B. glioma",
+        "B. glioma",
+        "The answer is not B.",
+        "Answer: neither",
+        "ANSWER: A meningioma",
+        "The answer is a matter of taste.",
+        "Answer: C-shaped",
+        "The answer isn't clear.",
+        "Answer: I can't tell",
+        "Option A: glioma. Unlikely.\nOption B: meningioma. Likely.",
+        "A mass is seen in the left hemisphere.",
+        "I think that it is an infection.",
+        "A. glioma\nB. meningioma\nC. brain abscess",
+        "Vitamin C is low.",
+        "ANSWER: <the letter of one option>\nCONFIDENCE: 0.5",
+    ],
+)
+def test_two_letters_a_letter_that_is_not_offered_and_prose_are_no_choice(text):
+    prediction = parse_answer(text, CHOICE_ITEM)
+    assert (prediction.choice, prediction.differential, prediction.parse_status) == ("", (), ParseStatus.FAILED)
+
+
+def test_printed_letters_count_where_the_options_are_letters_themselves():
+    item = replace(CHOICE_ITEM, options=("B", "C", "A"))
+    assert parse_answer("ANSWER: A", item).differential == ("B",)
+    assert parse_answer("The answer is A. B", item).choice == "A"
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("B", "B"),
+        ("정답: B", "B"),
+        ("B. 수막종", "B"),
+        ("수막종", "B"),
+        ("（B）", "B"),
+        ("答案：B。", "B"),
+        ("B. 교모세포종", ""),
+        ("B 는 아니다", ""),
+        ("뇌종양", ""),
+    ],
+)
+def test_options_in_other_scripts_are_compared_too(text, letter):
+    item = replace(CHOICE_ITEM, options=("교모세포종", "수막종", "뇌농양"))
+    assert parse_answer(text, item).choice == letter
+
+
+def test_an_option_may_say_that_none_is_right():
+    item = replace(CHOICE_ITEM, options=("glioma", "meningioma", "None of the above"))
+    assert parse_answer("The answer is none of the above.", item).choice == "C"
 
 
 def test_a_structured_answer_that_fits_its_schema_is_strict():
@@ -170,3 +261,15 @@ def test_null_abstains_and_an_unknown_label_is_kept_as_wrong():
 @pytest.mark.parametrize("text", ["tumor", "[]", "3", '{"a": 1}', "{" * 10_000, '{"class": "tumor"'])
 def test_an_answer_without_an_object_of_fields_is_failed(text):
     assert parse_answer(text, SCHEMA_ITEM).parse_status is ParseStatus.FAILED
+
+
+def test_a_differential_in_another_script_is_read_like_any_other():
+    answer = "DIFFERENTIAL:\n1. 脑梗死\n2. 胶质瘤\nFINDINGS: 左侧岛叶\nRATIONALE: 突发\nCONFIDENCE: 0.7"
+    prediction = parse_answer(answer, ITEM)
+    assert (prediction.parse_status, prediction.differential) == (ParseStatus.STRICT, ("脑梗死", "胶质瘤"))
+
+
+def test_the_words_of_an_open_answer_are_what_its_rubric_is_judged_by():
+    item = replace(ITEM, family=Family.QUESTION_ANSWERING)
+    prediction = parse_answer("ANSWER: Start heparin, then repeat the scan.\nCONFIDENCE: 0.4", item)
+    assert (prediction.parse_status, prediction.findings) == (ParseStatus.STRICT, "Start heparin, then repeat the scan")

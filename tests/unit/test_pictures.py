@@ -24,7 +24,8 @@ def write_table(folder: Path) -> Path:
     text.add_text("Patient", "Vandermeer")
     grey = Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8))
     grey.save(folder / "Vandermeer_1.png", pnginfo=text)
-    Image.fromarray(np.zeros((8, 8, 3), dtype=np.uint8) + np.array([9, 0, 0], dtype=np.uint8)).save(folder / "b.jpg", comment=b"Vandermeer")
+    red = np.arange(64, dtype=np.uint8).reshape(8, 8, 1) + np.array([90, 0, 0], dtype=np.uint8)
+    Image.fromarray(red).save(folder / "b.jpg", comment=b"Vandermeer")
     Image.fromarray((np.arange(64) * 900).astype(np.uint16).reshape(8, 8)).save(folder / "deep.png")
     (folder / "broken.png").write_bytes(b"not a picture")
     names = ["Vandermeer_1.png", "b.jpg", "deep.png", "broken.png", "absent.png", "../../etc/passwd"]

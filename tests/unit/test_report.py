@@ -88,7 +88,7 @@ def test_script_and_style_are_allowed_by_their_digests_alone(text: str) -> None:
         assert base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() in policy
 
 
-def test_a_hostile_answer_stays_text(text: str) -> None:
+def test_a_hostile_answer_and_a_hostile_question_stay_text(text: str) -> None:
     found = Page(text)
     assert len([attributes for attributes in found.find("script") if "type" not in attributes]) == 1
     assert all("onerror" not in attributes for attributes in found.find("img"))
@@ -96,6 +96,8 @@ def test_a_hostile_answer_stays_text(text: str) -> None:
     held = [json.loads(part) for part in found.scripts[:-1]]
     answers = [row["text"] for block in held for one in block.get("items", []) for row in one.get("responses", [])]
     assert any(answer.startswith("</script><script>") for answer in answers)
+    asked = [one for block in held for one in block.get("items", []) if "question" in one]
+    assert any(one["question"].startswith("</script><script>") and one["context"].startswith("</script><script>") for one in asked)
 
 
 def test_no_id_stands_on_the_page_twice_and_every_reference_has_its_target(text: str) -> None:
@@ -146,6 +148,17 @@ def test_no_clinician_rated_is_said_and_not_left_blank(text: str) -> None:
 def test_what_left_the_machine_is_listed(text: str) -> None:
     assert "judge.example" in text
     assert "Text is burned" in text or "text is burned" in text
+
+
+def test_every_raw_file_is_accounted_for_on_the_page(text: str) -> None:
+    table = text[text.index("Every raw file of the cases that were read") :]
+    table = table[: table.index("</table>")]
+    for cells in (
+        ("Files", "set aside", "dose report"),
+        ("Files", "used", ""),
+        ("Series", "set aside", "T2w: it covers another part of the head"),
+    ):
+        assert f'<td>{cells[0]}</td><td>{cells[1]}</td><td class="wrap">{cells[2]}</td>' in table, cells
 
 
 def test_the_score_of_deidentification_says_how_many_phantoms_and_shows_what_is_not_right(text: str) -> None:

@@ -23,7 +23,6 @@ from neuralmedbench.deid.headers.diff import ACTIONS, changes, snapshot
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.headers.series import clean_header, clean_series
 from neuralmedbench.deid.review.index import Line, index_page
-from neuralmedbench.io.pages import STYLE, page
 from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces
 from neuralmedbench.deid.review.renderings import border_views, surface_views, upright
 from neuralmedbench.deid.review.sheet import case_sheet, marked
@@ -31,10 +30,11 @@ from neuralmedbench.deid.review.signature import shown
 from neuralmedbench.deid.score.tally import Tally, sum_scores
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.imaging import review_pieces as imaging_pieces
-from neuralmedbench.imaging.mirror import mirrored_margin
+from neuralmedbench.imaging.mirror import make_side, mirrored_margin
 from neuralmedbench.io import dicom
 from neuralmedbench.io.files import read_json, write_json, write_text
 from neuralmedbench.io.nifti import Volume
+from neuralmedbench.io.pages import STYLE, page
 from neuralmedbench.io.small_pictures import COLOUR, GREYS, LETTER_PX, lettered, outlined, side_by_side, to_levels, write_levels
 from neuralmedbench.io.volumes import image_like, write_volume
 from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Series, Slice, State, Tile
@@ -256,7 +256,7 @@ def test_a_symmetric_head_tells_nothing_about_its_sides() -> None:
 
     half = lopsided()[:, :, :24]
     whole = volume(np.concatenate([half, half[:, :, ::-1]], axis=2))
-    assert mirrored_margin(whole, sitk.Cast(whole > 400, sitk.sitkUInt8), whole) == pytest.approx(0, abs=0.02)
+    assert mirrored_margin(make_side(whole, sitk.Cast(whole > 400, sitk.sitkUInt8)), whole) == pytest.approx(0, abs=0.02)
 
 
 def test_numbers_stand_beside_their_limits(normalised: Path) -> None:
@@ -402,14 +402,26 @@ def test_the_first_page_stays_small_with_a_thousand_cases() -> None:
     assert "planted" not in read.text
 
 
+def test_the_first_page_warns_where_a_second_opinion_was_asked_for_and_not_to_be_had() -> None:
+    rules = Rules(benchmark="mine", profile="pseudonymised", subjects="patient")
+    warned = []
+    for check in ("burned_in_pictures_without_ocr", "burned_in_pictures_read_by_ocr"):
+        audit = replace(audit_cases(rules, []), checks={check: 7}, looked_for={check: ""})
+        read = Reader(index_page(audit, shown("mine", "pseudonymised", {}), []))
+        warned.append("7 pictures should have been read by tesseract" in read.text)
+    assert warned == [True, False]
+
+
 def test_the_first_page_shows_the_score_of_phantoms_and_names_what_went_wrong() -> None:
     tally = Tally()
     tally.add(("header", "text_removed", "HIPAA"), 59, 60, where="00104000")
     tally.add(("note", "text_retained", "research"), 8, 8)
+    tally.add(("note", "words_removed", "research"), 99, 101)
     rules = Rules(benchmark="demo", profile="pseudonymised", subjects="phantom")
     audit = replace(audit_cases(rules, []), score=sum_scores([tally.score("a"), Tally().score("b")]))
     read = Reader(index_page(audit, shown("demo", "pseudonymised", {}), []))
     assert "Of what had to go: 59 of 60 right (0 of 1 phantoms without a fault)." in read.text
     assert "Of everything that was asked for: 67 of 68 right" in read.text
     assert "header, text removed, HIPAA: 1 of 60 wrong" in read.text
+    assert "note: 2 of 101 words that were removed did not have to go" in read.text
     assert read.text.index("Score on planted identities") < read.text.index("Sign")

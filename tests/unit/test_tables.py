@@ -14,7 +14,7 @@ import build_tables
 import bundle_cases
 from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
-from neuralmedbench.records.items import Family, Gold, Level, Runner
+from neuralmedbench.records.items import Family, Gold, GoldFields, Item, Level, Runner
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import ParseStatus, Rating, Score
 from neuralmedbench.stats.intervals import clopper_pearson
@@ -85,6 +85,21 @@ def test_the_prior_never_sees_the_patients_own_items() -> None:
     gold = [*GOLD, Gold(item_id=more[3].item_id, answer="Stroke"), Gold(item_id=more[4].item_id, answer="glioma")]
     found = gather_outcomes(DEPTH, "depth", more, gold, scores={}, sampled={})
     assert prior_values(found)["pass1"].tolist() == [0.0, 0.0, 0.0, 0.5, 0.0]
+
+
+def test_the_prior_compares_pictures_of_one_source_and_not_of_one_part_of_a_split() -> None:
+    def picture(number: int, *tags: str) -> Item:
+        return replace(
+            item(BREADTH, f"img{number}", f"p{number}", Family.CLASSIFICATION, level=Level.NONE, runner=Runner.STRUCTURED), tags=tags
+        )
+
+    sources = ["dataset:aisd", "dataset:aisd", "dataset:aisd", "dataset:Br35H"]
+    fields = [GoldFields(modality="CT", diagnosis_class=name) for name in ("stroke", "stroke", "normal", "tumor")]
+    for tags in ([(source,) for source in sources], [(source, f"patient_safe:{number}") for number, source in enumerate(sources)]):
+        pictures = [picture(number, *names) for number, names in enumerate(tags)]
+        gold = [Gold(item_id=one.item_id, answer="", fields=known) for one, known in zip(pictures, fields, strict=True)]
+        found = gather_outcomes(BREADTH, "breadth", pictures, gold, scores={}, sampled={})
+        assert prior_values(found)["pass1"].tolist() == [0.5, 0.5, 0.0, 0.0]
 
 
 def test_an_arm_expects_the_items_that_any_model_was_asked() -> None:

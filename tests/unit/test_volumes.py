@@ -7,7 +7,7 @@ import pytest
 import SimpleITK as sitk
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.volumes import grid_over, read_volume, resample_to, write_volume
+from neuralmedbench.io.volumes import as_stored, centre_of, grid_over, read_volume, resample_to, write_volume
 
 
 def volume(seed: int = 1) -> sitk.Image:
@@ -73,3 +73,16 @@ def test_a_coarse_grid_keeps_centre_and_mean() -> None:
     middle = [grid.TransformContinuousIndexToPhysicalPoint([(side - 1) / 2 for side in grid.GetSize()])]
     assert middle[0] == pytest.approx((29.5, 39.5, 52.5))
     assert sitk.GetArrayFromImage(resample_to(image, grid)) == pytest.approx(5.0)
+
+
+def test_what_was_rounded_for_the_disk_is_not_rounded_again() -> None:
+    stored = as_stored(volume())
+    assert stored.GetPixelID() == sitk.sitkInt16
+    assert as_stored(stored) is stored
+    few = sitk.Cast(volume() > 400, sitk.sitkInt16)
+    assert as_stored(few) is few
+
+
+def test_the_centre_of_a_mask_is_the_mean_place_of_its_voxels() -> None:
+    mask = np.random.default_rng(3).random((7, 9, 11)) > 0.8
+    assert centre_of(mask) == tuple(float(axis.mean()) for axis in np.nonzero(mask))

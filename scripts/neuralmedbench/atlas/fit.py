@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.atlas.anatomy import distance_to_brain, template_head
-from neuralmedbench.atlas.matching import Floats, Pose, Target, agreement, climb, coarse_head, refine
+from neuralmedbench.atlas.matching import Floats, Pose, Target, agreement, climb, refine
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.transforms import as_matrix
 from neuralmedbench.io.volumes import image_like
@@ -34,13 +34,14 @@ LOG_SCALE, LOG_SCALE_SPREAD = -0.04, 0.09
 """Size of adult brains relative to the template, which is larger than most: without it a fit may take the scalp for the brain."""
 
 
-def fit_template(image: sitk.Image) -> sitk.Transform:
+def fit_template(rough: sitk.Image) -> sitk.Transform:
     """Find where the template's brain lies in a scan.
 
     Parameters
     ----------
-    image : SimpleITK.Image
-        3-D scan of a head or a brain, LPS+, any contrast, with or without face and neck; a part of the head will do.
+    rough : SimpleITK.Image
+        What `matching.coarse_head` gives for the scan on a grid of `GRID_MM`: a 3-D scan of a head or a brain, LPS+, any contrast, with
+        or without face and neck; a part of the head will do.
 
     Returns
     -------
@@ -60,14 +61,14 @@ def fit_template(image: sitk.Image) -> sitk.Transform:
     import SimpleITK as sitk
 
     sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(1)
-    moving = coarse_head(image, GRID_MM)
-    similar = _search(template_head(SEARCH_GRID_MM), moving)
+    similar = _search(template_head(SEARCH_GRID_MM), rough)
     head = template_head(GRID_MM)
-    if agreement(head, moving, similar) <= 0:
+    reached = agreement(head, rough, similar)
+    if reached <= 0:
         message = "the template does not fit: the scan shows too little of a head"
         raise DataError(message)
-    affine = _refine_affine(head, moving, similar)
-    kept = _plausible(affine, similar) and agreement(head, moving, affine) > agreement(head, moving, similar)
+    affine = _refine_affine(head, rough, similar)
+    kept = _plausible(affine, similar) and agreement(head, rough, affine) > reached
     fitted: sitk.Transform = affine if kept else similar
     return fitted.GetInverse()
 
@@ -144,13 +145,13 @@ def _plausible(affine: sitk.AffineTransform, similar: sitk.Similarity3DTransform
     return bool(stretch.max() < 1.15 and stretch.min() > 0.85 and 0.88 < stretch.prod() < 1.14 and shift < 12)
 
 
-def fit_quality(image: sitk.Image, transform: sitk.Transform) -> dict[str, float]:
+def fit_quality(rough: sitk.Image, transform: sitk.Transform) -> dict[str, float]:
     """Numbers by which an implausible fit is recognised.
 
     Parameters
     ----------
-    image : SimpleITK.Image
-        The scan.
+    rough : SimpleITK.Image
+        The scan, as for `fit_template`.
     transform : SimpleITK.Transform
         What `fit_template` gave for it.
 
@@ -162,9 +163,9 @@ def fit_quality(image: sitk.Image, transform: sitk.Transform) -> dict[str, float
     """
     import SimpleITK as sitk
 
-    head, moving = template_head(GRID_MM), coarse_head(image, GRID_MM)
+    head = template_head(GRID_MM)
     back = transform.GetInverse()
-    values = sitk.GetArrayFromImage(sitk.Resample(moving, head.pattern, back, sitk.sitkLinear, -1.0))
+    values = sitk.GetArrayFromImage(sitk.Resample(rough, head.pattern, back, sitk.sitkLinear, -1.0))
     brain = sitk.GetArrayFromImage(distance_to_brain(GRID_MM)) <= 0
     seen = brain & (values > -0.5)
     bright = 0.2 * float(np.median(values[seen])) if seen.any() else 0.0
@@ -172,7 +173,7 @@ def fit_quality(image: sitk.Image, transform: sitk.Transform) -> dict[str, float
         "scale": round(float(np.cbrt(abs(np.linalg.det(as_matrix(back)[:3, :3])))), 4),
         "covered": round(float(seen.sum() / brain.sum()), 4),
         "overlap": round(float((values[seen] > bright).mean()) if seen.any() else 0.0, 4),
-        "agreement": round(agreement(head, moving, back), 4),
+        "agreement": round(agreement(head, rough, back), 4),
     }
 
 

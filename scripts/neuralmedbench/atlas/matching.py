@@ -34,19 +34,19 @@ class Target:
         float32, 0 to 255.
     region : SimpleITK.Image
         uint8, 1 where the pattern means something.
-    box : SimpleITK.Image
-        The part of the pattern that holds the region: where a scan is compared with it.
-    inside : ndarray of bool, shape (Z, Y, X)
-        The region, on the grid of the box.
-    bins : ndarray of int, shape (N,)
-        Bin of each voxel of the region in a histogram.
+    sampler : SimpleITK.ResampleImageFilter
+        Brings a scan to the part of the pattern that holds the region, once it is told the transform; -1 beyond the scan.
+    inside : ndarray of int, shape (N,)
+        Places of the region's voxels in what the sampler gives, read line by line.
+    rows : ndarray of int, shape (N,)
+        First cell of each of these voxels in a joint histogram: its bin times `BINS`.
     """
 
     pattern: sitk.Image
     region: sitk.Image
-    box: sitk.Image
-    inside: npt.NDArray[np.bool_]
-    bins: npt.NDArray[np.intp]
+    sampler: sitk.ResampleImageFilter
+    inside: npt.NDArray[np.intp]
+    rows: npt.NDArray[np.intp]
 
 
 def make_target(pattern: sitk.Image, region: npt.NDArray[np.bool_]) -> Target:
@@ -57,7 +57,11 @@ def make_target(pattern: sitk.Image, region: npt.NDArray[np.bool_]) -> Target:
     bins = (np.clip(values, 0, 255) * (BINS / 256)).astype(np.intp)
     sides = [np.flatnonzero(region.any(axis=others)) for others in ((1, 2), (0, 2), (0, 1))]
     z, y, x = (slice(int(side[0]), int(side[-1]) + 1) if len(side) else slice(0, 1) for side in sides)
-    return Target(pattern, image_like(region.astype(np.uint8), pattern), pattern[x, y, z], region[z, y, x], bins)
+    sampler = sitk.ResampleImageFilter()
+    sampler.SetReferenceImage(pattern[x, y, z])
+    sampler.SetInterpolator(sitk.sitkLinear)
+    sampler.SetDefaultPixelValue(-1.0)
+    return Target(pattern, image_like(region.astype(np.uint8), pattern), sampler, np.flatnonzero(region[z, y, x]), bins * BINS)
 
 
 def coarse_head(image: sitk.Image, grid_mm: float) -> sitk.Image:
@@ -109,15 +113,20 @@ def agreement(target: Target, moving: sitk.Image, transform: sitk.Transform) -> 
     """
     import SimpleITK as sitk
 
-    values = sitk.GetArrayFromImage(sitk.Resample(moving, target.box, transform, sitk.sitkLinear, -1.0))[target.inside]
+    target.sampler.SetTransform(transform)
+    sampled = target.sampler.Execute(moving)
+    values, rows = sitk.GetArrayViewFromImage(sampled).ravel().take(target.inside), target.rows
     seen = values > -0.5
-    if seen.sum() < MIN_COVERED * len(seen):
+    covered = np.count_nonzero(seen) / max(len(seen), 1)
+    if covered <= MIN_COVERED:
         return 0.0
-    cells = target.bins[seen] * BINS + (values[seen] * (BINS / 256)).astype(np.intp)
+    if covered < 1:
+        values, rows = values[seen], rows[seen]
+    cells = rows + (values * (BINS / 256)).astype(np.intp)
     joint = np.bincount(cells, minlength=BINS * BINS).reshape(BINS, BINS) / len(cells)
     expected = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
     filled = joint > 0
-    return float((joint[filled] * np.log(joint[filled] / expected[filled])).sum() * seen.mean())
+    return float((joint[filled] * np.log(joint[filled] / expected[filled])).sum() * covered)
 
 
 def climb(value: Callable[[Pose], float], starts: list[Pose], steps: Pose) -> Pose:

@@ -1,38 +1,32 @@
-"""Search the texts that a model is sent for the answer, before anything is asked."""
+"""Search everything that a model is sent for the answer, before anything is asked."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from neuralmedbench.records.answer_leaks import SEVERITIES, AnswerLeak, AnswerLeaks
-from neuralmedbench.records.items import Arm, Gold, Item, Runner
+from neuralmedbench.benchmarks.leak_terms import Term, terms_of
+from neuralmedbench.benchmarks.sent_texts import Place, by_item, places_of_item
+from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.records.answer_leaks import SEVERITIES, AcceptedLeaks, AnswerLeak, AnswerLeaks
+from neuralmedbench.records.items import NO_LESION, Gold, Item, Runner
 from neuralmedbench.records.requests import Request
-from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
+from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 
-DISCLOSING = frozenset({Arm.FINDINGS_DISCLOSED})
-"""Arms that show a part of gold on purpose."""
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-MAX_ABBREVIATION = 4
-NORMAL_CLASS = "normal"
-
-
-@dataclass(frozen=True)
-class Term:
-    """A term to search for: its words in normal form, or a code; `exact` ones have to be written in the same capitals."""
-
-    text: str
-    severity: str
-    words: tuple[str, ...] = ()
-    code: str = ""
-    exact: bool = False
 
 
 def find_leaks(
-    benchmark: str, items: Sequence[Item], gold: Iterable[Gold], requests: Iterable[Request], vocabulary: Vocabulary
+    benchmark: str,
+    items: Sequence[Item],
+    gold: Iterable[Gold],
+    requests: Iterable[Request],
+    vocabulary: Vocabulary,
+    *,
+    accepted: AcceptedLeaks | None = None,
 ) -> AnswerLeaks:
-    """Find the answer in the texts of each item.
+    """Find the answer in what is sent of each item.
 
     Parameters
     ----------
@@ -43,110 +37,73 @@ def find_leaks(
     gold : iterable of Gold
         What is right.
     requests : iterable of Request
-        What is sent; arms that disclose a part of gold on purpose are left out.
+        What is sent: messages, labels and file names of pictures, ids; see `sent_texts`.
     vocabulary : Vocabulary
         Other names, codes and wider terms.
+    accepted : AcceptedLeaks or None
+        What a person looked at and accepted: it is still listed, with the reason.
 
     Returns
     -------
     AnswerLeaks
         Terms that stand in a text as whole words: in any case, spelling and possessive; abbreviations only in their own capitals. Of several
-        terms at one place the longest counts. The labels that an item of choice or with fields offers are no leak.
+        terms at one place the longest counts. The labels that an item of choice or with fields offers are no leak, and neither is a
+        question that names all of its options.
     """
-    answers = {row.item_id: row for row in gold}
-    sent: dict[str, dict[str, str]] = {}
-    for request in requests:
-        if request.arm not in DISCLOSING:
-            text = "\n".join((request.system, *(turn.text for turn in request.turns)))
-            sent.setdefault(request.item_id, {})[request.arm] = text
+    answers, sent = {row.item_id: row for row in gold}, by_item(requests)
+    reasons = {row.digest: row.reason for row in accepted.accepted} if accepted else {}
     leaks = [
-        leak
+        replace(leak, accepted=reasons.get(leak.digest, ""))
         for item in items
         if item.item_id in answers
-        for leak in _of_item(item, answers[item.item_id], sent.get(item.item_id, {}), vocabulary)
+        for leak in _of_item(item, answers[item.item_id], places_of_item(item, sent.get(item.item_id, ())), vocabulary)
     ]
     order = {severity: place for place, severity in enumerate(SEVERITIES)}
     leaks.sort(key=lambda leak: (leak.item_id, order[leak.severity], leak.where, leak.term))
-    told = {leak.item_id for leak in leaks if leak.severity != "family"}
-    known = sum(item.item_id in answers for item in items)
-    return AnswerLeaks(benchmark=benchmark, items=known, leaking=len(told), leaks=tuple(leaks))
+    told = [leak for leak in leaks if leak.severity != "family"]
+    leaking = {leak.item_id for leak in told}
+    return AnswerLeaks(
+        benchmark=benchmark,
+        items=sum(item.item_id in answers for item in items),
+        leaking=len(leaking),
+        leaks=tuple(leaks),
+        accepted=len(leaking - {leak.item_id for leak in told if not leak.accepted}),
+    )
 
 
-def _of_item(item: Item, gold: Gold, sent: Mapping[str, str], vocabulary: Vocabulary) -> list[AnswerLeak]:
-    terms, leaks = terms_of(gold, vocabulary), []
-    for where, text in texts_of(item, sent).items():
-        places: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        for start, end, term in places_of(text, terms):
-            places.setdefault((term.text, term.severity), []).append((start, end))
-        for (name, severity), found in places.items():
-            lines = {_line(text, start, end) for start, end in found}
-            arms = tuple(sorted(arm for arm, whole in sent.items() if where == "template" or any(line in whole for line in lines)))
-            if arms:
-                leaks.append(AnswerLeak(item_id=item.item_id, where=where, arms=arms, term=name, severity=severity, count=len(found)))
+def _of_item(item: Item, gold: Gold, places: Mapping[str, Place], vocabulary: Vocabulary) -> list[AnswerLeak]:
+    terms, leaks = terms_of(item, gold, vocabulary), []
+    for where, place in places.items():
+        if where == "template" and gold.answer == NO_LESION:  # the form offers it to every item on a lesion
+            continue
+        if where == "question" and names_every_option(item, place.text):
+            continue
+        found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        for start, end, term in places_of(place.text, terms):
+            found.setdefault((term.text, term.severity), []).append((start, end))
+        for (name, severity), hits in found.items():
+            if arms := sorted({arm for hit in hits for arm in place.arms(*hit)}):
+                seen = {"item": item.item_id, "where": where, "term": name, "text": place.text}
+                leaks.append(
+                    AnswerLeak(
+                        item_id=item.item_id,
+                        where=where,
+                        arms=tuple(arms),
+                        term=name,
+                        severity=severity,
+                        count=len(hits),
+                        digest=sha256_of_value(seen),
+                    )
+                )
     return leaks
 
 
-def _line(text: str, start: int, end: int) -> str:
-    """Give the line, or lines, in which a term stands: a template may set the lines of a text apart, but not change them."""
-    first, last = text.rfind("\n", 0, start) + 1, text.find("\n", end)
-    return text[first : last if last >= 0 else len(text)].strip()
-
-
-def texts_of(item: Item, sent: Mapping[str, str]) -> dict[str, str]:
-    """Give the texts of an item by where they stand; `template` is what is left of the full request without them."""
-    texts = {"question": item.question, "notes": item.notes, "record": item.record}
-    for number, turn in enumerate(item.turns, start=1):
-        texts[f"turn {number}"] = f"{turn.reveal}\n{turn.question}" if turn.reveal and turn.question else turn.reveal or turn.question
-    if item.runner is Runner.OPEN:
-        texts["options"] = "\n".join(item.options)
-    if item.runner in {Runner.OPEN, Runner.DIALOGUE}:
-        rest = next(iter(sent.values()), "")
-        for part in sorted(
-            (part for text in texts.values() for part in (text, *text.split("\n")) if part.strip()), key=lambda part: -len(part)
-        ):
-            rest = rest.replace(part.strip(), "\n")
-        texts["template"] = rest
-    return {where: text for where, text in texts.items() if text.strip()}
-
-
-def terms_of(gold: Gold, vocabulary: Vocabulary) -> list[Term]:
-    """Collect what would tell the answer of an item, the gravest first; each term once.
-
-    Parameters
-    ----------
-    gold : Gold
-        The answer.
-    vocabulary : Vocabulary
-        Finds it by its name or its code.
-    """
-    plain = re.sub(r"\([^()]*\)", " ", gold.answer)
-    entry = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
-    abbreviations = set(entry.abbreviations) if entry else set()
-    wider = list(vocabulary.ancestors(entry.key)) if entry and entry.key in vocabulary.diagnoses else []
-    terms = [_term(text, "answer", abbreviations) for text in (gold.answer, plain)]
-    terms += [_term(text, "alias", abbreviations) for text in (*gold.aliases, *(entry.terms if entry else ()))]
-    codes = dict.fromkeys((*([gold.icd10] if gold.icd10 else []), *(entry.icd10 if entry else ())))
-    terms += [Term(code, "code", code=code) for code in codes]
-    for text, owner in _family(gold, wider, vocabulary):
-        terms.append(_term(text, "family", set(owner.abbreviations) if owner else set()))
-    normal = entry is not None and entry.classes == NORMAL_CLASS
-    unique: dict[tuple[str, ...], Term] = {}
-    for term in terms:
-        # "normal" alone stands in every examination
-        if (term.code or "".join(term.words)) and not (normal and len(term.words) == 1):
-            unique.setdefault((term.code, *term.words), term)
-    return list(unique.values())
-
-
-def _family(gold: Gold, wider: Sequence[Diagnosis], vocabulary: Vocabulary) -> list[tuple[str, Diagnosis | None]]:
-    first = [(name, vocabulary.find(name)) for name in gold.differentials[:1]]
-    return [(text, entry) for entry in wider for text in entry.terms] + first
-
-
-def _term(text: str, severity: str, abbreviations: set[str]) -> Term:
-    words = tuple(normal_form(text).split())
-    short = len(words) == 1 and len(words[0]) <= MAX_ABBREVIATION and text.strip() != text.strip().lower()
-    return Term(text.strip(), severity, words, exact=text in abbreviations or short)
+def names_every_option(item: Item, text: str) -> bool:
+    """Whether a question names all options of an item of choice: then it offers them, and tells none apart."""
+    if item.runner is not Runner.CHOICE or not item.options:
+        return False
+    words = f" {normal_form(text)} "
+    return all(f" {normal_form(option)} " in words for option in item.options)
 
 
 def places_of(text: str, terms: Sequence[Term]) -> list[tuple[int, int, Term]]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from neuralmedbench.errors import DataError
-from neuralmedbench.records.items import Disclosure, Exemplar, Gold, Item, ShownLesion
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.records.items import Disclosure, Exemplar, Gold, Item, ShownLesion, gold_fields
+
+LABELLED = frozenset({"modality", "sequence", "plane"})
+"""Fields of an answer that the label of a picture would give away."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,15 @@ class Built:
     exemplars: tuple[Exemplar, ...] = ()
 
     def checked(self, benchmark: str) -> Built:
-        """Give itself; DataError when there is no item, an id stands twice or gold has no item."""
+        """Give itself, or say what no adapter may give.
+
+        Raises
+        ------
+        DataError
+            If there is no item, an id stands twice, gold has no item, or slices that were chosen with the answer stand beside others.
+        ConfigError
+            If pictures would be labelled with what is asked for.
+        """
         ids = [item.item_id for item in self.items]
         if not ids:
             message = f"{benchmark}: no item: every case or picture was excluded or quarantined; the reasons stand in its case records"
@@ -37,5 +48,15 @@ class Built:
         answered = {gold.item_id for gold in self.gold} | {shown.item_id for shown in self.disclosures}
         if len(set(ids)) != len(ids) or not answered <= set(ids):
             message = f"{benchmark}: item ids are not unique, or gold names an item that is not there"
+            raise DataError(message)
+        scored = {gold.item_id for gold in self.gold if gold.fields and LABELLED & gold_fields(gold.fields).keys()}
+        if any(item.item_id in scored and item.label_policy != "none" for item in self.items):
+            message = f"{benchmark}: labels of pictures would give sequence and plane away, which are asked for; set label_policy: none"
+            raise ConfigError(message)
+        shown = (*self.items, *(exemplar.item for exemplar in self.exemplars))
+        if len({image.oracle for item in shown for image in item.images}) > 1:
+            message = (
+                f"{benchmark}: slices that were chosen with the answer stand beside others that were not; run slices again for all cases"
+            )
             raise DataError(message)
         return self

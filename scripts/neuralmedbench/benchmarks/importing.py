@@ -196,7 +196,7 @@ def _problem_of_choice(question: Question, gold: Gold | None) -> str:
         return "an option is empty"
     if len(set(options)) < len(options):
         return "an option stands twice"
-    if gold is not None and (not gold.choice or gold.choice not in LETTERS[: len(options)]):
+    if gold is not None and gold.choice not in tuple(LETTERS[: len(options)]):
         return f"the right letter is none of {LETTERS[0]} to {LETTERS[len(options) - 1]}"
     return ""
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from neuralmedbench.benchmarks.answer_leaks import places_of, terms_of, texts_of
+from neuralmedbench.benchmarks.answer_leaks import places_of
+from neuralmedbench.benchmarks.leak_terms import terms_of
+from neuralmedbench.benchmarks.sent_texts import by_item, places_of_item
 from neuralmedbench.io.pages import page, table
 from neuralmedbench.records.answer_leaks import SEVERITIES, AnswerLeak, AnswerLeaks
 from neuralmedbench.records.items import Gold, Item
+from neuralmedbench.records.requests import Request
 from neuralmedbench.records.vocabulary import Vocabulary
 
 AROUND = 90
@@ -17,11 +20,12 @@ MEANING = {
     "answer": "the answer in its own words",
     "alias": "another name of the answer",
     "code": "the code of the answer",
+    "field": "another value that is scored: a field of a structured answer, the place of a lesion",
     "family": "a wider term of the answer, or the first other diagnosis to consider",
 }
 
 
-def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], vocabulary: Vocabulary) -> str:
+def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], requests: Iterable[Request], vocabulary: Vocabulary) -> str:
     """Give the page.
 
     Parameters
@@ -29,7 +33,9 @@ def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], v
     leaks : AnswerLeaks
         What was found.
     items, gold : iterable
-        The items and their answers; the texts are shown around each term.
+        The items and their answers.
+    requests : iterable of Request
+        What is sent; the texts are shown around each term.
     vocabulary : Vocabulary
         As in `find_leaks`.
 
@@ -38,38 +44,40 @@ def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], v
     str
         HTML without a script; every text is escaped.
     """
-    by_item: dict[str, list[AnswerLeak]] = {}
+    found: dict[str, list[AnswerLeak]] = {}
     for leak in leaks.leaks:
-        by_item.setdefault(leak.item_id, []).append(leak)
-    answers = {row.item_id: row for row in gold}
+        found.setdefault(leak.item_id, []).append(leak)
+    answers, sent = {row.item_id: row for row in gold}, by_item(requests)
     counted = [(severity, str(sum(leak.severity == severity for leak in leaks.leaks)), MEANING[severity]) for severity in SEVERITIES]
     body = "".join(
-        _section(item, answers[item.item_id], by_item[item.item_id], vocabulary)
+        _section(item, answers[item.item_id], found[item.item_id], sent.get(item.item_id, ()), vocabulary)
         for item in sorted(items, key=lambda item: item.item_id)
-        if item.item_id in by_item
+        if item.item_id in found
     )
     told = (
-        f"<p>{leaks.leaking} of {leaks.items} items with an answer name it in a text that a"
-        " model is sent (a name, another name or a code). A model can then read the answer and need not find it: take the words out of the note, or"
-        " add the heading above them to <code>deidentification: cut_sections</code>. A term that the text denies is listed too. This page shows"
+        f"<p>{leaks.leaking} of {leaks.items} items with an answer name it, or another value that is scored, in what a"
+        " model is sent (texts, labels and file names of pictures, ids); a person accepted {leaks.accepted} of them with a reason. A model can then read the answer and need not find it: take the words out of the note, or"
+        " add the heading above them to <code>deidentification: cut_sections</code>; what may stay is accepted with a reason"
+        " (<code>scripts/accept_leaks.py</code>). A term that the text denies is listed too. This page shows"
         " answers: keep it from whoever rates or is tested.</p>"
     )
     return page(f"Answers in the texts: {leaks.benchmark}", [told, table(counted), body or "<p>Nothing was found.</p>"])
 
 
-def _section(item: Item, gold: Gold, leaks: Sequence[AnswerLeak], vocabulary: Vocabulary) -> str:
-    texts, shown = texts_of(item, {}), []
-    terms = terms_of(gold, vocabulary)
+def _section(item: Item, gold: Gold, leaks: Sequence[AnswerLeak], requests: Sequence[Request], vocabulary: Vocabulary) -> str:
+    places, shown = places_of_item(item, requests), []
+    terms = terms_of(item, gold, vocabulary)
     for leak in leaks:
-        text = texts.get(leak.where, "")
+        text = places[leak.where].text if leak.where in places else ""
         quotes = "".join(
             _quote(text, start, end)
             for start, end, term in places_of(text, terms)
             if (term.text, term.severity) == (leak.term, leak.severity)
         )
         arms = escape(", ".join(leak.arms))
+        accepted = f"; accepted: {escape(leak.accepted)}" if leak.accepted else ""
         shown.append(
-            f'<div class="{leak.severity}"><p><strong>{escape(leak.term)}</strong> ({leak.severity}), {leak.count} in {escape(leak.where)}; arms: {arms}</p>{quotes}</div>'
+            f'<div class="{leak.severity}"><p><strong>{escape(leak.term)}</strong> ({leak.severity}), {leak.count} in {escape(leak.where)}; arms: {arms}{accepted}</p>{quotes}</div>'
         )
     return f"<section><h2>{escape(item.item_id)}</h2>{''.join(shown)}</section>"
 

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from neuralmedbench.config.models import BenchmarkConfig
@@ -68,6 +69,7 @@ ABSENT = frozenset({"", "null", "none", "nan", "n/a"})
 QUESTION = "Describe this picture: its modality, sequence and plane, the class of what it shows, and the subtype."
 
 
+@cache
 def answer_schema() -> str:
     """JSON schema of an answer: five labels, each may be null, and a confidence."""
     properties: dict[str, object] = {name: {"enum": [*labels, None]} for name, labels in FIELDS.items()}

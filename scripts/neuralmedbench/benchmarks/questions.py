@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from neuralmedbench.benchmarks.built import Built
+from neuralmedbench.benchmarks.exemplars import exemplars_of
 from neuralmedbench.benchmarks.neurovlm import read_table
 from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.errors import DataError
@@ -53,25 +54,34 @@ def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet,
     Returns
     -------
     Built
-        One item a question all of whose pictures passed, and its gold.
+        One item a question all of whose pictures passed, and its gold; questions that are examples become examples for few-shot prompts.
 
     Raises
     ------
     DataError
-        If no question is left.
+        If no question is left, or one has two answers.
     """
     passed = _passed(asked.files, manifest)
-    items = [
-        _item(benchmark, config, question, passed, folder)
-        for question in asked.questions
-        if not question.exemplar and all(image.file in passed for image in question.images)
-    ]
-    ids = {item.item_id for item in items}
-    gold = [replace(row, item_id=f"{benchmark}/{row.item_id}") for row in asked.gold]
+    built = {
+        exemplar: [
+            _item(benchmark, config, question, passed, folder)
+            for question in asked.questions
+            if question.exemplar is exemplar and all(image.file in passed for image in question.images)
+        ]
+        for exemplar in (False, True)
+    }
+    ids = {item.item_id for item in built[False]}
+    gold = {f"{benchmark}/{row.item_id}": replace(row, item_id=f"{benchmark}/{row.item_id}") for row in asked.gold}
+    if len(gold) < len(asked.gold):
+        message = f"{benchmark}: {ANSWERS} has two lines for one question; keep one, or import the data set again"
+        raise DataError(message)
     shown = [replace(row, item_id=f"{benchmark}/{row.item_id}") for row in asked.disclosures]
-    return Built(tuple(items), tuple(row for row in gold if row.item_id in ids), tuple(row for row in shown if row.item_id in ids)).checked(
-        benchmark
-    )
+    return Built(
+        items=tuple(built[False]),
+        gold=tuple(row for item_id, row in gold.items() if item_id in ids),
+        disclosures=tuple(row for row in shown if row.item_id in ids),
+        exemplars=exemplars_of(built[True], gold),
+    ).checked(benchmark)
 
 
 def _passed(files: Sequence[str], manifest: PictureManifest) -> dict[str, PictureFate]:

@@ -6,6 +6,7 @@ import base64
 import binascii
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ class SourceFolder:
             raise DataError(message)
         self.folder = folder
         self.read: list[str] = []
+        self._real = folder.resolve()
 
     def has(self, name: str) -> bool:
         """Whether a file of this name lies in the folder."""
@@ -71,7 +73,7 @@ class SourceFolder:
         """Read a JSON file; DataError when it is none."""
         try:
             return json.loads(self._remember(path).read_text(encoding="utf-8-sig"))
-        except (ValueError, UnicodeDecodeError):
+        except (ValueError, RecursionError):  # a wrong encoding is a ValueError too
             message = f"{path.name}: not valid JSON in UTF-8"
             raise DataError(message) from None
 
@@ -122,7 +124,7 @@ class SourceFolder:
         """
         path = self.folder / name
         try:
-            inside, there = path.resolve().is_relative_to(self.folder.resolve()), bool(name) and path.is_file()
+            inside, there = path.resolve().is_relative_to(self._real), bool(name) and path.is_file()
         except (OSError, ValueError):
             inside, there = True, False
         if not inside:
@@ -159,13 +161,17 @@ def _delimited(path: Path) -> Iterator[dict[str, Any]]:
     before = csv.field_size_limit(MAX_CELL)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            for row in csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ","):
+            reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+            if double := [name for name, number in Counter(reader.fieldnames or ()).items() if number > 1]:
+                message = f"{path.name}: the column {double[0]!r} stands twice"
+                raise DataError(message)
+            for row in reader:
                 if None in row:
                     message = f"{path.name}: a row has more cells than the first line has names"
                     raise DataError(message)
                 yield {name: cell or "" for name, cell in row.items()}
     except (UnicodeDecodeError, csv.Error):
-        message = f"{path.name}: not a table in UTF-8"
+        message = f"{path.name}: not a table in UTF-8, or a cell of more than {MAX_CELL // 2**20} MiB"
         raise DataError(message) from None
     finally:
         csv.field_size_limit(before)
@@ -181,7 +187,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
                         message = f"{path.name}, line {number}: expected an object"
                         raise DataError(message)
                     yield row
-    except (ValueError, UnicodeDecodeError):
+    except (ValueError, RecursionError):  # a wrong encoding is a ValueError too
         message = f"{path.name}: not lines of JSON in UTF-8"
         raise DataError(message) from None
 
@@ -192,7 +198,7 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
 
     try:
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=256):
+            for batch in file.iter_batches(batch_size=32):
                 yield from batch.to_pylist()
     except (pa.ArrowInvalid, OSError):
         message = f"{path.name}: not a Parquet file, or a damaged one"

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig, PipelineConfig
 from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.io.yaml_text import load_yaml
 
 C = TypeVar("C", bound=BaseModel)
 
@@ -27,7 +28,7 @@ def read_yaml(path: Path) -> Any:
         If the file is absent or is not YAML.
     """
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return load_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         message = f"{path.as_posix()}: the file is not there{_nearest_file(path)}"
         raise ConfigError(message) from None

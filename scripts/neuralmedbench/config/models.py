@@ -240,12 +240,12 @@ class BenchmarkConfig(Section):
         min_length=1,
         description="What is left out or shown beside the full request: `full`, `no_image`, `no_text`, `shuffled_image`,"
         " `first_<x>_percent` (the first x per cent of the words of a case), `findings_disclosed`, `diagnosis_withheld`, `evidence_supplied`."
-        " An item to which an arm changes nothing is left out of it.",
+        " An item to which an arm changes nothing is left out of it. `full` has to be among them.",
     )
     strategies: tuple[Strategy, ...] = Field(
         (Strategy.DIRECT,),
         min_length=1,
-        description="How an answer is asked for: `direct`; `cot` asks for steps first; `self_consistency` asks the same and lets the samples"
+        description="How an answer is asked for: `direct`, which has to be among them; `cot` asks for steps first; `self_consistency` asks the same and lets the samples"
         " vote; `few_shot` shows answered examples of the data set; `ask` lets the model ask in dialogues, and a matcher answers from the case"
         " alone (dialogues under any other strategy have fixed rounds; the two are never pooled).",
     )

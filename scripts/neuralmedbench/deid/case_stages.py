@@ -15,6 +15,7 @@ REVIEW = "review"
 """Folder of the pieces that each stage writes for the review."""
 FLAGS = {
     "front_surface_removed": "the template could not be fitted for sure: the skin of the front part was removed instead of a face",
+    "face_fit_borrowed": "it shows too little of the head for a fit of its own: its face was located by that of another series (see its numbers)",
     "no_head_outside_brain": "nothing lies outside the brain, so that there was no face to remove",
     "no_surface": "the scan shows vessels or the like and no surface",
     "burned_in_text_hidden": "text was burned into it and was hidden: look at the rim and at the chosen pictures",

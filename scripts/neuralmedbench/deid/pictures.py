@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.burned_in.find import BurnedIn
-from neuralmedbench.deid.burned_in.hide import count_text, hide_text
+from neuralmedbench.deid.burned_in.find import BurnedIn, Words
+from neuralmedbench.deid.burned_in.hide import Policy, checks_told, count_text, hide_text
+from neuralmedbench.deid.burned_in.second_opinion import read_pictures
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.io.files import sha256_of, whole_file
 from neuralmedbench.io.plain_pictures import open_picture, write_picture
@@ -27,10 +29,18 @@ COLOURED = 48
 """Difference of the colour channels (of 255) above which a pixel of a grey scan was drawn by a program."""
 MAX_COLOURED_PART = 0.1
 """A picture with more colour is no grey scan: a map, or a photograph."""
+PICTURES_AT_ONCE, PIXELS_AT_ONCE = 64, 16_000_000
+"""How many pictures are held in memory together."""
 
 
 def deidentify_pictures(
-    manifest: PictureManifest, source: Path, source_sha256: str, out: Path, *, burned_in: PicturePolicy = "hide"
+    manifest: PictureManifest,
+    source: Path,
+    source_sha256: str,
+    out: Path,
+    *,
+    burned_in: PicturePolicy = "hide",
+    subjects: str = "patient",
 ) -> PictureManifest:
     """Write every picture anew, without text that is burned in.
 
@@ -47,25 +57,58 @@ def deidentify_pictures(
     burned_in : str
         `hide` the text, or `drop` the picture: it is quarantined then, as one is whose text cannot be hidden. `keep` it in pictures that
         are public as they are: the letters of a published figure belong to the question.
+    subjects : str
+        Whose pictures they are: `phantom`, `public` or `patient`; see `checks_told`.
 
     Returns
     -------
     PictureManifest
-        Quarantined pictures are passed on. Checks: `pictures_rewritten`, and those of `hidden_text.count_text`.
+        Quarantined pictures are passed on. Checks: `pictures_rewritten`, and those of `count_text`.
     """
     checks: Counter[str] = Counter({"pictures_rewritten": 0})
-    fates = [_clean(fate, source, out, checks, burned_in) if fate.state is State.OK else fate for fate in manifest.pictures]
-    return replace(manifest, stage="deidentify", source_sha256=source_sha256, pictures=tuple(fates), checks={**checks, "leaks": 0})
+    fates = list(manifest.pictures)
+    used = [number for number, fate in enumerate(fates) if fate.state is State.OK]
+    if burned_in == "keep":
+        for number in used:
+            with whole_file(out / fates[number].path) as partial:
+                shutil.copyfile(source / fates[number].path, partial)  # ingest wrote pixels and nothing else
+            checks["pictures_kept"] += 1
+    else:
+        for some in _together([(number, source / fates[number].path) for number in used]):
+            read = read_pictures(_grey(np.asarray(picture)) for _, picture in some if not isinstance(picture, DataError))
+            words = iter(read)
+            for number, picture in some:
+                own = None if isinstance(picture, DataError) else [next(words)]
+                fates[number] = _clean(fates[number], picture, own, out, checks=checks, policy=burned_in)
+    told = {**checks_told(checks, subjects), "leaks": 0}
+    return replace(manifest, stage="deidentify", source_sha256=source_sha256, pictures=tuple(fates), checks=told)
 
 
-def _clean(fate: PictureFate, source: Path, out: Path, checks: Counter[str], policy: PicturePolicy) -> PictureFate:
-    if policy == "keep":
-        with whole_file(out / fate.path) as partial:
-            shutil.copyfile(source / fate.path, partial)  # ingest wrote pixels and nothing else
-        checks["pictures_kept"] += 1
-        return fate
+def _together(paths: list[tuple[int, Path]]) -> Iterator[list[tuple[int, Image | DataError]]]:
+    """Open pictures, as many at a time as tesseract reads in one call; a damaged one is given as its error."""
+    some: list[tuple[int, Image | DataError]] = []
+    pixels = 0
+    for number, path in paths:
+        try:
+            picture = open_picture(path.read_bytes())
+            pixels += picture.width * picture.height
+            some.append((number, picture))
+        except DataError as error:
+            some.append((number, error))
+        if pixels >= PIXELS_AT_ONCE or len(some) >= PICTURES_AT_ONCE:
+            yield some
+            some, pixels = [], 0
+    if some:
+        yield some
+
+
+def _clean(
+    fate: PictureFate, picture: Image | DataError, words: Words | None, out: Path, *, checks: Counter[str], policy: Policy
+) -> PictureFate:
     try:
-        picture, found = without_text(open_picture((source / fate.path).read_bytes()))
+        if isinstance(picture, DataError):
+            raise picture
+        clean, found = without_text(picture, words, policy)
         count_text(checks, found, policy, "pictures")
         if found and policy == "drop":
             message = "text is burned into the picture, and `deidentification: burned_in` says drop"
@@ -73,22 +116,26 @@ def _clean(fate: PictureFate, source: Path, out: Path, checks: Counter[str], pol
     except (DataError, DeidentificationError) as error:
         return PictureFate(image_id=fate.image_id, path="", sha256="", state=State.QUARANTINED, reason=str(error))
     checks["pictures_rewritten"] += 1
-    write_picture(out / fate.path, picture)
+    write_picture(out / fate.path, clean)
     return replace(fate, sha256=sha256_of(out / fate.path))
 
 
-def without_text(picture: Image) -> tuple[Image, BurnedIn]:
+def without_text(picture: Image, words: Words | None = None, policy: Policy = "hide") -> tuple[Image, BurnedIn]:
     """Hide the text of one picture.
 
     Parameters
     ----------
     picture : PIL.Image.Image
         Mode L or RGB.
+    words : list of (list of Word or None), optional
+        What tesseract read in it, if it was asked before.
+    policy : str
+        As for `hide_text`.
 
     Returns
     -------
     picture : PIL.Image.Image
-        The same picture when nothing was found.
+        The same picture when nothing was found, or nothing is hidden.
     found : BurnedIn
         What is hidden; one plane (rows, columns, 1).
 
@@ -100,8 +147,8 @@ def without_text(picture: Image) -> tuple[Image, BurnedIn]:
     from PIL import Image as Pillow
 
     pixels = np.asarray(picture)
-    hidden = hide_text(_grey(pixels)[:, :, np.newaxis])
-    if not hidden.found:
+    hidden = hide_text(_grey(pixels)[:, :, np.newaxis], words=words, policy=policy)
+    if not hidden.found or policy == "drop":
         return picture, hidden.found
     mask = hidden.found.mask[:, :, 0]
     clean = pixels.copy()

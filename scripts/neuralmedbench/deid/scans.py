@@ -10,6 +10,8 @@ import numpy as np
 
 from neuralmedbench.deid.burned_in.hide import Policy, TextFoundError, count_text, has_suspect_header, hide_text, stacked_along
 from neuralmedbench.deid.faces.deface import deface
+from neuralmedbench.deid.faces.locate import Head
+from neuralmedbench.deid.faces.turn import frame_of, in_turn
 from neuralmedbench.deid.headers.options import OF_PIXELS
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.headers.series import clean_series
@@ -71,6 +73,7 @@ def clean_scans(
     rules: HeaderRules,
     checks: Counter[str],
     *,
+    aside: dict[str, str],
     watch: Watch = NOBODY,
     burned_in: Policy = "hide",
 ) -> tuple[Series, ...]:
@@ -86,6 +89,8 @@ def clean_scans(
         Key, pseudonym and dates.
     checks : Counter
         Counts what was done.
+    aside : dict of str to str
+        Gets the reasons why series are left out, by series id.
     watch : Watch
         Sees a phantom's scans before they are thrown away, to score their cleaning.
     burned_in : str
@@ -104,27 +109,44 @@ def clean_scans(
         If a face cannot be located, or text cannot be hidden.
     """
     names = bids_names(case)
-    done: list[Series] = []
+    done: dict[str, Series] = {}
+    heads: list[Head] = []
     failed: list[DataError] = []
-    for series in case.series:
+    for series in in_turn(case.series):
         try:
-            written = _write_series(series, source, out / names[series.series_id], rules, checks, watch=watch, burned_in=burned_in)
+            stem = out / names[series.series_id]
+            written = _write_series(series, source, stem, rules, checks, heads=heads, watch=watch, burned_in=burned_in)
         except TextFoundError as error:
             failed.append(error)  # counted as dropped
+            aside[series.series_id] = _why(series, error)
         except DataError as error:  # one series that no program can read does not take the others with it
             failed.append(error)
             checks["series_not_convertible"] += 1
+            aside[series.series_id] = _why(series, error)
         else:
-            done.append(replace(written, path=f"{names[series.series_id]}.nii.gz"))
+            done[series.series_id] = replace(written, path=f"{names[series.series_id]}.nii.gz")
     if not done:
         raise failed[0]
-    return tuple(done)
+    return tuple(done[series.series_id] for series in case.series if series.series_id in done)
+
+
+def _why(series: Series, error: DataError) -> str:
+    """Why a series is left out, in the words of a later stage: its kind takes the place of its number."""
+    return f"{series.sequence.value}: {str(error).removeprefix(f'{series.series_id}: ')}"
 
 
 def _write_series(
-    series: Series, source: Path, stem: Path, rules: HeaderRules, checks: Counter[str], *, watch: Watch, burned_in: Policy
+    series: Series,
+    source: Path,
+    stem: Path,
+    rules: HeaderRules,
+    checks: Counter[str],
+    *,
+    heads: list[Head],
+    watch: Watch,
+    burned_in: Policy,
 ) -> Series:
-    """Write one cleaned scan with its sidecars as `stem`.nii.gz...; gives the series with what defacing found."""
+    """Write one cleaned scan with its sidecars as `stem`.nii.gz...; gives the series with what defacing found, and adds its head to `heads`."""
     case_folder = stem.parent.parent
     with partial_folder(source) as work:  # faces are in it: it stays in the private zone
         changed: Counter[tuple[str, str]] = Counter()
@@ -133,10 +155,14 @@ def _write_series(
         _check_spacing(series, volume)
         volume, text_flags = _without_text(series, source / series.path, volume, burned_in, checks)
         watch.converted(source / series.path, volume)
-        defaced = deface(volume, is_map=series.sequence is Sequence.ADC)
+        frame = frame_of(source / series.path)
+        defaced = deface(volume, is_map=series.sequence is Sequence.ADC, heads=heads, name=series.series_id, frame=frame)
+        heads.extend([defaced.head] if defaced.head else [])
         write_nifti(stem.with_name(f"{stem.name}.nii.gz"), defaced.volume)
         done = {*OF_PIXELS, *(rules.held - OF_PIXELS if sidecar is not None else ())}
-        write_json(stem.with_name(f"{stem.name}.json"), clean_sidecar(sidecar, modality=series.modality, codes=done))
+        write_json(
+            stem.with_name(f"{stem.name}.json"), clean_sidecar(sidecar, modality=series.modality, codes=done, acquired=_acquired(work))
+        )
     if series.sequence is Sequence.DWI:
         write_text(stem.with_name(f"{stem.name}.bval"), f"{series.b_value or 0:g}\n")
         write_text(stem.with_name(f"{stem.name}.bvec"), "0\n0\n0\n")  # a trace has no direction
@@ -144,6 +170,12 @@ def _write_series(
     write_header_piece(case_folder, series.series_id, changed)
     checks["faces_removed"] += defaced.quality["face_removed"] > 0
     return replace(series, flags=(*series.flags, *text_flags, *defaced.flags), quality={**series.quality, **defaced.quality})
+
+
+def _acquired(work: Path) -> str:
+    """AcquisitionTime of the first cleaned file of a series; empty when there is none. The converter leaves times out."""
+    first = min((work / "clean").glob("*.dcm"), default=None)
+    return dicom.text(dicom.read_header(first.read_bytes()), "AcquisitionTime") if first is not None else ""
 
 
 def _clean_volume(
@@ -171,7 +203,7 @@ def _without_text(series: Series, raw: Path, volume: Volume, policy: Policy, che
     files = sorted(raw.glob("*.dcm"))
     suspect = bool(files) and has_suspect_header(dicom.read_header(files[0].read_bytes()))
     axis = stacked_along(volume.voxels.shape, volume.affine, len(files) or None)
-    hidden = hide_text(volume.voxels, axis, suspect=suspect)
+    hidden = hide_text(volume.voxels, axis, suspect=suspect, policy=policy)
     count_text(checks, hidden.found, policy, "series")
     if not hidden.found:
         return volume, ()

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from neuralmedbench.deid.burned_in.hide import Policy
+from neuralmedbench.deid.burned_in.hide import Policy, checks_told
 from neuralmedbench.deid.headers.rules import ALL_OPTIONS, HeaderRules
 from neuralmedbench.deid.leaks import count_leaks
 from neuralmedbench.deid.review.pieces import write_tools_piece
@@ -34,6 +34,7 @@ def deidentify_case(
     options: tuple[str, ...] = ALL_OPTIONS,
     texts: TextRules | None = None,
     burned_in: Policy = "hide",
+    subjects: str = "patient",
     answer_key: Path | None = None,
 ) -> CaseRecord:
     """De-identify one case.
@@ -56,6 +57,8 @@ def deidentify_case(
         What is cut out of notes, and a model of names.
     burned_in : str
         `hide` text that is burned into pixels, or `drop` a series that shows any.
+    subjects : str
+        Whose data it is: `phantom`, `public` or `patient`; see `checks_told`.
     answer_key : Path, optional
         `answer_key.json` of a phantom: what was planted in it. Its cleaning is scored, and the counts are written.
 
@@ -76,8 +79,9 @@ def deidentify_case(
     rules = rules_of(case.patient_id, identity, key, profile, options)
     checks: Counter[str] = Counter()
     watch = watch_of(answer_key, case.patient_id, rules.dates)
+    aside: dict[str, str] = {}
     try:
-        series = clean_scans(case, source, out, rules, checks, watch=watch, burned_in=burned_in)
+        series = clean_scans(case, source, out, rules, checks, aside=aside, watch=watch, burned_in=burned_in)
         write_tools_piece(out)
         notes, record = clean_texts(case, source, out, rules, parse_day(identity.scan_date), checks=checks, texts=texts)
         if not identity.names:
@@ -89,7 +93,8 @@ def deidentify_case(
     except (DataError, DeidentificationError):
         empty_outputs(out)
         raise
-    done = replace(case, series=series, notes=notes, record=record, checks={**{name: checks[name] for name in sorted(checks)}, "leaks": 0})
+    counts = {**checks_told(checks, subjects), "leaks": 0}
+    done = replace(case, series=series, set_aside=aside, notes=notes, record=record, checks=counts)
     watch.finish(done, source, out)
     return done
 

@@ -28,6 +28,7 @@ AGENTS = word_set(
     "omnipaque iohexol ultravist iopromide visipaque iodixanol isovue iopamidol iopamiro imeron iomeprol iomeron xenetix iobitridol optiray",
     "ioversol oxilan iodine",
 )
+SHORT_NUMBER, SLICE_MM = re.compile("[0-9]{1,2}"), re.compile("[0-9]{1,2}mm")
 NO_AGENT = frozenset({"no", "none", "n", "nil", "without"})
 
 
@@ -82,15 +83,22 @@ def parse_day(text: str) -> date | None:
 
 
 def clean_descriptor(text: str) -> str:
-    """Keep the words of a description that say something about the scan, and short numbers.
+    """Keep the words of a description that say something about the scan, and short numbers that stand alone.
+
+    Several numbers in a row go: they may be a date, a telephone or a record number with separators.
 
     Examples
     --------
     >>> clean_descriptor("AX T2 FLAIR Vandermeer 4821337")
     'AX T2 FLAIR'
+    >>> clean_descriptor("T1 TRA 3 12-34-56 5mm")
+    'T1 TRA 5mm'
     """
-    words = (word for word in re.split(r"[\s_,;:()\[\]/\\^-]+", text) if word)
-    return " ".join(word for word in words if word.casefold() in DESCRIPTOR_WORDS or re.fullmatch(r"\d{1,2}(?:mm)?", word.casefold()))
+    words = [word for word in re.split(r"[\s_,;:()\[\]/\\^-]+", text) if word]
+    plain = [word.casefold() in DESCRIPTOR_WORDS or SLICE_MM.fullmatch(word.casefold()) is not None for word in words]
+    number = [False, *(not known and any(map(str.isdigit, word)) for word, known in zip(words, plain, strict=True)), False]
+    alone = [SHORT_NUMBER.fullmatch(word) and not number[place] and not number[place + 2] for place, word in enumerate(words)]
+    return " ".join(word for word, known, single in zip(words, plain, alone, strict=True) if known or single)
 
 
 def clean_pulse_name(text: str) -> str:

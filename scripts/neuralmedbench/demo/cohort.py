@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 from pydicom.uid import generate_uid
 
@@ -18,6 +17,7 @@ from neuralmedbench.demo.pathology import Lesion
 from neuralmedbench.demo.plant_notes import fill_note, planted_templates
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.pseudonyms import case_pseudonym, patient_pseudonym
+from neuralmedbench.io.yaml_text import load_yaml
 from neuralmedbench.records.answer_key import NoteKey
 
 FOLDER = Path(__file__).with_name("patients")
@@ -134,6 +134,11 @@ class Patient:
         return patient_pseudonym(key, self.identity.mrn)
 
 
+@cache
+def _adapter() -> TypeAdapter[Patient]:
+    return TypeAdapter(Patient)
+
+
 def read_patient(path: Path) -> Patient:
     """Read one patient's file.
 
@@ -142,9 +147,9 @@ def read_patient(path: Path) -> Patient:
     ConfigError
         If a key is missing, unknown, or its value does not fit.
     """
-    value: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    value: dict[str, Any] = load_yaml(path.read_text(encoding="utf-8"))
     try:
-        return TypeAdapter(Patient).validate_python({"key": path.stem} | value)
+        return _adapter().validate_python({"key": path.stem} | value)
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         message = f"{path.name}: {where}: {error.errors()[0]['msg']}"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from pydicom import dcmread
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.sequence import Sequence
 from pydicom.uid import UID, CTImageStorage, ExplicitVRLittleEndian, MRImageStorage, generate_uid
@@ -25,6 +26,8 @@ START = dt.time(9, 12, 30)
 PRIVATE_GROUP, PRIVATE_CREATOR = 0x0029, "DEMO PHANTOM HEADER"
 PRIVATE_UID = UID("1.2.826.0.1.3680043.10.543.9")
 CT_INTERCEPT = -1024
+OF_SLICE = ("SOPInstanceUID", "InstanceNumber", "AcquisitionTime", "ContentTime", "ImagePositionPatient", "SliceLocation", "PixelData")
+"""What differs between the files of a series."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +98,17 @@ def write_keyed_series(
     if burned:
         stored, box = burn_in(stored, patient.identity)
         boxes = (box,)
-    paths = []
+    paths: list[Path] = []
+    encoded: Dataset | None = None
     for index, (plane, position) in enumerate(zip(stored, positions, strict=True)):
         header.ImagePositionPatient = [float(place) for place in position]
         header.SliceLocation = float(position[0] if orientation[2] == 0 and orientation[5] == -1 else position[2])
         is_2d = header.get("MRAcquisitionType", "2D") == "2D"
         number_slice(header, patient, number, index, seconds=(number * 240) + (0.11 * index if is_2d else 0))
         header.PixelData = plane.tobytes()
-        paths.append(save(header, folder, patient.identity, index))
+        paths.append(save(header, folder, patient.identity, index, encoded=encoded))
+        if encoded is None:
+            encoded = read_encoded(paths[0])
     return Written(paths, series_key(header, patient, protocol.description, paths, boxes=boxes))
 
 
@@ -189,15 +195,45 @@ def _clock(seconds: float) -> str:
     return f"{moment:%H%M%S.%f}"
 
 
-def save(header: Dataset, folder: Path, who: Identity, index: int) -> Path:
-    """Write one file; its name begins with the patient's name."""
-    header.file_meta = FileMetaDataset()
-    header.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
-    header.file_meta.MediaStorageSOPClassUID = header.SOPClassUID
-    header.file_meta.MediaStorageSOPInstanceUID = header.SOPInstanceUID
-    header.file_meta.SourceApplicationEntityTitle = who.station
-    header.file_meta.PrivateInformationCreatorUID, header.file_meta.PrivateInformation = PRIVATE_UID, f"{who.family} {who.mrn} ".encode()
-    header.preamble = f"{who.family} {who.mrn}".encode().ljust(128, b"\0")
+def read_encoded(path: Path) -> Dataset:
+    """Read the first file of a series for `save`: its elements stay as the bytes that they are."""
+    return dcmread(path)
+
+
+def save(header: Dataset, folder: Path, who: Identity, index: int, *, encoded: Dataset | None = None) -> Path:
+    """Write one file; its name begins with the patient's name.
+
+    Parameters
+    ----------
+    header : Dataset
+        Everything that the file says.
+    folder : Path
+        Where to.
+    who : Identity
+        Whose.
+    index : int
+        Place in the series.
+    encoded : Dataset, optional
+        The first file of the series, as `read_encoded` gives it, when `header` differs from it in `OF_SLICE` alone. The file is the same,
+        byte for byte, but what all files share is not encoded again, and that is nearly all of the time.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    meta = FileMetaDataset()
+    meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    meta.MediaStorageSOPClassUID = header.SOPClassUID
+    meta.MediaStorageSOPInstanceUID = header.SOPInstanceUID
+    meta.SourceApplicationEntityTitle = who.station
+    meta.PrivateInformationCreatorUID, meta.PrivateInformation = PRIVATE_UID, f"{who.family} {who.mrn} ".encode()
+    written = header
+    if encoded is not None:
+        written = encoded
+        for keyword in OF_SLICE:
+            written[keyword] = header[keyword]
+    written.file_meta, written.preamble = meta, f"{who.family} {who.mrn}".encode().ljust(128, b"\0")
     path = folder / f"{who.family.upper().replace(' ', '')}_{index + 1:04d}.dcm"
-    header.save_as(path, enforce_file_format=True)
+    written.save_as(path, enforce_file_format=True)
     return path

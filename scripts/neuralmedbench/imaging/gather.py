@@ -45,9 +45,9 @@ def gather_slices(
     used = [row for row in table if not row.exclude]
     quarantined: list[CaseRecord] = []
     for row in sorted(table, key=lambda row: row.case_id):
-        fate = {"case_id": row.case_id, "patient_id": row.patient_id, "state": State.OK.value, "quarantined_by": ""}
+        fate: dict[str, Any] = {"case_id": row.case_id, "patient_id": row.patient_id, "state": State.OK.value, "quarantined_by": ""}
         if row.exclude:
-            flow.append(fate | {"reason": row.exclude, "sequences": [], "set_aside": [], "excluded": True})
+            flow.append(fate | {"reason": row.exclude, "sequences": [], "set_aside": [], "raw_files": {}, "excluded": True})
             continue
         base = folder / f"sub-{row.case_id}"
         case = read_case(base / "case.json")
@@ -56,7 +56,7 @@ def gather_slices(
         else:
             rows += _rows(benchmark, case, base)
         sequences = sorted({entry.sequence.value for entry in case.slices})
-        fate |= {"state": case.state.value, "quarantined_by": case.quarantined_by}
+        fate |= {"state": case.state.value, "quarantined_by": case.quarantined_by, "raw_files": case.raw_files}
         flow.append(fate | {"reason": case.reason, "sequences": sequences, "set_aside": sorted(case.set_aside.values()), "excluded": False})
     _stop_if_too_many(benchmark, quarantined, len(used), max_quarantined_fraction)
     return rows, {"cases": flow}

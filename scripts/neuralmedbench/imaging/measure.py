@@ -18,7 +18,7 @@ def millilitres(mask: sitk.Image) -> float:
     """Volume of a mask."""
     import SimpleITK as sitk
 
-    return float(sitk.GetArrayViewFromImage(mask).sum() * np.prod(mask.GetSpacing()) / 1000)
+    return float(np.count_nonzero(sitk.GetArrayViewFromImage(mask)) * np.prod(mask.GetSpacing()) / 1000)
 
 
 def contrast(image: sitk.Image, brain: sitk.Image) -> float:

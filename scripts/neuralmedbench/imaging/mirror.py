@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralmedbench.atlas.matching import Pose, agreement, climb, coarse_head, make_target
+from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, make_target
 from neuralmedbench.imaging.register import brain_centre
 from neuralmedbench.io.volumes import image_like
 
@@ -20,13 +21,42 @@ MARGIN_MM = 12.0
 """Rim around the brain that takes part."""
 
 
-def mirrored_margin(reference: sitk.Image, brain: sitk.Image, image: sitk.Image) -> float:
+@dataclass(frozen=True)
+class Side:
+    """The reference as a series and its mirror image are compared with it.
+
+    Attributes
+    ----------
+    target : Target
+        The brain with a rim around it.
+    centre : tuple of float
+        Centre of the brain, LPS+ in mm.
+    """
+
+    target: Target
+    centre: tuple[float, float, float]
+
+
+def make_side(reference: sitk.Image, brain: sitk.Image) -> Side:
+    """Prepare the reference (float32) with its brain mask (uint8), LPS+, on one grid."""
+    import SimpleITK as sitk
+
+    pattern = coarse_head(reference, SEARCH_GRID_MM)
+    near = sitk.BinaryDilate(
+        sitk.Resample(brain, pattern, sitk.Transform(), sitk.sitkNearestNeighbor), [round(MARGIN_MM / SEARCH_GRID_MM)] * 3
+    )
+    return Side(make_target(pattern, sitk.GetArrayFromImage(near) > 0), brain_centre(brain))
+
+
+def mirrored_margin(reference: Side, image: sitk.Image) -> float:
     """Compare a registered series with its mirror image.
 
     Parameters
     ----------
-    reference, brain, image : SimpleITK.Image
-        The reference (float32), its brain mask (uint8) and the series (float32) in the space of the reference, LPS+, one grid.
+    reference : Side
+        The reference.
+    image : SimpleITK.Image
+        The series (float32) in the space of the reference, on the same grid.
 
     Returns
     -------
@@ -37,13 +67,8 @@ def mirrored_margin(reference: sitk.Image, brain: sitk.Image, image: sitk.Image)
     """
     import SimpleITK as sitk
 
-    pattern = coarse_head(reference, SEARCH_GRID_MM)
-    near = sitk.BinaryDilate(
-        sitk.Resample(brain, pattern, sitk.Transform(), sitk.sitkNearestNeighbor), [round(MARGIN_MM / SEARCH_GRID_MM)] * 3
-    )
-    target = make_target(pattern, sitk.GetArrayFromImage(near) > 0)
+    target, centre = reference.target, reference.centre
     rough = coarse_head(image, SEARCH_GRID_MM)
-    centre = brain_centre(brain)
     swapped = _mirror(rough, centre)
 
     def best(moving: sitk.Image) -> float:

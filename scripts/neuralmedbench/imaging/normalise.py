@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.atlas.fit import fit_quality, fit_template
+from neuralmedbench.atlas.fit import GRID_MM, fit_quality, fit_template
+from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.errors import DataError
 from neuralmedbench.imaging.bias import correct_bias
 from neuralmedbench.imaging.brain import find_brain
@@ -64,13 +65,14 @@ class Placed:
 
     Attributes
     ----------
-    image, brain : SimpleITK.Image
-        Native scan (float32) and brain mask (uint8), LPS+.
+    image, stored, brain : SimpleITK.Image
+        Native scan (float32), the scan as it is written, and brain mask (uint8), LPS+.
     rigid : ndarray of float, shape (4, 4)
         From points of the reference to points of the series, LPS+ in mm.
     """
 
     image: sitk.Image
+    stored: sitk.Image
     brain: sitk.Image
     rigid: npt.NDArray[np.float64]
 
@@ -143,12 +145,14 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: Settings) 
     with whole_folder(target / VOLUMES) as folder:
         first, *others = ordered
         image = _flattened(first, source, settings)
-        fit = fit_template(image)
+        rough = coarse_head(image, GRID_MM)
+        fit = fit_template(rough)
         brain = find_brain(image, fit, is_ct=first.sequence in COMPUTED)
-        of_case, of_reference, flags = measure_reference(first, image, brain, fit_quality(image, fit))
+        of_case, of_reference, flags = measure_reference(first, image, brain, fit_quality(rough, fit))
         copy = grid_over(image, COPY_MM)
-        _write(folder, first, Placed(image, brain, np.eye(4)), copy)
-        done = [_record(first, source, Placed(image, brain, np.eye(4)), of_reference, flags)]
+        placed = Placed(image, as_stored(image), brain, np.eye(4))
+        _write(folder, first, placed, copy)
+        done = [_record(first, source, placed, of_reference, flags)]
         reference = make_reference(image, brain, grid_mm=settings.registration_grid_mm)
         for entry in others:
             try:
@@ -162,7 +166,7 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: Settings) 
                 _write(folder, entry, placed, copy)
                 done.append(record)
         done = share_window(done, folder, brain)
-    return replace(case, series=tuple(done), set_aside=aside, quality=of_case | {"series_set_aside": float(len(aside))})
+    return replace(case, series=tuple(done), set_aside=case.set_aside | aside, quality=of_case | {"series_set_aside": float(len(aside))})
 
 
 def _flattened(series: Series, source: Path, settings: Settings) -> sitk.Image:
@@ -188,14 +192,14 @@ def _place(image: sitk.Image, reference: Reference, brain: sitk.Image) -> tuple[
         "contrast": contrast(image, mask),
     }
     check_limits({**quality, "agreement_where_covered": found.after / max(covered, 0.05)}, SERIES_LIMITS)
-    return Placed(image, mask, found.matrix), quality
+    return Placed(image, as_stored(image), mask, found.matrix), quality
 
 
 def _write(folder: Path, series: Series, placed: Placed, copy: sitk.Image) -> None:
     import SimpleITK as sitk
 
     name = series.series_id
-    write_volume(folder / f"{name}.nii", placed.image)
+    write_volume(folder / f"{name}.nii", placed.stored)
     write_volume(folder / f"{name}_brain.nii", placed.brain)
     write_json(folder / f"{name}_rigid.json", placed.rigid.tolist())
     outside = float(sitk.GetArrayViewFromImage(placed.image).min())
@@ -207,8 +211,7 @@ def _record(series: Series, source: Path, placed: Placed, quality: dict[str, flo
     import SimpleITK as sitk
 
     plane = plane_of(placed.image.GetSpacing())
-    stored = sitk.GetArrayFromImage(as_stored(placed.image))
-    window = window_of(series.sequence, stored.astype(np.float32), sitk.GetArrayViewFromImage(placed.brain) > 0)
+    window = window_of(series.sequence, sitk.GetArrayViewFromImage(placed.stored), sitk.GetArrayViewFromImage(placed.brain) > 0)
     acquisition = series.acquisition if series.acquisition != "unknown" else ("3d" if plane is None else "2d")
     return replace(
         series,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, make_target, refine
 from neuralmedbench.io.transforms import as_matrix
+from neuralmedbench.io.volumes import centre_of
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -70,7 +71,7 @@ def brain_centre(brain: sitk.Image) -> tuple[float, float, float]:
     """Centre of mass of a mask, LPS+ in mm."""
     import SimpleITK as sitk
 
-    z, y, x = (float(axis.mean()) for axis in np.nonzero(sitk.GetArrayViewFromImage(brain)))
+    z, y, x = centre_of(sitk.GetArrayViewFromImage(brain) > 0)
     point = brain.TransformContinuousIndexToPhysicalPoint([x, y, z])
     return float(point[0]), float(point[1]), float(point[2])
 
@@ -138,8 +139,7 @@ def _head_centre(image: sitk.Image) -> npt.NDArray[np.float64]:
     import SimpleITK as sitk
 
     voxels = sitk.GetArrayViewFromImage(image)
-    middle = [float(axis.mean()) for axis in np.nonzero(voxels > voxels.mean())]
-    return np.array(image.TransformContinuousIndexToPhysicalPoint(middle[::-1]))
+    return np.array(image.TransformContinuousIndexToPhysicalPoint(centre_of(voxels > voxels.mean())[::-1]))
 
 
 def _refine(target: Target, moving: sitk.Image, start: sitk.Euler3DTransform) -> sitk.Euler3DTransform:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.atlas.matching import coarse_head
-from neuralmedbench.imaging.mirror import mirrored_margin
+from neuralmedbench.imaging.mirror import make_side, mirrored_margin
 from neuralmedbench.imaging.normalise import read_rigid
 from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, Limit
 from neuralmedbench.io.files import whole_folder, write_json
@@ -58,8 +58,9 @@ def write_case_pieces(case: CaseRecord, folder: Path) -> None:
     quality = {"case": _numbers(case.quality, REFERENCE_LIMITS)}
     with whole_folder(folder / REVIEW) as out:
         first, *others = case.series
-        grid = _around_head(read_volume(folder / first.path))
-        reference = _in_reference(first, folder, grid)
+        native = read_volume(folder / first.path)
+        grid = _around_head(native)
+        reference = _in_reference(first, native, folder, grid)
         mask = sitk.ReadImage((folder / first.path).with_name(f"{first.series_id}_brain.nii").as_posix())
         mask = sitk.Resample(mask, grid, sitk.Transform(), sitk.sitkNearestNeighbor, 0)
         brain = sitk.GetArrayFromImage(mask) > 0
@@ -67,12 +68,13 @@ def write_case_pieces(case: CaseRecord, folder: Path) -> None:
         ground = _levels(first, reference, brain)
         write_levels(out / f"{first.series_id}_planes.png", _planes(ground, places, grid, brain=brain))
         quality[first.series_id] = _numbers(first.quality, REFERENCE_LIMITS)
+        side = make_side(reference, mask)
         for series in others:
-            image = _in_reference(series, folder, grid)
+            image = _in_reference(series, read_volume(folder / series.path), folder, grid)
             levels = _levels(series, image, brain)
             write_levels(out / f"{series.series_id}_planes.png", _planes(levels, places, grid, brain=brain))
             write_levels(out / f"{series.series_id}_registration.png", _planes(ground, places, grid, beside=levels))
-            numbers = {**series.quality, "mirrored_margin": mirrored_margin(reference, mask, image)}
+            numbers = {**series.quality, "mirrored_margin": mirrored_margin(side, image)}
             quality[series.series_id] = _numbers(numbers, SERIES_LIMITS)
         write_json(out / "quality.json", quality)
 
@@ -131,11 +133,11 @@ def _numbers(quality: dict[str, float], limits: tuple[Limit, ...]) -> list[dict[
     return [{"number": name, "value": value, "allowed": allowed.get(name)} for name, value in sorted(quality.items())]
 
 
-def _in_reference(series: Series, folder: Path, grid: sitk.Image) -> sitk.Image:
+def _in_reference(series: Series, native: sitk.Image, folder: Path, grid: sitk.Image) -> sitk.Image:
     """Bring a series to the grid of the reference."""
     import SimpleITK as sitk
 
-    native, rigid = read_volume(folder / series.path), as_transform(read_rigid(folder, series))
+    rigid = as_transform(read_rigid(folder, series))
     return sitk.Resample(native, grid, rigid, sitk.sitkLinear, float(sitk.GetArrayViewFromImage(native).min()))
 
 

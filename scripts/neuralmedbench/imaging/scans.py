@@ -13,7 +13,7 @@ import numpy.typing as npt
 from neuralmedbench.errors import DataError
 from neuralmedbench.imaging.normalise import read_rigid
 from neuralmedbench.imaging.pictures import SLICE_AXIS
-from neuralmedbench.io.volumes import read_volume
+from neuralmedbench.io.volumes import centre_of, read_volume
 from neuralmedbench.records.case import Plane, Series
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def load(series: Series, source: Path) -> Scan:
 def centre_points(scan: Scan, plane: Plane, indices: Iterable[int]) -> Points:
     """Points on the line through the centre of the brain along the slice axis, shape (N, 3), LPS+ in mm."""
     axis = SLICE_AXIS[plane]
-    middle = [float(along.mean()) for along in np.nonzero(scan.brain)]
+    middle = centre_of(scan.brain)
     centres = [[*middle[:axis], float(index), *middle[axis + 1 :]] for index in indices]
     return np.array([scan.image.TransformContinuousIndexToPhysicalPoint(centre[::-1]) for centre in centres])
 

@@ -34,14 +34,14 @@ ADC_BRAIN = (400e-6, 2000e-6)
 """Median ADC that a brain with its fluid can have, in mm2/s."""
 
 
-def window_of(sequence: Sequence, voxels: Floats, brain: npt.NDArray[np.bool_]) -> Window:
+def window_of(sequence: Sequence, voxels: npt.NDArray[np.float32 | np.int16], brain: npt.NDArray[np.bool_]) -> Window:
     """Choose the intensities that are shown as black and white.
 
     Parameters
     ----------
     sequence : Sequence
         Kind of scan; CT gets a fixed window in HU, an ADC map one in its own unit.
-    voxels : ndarray of float32, shape (Z, Y, X)
+    voxels : ndarray of float32 or int16, shape (Z, Y, X)
         The volume.
     brain : ndarray of bool, shape (Z, Y, X)
         Where intensities are looked at: with the scalp, fat would set the scale.
@@ -58,7 +58,7 @@ def window_of(sequence: Sequence, voxels: Floats, brain: npt.NDArray[np.bool_]) 
     """
     if sequence in COMPUTED:
         return VESSEL_WINDOW if sequence is Sequence.CE_CT else CT_WINDOWS["brain"]
-    inside = voxels[brain]
+    inside = voxels[brain].astype(np.float32, copy=False)
     if not inside.size:
         message = f"the {sequence.value} scan shows no brain, so that no window can be chosen; exclude the series"
         raise DataError(message)

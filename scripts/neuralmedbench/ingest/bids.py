@@ -50,6 +50,23 @@ def is_bids(name: str) -> bool:
     return NAME.fullmatch(name) is not None
 
 
+def applies_to(beside: str, scan: str) -> bool:
+    """Whether a sidecar or gradients of one name say something about a scan of another (BIDS' inheritance principle).
+
+    Both are file names without suffixes; where they lie is not asked.
+
+    Examples
+    --------
+    >>> applies_to("T1w", "sub-01_T1w"), applies_to("acq-fast_T1w", "sub-01_T1w"), applies_to("sub-01_T1w", "sub-01_acq-fast_T1w")
+    (True, False, True)
+    """
+    return (
+        is_bids(scan)
+        and beside.rsplit("_", maxsplit=1)[-1] == scan.rsplit("_", maxsplit=1)[-1]
+        and entities_of(beside).items() <= entities_of(scan).items()
+    )
+
+
 def subject_and_session(name: str) -> tuple[str, str]:
     """Give `sub-x` and, when the name has one, `sub-x/ses-y` (else `sub-x` again): patient and study of a file."""
     entities = entities_of(name)

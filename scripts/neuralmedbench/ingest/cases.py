@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from neuralmedbench.io.identity import write_identity
 from neuralmedbench.io.raw_index import RawFile, RawIndex
 from neuralmedbench.io.texts import UnreadableTextError, decode_text
 from neuralmedbench.records.case import CaseRecord, FileFate, Sequence, Series, State
+
+USED = "used"
 
 
 def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overrides: Mapping[str, str]) -> CaseRecord:
@@ -58,7 +61,8 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
     mixed = several_patients(scan for series in result.series for scan in series.scans)
     if mixed:
         fates = dict.fromkeys(range(1, len(index.files) + 1), mixed)
-        return replace(base, state=State.QUARANTINED, quarantined_by=base.stage, reason=mixed, fates=_fates(len(fates), {}, fates))
+        told = _fates(len(fates), {}, fates)
+        return replace(base, state=State.QUARANTINED, quarantined_by=base.stage, reason=mixed, fates=told, raw_files=count_fates(told))
     others = Others(result.series, copied_series(result.series))
     used: list[Series] = []
     fates = dict(result.set_aside)
@@ -72,9 +76,11 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
             used.append(taken.series)
             fates.update(taken.set_aside)
     by_file = _users(result.series, used, fates)
+    told = _fates(len(index.files), by_file, fates)
     case = replace(
         base,
-        fates=_fates(len(index.files), by_file, fates),
+        fates=told,
+        raw_files=count_fates(told),
         quality={"files": float(len(index.files)), "files_used": float(len(by_file)), "series": float(len(used))},
     )
     if not used:
@@ -87,11 +93,11 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
 
 
 def _users(series: list[RawSeries], used: list[Series], set_aside: Mapping[int, str]) -> dict[int, list[str]]:
-    """Series that use each file; a multi-frame object may be part of several, and of one whose other frames are set aside."""
+    """Series that use each file; a multi-frame object or a sidecar may be part of several, and of one that is set aside."""
     found: dict[int, list[str]] = {}
     ids = {one.series_id for one in used}
     for one in series:
-        whole = {scan.number for scan in one.scans if scan.frame is not None}
+        whole = {scan.number for scan in one.scans if scan.frame is not None} | {scan.number for scan in one.beside}
         for number in one.numbers if one.series_id in ids else ():
             if number not in set_aside or number in whole:
                 found.setdefault(number, []).append(one.series_id)
@@ -100,11 +106,28 @@ def _users(series: list[RawSeries], used: list[Series], set_aside: Mapping[int, 
 
 def _fates(files: int, used: Mapping[int, list[str]], set_aside: Mapping[int, str]) -> tuple[FileFate, ...]:
     return tuple(
-        FileFate(file=number, fate="used", reason=", ".join(used[number]))
+        FileFate(file=number, fate=USED, reason=", ".join(used[number]))
         if number in used
         else FileFate(file=number, fate="set_aside", reason=set_aside[number])
         for number in range(1, files + 1)
     )
+
+
+def count_fates(fates: Iterable[FileFate]) -> dict[str, int]:
+    """Count raw files by what became of them: `used`, or why they were set aside.
+
+    Examples
+    --------
+    >>> count_fates([FileFate(file=1, fate="used", reason="series-01"), FileFate(file=2, fate="set_aside", reason="series-02: 3 of 9 differ")])
+    {'3 of 9 differ': 1, 'used': 1}
+    """
+    counts = Counter(USED if fate.fate == USED else _plain(fate.reason) for fate in fates)
+    return dict(sorted(counts.items()))
+
+
+def _plain(reason: str) -> str:
+    """Give a reason without the series that it stands in."""
+    return reason.partition(": ")[2] if reason.startswith("series-") else reason
 
 
 def _override(series_id: str, overrides: Mapping[str, str]) -> Label | None:
@@ -119,7 +142,7 @@ def _override(series_id: str, overrides: Mapping[str, str]) -> Label | None:
 
 def _most_common(reasons: Mapping[int, str]) -> str:
     """Name the reason that set most files aside; a series' number in it says nothing to a reader."""
-    plain = [reason.partition(": ")[2] if reason.startswith("series-") else reason for reason in reasons.values()]
+    plain = [_plain(reason) for reason in reasons.values()]
     return max(sorted(set(plain)), key=plain.count) if plain else "there are none"
 
 

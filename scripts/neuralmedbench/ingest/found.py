@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from neuralmedbench.ingest.bids import is_bids, subject_and_session
+from neuralmedbench.ingest.bids import applies_to, is_bids, subject_and_session
 from neuralmedbench.ingest.raw_files import Kind, RawScan, stem_of
 from neuralmedbench.ingest.told import Told, told_of
 from neuralmedbench.io import dicom
 
 NO_SCAN_BESIDE = "gradients or a sidecar without their scan"
+METADATA = "metadata of a BIDS data set"
 NO_ID = frozenset({"", "0", "00", "000", "0000", "NONE", "NULL", "NA", "N/A", "UNKNOWN", "UNKNOWN ID", "ANON", "ANONYMOUS", "ANONYMIZED",
                    "ANONYMISED", "NOID", "NO ID", "PATIENT", "TEST", "XXXX", "REMOVED", "DEIDENTIFIED", "DE-IDENTIFIED"})  # fmt: skip
 """What stands in PatientID where an archive took the id out: people with it are not one person."""
@@ -51,8 +52,8 @@ class FoundCase:
 
     @property
     def folders(self) -> set[Path]:
-        """Folders that hold its scans."""
-        return {scan.path.parent for scan in self.scans}
+        """Folders that hold its scans; what a data set says about many of them may lie above."""
+        return {scan.path.parent for scan in self.scans if scan.kind is not Kind.BESIDE}
 
 
 def group_scans(
@@ -74,10 +75,14 @@ def group_scans(
         Filled with what is no scan, with the reason.
     """
     cases: dict[tuple[str, str], FoundCase] = {}
+    above: list[RawScan] = []
     stems = {scan.path.parent / stem_of(scan.path) for scan in scans if scan.kind is Kind.NIFTI}
     for scan in scans:
-        if scan.kind is Kind.OTHER or (scan.kind is Kind.BESIDE and scan.path.parent / stem_of(scan.path) not in stems):
-            left_out[scan.path] = scan.why_not or NO_SCAN_BESIDE
+        if scan.kind is Kind.BESIDE and scan.path.parent / stem_of(scan.path) not in stems:
+            above.append(scan)
+            continue
+        if scan.kind is Kind.OTHER:
+            left_out[scan.path] = scan.why_not
             continue
         said = told_of(told, source, scan.path)
         root = _root_of(PurePosixPath(scan.path.relative_to(source).as_posix()), roots)
@@ -90,7 +95,30 @@ def group_scans(
             case.sequences[scan.path] = said.sequence
         if said is not None and said.date:
             case.dates.add(said.date)
+    for scan in above:
+        if not _inherited(scan, source, roots, list(cases.values())):
+            at_root = PurePosixPath(scan.path.parent.relative_to(source).as_posix()) in roots
+            left_out[scan.path] = METADATA if at_root else NO_SCAN_BESIDE
     return cases
+
+
+def _inherited(beside: RawScan, source: Path, roots: set[PurePosixPath], cases: list[FoundCase]) -> bool:
+    """Hand a sidecar of a BIDS data set to every case with a scan in or below its folder that it applies to; False when there is none."""
+    folder = beside.path.parent
+    root = _root_of(PurePosixPath(beside.path.relative_to(source).as_posix()), roots)
+    heirs = [
+        case
+        for case in cases
+        if root is not None
+        and case.root == root
+        and any(
+            scan.kind is Kind.NIFTI and folder in scan.path.parents and applies_to(stem_of(beside.path), stem_of(scan.path))
+            for scan in case.scans
+        )
+    ]
+    for case in heirs:
+        case.scans.append(beside)
+    return bool(heirs)
 
 
 def _root_of(place: PurePosixPath, roots: set[PurePosixPath]) -> PurePosixPath | None:

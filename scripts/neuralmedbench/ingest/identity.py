@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralmedbench.ingest.raw_files import Kind, RawScan, stem_of
@@ -20,6 +22,8 @@ NUMBERS = (
     "PerformedProcedureStepID", "FillerOrderNumberImagingServiceRequest", "PlacerOrderNumberImagingServiceRequest",
 )  # fmt: skip
 UIDS = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID", "FrameOfReferenceUID")
+PERSON_KEY = re.compile(r"^(?:OtherPatient|Patient\w*|\w*(?:Physicians?|Operators?|Observer|Person))Names?$|Physicians?OfRecord$")
+"""Keys of a sidecar that hold names of persons."""
 
 
 def collect_identity(scans: Iterable[RawScan], scan_date: str = "") -> Identity:
@@ -28,7 +32,7 @@ def collect_identity(scans: Iterable[RawScan], scan_date: str = "") -> Identity:
     Parameters
     ----------
     scans : iterable of RawScan
-        DICOM and NIfTI files; of NIfTI only names are known.
+        DICOM and NIfTI files, and the sidecars of the latter; of NIfTI itself only names are known.
     scan_date : str
         Day of the scan (`YYYYMMDD`) that a person gave, for scans whose headers name none.
 
@@ -44,11 +48,13 @@ def collect_identity(scans: Iterable[RawScan], scan_date: str = "") -> Identity:
         if scan.header is None:
             if scan.kind is Kind.NIFTI:
                 found["numbers"] |= _file_tokens(scan)
+            elif scan.kind is Kind.BESIDE and scan.path.suffix.lower() == ".json":
+                _read_sidecar(scan.path, found)
             continue
         series = dicom.text(scan.header, "SeriesInstanceUID")
         if series not in seen:
             seen.add(series)
-            _walk(scan.header, found)
+            _walk(scan.header if scan.whole is None else scan.whole, found)  # the groups of a frame name people too
         if scan.whole is not None:
             found["uids"].update(dicom.texts(scan.whole, "SOPInstanceUID"))
         for kind, keywords in (("places", PLACES), ("numbers", NUMBERS), ("uids", UIDS)):
@@ -93,6 +99,20 @@ def _walk(header: Dataset, found: dict[str, set[str]]) -> None:
             found["places"].update(dicom.texts(holder, keyword))
         elif keyword in NUMBERS:
             found["numbers"].update(dicom.texts(holder, keyword))
+
+
+def _read_sidecar(path: Path, found: dict[str, set[str]]) -> None:
+    """Collect what a converter wrote of the header into a sidecar; one that is no JSON object says nothing (its scan is refused later)."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError:
+        return
+    for key, value in told.items() if isinstance(told, dict) else ():
+        kind = next((kind for kind, keys in (("places", PLACES), ("numbers", NUMBERS), ("uids", UIDS)) if key in keys), "")
+        kind = kind or ("names" if PERSON_KEY.search(key) else "")
+        for part in value if isinstance(value, list) else [value]:
+            if kind and isinstance(part, str | int) and str(part).strip():
+                found[kind].add(str(part).strip())
 
 
 def _file_tokens(scan: RawScan) -> set[str]:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.ingest.bids import MARKER, other_folder, read_participants
-from neuralmedbench.ingest.found import FoundCase, group_scans
-from neuralmedbench.ingest.raw_files import NIFTI_SUFFIXES, RawScan, frames_of, read_raw_file, stem_of
+from neuralmedbench.ingest.found import METADATA, FoundCase, group_scans
+from neuralmedbench.ingest.raw_files import NIFTI_SUFFIXES, Kind, RawScan, frames_of, read_raw_file, stem_of
 from neuralmedbench.ingest.raw_series import sort_into_series
 from neuralmedbench.ingest.source_files import files_below, shown
 from neuralmedbench.ingest.texts import NOTE_SUFFIXES, RECORD_NAME, STRAY_TEXT, UNREADABLE, give_text, is_readable
@@ -23,7 +23,6 @@ from neuralmedbench.io.raw_index import RawFile, RawIndex
 
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
 
-METADATA = "metadata of a BIDS data set"
 Pseudonyms = Callable[[str, str], tuple[str, str]]
 """Takes a patient's id and a study's id, gives patient and case pseudonym."""
 
@@ -86,7 +85,7 @@ def find_cases(source: Path) -> Found:
         place = PurePosixPath(path.relative_to(source).as_posix())
         if path.name in NOT_DATA:
             continue
-        if reason := other_folder(place, roots) or (METADATA if place.parent in roots and path.suffix in {".json", ".tsv"} else ""):
+        if reason := other_folder(place, roots) or (METADATA if place.parent in roots and path.suffix == ".tsv" else ""):
             left_out[path] = reason
         elif (path.suffix.lower() in NOTE_SUFFIXES or path.name == RECORD_NAME) and not _is_dicom(path):
             if is_readable(path.read_bytes()):
@@ -180,7 +179,7 @@ def _overrides(case: FoundCase) -> dict[str, str]:
 def _place(case: FoundCase, source: Path) -> str:
     """Where a person finds the case: its folders, and for NIfTI the first word of its files."""
     places: dict[str, set[str]] = defaultdict(set)
-    for scan in case.scans:
+    for scan in (scan for scan in case.scans if scan.kind is not Kind.BESIDE):
         places[scan.path.parent.relative_to(source).as_posix()].add("" if scan.header is not None else stem_of(scan.path).split("_")[0])
     return " | ".join(f"{folder}/{word}" if word else folder for folder in sorted(places) for word in sorted(places[folder]))
 

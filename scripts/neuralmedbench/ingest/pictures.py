@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import csv
 from collections import Counter
 from pathlib import Path
@@ -81,9 +82,13 @@ def _file_paths(table: Path) -> list[str]:
 def _take(number: int, folder: Path, name: str, out: Path) -> PictureFate:
     image_id = f"img-{number:06d}"
     try:
-        content, claimed = _from_uri(name) if name.startswith(URI) else _from_file(folder, name)
+        content, claimed = _from_uri(name) if name[: len(URI)].lower() == URI else _from_file(folder, name)
         target = out / "pictures" / f"{image_id}.png"
-        write_picture(target, open_picture(content))
+        picture = open_picture(content)
+        if picture.getcolors(maxcolors=1):
+            message = "all pixels are equal; the picture shows nothing"
+            raise DataError(message)
+        write_picture(target, picture)
     except DataError as error:
         return PictureFate(image_id=image_id, path="", sha256="", state=State.QUARANTINED, reason=str(error))
     # the bytes decide: a wrong name or type says nothing about the pixels, but something about where they came from
@@ -94,13 +99,13 @@ def _take(number: int, folder: Path, name: str, out: Path) -> PictureFate:
 def _from_uri(uri: str) -> tuple[bytes, str]:
     """Bytes of a data URI and the MIME type that it claims."""
     head, _, body = uri.partition(",")
-    kind, *options = head.removeprefix(URI).split(";")
+    kind, *options = (part.strip().lower() for part in head[len(URI) :].split(";"))
     try:
         content = base64.b64decode("".join(body.split()), validate=True) if "base64" in options else unquote_to_bytes(body)
     except (binascii.Error, ValueError):
         message = "a data URI that cannot be decoded"
         raise DataError(message) from None
-    return content, ALIASES.get(kind.strip().lower(), kind.strip().lower())
+    return content, ALIASES.get(kind, kind)
 
 
 def _from_file(folder: Path, name: str) -> tuple[bytes, str]:
@@ -120,6 +125,7 @@ def _from_file(folder: Path, name: str) -> tuple[bytes, str]:
     if not content:
         message = "an empty file (0 bytes)"
         raise DataError(message)
-    if content.startswith(URI.encode()):
-        return _from_uri(content.decode("ascii", "replace").strip())
+    start = content.removeprefix(codecs.BOM_UTF8)
+    if start[: len(URI)].lower() == URI.encode():
+        return _from_uri(start.decode("ascii", "replace").strip())
     return content, SUFFIXES.get(path.suffix.lower(), "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def is_mask(words: str, voxels: npt.NDArray[Any]) -> bool:
     return bool(len(values) <= MAX_MASK_VALUES and values[0] >= 0 and np.array_equal(values, np.round(values)))
 
 
-def label_nifti(name: str, voxels: npt.NDArray[Any], sidecar: Path | None = None, *, by_a_person: bool = False) -> tuple[str, Label]:
+def label_nifti(name: str, voxels: npt.NDArray[Any], sidecars: Iterable[Path] = (), *, by_a_person: bool = False) -> tuple[str, Label]:
     """Modality and kind of a NIfTI file by the words of its name; Hounsfield units tell a CT without a name.
 
     Parameters
@@ -57,8 +58,8 @@ def label_nifti(name: str, voxels: npt.NDArray[Any], sidecar: Path | None = None
         File name without suffix, for example `sub-01_ce-gadolinium_T1w`. A BIDS name is read by its entities and suffix.
     voxels : ndarray
         Its voxels.
-    sidecar : Path or None
-        JSON beside it; its timing is checked against the name.
+    sidecars : iterable of Path
+        JSON beside it and inherited, from far to near; their timing is checked against the name.
     by_a_person : bool
         Whether a person said what it is: then it may look like a mask.
 
@@ -70,25 +71,26 @@ def label_nifti(name: str, voxels: npt.NDArray[Any], sidecar: Path | None = None
     Raises
     ------
     DataError
-        If it is a mask, or its sidecar is no JSON.
+        If it is a mask, or a sidecar is no JSON.
     """
     words = plain_words(WHO.sub("", name))
     if not by_a_person and is_mask(words, voxels):
         message = "a mask, not a scan"
         raise DataError(message)
     modality = "CT" if CT_WORDS.search(words) or float(voxels.min()) < AIR_HU else "MR"
-    said, physics = read_sidecar(sidecar) if sidecar is not None else ("", Physics())
+    said, physics = read_sidecars(sidecars)
     return modality, label_bids(name, modality, physics) or label_sequence(modality, words, physics, said)
 
 
-def read_sidecar(path: Path) -> tuple[str, Physics]:
-    """Give the words and the physics (ms) of a BIDS sidecar, whose times are in s; DataError when it is no JSON object."""
-    try:
-        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8-sig"))
-        seconds = [told.get(key) for key in ("RepetitionTime", "EchoTime", "InversionTime")]
-    except (ValueError, AttributeError):
-        message = "the sidecar beside a scan is not a JSON object"
-        raise DataError(message) from None
+def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
+    """Give the words and the physics (ms) of BIDS sidecars, whose times are in s; DataError when one is no JSON object.
+
+    Of several the later wins, key by key: a scan inherits what its own sidecar does not say.
+    """
+    told: dict[str, Any] = {}
+    for path in paths:
+        told |= _read_object(path)
+    seconds = [told.get(key) for key in ("RepetitionTime", "EchoTime", "InversionTime")]
     repetition, echo, inversion = (1000.0 * value if isinstance(value, int | float) else None for value in seconds)
     flip, agent, technique = told.get("FlipAngle"), told.get("ContrastBolusIngredient"), told.get("ScanningSequence")
     physics = Physics(
@@ -101,6 +103,17 @@ def read_sidecar(path: Path) -> tuple[str, Physics]:
     )
     said = [told.get(key) for key in ("SeriesDescription", "ProtocolName", "SequenceName")]
     return plain_words(*(value for value in said if isinstance(value, str))), physics
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        message = "the sidecar beside a scan is not a JSON object"
+        raise DataError(message)
+    return told
 
 
 def take_volume(volume: Volume, sequence: Sequence, gradients: Path | None, words: str) -> tuple[Volume, float | None]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from neuralmedbench.ingest.bids import applies_to, entities_of
 from neuralmedbench.ingest.orientation import slice_position
 from neuralmedbench.ingest.raw_files import Kind, RawScan, stem_of
 from neuralmedbench.ingest.set_aside import file_reason, is_several_planes
@@ -33,7 +35,7 @@ class RawSeries:
     scans : tuple of RawScan
         DICOM images in the order of their positions, or one NIfTI file.
     beside : tuple of RawScan
-        What belongs to a NIfTI file: gradients, sidecar.
+        What belongs to a NIfTI file: gradients, sidecars; what BIDS lets it inherit first, from far to near.
     """
 
     series_id: str
@@ -77,7 +79,7 @@ def sort_into_series(scans: Iterable[RawScan]) -> Sorted:
     groups: dict[tuple[object, ...], list[RawScan]] = defaultdict(list)
     seen: set[str] = set()
     volumes: list[RawScan] = []
-    beside: dict[str, list[RawScan]] = defaultdict(list)
+    beside: list[RawScan] = []
     for scan in scans:
         if scan.header is not None:
             uid = dicom.text(scan.header, "SOPInstanceUID")
@@ -90,18 +92,31 @@ def sort_into_series(scans: Iterable[RawScan]) -> Sorted:
         elif scan.kind is Kind.NIFTI:
             volumes.append(scan)
         elif scan.kind is Kind.BESIDE:
-            beside[(scan.path.parent / stem_of(scan.path)).as_posix()].append(scan)
+            beside.append(scan)
         else:
             result.set_aside[scan.number] = scan.why_not
     found: list[tuple[tuple[RawScan, ...], tuple[RawScan, ...]]] = []
     for key in sorted(groups):
         found += [(part, ()) for part in _split(groups[key], result)]
     for scan in sorted(volumes, key=lambda scan: scan.path.as_posix()):
-        found.append(((scan,), tuple(beside.pop((scan.path.parent / stem_of(scan.path)).as_posix(), ()))))
-    for rest in beside.values():
-        result.set_aside.update({scan.number: "gradients or a sidecar without their scan" for scan in rest})
+        found.append(((scan,), tuple(sorted((one for one in beside if _belongs(one.path, scan.path)), key=_nearness))))
+    taken = {one.number for _, extra in found for one in extra}
+    result.set_aside.update({scan.number: "gradients or a sidecar without their scan" for scan in beside if scan.number not in taken})
     result.series = [RawSeries(f"series-{place:02d}", part, extra) for place, (part, extra) in enumerate(found, start=1)]
     return result
+
+
+def _belongs(beside: Path, scan: Path) -> bool:
+    """Whether gradients or a sidecar say something about a scan: by one name in one folder, or as BIDS lets scans inherit."""
+    one, other = stem_of(beside), stem_of(scan)
+    if beside.parent == scan.parent and one == other:
+        return True
+    return beside.parent in scan.parents and applies_to(one, other)
+
+
+def _nearness(beside: RawScan) -> tuple[int, int, str]:
+    """Far folders and names that say little first: what comes later wins."""
+    return len(beside.path.parts), len(entities_of(stem_of(beside.path))), beside.path.as_posix()
 
 
 def _split(scans: list[RawScan], result: Sorted) -> list[tuple[RawScan, ...]]:

@@ -54,6 +54,8 @@ LOCALIZER = re.compile(
     r"|plan scan|calibration|asset cal)\b"
 )
 MAX_LOCALIZER_FILES = 45
+SKEW = 0.02
+"""By how much products of direction cosines may differ from those of unit vectors at right angles."""
 
 
 def file_reason(header: Dataset) -> str:
@@ -63,6 +65,7 @@ def file_reason(header: Dataset) -> str:
     modality = dicom.text(header, "Modality")
     types = set(dicom.texts(header, "ImageType"))
     description = plain_words(dicom.text(header, "SeriesDescription"), dicom.text(header, "ProtocolName"))
+    greys = dicom.text(header, "PhotometricInterpretation")
     placed = len(dicom.numbers(header, "ImagePositionPatient")) == 3 and len(dicom.numbers(header, "ImageOrientationPatient")) == 6
     sized = dicom.number(header, "Rows") and dicom.number(header, "Columns")
     reasons = (
@@ -74,13 +77,25 @@ def file_reason(header: Dataset) -> str:
         ("neither an MR nor a CT image", modality not in {"MR", "CT"}),
         ("several frames in one object that does not say where each of them lies", kind in SEVERAL_FRAMES),
         ("text is burned into the image (BurnedInAnnotation)", dicom.text(header, "BurnedInAnnotation").upper() == "YES"),
-        ("colour picture, not a scan", (dicom.number(header, "SamplesPerPixel") or 1) != 1),
+        ("colour picture, not a scan", (dicom.number(header, "SamplesPerPixel") or 1) != 1 or greys == "PALETTE COLOR"),
+        ("inverted greys (MONOCHROME1): neither conversion nor defacing turns them; store it as MONOCHROME2", greys == "MONOCHROME1"),
         ("localizer", "LOCALIZER" in types or LOCALIZER.search(description) is not None),
         ("cut off before its image, or an object without one", not sized),
         ("several frames in one object that does not say where each of them lies", (dicom.number(header, "NumberOfFrames") or 1) > 1),
         ("slice without a position in space", not placed),
+        ("pixel spacing or orientation that no image can have", not is_possible(header)),
     )
     return next((reason for reason, applies in reasons if applies), "")
+
+
+def is_possible(header: Dataset) -> bool:
+    """Whether pixels have two sides and the rows and columns of an image stand at right angles, up to what headers round."""
+    spacing, cosines = dicom.numbers(header, "PixelSpacing"), dicom.numbers(header, "ImageOrientationPatient")
+    if len(spacing) != 2 or min(spacing) <= 0 or len(cosines) != 6:
+        return False
+    row, column = cosines[:3], cosines[3:]
+    products = (sum(a * b for a, b in zip(*pair, strict=True)) for pair in ((row, row), (column, column), (row, column)))
+    return all(abs(product - expected) <= SKEW for product, expected in zip(products, (1, 1, 0), strict=True))
 
 
 def _named(kind: str) -> str:

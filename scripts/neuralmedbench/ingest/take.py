@@ -85,10 +85,10 @@ def _take_nifti(series: RawSeries, folder: Path, label: Label | None) -> Taken:
     path = series.scans[0].path
     volume = read_nifti(path)
     check_voxels(volume.voxels)
-    sidecar = next((beside.path for beside in series.beside if beside.path.suffix.lower() == ".json"), None)
-    modality, own = label_nifti(stem_of(path), volume.voxels, sidecar, by_a_person=label is not None)
+    sidecars = [beside.path for beside in series.beside if beside.path.suffix.lower() == ".json"]
+    modality, own = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
     label = _known(label or own)
-    gradients = next((beside.path for beside in series.beside if beside.path.suffix.lower() == ".bval"), None)
+    gradients = next((beside.path for beside in reversed(series.beside) if beside.path.suffix.lower() == ".bval"), None)
     volume, b_value = take_volume(volume, label.sequence, gradients, plain_words(stem_of(path)))
     return Taken(_write_volume(series.series_id, folder, volume, label, modality=modality, b_value=b_value))
 

@@ -14,6 +14,8 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io.storage import LEAST_ROOM_BYTES, disk_full, has_room
 
 TIMEOUT_S = 900
+OVERLAY = "_ROI"
+"""In the names of masks that the program makes of overlays (groups 6000 to 601E)."""
 FULL_DISK = (b"disk full", b"unable to write")
 """Words in which the program says that it could not write; its exit code is the same for damaged files."""
 
@@ -66,7 +68,8 @@ def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[Con
     -------
     list of Converted
         The images in the order of their names. Versions with an even spacing (`_Eq`) or without gantry tilt (`_Tilt`) take the
-        place of the images they were made from.
+        place of the images they were made from. What somebody drew over the slices (overlays, which the program writes beside them) is no
+        scan and is left out.
 
     Raises
     ------
@@ -90,7 +93,7 @@ def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[Con
     said = (done.stdout + done.stderr).lower()
     if any(words in said for words in FULL_DISK) or not has_room(folder, LEAST_ROOM_BYTES):
         raise disk_full()
-    images = sorted(folder.glob("*.nii"))
+    images = [image for image in sorted(folder.glob("*.nii")) if OVERLAY not in image.stem]
     corrected = [image for image in images if "_Eq" in image.stem or "_Tilt" in image.stem]
     chosen = [image for image in images if image not in corrected] if as_stacked else corrected[-1:] or images
     if not chosen:

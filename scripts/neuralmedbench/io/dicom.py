@@ -7,6 +7,7 @@ import logging
 import math
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from neuralmedbench.errors import DataError
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
+    from pydicom.tag import BaseTag
 
 PREAMBLE = 128
 MAGIC = b"DICM"
@@ -102,11 +104,22 @@ def _read(content: bytes, *, pixels: bool) -> tuple[Dataset, int]:
 
 def value(header: Dataset, keyword: str | int) -> Any:
     """Value of an element (by keyword or tag), or None when it is absent, empty or malformed."""
+    tag = _tag_of(keyword) if isinstance(keyword, str) else keyword
     try:
-        found = header.get(keyword) if isinstance(keyword, str) else header[keyword].value
-    except Exception:  # a malformed value counts as absent; its text may not be shown
+        found = header.get(keyword) if tag is None else header[tag].value
+    except Exception:  # absent, or malformed: that counts as absent, and its text may not be shown
         return None
     return None if found is None or found == "" else found
+
+
+@cache
+def _tag_of(keyword: str) -> BaseTag | None:
+    """Tag of a keyword; None for what has no tag of its own. Looking it up takes longer than finding the element."""
+    from pydicom.datadict import tag_for_keyword
+    from pydicom.tag import Tag
+
+    number = tag_for_keyword(keyword)
+    return None if number is None else Tag(number)
 
 
 def text(header: Dataset, keyword: str | int) -> str:

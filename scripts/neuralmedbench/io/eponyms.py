@@ -21,7 +21,7 @@ EPONYMS = word_set(
 )
 """Names that are diseases, signs, scores and places in the brain."""
 NOUNS = (
-    r"(?:disease|syndrome|palsy|signs?|aphasia|area|gyrus|encephalopathy|ataxia|chorea|dementia|bod(?:y|ies)|tests?|scores?|ratings?|questionnaire|gait|facies|scale|inventory|reflex|"
+    r"(?:disease|syndrome|palsy|signs?|pupils?|aphasia|area|gyrus|encephalopathy|ataxia|chorea|dementia|bod(?:y|ies)|tests?|scores?|ratings?|questionnaire|gait|facies|scale|inventory|reflex|"
     r"phenomenon|paralysis|paresis|malformation|ganglion|fracture|index|grad(?:e|ing)|stage|criteria|cells?|fib(?:re|er)s?|duct|aqueduct|foram\w+|"
     r"rings?|fingers?|psychosis|(?:muscular )?(?:atrophy|dystrophy)|neur(?:oma|itis)|tumou?r|fibrosis|spells?|man(?:oeuvre|euver)|positive|negative|"
     r"absent|present|response|units?|level|plus|type|mutation|gene|triad|haemorrhages?|hemorrhages?|artery|vein|stroke|infarct\w*)"

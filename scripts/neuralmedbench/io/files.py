@@ -18,7 +18,7 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.io.partial import is_partial, partial_folder
 
 R = TypeVar("R")
-_adapters: dict[type[Any], TypeAdapter[Any]] = {}
+_adapters: dict[Any, TypeAdapter[Any]] = {}
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def read_json(path: Path) -> Any:
         raise DataError(message) from None
 
 
-def _adapter(record: type[Any]) -> TypeAdapter[Any]:
+def record_adapter(record: Any) -> TypeAdapter[Any]:
     """Make the reader and writer of a kind of record once: it takes longer than a record, and a gather reads thousands."""
     if record not in _adapters:
         _adapters[record] = TypeAdapter(record)
@@ -119,7 +119,7 @@ def _adapter(record: type[Any]) -> TypeAdapter[Any]:
 
 def write_json_record(path: Path, value: object) -> None:
     """Write a record (a dataclass) as JSON."""
-    write_json(path, _adapter(type(value)).dump_python(value, mode="json"))
+    write_json(path, record_adapter(type(value)).dump_python(value, mode="json"))
 
 
 def read_json_record(path: Path, record: type[R], *, remedy: str) -> R:
@@ -145,7 +145,7 @@ def read_json_record(path: Path, record: type[R], *, remedy: str) -> R:
         If the file is absent, is not JSON or does not fit; the message names the place, never a value.
     """
     try:
-        value: R = _adapter(record).validate_python(read_json(path))
+        value: R = record_adapter(record).validate_python(read_json(path))
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         message = f"{path.name}: does not fit {record.__name__} at {where}; {remedy}"

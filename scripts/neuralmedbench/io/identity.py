@@ -119,10 +119,17 @@ def place_phrases(place: str) -> set[str]:
     --------
     >>> sorted(place_phrases("Oosterhaven General Hospital"))
     ['Oosterhaven', 'Oosterhaven General Hospital']
+    >>> sorted(place_phrases("Lindenlaan 27, 1234 AB Oosterhaven"))
+    ['1234 AB Oosterhaven', 'Lindenlaan', 'Lindenlaan 27', 'Oosterhaven']
     """
     parts = {part.strip() for part in re.split(r"[,;\n]", place)}
-    bare = {" ".join(word for word in part.split() if word.casefold() not in GENERIC and not word.isdigit()) for part in parts}
+    bare = {" ".join(word for word in part.split() if word.casefold() not in GENERIC and not _is_postcode(word)) for part in parts}
     return {phrase for phrase in parts | bare if len(phrase) > 3 and not phrase.isdigit() and phrase.casefold() not in GENERIC | ORDINARY}
+
+
+def _is_postcode(word: str) -> bool:
+    """Whether a word of an address is a house number or a part of a postcode."""
+    return any(letter.isdigit() for letter in word) or (len(word) <= 2 and word.isascii() and word.isupper())
 
 
 @lru_cache(maxsize=4)  # a case asks for it when its files are cleaned and again when they are searched

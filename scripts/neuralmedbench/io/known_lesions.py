@@ -6,8 +6,6 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from neuralmedbench.errors import ConfigError, DataError
 
 
@@ -49,7 +47,9 @@ def read_known_lesion(config: Path, benchmark: str, case_id: str) -> KnownLesion
     DataError
         If the position is not three numbers, or the size is none.
     """
-    settings = yaml.safe_load((config / "benchmarks" / f"{benchmark}.yaml").read_text(encoding="utf-8"))
+    from neuralmedbench.io.yaml_text import load_yaml
+
+    settings = load_yaml((config / "benchmarks" / f"{benchmark}.yaml").read_text(encoding="utf-8"))
     try:
         with Path(settings["answers"]).open(encoding="utf-8-sig", newline="") as file:
             rows = [row for row in csv.DictReader(file) if (row.get("case_id") or "").strip() == case_id]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,12 +101,15 @@ def picture_head(content: bytes) -> PictureHead:
     from PIL import UnidentifiedImageError
 
     try:
-        with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Pillow.DecompressionBombWarning)
+            picture = Pillow.open(io.BytesIO(content), formats=FORMATS)
+        with picture:
             head = PictureHead(picture.width, picture.height, SUFFIX_OF_FORMAT.get(picture.format or "", "img"))
     except (UnidentifiedImageError, OSError, EOFError, SyntaxError, ValueError):
         message = "not a picture, or a damaged one"
         raise DataError(message) from None
-    except Pillow.DecompressionBombError:
+    except (Pillow.DecompressionBombError, Pillow.DecompressionBombWarning):
         raise DataError(_too_many_pixels()) from None
     if head.width * head.height > MAX_PIXELS:
         raise DataError(_too_many_pixels())

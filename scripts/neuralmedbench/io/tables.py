@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.files import whole_file
+from neuralmedbench.io.files import record_adapter, whole_file
 from neuralmedbench.records.schema import arrow_schema
 
 R = TypeVar("R")
@@ -37,7 +37,7 @@ def write_records(path: Path, record: type[R], rows: Iterable[R], *, key: Callab
 
     version = sys.modules[record.__module__].SCHEMA_VERSION
     schema = arrow_schema(record).with_metadata({"record": record.__name__, "schema_version": str(version)})
-    values = TypeAdapter(list[record]).dump_python(sorted(rows, key=key))  # type: ignore[valid-type]
+    values = record_adapter(list[record]).dump_python(sorted(rows, key=key))  # type: ignore[valid-type]
     with whole_file(path) as partial:
         pq.write_table(pa.Table.from_pylist(values, schema=schema), partial, compression="zstd")
 
@@ -66,7 +66,8 @@ def read_records(path: Path, record: type[R]) -> list[R]:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path, partitioning=None)
+        with pq.ParquetFile(path) as file:
+            table = file.read()
     except FileNotFoundError:
         message = f"{path.name}: the table is not there; run the stage that writes it"
         raise DataError(message) from None
@@ -79,11 +80,12 @@ def read_records(path: Path, record: type[R]) -> list[R]:
         message = f"{path.name}: columns do not fit {record.__name__} ({', '.join(odd)}); run its stage again"
         raise DataError(message)
     try:
-        return TypeAdapter(list[record]).validate_python(table.to_pylist(maps_as_pydicts="strict"))  # type: ignore[valid-type]
+        rows: list[R] = record_adapter(list[record]).validate_python(table.to_pylist(maps_as_pydicts="strict"))  # type: ignore[valid-type]
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         message = f"{path.name}: a value does not fit {record.__name__} at {where}; run its stage again"
         raise DataError(message) from None
+    return rows
 
 
 def write_table(path: Path, rows: Iterable[dict[str, Any]], columns: Iterable[str]) -> None:

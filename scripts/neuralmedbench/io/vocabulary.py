@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.files import sha256_of
+from neuralmedbench.io.yaml_text import load_yaml
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 
 
@@ -48,7 +49,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        file = TypeAdapter(_File).validate_python(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        file = TypeAdapter(_File).validate_python(load_yaml(text))
     except FileNotFoundError:
         message = f"{path.as_posix()}: the vocabulary is not there; set `vocabulary` in config/config.yaml"
         raise ConfigError(message) from None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import math
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.files import whole_file
@@ -16,6 +18,7 @@ from neuralmedbench.io.storage import disk_full
 if TYPE_CHECKING:
     import SimpleITK as sitk
 
+ORIENTATION = "LPS"
 NIFTI_HEADER_BYTES = 352
 INT16 = np.iinfo(np.int16)
 MIN_STEPS = 256
@@ -56,12 +59,16 @@ def read_volume(path: Path) -> sitk.Image:
         size = "x".join(str(side) for side in image.GetSize())
         message = f"{path.name}: expected a grey volume of at least two slices, found {size}; a localizer or a screenshot is no scan"
         raise DataError(message)
-    image = sitk.DICOMOrient(sitk.Cast(image, sitk.sitkFloat32), "LPS")
+    image = sitk.Cast(image, sitk.sitkFloat32)
+    if sitk.DICOMOrientImageFilter.GetOrientationFromDirectionCosines(image.GetDirection()) != ORIENTATION:
+        image = sitk.DICOMOrient(image, ORIENTATION)
     voxels = sitk.GetArrayViewFromImage(image)
-    if not np.isfinite(voxels).all():
+    low, high = float(voxels.min()), float(voxels.max())
+    if not math.isfinite(low) or not math.isfinite(high):  # one voxel that is no number makes both of them none
         image = image_like(np.nan_to_num(voxels, nan=0.0, posinf=0.0, neginf=0.0), image)
         voxels = sitk.GetArrayViewFromImage(image)
-    if float(voxels.min()) == float(voxels.max()):
+        low, high = float(voxels.min()), float(voxels.max())
+    if low == high:
         message = f"{path.name}: all voxels are equal; the scan shows nothing"
         raise DataError(message)
     return image
@@ -74,6 +81,14 @@ def image_like(voxels: np.ndarray, like: sitk.Image) -> sitk.Image:
     image = sitk.GetImageFromArray(voxels)
     image.CopyInformation(like)
     return image
+
+
+def centre_of(mask: npt.NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Centre of mass of a mask (Z, Y, X) in voxels, (z, y, x); not a number when it is empty."""
+    found = np.count_nonzero(mask)
+    by_axis = (np.count_nonzero(mask, axis=others) for others in ((1, 2), (0, 2), (0, 1)))
+    z, y, x = (float(np.divide(np.dot(counts, np.arange(len(counts))), found)) for counts in by_axis)
+    return z, y, x
 
 
 def grid_over(image: sitk.Image, size_mm: float) -> sitk.Image:
@@ -117,7 +132,7 @@ def as_stored(image: sitk.Image) -> sitk.Image:
     """Give a volume as `write_volume` stores it; what is measured of it is then what a reader of the file measures."""
     import SimpleITK as sitk
 
-    if image.GetPixelID() != sitk.sitkUInt8:
+    if image.GetPixelID() not in {sitk.sitkUInt8, sitk.sitkInt16}:
         voxels = sitk.GetArrayViewFromImage(image)
         low, high = float(voxels.min()), float(voxels.max())
         if low >= INT16.min and high <= INT16.max and high - low >= MIN_STEPS:
@@ -133,7 +148,7 @@ def write_volume(path: Path, image: sitk.Image) -> None:
     path : Path
         `*.nii` (fast, for work folders) or `*.nii.gz`; the file is whole or absent.
     image : SimpleITK.Image
-        The volume. Masks (uint8) are written as they are. Other values are rounded to int16, which halves the file, where this
+        The volume. Masks (uint8) and whole numbers (int16) are written as they are. Other values are rounded to int16, which halves the file, where this
         loses nothing that shows: they lie within int16 and span at least `MIN_STEPS`. Otherwise float32 is kept.
 
     Raises

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +12,7 @@ from neuralmedbench.prompts.arms import View, views
 from neuralmedbench.prompts.asking import inquiry_of, is_asked
 from neuralmedbench.prompts.examples import example_pictures, example_text, examples_for, lettered
 from neuralmedbench.prompts.labels import picture_label
+from neuralmedbench.prompts.schemas import fields_in_words, stepwise_schema
 from neuralmedbench.prompts.templates import Templates
 from neuralmedbench.prompts.texts import within_words
 from neuralmedbench.records.items import Disclosure, Exemplar, Family, Item, ItemImage, Runner, Strategy, Turn
@@ -78,7 +78,8 @@ def assemble(items: Sequence[Item], shown: Shown, config: BenchmarkConfig, templ
         if (request := _request(view, arm, strategy, prompt))
     ]
     if unasked := set(config.strategies) - {request.strategy for request in requests}:
-        message = f"strategy {min(unasked)}: there is no example that could be shown; take it out of `strategies`"
+        lacking = "example that could be shown" if min(unasked) == Strategy.FEW_SHOT else "item that is asked in this way"
+        message = f"strategy {min(unasked)}: there is no {lacking}; take it out of `strategies`"
         raise ConfigError(message)
     return sorted(requests, key=lambda request: (request.item_id, request.arm, request.strategy))
 
@@ -148,20 +149,12 @@ def _digests(images: Sequence[RequestImage]) -> list[list[str]]:
     return [[image.label, image.sha256] for image in images]
 
 
-def stepwise_schema(schema: str) -> str:
-    """Give a JSON schema whose first key holds the steps that lead to the answer."""
-    value = json.loads(schema)
-    properties = {"reasoning": {"type": "string"}, **value["properties"]}
-    return json.dumps({**value, "properties": properties, "required": list(properties)})
-
-
 def _single(view: View, templates: Templates, examples: Sequence[Exemplar], *, stepwise: bool) -> RequestTurn:
     item = view.item
     shown = {"notes": item.notes, "record": item.record, "given": item.given, "disclosed": view.disclosed, "pictures": bool(item.images)}
     asked = {"question": item.question, "stepwise": stepwise}
     if item.runner is Runner.STRUCTURED:
-        fields = {name: _allowed(schema) for name, schema in json.loads(item.answer_schema)["properties"].items()}
-        text = templates.render("structured", **shown, **asked, fields=fields)
+        text = templates.render("structured", **shown, **asked, fields=fields_in_words(item.answer_schema))
     elif item.runner is Runner.CHOICE:
         text = templates.render("choice", **shown, **asked, options=lettered(item))
     else:
@@ -178,14 +171,6 @@ def _template_of(item: Item) -> str:
         message = f"{item.item_id}: there is no prompt template for runner {item.runner} and family {item.family}"
         raise ConfigError(message)
     return TEMPLATE_OF_FAMILY[item.family]
-
-
-def _allowed(schema: dict[str, object]) -> str:
-    """Say in words what a field of an answer may hold."""
-    labels = schema.get("enum")
-    if isinstance(labels, list):
-        return " | ".join("null" if label is None else json.dumps(label) for label in labels)
-    return "your steps, in a few sentences" if schema.get("type") == "string" else "a number from 0 to 1 | null"
 
 
 def _dialogue(view: View, templates: Templates, *, stepwise: bool) -> tuple[RequestTurn, ...]:

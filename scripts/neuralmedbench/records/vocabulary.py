@@ -46,7 +46,7 @@ def normal_form(text: str) -> str:
     Returns
     -------
     str
-        Lower case ASCII letters and digits, words separated by single spaces; possessives, accents, punctuation and
+        Lower case letters (of any script) and digits, words separated by single spaces; possessives, accents, punctuation and
         British spellings are gone.
 
     Examples
@@ -55,9 +55,12 @@ def normal_form(text: str) -> str:
     'alzheimer disease'
     >>> normal_form("Intracerebral haemorrhage.")
     'intracerebral hemorrhage'
+    >>> normal_form("1. 脑梗死。")
+    '1 脑梗死'
     """
-    plain = unicodedata.normalize("NFKD", text.replace("’", "'")).encode("ascii", "ignore").decode().lower()
-    words = re.sub(r"[^a-z0-9]+", " ", re.sub(r"'s\b|'", "", plain)).strip()
+    apart = unicodedata.normalize("NFKD", text.replace("’", "'")).casefold()
+    plain = "".join(letter for letter in apart if not unicodedata.combining(letter))
+    words = re.sub(r"[\W_]+", " ", re.sub(r"'s\b|'", "", plain)).strip()
     for british, american in SPELLINGS:
         words = re.sub(british, american, words)
     return words

@@ -15,6 +15,7 @@ from neuralmedbench.deid.stage import deidentify_case, rules_of
 from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.deid.values import parse_day
 from neuralmedbench.errors import DataError, DeidentificationError
+from neuralmedbench.ingest.case_tables import with_facts
 from neuralmedbench.ingest.cases import ingest_case
 from neuralmedbench.ingest.listing import ListedCase, list_cases
 from neuralmedbench.io.cases import quarantine_on_error
@@ -22,7 +23,7 @@ from neuralmedbench.io.files import sha256_of_files
 from neuralmedbench.io.identity import Identity, read_identity, write_identity
 from neuralmedbench.records.case import CaseRecord, State
 from neuralmedbench.release.audit import CaseOutcome, ReleaseAudit, count_kinds, outcome_of
-from neuralmedbench.release.notes import write_notes
+from neuralmedbench.release.notes import read_notes, write_notes
 from neuralmedbench.release.settings import ReleaseSettings
 
 NAME = "release"
@@ -51,7 +52,10 @@ def release_folder(source: Path, out: Path, settings: ReleaseSettings, notes: Pa
     ------
     ConfigError
         As in `ingest.listing.list_cases`.
+    DataError
+        If the text cannot be read; nothing was written then.
     """
+    text = read_notes(notes) if notes is not None else None  # before hours of work
     listing = list_cases(source, settings.pseudonyms)
     out.mkdir(parents=True, exist_ok=True)
     done: list[tuple[CaseRecord, Path]] = []
@@ -70,8 +74,8 @@ def release_folder(source: Path, out: Path, settings: ReleaseSettings, notes: Pa
     if settings.form == "bids" and done:
         write_dataset(out, NAME, done)
     checks = Counter[str]()
-    if notes is not None:
-        checks.update(write_notes(notes, out, people, settings))
+    if text is not None:
+        checks.update(write_notes(text, out, people, settings))
     for outcome in outcomes.values():
         checks.update(outcome.checks)
     files = sha256_of_files(out)
@@ -91,7 +95,7 @@ def _release_case(
     listed: ListedCase, private: Path, folder: Path, settings: ReleaseSettings
 ) -> tuple[CaseRecord, CaseRecord, dict[str, str]]:
     """Read and clean one case; gives it as it was read, as it was cleaned, and why series of it were left out."""
-    index = listed.index
+    index = with_facts(listed.index, listed.facts, private)
     base = CaseRecord(benchmark=NAME, case_id=index.case_id, patient_id=index.patient_id, stage="ingest", source_sha256=index.source_sha256)
     write_identity(private / "identity.json", Identity())
     ingested = quarantine_on_error(base, lambda: ingest_case(base, index, private, private, listed.overrides))

@@ -12,19 +12,31 @@ from neuralmedbench.deid.values import DateShift, parse_day
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.files import write_text
 from neuralmedbench.io.identity import Identity, identity_pattern
+from neuralmedbench.io.texts import UnreadableTextError, decode_text
 from neuralmedbench.release.settings import ReleaseSettings
 
 TARGET = "notes.txt"
 IGNORE = ".bidsignore"
 
 
-def write_notes(notes: Path, out: Path, people: Sequence[tuple[str, Identity]], settings: ReleaseSettings) -> Counter[str]:
+def read_notes(path: Path) -> str:
+    """Read the text; DataError when it is none (a document of a program, an unknown encoding), or cannot be read."""
+    try:
+        return decode_text(path.read_bytes())
+    except OSError:
+        message = "--notes: the text cannot be read; check the file"
+    except UnreadableTextError as error:
+        message = f"--notes: expected plain text, found something else ({error.reason}); save it as text in UTF-8"
+    raise DataError(message) from None
+
+
+def write_notes(notes: str, out: Path, people: Sequence[tuple[str, Identity]], settings: ReleaseSettings) -> Counter[str]:
     """Clean a text to `out`/notes.txt.
 
     Parameters
     ----------
-    notes : Path
-        Text in UTF-8 (or Windows-1252).
+    notes : str
+        The text, see `read_notes`.
     out : Path
         Folder of the release.
     people : sequence of (str, Identity)
@@ -37,11 +49,6 @@ def write_notes(notes: Path, out: Path, people: Sequence[tuple[str, Identity]], 
     -------
     Counter
         What was replaced; `notes_withheld` when nothing of it may be shown: then no file is written.
-
-    Raises
-    ------
-    DataError
-        If the text cannot be read.
     """
     patients = sorted({patient for patient, _ in people})
     known = [identity for _, identity in people]
@@ -56,27 +63,10 @@ def write_notes(notes: Path, out: Path, people: Sequence[tuple[str, Identity]], 
         dates = rules_of(patients[0], everyone, settings.key, settings.profile, settings.options).dates
     days = {identity.scan_date for _, identity in people}
     scan_day = parse_day(next(iter(days))) if len(days) == 1 else None
-    note = clean_note(_read(notes), dates, identity_pattern(everyone), scan_day=scan_day)
+    note = clean_note(notes, dates, identity_pattern(everyone), scan_day=scan_day)
     counts = Counter({f"notes_{kind}": number for kind, number in note.counts.items()})
     if note.text.strip():
         write_text(out / TARGET, note.text)
         if (out / IGNORE).exists():
             write_text(out / IGNORE, (out / IGNORE).read_text(encoding="utf-8") + f"{TARGET}\n")
     return counts
-
-
-def _read(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-    except OSError:
-        message = "--notes: the text cannot be read; check the file"
-        raise DataError(message) from None
-    if b"\0" in content:
-        message = "--notes: expected plain text in UTF-8, found something else; save it as text"
-        raise DataError(message)
-    for encoding in ("utf-8-sig", "cp1252"):
-        try:
-            return content.decode(encoding).replace("\r\n", "\n")
-        except UnicodeDecodeError:
-            continue
-    return content.decode("latin-1").replace("\r\n", "\n")

@@ -15,6 +15,7 @@ from neuralmedbench.config.places import without_places
 from neuralmedbench.io.files import sha256_of
 from neuralmedbench.io.tables import read_records
 from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.prompts.templates import version_of
 from neuralmedbench.records.responses import Response, current_rows
 
 Json = dict[str, Any]
@@ -53,6 +54,8 @@ def gather_provenance(
         JSON value: no clock, no path of this machine.
     """
     lock = root / "requirements.lock"
+    prompts = {path.relative_to(root).as_posix(): path for path in sorted((root / "config" / "prompts").rglob("*.j2"))}
+    versions = {name: version_of(path.read_text(encoding="utf-8")) for name, path in prompts.items()}
     return {
         **git_state(root),
         "command": " ".join(["snakemake --cores 8 results/report.html", *(f"--configfile {name}" for name in configfiles)]),
@@ -61,7 +64,8 @@ def gather_provenance(
         "packages": installed(lock),
         "seeds": seeds,
         "vocabulary": {"version": read_vocabulary(root / vocabulary).version, "sha256": sha256_of(root / vocabulary)},
-        "prompts": {path.relative_to(root).as_posix(): sha256_of(path) for path in sorted((root / "config" / "prompts").rglob("*.j2"))},
+        "prompts": {name: sha256_of(path) for name, path in prompts.items()},
+        "prompt_versions": {name: version for name, version in versions.items() if version},
         "models": [_model(root, benchmark, model) for benchmark in benchmarks for model in models],
         "inputs": {path.as_posix(): sha256_of(root / path) for path in sorted(inputs)},
     }

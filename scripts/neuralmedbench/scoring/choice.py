@@ -14,9 +14,11 @@ MARKER = re.compile(
     r"""
       (?P<boxed>\\boxed\s*\{)
     | ["'](?:final_?|correct_?|selected_?)?(?:answer|choice|option)["']\s*:\s*(?P<quote>["'])
-    | \b(?:answer|choice|option)\b[\s*_`"]*(?:is|are|(?:would|should|must)\s+be|:|=)
+    | \b(?:answer|choice|option)\b[\s*_`"]*(?:is|are|(?:would|should|must)(?:\s+most)?(?:\s+likely)?\s+be|:|=)
     | \b(?:option|choice|answer)\s+(?=\(?[A-J]\)?\s+(?:is|would\s+be)\s+(?:the\s+)?(?:correct|right|best|most\s+(?:likely|appropriate)))
     | \bI(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|select|pick|go\s+with)\b
+    | <(?:final_)?answer>
+    | (?:答案|正答|정답)[\s:：是为は은]*
     | ^[^\S\n]*[>\#*_`]*[^\S\n]*(?:final\s+)?answer[^\S\n]*[*_`]*[^\S\n]*$
     """,
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
@@ -27,14 +29,14 @@ MAX_MARKERS, MAX_CONTENT = 20, 2000
 """How many markers are looked at, and how many characters behind each."""
 
 BEFORE = re.compile(
-    r"(?:[\s*_`\"'“”$(\[{<>:=#-]|\\[(\[]|\\(?:boxed|text|textbf|mathrm|mathbf)\b"
+    r"(?:[\s*_`\"'“”$(（\[{<>:：=#-]|\\[(\[]|\\(?:boxed|text|textbf|mathrm|mathbf)\b"
     r"|\b(?:most|likely|probably|therefore|thus|clearly|definitely|hence|indeed|option|choice|letter|answer|the|is)\b)*",
     re.IGNORECASE,
 )
 """Signs and words between a marker and its letter."""
 
-LETTER = re.compile(r"([A-Za-z])(?![\w'-])")
-AFTER = re.compile(r"[^\S\n*]*[*_`\"'“”$)\]}>.:,; \t-]*")
+LETTER = re.compile(r"([A-Za-z])(?!\w|['-]\w)")
+AFTER = re.compile(r"[^\S\n]*[*_`\"'“”$)）\]}>.．。:：,，、; \t-]*")
 """Signs behind a letter, in its line."""
 
 UNDECIDED = re.compile(r"(?:not|neither|none|either|both|unclear|unknown|uncertain|impossible)\b", re.IGNORECASE)
@@ -42,13 +44,15 @@ GOES_ON = re.compile(r"(?:because|since|as|due|given|is|would)\b", re.IGNORECASE
 """Words before which `A` is the letter: behind an article they make no sense."""
 
 SENTENCE = re.compile(r"[^\n]*?(?=[.!?](?:\s|$)|\n|\Z)")
-BESIDE = re.compile(r"[\s,/&+*)(]*(?:\b(?:or|and)\b\s*)?(?:option\s+)?\(?([A-J])\)?(?![\w'-])(?!\s+[a-z0-9])")
+BESIDE = re.compile(r"[\s,/&+*)(]*(?:\b(?:or|and)\b\s*)?(?:option\s+)?\(?([A-J])\)?(?!\w|['-]\w)(?!\s+[a-z0-9])")
 """A letter right behind the first one, or joined to it."""
-OTHER = re.compile(r"(?<![\w'-])([A-J])(?![\w'-])(?!\s+[a-z0-9])")
+OTHER = re.compile(r"(?<![\w'-])([A-J])(?!\w|['-]\w)(?!\s+[a-z0-9])")
 """A letter farther on in the sentence; before a small word it is the subject of a reason (`A is less likely`), the article, or the speaker."""
 
-WHOLE = re.compile(r"(?:the\s+)?(?:option\s+|choice\s+)?([A-Za-z])(?![\w'-])(.*)", re.IGNORECASE)
-SIGNS = " \t*_`\"'“”$()[]{}<>.:,;"
+WHOLE = re.compile(r"(?:the\s+)?(?:option\s+|choice\s+)?([A-Za-z])(?!\w|['-]\w)(.*)", re.IGNORECASE)
+LATIN = "\u024f"
+"""The last letter of the Latin script with accents, which the normal form writes without them."""
+SIGNS = " \t*_`\"'“”$()[]{}<>.:,;（）：。，、．"
 
 
 def read_choice(text: str, options: Sequence[str]) -> str:
@@ -110,7 +114,7 @@ def _chosen(content: str, options: Sequence[str]) -> str | None:
     name, rest = letter.group(1), content[letter.end() :]
     between = _length(AFTER, rest)
     words = rest[between:]
-    if name.islower() and words.partition("\n")[0].strip():  # a word of one letter, unless it stands alone
+    if name.islower() and rest[:1] not in {")", "]", "."} and words.partition("\n")[0].strip():  # a small letter that is a word
         return None
     name = name.upper()
     if (
@@ -151,16 +155,21 @@ def _length(pattern: re.Pattern[str], text: str) -> int:
 def _words_of(text: str, options: Sequence[str]) -> str:
     """Letter of the one option whose words are the first line, or stand in front of its first comma, bracket or end of sentence."""
     line = text.partition("\n")[0]
-    return _named(line, options) or _named(re.split(r"[,;:(]|[.!?](?:\s|$)", line, maxsplit=1)[0], options)
+    return _named(line, options) or _named(re.split(r"[,;:(<]|[.!?](?:\s|$)", line, maxsplit=1)[0], options)
 
 
 def _named(text: str, options: Sequence[str]) -> str:
     """Letter of the option whose words these are, if they are those of exactly one; a letter that is offered is no option's words."""
-    form = normal_form(text)
+    form = _form(text)
     if len(form) == 1 and form.upper() in LETTERS[: len(options)]:
         return ""
-    named = [letter for letter, option in zip(LETTERS, options, strict=False) if normal_form(option) == form]
+    named = [letter for letter, option in zip(LETTERS, options, strict=False) if _form(option) == form]
     return named[0] if form and len(named) == 1 else ""
+
+
+def _form(text: str) -> str:
+    """Give the normal form with the letters of other scripts, which it leaves out: options may be Korean or Chinese."""
+    return f"{normal_form(text)} {''.join(sign for sign in text if sign > LATIN and sign.isalnum())}".strip()
 
 
 def _unmarked(text: str, options: Sequence[str]) -> str:
@@ -176,6 +185,6 @@ def _whole(line: str, options: Sequence[str]) -> str:
     """Letter of a line that is a letter, a letter with the words of its option, or these words alone."""
     found = WHOLE.fullmatch(line.lstrip(SIGNS + "#>-•"))
     name = found.group(1).upper() if found else ""
-    if found and name in LETTERS[: len(options)] and normal_form(found.group(2)) in {"", normal_form(options[LETTERS.index(name)])}:
+    if found and name in LETTERS[: len(options)] and _form(found.group(2)) in {"", _form(options[LETTERS.index(name)])}:
         return name
     return _named(line, options)

@@ -16,6 +16,9 @@ MAX_CANDIDATES = 5
 MAX_WORDS = 14
 """A line of a differential with more words is an explanation, unless it is numbered."""
 
+FREE_ANSWER = ("REASONING", "ANSWER", "CONFIDENCE")
+"""Sections of an answer in free words."""
+
 NUMBERED = re.compile(r"\s*(\d{1,2})[.)]\s*(.*)")
 INLINE_NUMBER = re.compile(r"(?<!\S)(?=\d{1,2}[.)]\s)")
 EXPLANATION = re.compile(r"\s+[-–—]\s+|:\s+|\s*\((?:confidence|probability|likelihood)?[:\s~]*\d{1,3}\s*%\)")
@@ -55,7 +58,7 @@ def parse_answer(text: str, item: Item) -> Prediction:
     elif item.family is Family.LESION_RECOGNITION:
         prediction = _parse_lesion(read_sections(text))
     elif item.family is Family.QUESTION_ANSWERING:
-        prediction = _parse_open_answer(read_sections(text))
+        prediction = _parse_open_answer(read_sections(text, FREE_ANSWER))
     else:
         prediction = _parse_differential(read_sections(text))
     if prediction.parse_status is ParseStatus.FAILED:
@@ -113,6 +116,7 @@ def _parse_open_answer(sections: Sections) -> Prediction:
     return Prediction(
         parse_status=_status(plain and sections.strict and _in_order(sections, "ANSWER", "CONFIDENCE")),
         differential=() if abstained else (answer,),
+        findings=answer,
         rationale=sections.text("REASONING"),
         confidence=None if abstained else confidence,
         abstained=abstained,

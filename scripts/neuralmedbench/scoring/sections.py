@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 HEADERS = ("REASONING", "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE", "LESION", "LOCATION", "SIDE", "ANSWER")
@@ -37,26 +38,43 @@ class Sections:
         return " ".join(" ".join(self.lines.get(header, [])).split())
 
 
-def read_sections(text: str) -> Sections:
-    """Cut an answer into its sections; text in front of the first one is passed over, thoughts between tags too."""
+def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
+    """Cut an answer into its sections; text in front of the first one is passed over, thoughts between tags too.
+
+    Parameters
+    ----------
+    text : str
+        The answer.
+    headers : collection of str
+        Sections that were asked for: in a free answer a line that begins with `Findings:` is a line of the answer.
+
+    Returns
+    -------
+    Sections
+        By header.
+    """
     sections = Sections()
     header = ""
     for line in THINKING.sub("", text[:MAX_CHARACTERS]).splitlines():
-        found = STRICT.fullmatch(line.rstrip())
-        if found is None:
-            found = LOOSE.fullmatch(DECORATION.sub("", line).rstrip(" \t*_`"))
-            sections.strict &= found is None
-        if found is None:
+        plain = STRICT.fullmatch(line.rstrip())
+        found = plain or LOOSE.fullmatch(DECORATION.sub("", line).rstrip(" \t*_`"))
+        name = _header(found[1]) if found else ""
+        if found is None or name not in headers:
             if header:
                 sections.lines[header].append(line)
             elif line.strip():
                 sections.strict = False
             continue
-        name = " ".join(found.group(1).upper().split())
-        header = OTHER_NAMES.get(name, name)
+        header = name
+        sections.strict &= plain is not None
         if header in sections.lines:
             sections.strict = False
         if header in LEADING and header in sections.lines:
             sections.lines = {}
         sections.lines[header] = [found.group(2)]
     return sections
+
+
+def _header(words: str) -> str:
+    name = " ".join(words.upper().split())
+    return OTHER_NAMES.get(name, name)

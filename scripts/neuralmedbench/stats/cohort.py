@@ -131,6 +131,7 @@ def audit_rows(study: Study) -> list[Row]:
             "identifiers left after cleaning": audit.leaks,
             "files covered": len(audit.covered),
             "items whose answer a text names": benchmark.leaking,
+            "of them accepted with a reason": benchmark.leaks_accepted,
         } | dict(sorted(audit.checks.items()))
         rows += [head | {"check": check, "value": value} for check, value in checks.items()]
     return rows

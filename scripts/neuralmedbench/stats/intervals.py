@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -130,6 +129,8 @@ def percentile_interval(resampled: Floats, clusters: int, confidence: float) -> 
 
 def expanded_tail(clusters: int, confidence: float) -> float:
     """Give the share of the bootstrap distribution that is cut on each side of an expanded percentile interval."""
+    from scipy import stats
+
     reach = np.sqrt(clusters / (clusters - 1)) * stats.t.ppf(0.5 + confidence / 2, clusters - 1)
     return float(stats.norm.cdf(-reach))
 
@@ -154,6 +155,8 @@ def clopper_pearson(events: float, trials: float, confidence: float) -> tuple[fl
     >>> [round(bound, 3) for bound in clopper_pearson(0, 8, 0.95)]
     [0.0, 0.369]
     """
+    from scipy import stats
+
     tail = (1 - confidence) / 2
     low = 0.0 if events <= 0 else float(stats.beta.ppf(tail, events, trials - events + 1))
     high = 1.0 if events >= trials else float(stats.beta.ppf(1 - tail, events + 1, trials - events))
@@ -181,6 +184,8 @@ def effective_size(values: Floats, patients: Ints, confidence: float) -> float:
     ----------
     Korn and Graubard, Survey Methodology 24 (1998) 193: exact intervals on the effective sample size.
     """
+    from scipy import stats
+
     clusters, mean, items = int(patients.max()) + 1, float(values.mean()), len(values)
     if clusters < 2:
         return 1.0

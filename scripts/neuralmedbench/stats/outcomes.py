@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner
+from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.stats.intervals import Floats, Ints, codes_of
 from neuralmedbench.stats.passk import pass_at_k
@@ -187,8 +187,9 @@ def _is_ranked(item: Item) -> bool:
 
 def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: set[int], *, rows: list[Score], sampled: bool) -> Counts:
     per_runner: dict[str, int] = defaultdict(lambda: 1)
-    for row in rows:
-        per_runner[row.runner] = max(per_runner[row.runner], row.repeat + 1)
+    if key.strategy != Strategy.SELF_CONSISTENCY:  # its samples voted: one row an item is left, under the number of the sample that won
+        for row in rows:
+            per_runner[row.runner] = max(per_runner[row.runner], row.repeat + 1)
     size = len(items)
     samples = np.array([per_runner[item.runner] if index in asked else 0 for index, item in enumerate(items)], dtype=np.int64)
     passes, answered, false_names, candidates = (np.zeros(size, dtype=np.int64) for _ in range(4))

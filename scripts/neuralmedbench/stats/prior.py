@@ -32,7 +32,7 @@ def prior_values(outcomes: Outcomes) -> dict[str, Floats]:
     Notes
     -----
     Leave-one-patient-out: the patient's own items never count. Structured items are compared within modality,
-    sequence, plane and tags (the source); open ones within family, level and modality.
+    sequence, plane and the tag `dataset:` (the source), not by parts of a split; open ones within family, level and modality.
     """
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for index, (item, gold) in enumerate(zip(outcomes.items, outcomes.gold, strict=True)):
@@ -75,6 +75,7 @@ def _answer(gold: Gold) -> str:
 
 def _looks(item: Item, gold: Gold) -> Hashable:
     if item.runner is Runner.STRUCTURED and gold.fields is not None:
-        return (gold.fields.modality, gold.fields.sequence, gold.fields.plane, item.tags)
+        source = tuple(tag for tag in item.tags if tag.startswith("dataset:"))
+        return (gold.fields.modality, gold.fields.sequence, gold.fields.plane, source)
     modality = sorted({"CT" if image.sequence in ("CT", "ceCT") else "MR" for image in item.images})
     return (item.family, item.level, tuple(modality))

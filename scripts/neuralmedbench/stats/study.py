@@ -45,8 +45,8 @@ class BenchmarkStudy:
         Pictures with their fate (pictures).
     sampled : dict of str to bool
         By model: whether its temperature is above 0.
-    leaking : int
-        Items whose answer stands in a text that a model was sent.
+    leaking, leaks_accepted : int
+        Items whose answer stands in what a model was sent, and those of them where a person accepted it with a reason.
     """
 
     name: str
@@ -62,6 +62,7 @@ class BenchmarkStudy:
     pictures: list[PictureFate]
     sampled: dict[str, bool]
     leaking: int = 0
+    leaks_accepted: int = 0
     earlier: dict[str, list[Score]] = field(default_factory=dict)
 
     @cached_property
@@ -133,6 +134,7 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
     config = load_benchmark(root / "config", name)
     data, results = root / "data", root / "results"
     scores = {model: read_records(results / "scores" / name / f"{model}.parquet", Score) for model in models}
+    leaks = read_json_record(data / "leaks" / f"{name}.json", AnswerLeaks, remedy="run find_answer_leaks again")
     return BenchmarkStudy(
         name=name,
         config=config,
@@ -154,7 +156,8 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
         flow=read_json(data / "slices" / name / "flow.json")["cases"] if config.kind is Kind.SCANS else [],
         pictures=list(read_pictures(data / "deidentified" / name / "pictures.json").pictures) if config.kind is Kind.PICTURES else [],
         sampled={model: is_sampled(entry) for model, entry in models.items()},
-        leaking=read_json_record(data / "leaks" / f"{name}.json", AnswerLeaks, remedy="run find_answer_leaks again").leaking,
+        leaking=leaks.leaking,
+        leaks_accepted=leaks.accepted,
     )
 
 

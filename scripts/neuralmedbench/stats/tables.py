@@ -10,7 +10,7 @@ from neuralmedbench.io.tables import write_table
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.stats.calls import destination_rows, efficiency_rows
 from neuralmedbench.stats.changes import change_notes, change_sentences
-from neuralmedbench.stats.cohort import audit_rows, case_flow_rows, case_rows, cohort_rows, score_rows
+from neuralmedbench.stats.cohort import audit_rows, case_flow_rows, case_rows, cohort_rows, file_flow_rows, score_rows
 from neuralmedbench.stats.contrasts import arm_rows, axis_rows, decomposition_rows, model_pairs, pairwise_rows
 from neuralmedbench.stats.descriptive import field_rows, grader_rows, rating_rows, similarity_rows
 from neuralmedbench.stats.leaderboard import leaderboard_rows, rate_rows
@@ -48,6 +48,7 @@ def write_tables(study: Study, folder: Path, metrics: Path) -> None:
         "fields": fields,
         "graders": grader_rows(study),
         "case_flow": case_flow_rows(study),
+        "file_flow": file_flow_rows(study),
         "cases": case_rows(study),
         "deid_audit": audit_rows(study),
         "deidentification": score_rows(study),

@@ -52,7 +52,9 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         images=(QuestionImage(file="picture"),),
         tags=tuple(tag(name, value) for name, columns in TAGS.items() if (value := cell(row, *columns, needed=False))),
     )
-    return Entry(question=question, gold=_gold(question, offered, cell(row, "answer", needed=False)), pictures={"picture": decoded(picture)})
+    return Entry(
+        question=question, gold=_gold(question, offered, cell(row, "answer", needed=False)), pictures={"picture": decoded(picture)}
+    )
 
 
 def _gold(question: Question, offered: Mapping[str, str], printed: str) -> Gold | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, plain_id, refused, tag
+from neuralmedbench.benchmarks.adapters.options import spread
+from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, listed, plain_id, refused, tag
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Runner
@@ -67,11 +67,11 @@ def shown_order(question_id: str, row: Mapping[str, Any]) -> tuple[str, ...]:
     tuple of str
         By the letters; where they do not name an order, by a digest of question and option, which does not know what is right.
     """
-    options = (cell(row, "Answer"), *(str(option).strip() for option in row["Distractors"] or ()))
+    options = (cell(row, "Answer"), *listed(row, "Distractors"))
     letters = [str(row.get("correct_choice") or "").strip().upper(), *(str(one).strip().upper() for one in row.get("other_choices") or ())]
     if sorted(letters) == list(LETTERS[: len(options)]):
         return tuple(option for _, option in sorted(zip(letters, options, strict=True)))
-    return tuple(sorted(options, key=lambda option: hashlib.sha256(f"{question_id}/{option}".encode()).hexdigest()))
+    return spread(question_id, options)
 
 
 def _figure(source: SourceFolder, identity: str, told: str) -> Path:

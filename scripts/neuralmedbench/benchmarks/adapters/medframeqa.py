@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+from neuralmedbench.benchmarks.adapters.options import letter_of, options_of
 from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, embedded, plain_id, refused, tag
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
@@ -38,19 +39,22 @@ def _entry(source: SourceFolder, row: Mapping[str, Any]) -> Entry:
         family=Family.QUESTION_ANSWERING,
         question=cell(row, "question"),
         case_id=plain_id(f"video-{video}") if video else "",
-        options=tuple(str(option).strip() for option in row["options"] or ()),
+        options=options_of(row["options"]),
         images=tuple(QuestionImage(file=name) for name in frames),
         tags=(*(tag(name, row.get(name)) for name in ("system", "organ", "modality") if row.get(name)), f"frames:{len(frames)}"),
     )
     # the chain of reasoning ends with the answer, so it is gold: no arm discloses it
     chain = cell(row, "reasoning_chain", needed=False)
-    letter = cell(row, *ANSWERS).upper()
+    letter = letter_of(cell(row, *ANSWERS), question.options)
     gold = choice_gold(question, letter, established="key of the data set, generated from the video and reviewed", rationale=(chain,))
     return Entry(question=question, gold=gold, pictures=frames)
 
 
 def _frames(source: SourceFolder, row: Mapping[str, Any]) -> dict[str, Any]:
     values = row.get("image") or [row[name] for name in FRAMES if row.get(name)] or row.get("image_path") or ()
+    if not isinstance(values, list | tuple):
+        message = "the column of the frames holds no list"
+        raise DataError(message)
     frames = {f"frame-{place}": embedded(source, value) for place, value in enumerate(values, start=1)}
     if not frames:
         message = f"no frames; expected the columns image, image_1 to image_5 or image_path, found {', '.join(sorted(row))}"

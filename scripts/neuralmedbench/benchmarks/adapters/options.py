@@ -13,7 +13,7 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.records.questions import LETTERS
 
 LETTERED = re.compile(r"^[ \t]*\(?([A-J])\s*[.):]\s*", re.MULTILINE)
-LEADING = re.compile(r"\(?([A-Ja-j])\)?\s*(?:[.):].*)?", re.DOTALL)
+LEADING = re.compile(r"\(?([A-Ja-j])\s*(?:[.):]+(.*))?", re.DOTALL)
 
 
 def options_of(value: Any) -> tuple[str, ...]:
@@ -41,13 +41,14 @@ def options_of(value: Any) -> tuple[str, ...]:
             message = "the options begin like JSON and are none"
             raise DataError(message) from None
     if isinstance(value, Mapping):
-        filled = {str(key).strip().upper(): written(text) for key, text in value.items() if text is not None}
-        return _in_order(filled)
+        return _in_order({str(key).strip().upper(): written(text) for key, text in value.items()})
     if isinstance(value, list | tuple):
-        return _without_letters([written(text) for text in value])
+        return _without_letters(filled([written(text) for text in value]))
     pieces = LETTERED.split(written(value))
     if len(pieces) < 3 or pieces[0].strip():
-        message = f"the options are in a form that is not known ({type(value).__name__}); expected a list, letters with texts, or lines 'A. ...'"
+        message = (
+            f"the options are in a form that is not known ({type(value).__name__}); expected a list, letters with texts, or lines 'A. ...'"
+        )
         raise DataError(message)
     letters = pieces[1::2]
     if letters != list(LETTERS[: len(letters)]):
@@ -55,10 +56,16 @@ def options_of(value: Any) -> tuple[str, ...]:
     return tuple(text.strip() for text in pieces[2::2])
 
 
-def _in_order(filled: Mapping[str, str]) -> tuple[str, ...]:
-    if sorted(filled) != list(LETTERS[: len(filled)]):
+def _in_order(by_letter: Mapping[str, str]) -> tuple[str, ...]:
+    if sorted(by_letter) != list(LETTERS[: len(by_letter)]):
         raise DataError(_gap())
-    return tuple(filled[letter] for letter in LETTERS[: len(filled)])
+    return tuple(filled([by_letter[letter] for letter in sorted(by_letter)]))
+
+
+def filled(texts: Sequence[str]) -> list[str]:
+    """Leave out the empty ones at the end: tables of mixed sets fill short rows up."""
+    count = max((place for place, text in enumerate(texts, start=1) if text), default=0)
+    return list(texts[:count])
 
 
 def _gap() -> str:
@@ -85,9 +92,14 @@ def letter_of(value: Any, options: Sequence[str]) -> str:
     same = [letter for letter, option in zip(LETTERS, options, strict=False) if _plain(option) == _plain(text)]
     if len(same) == 1 and text:
         return same[0]
+    if len(same) > 1:
+        message = "the text of the right answer stands twice among the options"
+        raise DataError(message)
     found = LEADING.fullmatch(text)
-    if found and len(same) == 0 and found[1].upper() in LETTERS[: len(options)]:
-        return found[1].upper()
+    place = LETTERS.find(found[1].upper()) if found and not same else -1
+    # behind the letter stands that option's text, or nothing: "C. difficile" is no letter
+    if found and 0 <= place < len(options) and _plain(found[2] or "") in {"", _plain(options[place])}:
+        return LETTERS[place]
     message = f"the right answer is none of {LETTERS[0]} to {LETTERS[max(len(options) - 1, 0)]}, and no option's text"
     raise DataError(message)
 

@@ -2,16 +2,62 @@
 
 from __future__ import annotations
 
-from neuralmedbench.benchmarks.adapters import mediconfusion
+from collections.abc import Mapping
+from pathlib import Path
+
+from neuralmedbench.benchmarks.adapters import (
+    diagnosisarena,
+    gmai_mmbench,
+    livemedbench,
+    medbookvqa,
+    medcasereasoning,
+    medframeqa,
+    mediconfusion,
+    mmrarebench,
+    mrarebench,
+    neural_medbench,
+    neurovlm,
+)
 from neuralmedbench.benchmarks.adapters.entry import DataSet
+from neuralmedbench.benchmarks.adapters.mapping import mapped
+from neuralmedbench.config.mappings import FOLDER, load_mappings
+from neuralmedbench.errors import ConfigError
 
-DATA_SETS: dict[str, DataSet] = {one.name: one for module in (mediconfusion,) for one in module.DATA_SETS}
+MODULES = (
+    diagnosisarena,
+    gmai_mmbench,
+    livemedbench,
+    medbookvqa,
+    medcasereasoning,
+    medframeqa,
+    mediconfusion,
+    mmrarebench,
+    mrarebench,
+    neural_medbench,
+    neurovlm,
+)
+DATA_SETS: dict[str, DataSet] = {one.name: one for module in MODULES for one in module.DATA_SETS}
 
 
-def table() -> str:
+def data_sets(config: Path) -> dict[str, DataSet]:
+    """Give all data sets: those with an adapter, and those that `<config>/mappings/` describes.
+
+    Raises
+    ------
+    ConfigError
+        If a mapping does not fit, or has the name of a data set that has an adapter.
+    """
+    mappings = load_mappings(config)
+    if double := sorted(set(mappings) & set(DATA_SETS)):
+        message = f"{(config / FOLDER).as_posix()}/{double[0]}.yaml: {double[0]} has an adapter already; give the file another name"
+        raise ConfigError(message)
+    return DATA_SETS | {name: mapped(name, mapping) for name, mapping in mappings.items()}
+
+
+def table(sets: Mapping[str, DataSet]) -> str:
     """Say of every data set where it is to be had, under which licence, and what has to lie in the folder."""
     lines = []
-    for one in DATA_SETS.values():
+    for one in sets.values():
         number = f"{one.expected} questions" if one.expected else "number of questions not published"
         lines += [f"{one.name}: {one.title} ({one.axis}, {number})", f"    from     {one.home}", f"    licence  {one.licence}"]
         lines.append(f"    files    {one.files}")

@@ -1,15 +1,22 @@
-"""What the adapters share: ids, answers of choice, refusals."""
+"""What the adapters share: ids, cells, pictures inside tables, answers of choice, refusals."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+from neuralmedbench.benchmarks.adapters.cells import written
+from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Gold
 from neuralmedbench.records.questions import LETTERS, Question, Refusal
 
 MAX_ID = 100
+MAX_NAME = 1000
+"""A cell of more characters is a picture as base64, not the name of a file."""
 ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -27,19 +34,78 @@ def plain_id(text: str) -> str:
     return f"{plain or 'row'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def choice_gold(question: Question, letter: str, *, established: str) -> Gold:
-    """Give the answer of a question of choice by its letter.
+def choice_gold(question: Question, letter: str, *, established: str, rationale: tuple[str, ...] = ()) -> Gold:
+    """Give the answer of a question of choice by its letter; empty statements of `rationale` are left out.
 
     Raises
     ------
     DataError
         If the letter is none of the options'; the message does not repeat it.
     """
-    place = LETTERS.find(letter) if letter else -1
+    place = LETTERS.find(letter) if len(letter) == 1 else -1
     if not 0 <= place < len(question.options):
         message = f"the right letter is none of {LETTERS[0]} to {LETTERS[max(len(question.options) - 1, 0)]}"
         raise DataError(message)
-    return Gold(item_id=question.question_id, answer=question.options[place], choice=letter, established=established)
+    return Gold(
+        item_id=question.question_id,
+        answer=question.options[place],
+        choice=letter,
+        rationale=tuple(statement for statement in rationale if statement),
+        established=established,
+    )
+
+
+def cell(row: Mapping[str, Any], *names: str, needed: bool = True) -> str:
+    """Give the text of the first of these columns that a row has, without the spaces around it.
+
+    Raises
+    ------
+    DataError
+        If it has none of them or the cell is no text, and it is needed; the message tells which columns there are.
+    """
+    for name in names:
+        if name in row:
+            if not isinstance(row[name], str | int | float | None):
+                message = f"the column {name!r} holds no text"
+                raise DataError(message)
+            return written(row[name])
+    if needed:
+        message = f"none of the columns {', '.join(map(repr, names))} is there; found {', '.join(sorted(map(str, row)))}"
+        raise DataError(message)
+    return ""
+
+
+def listed(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Give a cell that holds a list of texts; DataError when it holds something else."""
+    value = row.get(name)
+    if not isinstance(value, list | tuple):
+        message = f"the column {name!r} holds no list"
+        raise DataError(message)
+    return tuple(map(written, value))
+
+
+def tag(name: str, value: Any) -> str:
+    """Tag by which a table may group: `name:value`, the levels of a tree joined by ` > `."""
+    levels = [" ".join(str(level).split()) for level in (value if isinstance(value, list | tuple) else [value])]
+    return f"{name}:{' > '.join(level for level in levels if level)}"
+
+
+def embedded(source: SourceFolder, value: Any) -> Path | bytes:
+    """Find a picture that stands in a cell: its bytes, a record of bytes and path (as Parquet files hold it), base64, or the name of a file.
+
+    Raises
+    ------
+    DataError
+        If the cell holds none of these, or the file is not there.
+    """
+    if isinstance(value, Mapping):
+        value = value.get("bytes") or value.get("path")
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str) or not value:
+        message = "the cell of a picture holds none"
+        raise DataError(message)
+    return decoded(value) if value.startswith("data:") or len(value) > MAX_NAME else source.picture(value)
 
 
 def refused(where: str, error: DataError) -> Refusal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.colours import one_colour
-from neuralmedbench.deid.burned_in.lines import Box2D, extended
-from neuralmedbench.deid.burned_in.ocr import ocr_available
+from neuralmedbench.deid.burned_in.extended import extended
+from neuralmedbench.deid.burned_in.lines import Box2D
+from neuralmedbench.deid.burned_in.ocr import Word, ocr_available
 from neuralmedbench.deid.burned_in.overlays import Mark, distinct_planes, grey_range, same_in_every_slice, same_in_neighbours
 from neuralmedbench.deid.burned_in.places import joined
 from neuralmedbench.deid.burned_in.second_opinion import mostly_hidden, words_in
@@ -20,6 +22,7 @@ from neuralmedbench.deid.burned_in.strokes import odd_planes, suspicious_lines
 
 Voxels = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
+Words = Sequence[list[Word] | None]
 Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 """First and last + 1 along each of the three axes of the array."""
 
@@ -59,7 +62,9 @@ class BurnedIn:
         return bool(self.boxes)
 
 
-def find_burned_in(voxels: Voxels, slice_axis: int | None = 2, *, suspect: bool = False, hidden: Mask | None = None) -> BurnedIn:
+def find_burned_in(
+    voxels: Voxels, slice_axis: int | None = 2, *, suspect: bool = False, hidden: Mask | None = None, words: Words | None = None
+) -> BurnedIn:
     """Find text that is burned into the planes of one series.
 
     Parameters
@@ -72,6 +77,8 @@ def find_burned_in(voxels: Voxels, slice_axis: int | None = 2, *, suspect: bool 
         The header says that text may be there: tesseract then reads planes in any case.
     hidden : ndarray of bool, shape (X, Y, Z), optional
         What was hidden before and is not looked at.
+    words : sequence of (list of Word or None), optional
+        What tesseract read in each plane, if it was asked before (`read_pictures`).
 
     Returns
     -------
@@ -79,7 +86,7 @@ def find_burned_in(voxels: Voxels, slice_axis: int | None = 2, *, suspect: bool 
         False (as a truth value) when nothing was found.
     """
     axes = range(3) if slice_axis is None else (slice_axis,)
-    parts = [_along(voxels, axis, suspect, hidden) for axis in axes]
+    parts = [_along(voxels, axis, suspect, hidden, words) for axis in axes]
     if len(parts) == 1:
         return parts[0]
     asked = [part.ocr for part in parts if part.ocr is not None]
@@ -91,7 +98,7 @@ def find_burned_in(voxels: Voxels, slice_axis: int | None = 2, *, suspect: bool 
     )
 
 
-def _along(voxels: Voxels, axis: int, suspect: bool, hidden: Mask | None) -> BurnedIn:
+def _along(voxels: Voxels, axis: int, suspect: bool, hidden: Mask | None, words: Words | None) -> BurnedIn:
     order = (axis, *(other for other in range(3) if other != axis))
     if voxels.strides[order[1]] < voxels.strides[order[2]]:
         order = (order[0], order[2], order[1])  # rows as they lie in memory
@@ -99,7 +106,7 @@ def _along(voxels: Voxels, axis: int, suspect: bool, hidden: Mask | None) -> Bur
     if planes.dtype.kind == "f" and not np.isfinite(planes).all():
         planes = np.nan_to_num(planes, nan=0.0, posinf=0.0, neginf=0.0)
     done = None if hidden is None else np.ascontiguousarray(hidden.transpose(order))
-    marks, ocr = _search(planes, suspect, done)
+    marks, ocr = _search(planes, suspect, done, words)
     mask = _mask_of(planes, marks)
     boxes = tuple(_in_volume(mark, planes.shape, order) for _, mark in marks)
     counts = Counter(name for name, _ in marks)
@@ -108,7 +115,7 @@ def _along(voxels: Voxels, axis: int, suspect: bool, hidden: Mask | None) -> Bur
     return BurnedIn(mask.transpose(np.argsort(order)), boxes, evidence, ocr)
 
 
-def _search(planes: Voxels, suspect: bool, done: Mask | None) -> tuple[list[tuple[str, Mark]], bool | None]:
+def _search(planes: Voxels, suspect: bool, done: Mask | None, words: Words | None) -> tuple[list[tuple[str, Mark]], bool | None]:
     """Run all tests over planes (slices, rows, columns); gives the marks by the name of the test, and whether tesseract read."""
     span = grey_range(planes)
     if not span > 0:
@@ -131,7 +138,7 @@ def _search(planes: Voxels, suspect: bool, done: Mask | None) -> tuple[list[tupl
     ocr = None
     if few or suspect:
         ocr = ocr_available()
-        marks += [("ocr", mark) for mark in words_in(planes, span, done)] if ocr else []
+        marks += [("ocr", mark) for mark in words_in(planes, span, done, words)] if ocr else []
     return marks, ocr
 
 

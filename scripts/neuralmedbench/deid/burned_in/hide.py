@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.burned_in.find import BurnedIn, find_burned_in, hide_burned_in
-from neuralmedbench.deid.burned_in.ocr import ocr_available
+from neuralmedbench.deid.burned_in.find import BurnedIn, Words, find_burned_in, hide_burned_in
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.io import dicom
 
@@ -46,27 +45,33 @@ class HiddenText:
     found: BurnedIn
 
 
-def hide_text(voxels: Voxels, slice_axis: int | None = 2, *, suspect: bool = False) -> HiddenText:
+def hide_text(
+    voxels: Voxels, slice_axis: int | None = 2, *, suspect: bool = False, words: Words | None = None, policy: Policy = "hide"
+) -> HiddenText:
     """Hide burned-in text, and look again.
 
     Parameters
     ----------
     voxels : ndarray, shape (X, Y, Z), any real dtype
         One series; not changed.
-    slice_axis, suspect
+    slice_axis, suspect, words
         As for `find_burned_in`.
+    policy : str
+        With `drop` the text is only found: the caller drops what shows any.
 
     Returns
     -------
     HiddenText
-        With the same array when nothing was found.
+        With the same array when nothing was found, or nothing is hidden.
 
     Raises
     ------
     DeidentificationError
         If text is found again after it was hidden.
     """
-    found = find_burned_in(voxels, slice_axis, suspect=suspect)
+    found = find_burned_in(voxels, slice_axis, suspect=suspect, words=words)
+    if policy == "drop":
+        return HiddenText(voxels, found)
     for _ in range(PASSES):
         if not found:
             return HiddenText(voxels, found)
@@ -87,7 +92,7 @@ def count_text(checks: Counter[str], found: BurnedIn, policy: Policy, kind: Lite
     ----------
     checks : Counter
         Gains `burned_in_<kind>_searched`, `..._hidden` or `..._dropped`, `burned_in_single_marks` (side markers and the like, hidden
-        too) and `ocr_available` (1 or 0).
+        too), and where tesseract was asked for a second opinion `..._read_by_ocr`, or `..._without_ocr` where it is not installed.
     found : BurnedIn
         What was found.
     policy : str
@@ -99,7 +104,22 @@ def count_text(checks: Counter[str], found: BurnedIn, policy: Policy, kind: Lite
     done = "hidden" if policy == "hide" else "dropped"
     checks[f"burned_in_{kind}_{done}"] += bool(found)
     checks["burned_in_single_marks"] += found.evidence.get("single_marks", 0)
-    checks["ocr_available"] = int(ocr_available())
+    if found.ocr is not None:
+        checks[f"burned_in_{kind}_{'read_by' if found.ocr else 'without'}_ocr"] += 1
+
+
+def checks_told(checks: Counter[str], subjects: str) -> dict[str, int]:
+    """Sort checks, and leave out what depends on the machine when nobody's privacy does.
+
+    Parameters
+    ----------
+    checks : Counter
+        What was counted.
+    subjects : str
+        `patient`, `public` or `phantom`: of the last two, whether tesseract is installed is not told. Who reproduces them without it
+        shall find a difference in their records where a picture differs, and nowhere else.
+    """
+    return {name: checks[name] for name in sorted(checks) if subjects == "patient" or not name.endswith("_ocr")}
 
 
 def has_suspect_header(header: Dataset) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,8 @@ INK = (0.12, 0.72)
 """Part of a line's box that is ink."""
 THICKEST_STROKE = 0.3
 """Half of a stroke's width, in heights of a letter."""
-UNEVEN = 0.5
-REACH, GAP_TO_NEXT = 12.0, 2.0
-"""How far a line is followed, and over which gap, in heights of a letter."""
+AT_ONCE = 64
+"""Marks whose neighbours are looked for together."""
 
 
 @dataclass(frozen=True)
@@ -99,16 +98,11 @@ def _along_rows(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_
     tallest = max(24.0, MAX_GLYPH_PART * max(marks.shape))
     kept = boxes[(heights >= MIN_GLYPH_PX) & (heights <= tallest) & (widths <= 40 * heights)]
     kept = kept[np.lexsort((kept[:, 0], kept[:, 2]))]
-    lines = []
-    for group in _chains(kept):
-        line = _as_line(marks, kept[group], min_glyphs, min_strokes)
-        if line is not None:
-            lines.append(line)
-    return lines
+    return [line for group in _chains(kept) if (line := _as_line(marks, kept[group], min_glyphs, min_strokes)) is not None]
 
 
 def _chains(boxes: npt.NDArray[np.int64]) -> list[list[int]]:
-    """Group marks that stand side by side, with similar heights and a small gap."""
+    """Group marks that stand side by side, with similar heights and a small gap; the boxes are ordered by their left side."""
     parent = list(range(len(boxes)))
 
     def root(index: int) -> int:
@@ -117,93 +111,55 @@ def _chains(boxes: npt.NDArray[np.int64]) -> list[list[int]]:
             index = parent[index]
         return index
 
-    top, bottom, left, right = boxes.T if len(boxes) else np.zeros((4, 0), dtype=np.int64)
-    height = bottom - top
-    for index in range(len(boxes)):
-        later = slice(index + 1, None)
-        tall, low = np.maximum(height[index], height[later]), np.minimum(height[index], height[later])
-        overlap = np.minimum(bottom[index], bottom[later]) - np.maximum(top[index], top[later])
-        base = np.minimum(np.abs(bottom[index] - bottom[later]), np.abs(top[index] - top[later]))
-        near = (overlap >= 0.6 * low) & (left[later] - right[index] <= WIDEST_GAP * tall) & (left[later] >= left[index])
-        near &= (low >= SAME_HEIGHT[0] * tall) & (base <= 0.2 * tall + 1)
-        for other in np.flatnonzero(near):
-            parent[root(index + 1 + int(other))] = root(index)
+    for index, other in _neighbours(boxes):
+        parent[root(other)] = root(index)
     groups: dict[int, list[int]] = {}
     for index in range(len(boxes)):
         groups.setdefault(root(index), []).append(index)
     return list(groups.values())
 
 
-def _as_line(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_strokes: float) -> Line | None:
-    from scipy import ndimage
+def _neighbours(boxes: npt.NDArray[np.int64]) -> list[list[int]]:
+    """Pairs of marks that may be neighbours in a line, the left one first."""
+    pairs: list[list[int]] = []
+    top, bottom, left, right = boxes.T if len(boxes) else np.zeros((4, 0), dtype=np.int64)
+    height = bottom - top
+    reach = right + WIDEST_GAP / SAME_HEIGHT[0] * height + 1
+    for first in range(0, len(boxes), AT_ONCE):
+        own = np.arange(first, min(first + AT_ONCE, len(boxes)))[:, np.newaxis]
+        later = np.arange(first + 1, np.searchsorted(left, reach[own].max(), side="right"))
+        tall, low = np.maximum(height[own], height[later]), np.minimum(height[own], height[later])
+        overlap = np.minimum(bottom[own], bottom[later]) - np.maximum(top[own], top[later])
+        base = np.minimum(np.abs(bottom[own] - bottom[later]), np.abs(top[own] - top[later]))
+        near = (overlap >= 0.6 * low) & (left[later] - right[own] <= WIDEST_GAP * tall) & (later > own)
+        near &= (low >= SAME_HEIGHT[0] * tall) & (base <= 0.2 * tall + 1)
+        pairs += (np.argwhere(near) + np.array([first, first + 1])).tolist()
+    return pairs
 
-    heights = boxes[:, 1] - boxes[:, 0]
-    height = float(np.median(heights))
-    top, bottom, left, right = boxes[:, 0].min(), boxes[:, 1].max(), boxes[:, 2].min(), boxes[:, 3].max()
+
+def _as_line(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_strokes: float) -> Line | None:
+    tops, bottoms, lefts, rights = boxes.T.tolist()
+    top, bottom, left, right = min(tops), max(bottoms), min(lefts), max(rights)
+    most = (right - left + 1) // 2  # strokes that a row can cross
+    if most < min_strokes + (2 if len(tops) < min_glyphs else 0):
+        return None
+    heights = [last - first for first, last in zip(tops, bottoms, strict=True)]
+    height = float(median(heights))
     if right - left < 1.2 * height or bottom - top > 1.9 * height + 2:
         return None
     part = marks[top:bottom, left:right]
     inner = part[part.shape[0] // 5 : max(part.shape[0] - part.shape[0] // 5, 1)]
-    strokes = float((np.diff(np.pad(inner, ((0, 0), (1, 1))).astype(np.int8), axis=1) == 1).sum(axis=1).mean())
-    glyphs = int((heights >= 0.6 * height).sum())
+    starts = np.count_nonzero(inner[:, 0]) + np.count_nonzero(inner[:, 1:] & ~inner[:, :-1])
+    strokes = starts / len(inner)
+    glyphs = sum(one >= 0.6 * height for one in heights)
     enough = glyphs >= min_glyphs and strokes >= min_strokes
     touching = strokes >= min_strokes + 2
-    if not (enough or touching) or not INK[0] <= part.mean() <= INK[1]:
+    if not (enough or touching) or not INK[0] <= np.count_nonzero(part) / part.size <= INK[1]:
         return None
+    from scipy import ndimage
+
     depth = ndimage.distance_transform_edt(np.pad(part, 1))
     thick = float(np.percentile(depth[1:-1, 1:-1][part], 95))
     if thick > max(1.5, THICKEST_STROKE * height):
         return None
-    return Line((int(top), int(bottom), int(left), int(right)), glyphs, strokes, height, vertical=False)
-
-
-def extended(plane: npt.NDArray[Any], box: Box2D, height: float, *, vertical: bool) -> Box2D:
-    """Grow a box along its line: words behind a wide gap, digits that change, letters that a test missed.
-
-    Parameters
-    ----------
-    plane : ndarray, shape (rows, columns)
-        The picture.
-    box : Box2D
-        Tight box of a line or a part of it.
-    height : float
-        Of its letters.
-    vertical : bool
-        The line runs along the columns.
-
-    Returns
-    -------
-    Box2D
-        The box with what continues the line on either side: marks of the same brightness, no higher than the line.
-    """
-    top, bottom, left, right = box
-    if vertical:
-        turned = extended(plane.T, (left, right, top, bottom), height, vertical=False)
-        return turned[2], turned[3], turned[0], turned[1]
-    from scipy import ndimage
-
-    reach, margin = round(REACH * height), max(4, round(0.6 * height))
-    first, last = max(left - reach, 0), min(right + reach, plane.shape[1])
-    upper, lower = max(top - margin, 0), min(bottom + margin, plane.shape[0])
-    part = plane[upper:lower, first:last].astype(np.float32)
-    inside = plane[top:bottom, left:right].astype(np.float32)
-    ground = float(np.median(np.concatenate([part[: top - upper].ravel(), part[bottom - upper :].ravel(), inside.ravel()])))
-    low, high = np.percentile(inside, (3, 97))
-    sign = 1.0 if high - ground >= ground - low else -1.0
-    contrast = max(high - ground, ground - low)
-    between = inside[sign * (inside - ground) <= 0.4 * contrast]
-    if between.size and float(np.ptp(np.percentile(between, (5, 95)))) > UNEVEN * contrast:
-        return box  # over anatomy, where other things would be followed
-    labels, _ = ndimage.label(sign * (part - ground) > 0.4 * contrast, structure=np.ones((3, 3)))
-    pieces = []
-    for rows, columns in ndimage.find_objects(labels):
-        whole = (rows.start > 0 or upper == 0) and (rows.stop < part.shape[0] or lower == plane.shape[0])
-        if whole and columns.start > 0 and columns.stop < part.shape[1]:
-            pieces.append((columns.start + first, columns.stop + first, rows.start + upper, rows.stop + upper))
-    for one, other, high_row, low_row in sorted(pieces):
-        if other > right and one - right <= GAP_TO_NEXT * height:
-            right, top, bottom = other, min(top, high_row), max(bottom, low_row)
-    for one, other, high_row, low_row in sorted(pieces, key=lambda piece: -piece[1]):
-        if one < left and left - other <= GAP_TO_NEXT * height:
-            left, top, bottom = one, min(top, high_row), max(bottom, low_row)
-    return top, bottom, left, right
+    return Line((top, bottom, left, right), glyphs, strokes, height, vertical=False)

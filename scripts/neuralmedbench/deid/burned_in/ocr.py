@@ -7,6 +7,7 @@ import io
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -15,6 +16,8 @@ import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.lines import Box2D
 
+Grey = npt.NDArray[np.uint8]
+
 PROGRAM = "tesseract"
 MIN_CONFIDENCE = 60.0
 MIN_LENGTH = 4
@@ -22,6 +25,9 @@ WANTED_SIDE_PX = 1024
 """Letters of a scanner are small: pictures are enlarged to this."""
 MARGIN_PX = 16
 TIMEOUT_S = 60
+PIXELS_AT_ONCE = 32 * 1024 * 1024
+PAGE_LEVEL = "1"
+"""Rows of tesseract's table that stand for a page."""
 
 
 @dataclass(frozen=True)
@@ -53,23 +59,44 @@ def ocr_available() -> bool:
     return "eng" in done.stdout.split()
 
 
-def read_words(grey: npt.NDArray[np.uint8], *, wanted_side: int = WANTED_SIDE_PX) -> list[Word]:
-    """Read the words of a picture.
+def read_pages(pages: Iterable[Grey], *, wanted_side: int = WANTED_SIDE_PX) -> list[list[Word] | None]:
+    """Read the words of pictures, many in one call: to start tesseract takes longer than to read a picture.
 
     Parameters
     ----------
-    grey : ndarray of uint8, shape (rows, columns)
-        The picture; bright letters on a dark ground are read as well as dark ones on a bright ground.
+    pages : iterable of ndarray of uint8, shape (rows, columns)
+        The pictures; bright letters on a dark ground are read as well as dark ones on a bright ground.
     wanted_side : int
-        Longer side that the picture is enlarged to, in pixels.
+        Longer side that a picture is enlarged to, in pixels.
 
     Returns
     -------
-    list of Word
-        Words of at least `MIN_LENGTH` letters and digits that tesseract is sure of; empty without tesseract.
+    list of (list of Word or None)
+        For each picture the words of at least `MIN_LENGTH` letters and digits that tesseract is sure of; none without tesseract. None
+        for a picture at which tesseract failed.
     """
-    if not ocr_available() or not grey.size:
-        return []
+    found: list[list[Word] | None] = []
+    waiting: list[_Page] = []
+    for grey in pages:
+        if not ocr_available():
+            found.append([])
+            continue
+        waiting.append(_as_page(grey, wanted_side))
+        if sum(page.values.size for page in waiting) >= PIXELS_AT_ONCE:
+            found += _read(waiting)
+            waiting = []
+    return found + (_read(waiting) if waiting else [])
+
+
+@dataclass(frozen=True)
+class _Page:
+    """A picture as tesseract likes it, and how much it was enlarged."""
+
+    values: Grey
+    scale: float
+
+
+def _as_page(grey: Grey, wanted_side: int) -> _Page:
     from PIL import Image
 
     scale = max(1.0, wanted_side / max(grey.shape))
@@ -77,19 +104,41 @@ def read_words(grey: npt.NDArray[np.uint8], *, wanted_side: int = WANTED_SIDE_PX
     ground = float(np.median(grey))
     values = np.asarray(picture)
     values = 255 - values if ground < 128 else values  # tesseract expects ink on paper
-    padded = np.pad(values, MARGIN_PX, constant_values=round(255 - ground if ground < 128 else ground))
+    return _Page(np.pad(values, MARGIN_PX, constant_values=round(255 - ground if ground < 128 else ground)), scale)
+
+
+def _read(pages: list[_Page]) -> list[list[Word] | None]:
+    """Read pages in one call; when that fails, one by one, so that a page which tesseract cannot read takes no other with it."""
+    rows = _rows_of(pages)
+    if sum(row["level"] == PAGE_LEVEL for row in rows) != len(pages):
+        return [None] if len(pages) == 1 else [words for page in pages for words in _read([page])]
+    found: list[list[Word] | None] = []
+    for number, page in enumerate(pages, start=1):
+        words = (_as_word(row, page.scale) for row in rows if row["page_num"] == str(number))
+        found.append([word for word in words if word is not None])
+    return found
+
+
+def _rows_of(pages: list[_Page]) -> list[dict[str, str]]:
+    """Rows of tesseract's table; none when it failed or took too long. No picture is written to disk."""
+    from PIL import Image
+
+    first, *others = (Image.fromarray(page.values) for page in pages)
     content = io.BytesIO()
-    Image.fromarray(padded).save(content, format="PNG", compress_level=1)
-    done = subprocess.run(
-        [PROGRAM, "stdin", "stdout", "--psm", "11", "-l", "eng", "tsv"],
-        input=content.getvalue(),
-        capture_output=True,
-        check=False,
-        timeout=TIMEOUT_S,
-        env={**os.environ, "OMP_THREAD_LIMIT": "1"},
-    )
-    rows = csv.DictReader(io.StringIO(done.stdout.decode("utf-8", "replace")), delimiter="\t", quoting=csv.QUOTE_NONE)
-    return [word for word in (_as_word(row, scale) for row in rows) if word is not None]
+    first.save(content, format="TIFF", save_all=True, append_images=others)
+    try:
+        done = subprocess.run(
+            [PROGRAM, "stdin", "stdout", "--psm", "11", "-l", "eng", "tsv"],
+            input=content.getvalue(),
+            capture_output=True,
+            check=False,
+            timeout=TIMEOUT_S + len(pages),
+            env={**os.environ, "OMP_THREAD_LIMIT": "1"},
+        )
+    except subprocess.TimeoutExpired:
+        return []
+    table = done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+    return list(csv.DictReader(io.StringIO(table), delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def _as_word(row: dict[str, str], scale: float) -> Word | None:

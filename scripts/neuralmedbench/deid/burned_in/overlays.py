@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.lines import MIN_GLYPH_PX, Box2D, Line, find_lines
+from neuralmedbench.deid.burned_in.surroundings import closing, opening
 
 Planes = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -149,11 +150,8 @@ def _background(plane: Planes, same: Mask) -> Mask:
 
 def _stands_out(values: npt.NDArray[np.float32], level: npt.NDArray[np.float32], span: float) -> Mask:
     """Brighter or darker than what lies within a few pixels on both sides."""
-    from scipy import ndimage
-
-    size = (SURROUNDINGS_PX, SURROUNDINGS_PX)
-    bright = values - ndimage.grey_opening(level, size=size)
-    dark = ndimage.grey_closing(level, size=size) - values
+    bright = values - opening(level, SURROUNDINGS_PX)
+    dark = closing(level, SURROUNDINGS_PX) - values
     return np.asarray(np.maximum(bright, dark) > MIN_CONTRAST * span)
 
 
@@ -188,12 +186,15 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
 
 def _may_stand_out(plane: Planes, same: Mask, span: float) -> bool:
     """Whether enough pixels of a mask differ from what lies a few pixels away: a quick look before the slow one."""
-    rows, columns = np.nonzero(same)
-    own, far = plane[rows, columns].astype(np.float32), SURROUNDINGS_PX // 2
+    values, here = plane.ravel(), np.flatnonzero(same)
+    own, far = values[here].astype(np.float32), SURROUNDINGS_PX // 2
     high, wide = plane.shape
-    around = [(rows, columns + far), (rows, columns - far), (rows + far, columns), (rows - far, columns)]
-    others = np.stack([plane[down.clip(0, high - 1), across.clip(0, wide - 1)] for down, across in around]).astype(np.float32)
-    return int((np.abs(others - own) > MIN_CONTRAST * span).any(axis=0).sum()) >= MIN_RUN_PX
+    rows, columns = np.divmod(here, wide)
+    above, below = np.maximum(rows - far, 0), np.minimum(rows + far, high - 1)
+    before, after = np.maximum(columns - far, 0), np.minimum(columns + far, wide - 1)
+    around = (rows * wide + after, rows * wide + before, below * wide + columns, above * wide + columns)
+    differs = [np.abs(values[there].astype(np.float32) - own) > MIN_CONTRAST * span for there in around]
+    return int(np.logical_or.reduce(differs).sum()) >= MIN_RUN_PX
 
 
 def _part_of_main_colour(plane: Planes, marks: Mask, box: Box2D) -> float:

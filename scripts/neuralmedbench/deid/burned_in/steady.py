@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.lines import find_lines
 from neuralmedbench.deid.burned_in.overlays import MIN_CONTRAST, MIN_PLANES, SURROUNDINGS_PX, Mark, Mask, Planes
+from neuralmedbench.deid.burned_in.surroundings import closing, opening
 
 STEADY, MIN_LETTER_PX, MAX_LETTER_PART = 0.15, 8, 0.01
 """A single letter is steadier than a line has to be, and small."""
@@ -37,10 +38,9 @@ def nearly_same(planes: Planes, span: float, skip: Mask | None = None) -> list[M
         return []
     some = planes[np.unique(np.linspace(0, len(planes) - 1, 24).round().astype(int))]
     low, high = some.min(axis=0).astype(np.float32), some.max(axis=0).astype(np.float32)
-    size = (SURROUNDINGS_PX, SURROUNDINGS_PX)
     marks = []
     # letters stand out in every slice from the brightest (darkest) that their surroundings ever are
-    bright, dark = low - ndimage.grey_opening(high, size=size), ndimage.grey_closing(low, size=size) - high
+    bright, dark = low - opening(high, SURROUNDINGS_PX), closing(low, SURROUNDINGS_PX) - high
     for contrast, values in ((bright, -low), (dark, high)):
         steady = (contrast > 2 * MIN_CONTRAST * span) & (high - low < 0.5 * contrast)
         if skip is not None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.lines import Line, find_lines
+from neuralmedbench.deid.burned_in.surroundings import closing, opening
 
 Plane = npt.NDArray[Any]
 THRESHOLDS = (0.45, 0.12)
@@ -55,12 +56,10 @@ def suspicious_lines(plane: Plane, span: float) -> list[Suspicion]:
     list of Suspicion
         Ordered by threshold and box; lines may be named twice.
     """
-    from scipy import ndimage
-
     values = plane.astype(np.float32)
     side = max(7, 2 * (max(plane.shape) // 90) + 1)
-    bright = values - ndimage.grey_opening(values, size=(side, side))
-    dark = ndimage.grey_closing(values, size=(side, side)) - values
+    bright = values - opening(values, side)
+    dark = closing(values, side) - values
     found = []
     for contrast in (bright, dark):
         for threshold in THRESHOLDS:
@@ -101,8 +100,9 @@ def _thin_marks(plane: Plane, air: float, contrast: float) -> int:
     if plane.shape[1] <= 2 * STEM_PX:
         return 0
     below: npt.NDArray[np.bool_] = np.less_equal(plane, air)
-    windows = np.lib.stride_tricks.sliding_window_view(below, STEM_PX, axis=1)
-    dark: npt.NDArray[np.bool_] = np.logical_or.reduce(windows, axis=2)
+    pairs = below[:, :-1] | below[:, 1:]
+    last = pairs.shape[1] - STEM_PX + 2  # a window of `STEM_PX` pixels is as many pairs less one
+    dark = np.logical_or.reduce([pairs[:, first : first + last] for first in range(0, STEM_PX - 1, 2)])
     return int((dark[:, : -STEM_PX - 1] & dark[:, STEM_PX + 1 :] & np.greater(plane[:, STEM_PX:-STEM_PX], air + contrast)).sum())
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.atlas.fit import fit_quality, fit_template
-from neuralmedbench.atlas.polish import is_best_here, polish_fit
-from neuralmedbench.deid.faces.skin import front_shell, scalp_shows, skin_depth
-from neuralmedbench.deid.faces.survey import Survey, face_level, on_grid, skin_distances, survey, what_is_left
+from neuralmedbench.deid.faces.locate import Head, Located, locate
+from neuralmedbench.deid.faces.skin import front_shell, scalp_shows
+from neuralmedbench.deid.faces.survey import Floats, Survey, face_level, face_shell, on_grid, what_is_left
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.io.nifti import Volume
 from neuralmedbench.io.volumes import image_like
@@ -24,11 +24,6 @@ SKULL_MARGIN_MM = 9.0
 """What lies farther from the template's brain than this is skull and scalp."""
 STRIPPED_OUTSIDE, STRIPPED_ZERO = 0.06, 0.35
 """A scan is without its head when little of it lies outside the brain and much of it is exactly background."""
-PLAUSIBLE_SCALE = (0.75, 1.3)
-WHOLE_HEAD, MIN_OVERLAP, MIN_AGREEMENT = 0.8, 0.9, 0.2
-"""A fit is trusted when this part of the template's brain is in view, shows something, and agrees with the scan."""
-UNEVEN_MM = 12.0
-"""The skin must lie about as far from the fitted brain on one side as on the other."""
 VESSELS_ONLY = 0.1
 """A scan with less than this part of its voxels above the background shows no surface: vessels over a threshold."""
 MAX_LEFT, MIN_RECESS_MM = 0.15, 10.0
@@ -45,23 +40,29 @@ class Defaced:
     volume : Volume
         The scan; geometry as before, removed voxels at the scan's own background value.
     flags : tuple of str
-        `no_head_outside_brain`, `no_surface` (nothing to remove), `front_surface_removed` (the fit is not trusted, see below).
+        `no_head_outside_brain`, `no_surface` (nothing to remove), `front_surface_removed` (the fit is not trusted, see below),
+        `face_fit_borrowed` (the scan shows too little of the head for a fit of its own: another scan gave it).
     quality : dict of str to float
         `face_removed` (part of all voxels that was set to background), `head_removed` (the same of the head's voxels),
         `deface_scale`, `deface_covered`, `deface_overlap`, `deface_agreement` (see atlas.fit.fit_quality), `deface_uneven_mm` (how much
-        farther the skin lies from the fitted brain on one side than on the other), `face_surface_left`, `face_recess_mm` (see
-        deid.face.what_is_left); numbers that the scan does not allow are absent.
+        farther the skin lies from the fitted brain on one side than on the other), `deface_fit_series` (number in the name of the scan
+        that gave the fit, absent when it is the scan's own), `deface_rival` (how sure its place is, see atlas.follow.Followed; absent when
+        positions alone told it), `face_surface_left`, `face_recess_mm` (see faces.survey.what_is_left); numbers that the scan does not
+        allow are absent.
     mask : ndarray of bool, shape (X, Y, Z)
         Where voxels were removed, on the scan's own grid; all False where nothing was.
+    head : Head or None
+        What other scans of the same head may go by; None for a slab, a map, and where no fit was trusted.
     """
 
     volume: Volume
     flags: tuple[str, ...]
     quality: dict[str, float]
     mask: Mask
+    head: Head | None = None
 
 
-def deface(volume: Volume, *, is_map: bool = False) -> Defaced:
+def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), name: str = "", frame: str = "") -> Defaced:
     """Remove the face from a scan.
 
     Parameters
@@ -70,6 +71,10 @@ def deface(volume: Volume, *, is_map: bool = False) -> Defaced:
         3-D scan of a head or a brain, any contrast; a slab will do.
     is_map : bool
         Whether it is computed from other scans (ADC): its scalp is noise, so that it gives no skin to go by.
+    heads : sequence of Head
+        What earlier calls gave for other scans of the same case.
+    name, frame : str
+        What the scan is called (`series-01`...), and the frame of reference of its positions, for those that come after it.
 
     Returns
     -------
@@ -84,33 +89,51 @@ def deface(volume: Volume, *, is_map: bool = False) -> Defaced:
     Notes
     -----
     The packaged average brain is fitted to the scan; its face region is carried back to the native grid and cleared, except near the
-    fitted brain, where only an outer layer below the scan's own skin goes. A slab shows too little for a sure fit: there the skin of the
-    front part goes instead, to a depth at which no brain lies. Brains without a head are recognised and left as they are.
+    fitted brain, where only an outer layer below the scan's own skin goes. The scans of a case show one head: where an earlier one was
+    located for sure, the next ones follow its fit, as far as they agree with it. So does a slab, which shows too little for a fit of its
+    own. Where no other scan tells, the skin of its front part goes instead, to a depth at which no brain lies. Brains without a head are
+    recognised and left as they are.
     """
     image = _as_image(volume)
     if _is_sparse(volume.voxels):
         return _untouched(volume, "no_surface", {})
     try:
-        transform = polish_fit(image, fit_template(image))
+        found = locate(image, heads, frame)
     except DataError:
         message = f"the face could not be located (the template does not fit the scan): {NEXT_STEP}"
         raise DeidentificationError(message) from None
-    fit = fit_quality(image, transform)
-    quality = {f"deface_{name}": fit[name] for name in ("scale", "covered", "overlap", "agreement")}
-    seen = survey(skin_depth(image), transform)
-    distances = skin_distances(seen)
-    quality["deface_uneven_mm"] = round(_uneven(distances), 1)
-    if not _is_trusted(fit, quality["deface_uneven_mm"]) or not is_best_here(image, transform):
-        return _without_front(volume, image, seen, quality, is_map=is_map)
-    if _is_stripped(volume.voxels, image, seen):
-        return _untouched(volume, "no_head_outside_brain", quality)
-    level = face_level(seen, distances)
-    quality |= what_is_left(level, seen)
-    if quality.get("face_surface_left", 0.0) > MAX_LEFT or quality.get("face_recess_mm", np.inf) < MIN_RECESS_MM:
+    if not found.trusted:
+        return _without_front(volume, image, found, is_map=is_map)
+    if _is_stripped(volume.voxels, image, found.seen):
+        return _untouched(volume, "no_head_outside_brain", found.quality)
+    level = face_level(found.seen, found.distances)
+    if not found.whole:
+        return _slab(volume, image, found, level, is_map=is_map)
+    left = what_is_left(level, found.seen)
+    if left.get("face_surface_left", 0.0) > MAX_LEFT or left.get("face_recess_mm", np.inf) < MIN_RECESS_MM:
+        if found.lender:  # a fit of its own may do better
+            return deface(volume, is_map=is_map, name=name, frame=frame)
         message = f"a face still stands out after defacing (face_surface_left and face_recess_mm are out of limits): {NEXT_STEP}"
         raise DeidentificationError(message)
-    quality["head_removed"] = round(float((level <= 0)[seen.skin > 0].mean()), 4)
-    return _cleared(volume, on_grid(level, seen, image), (), quality)
+    cleared = _cleared(volume, on_grid(level, found.seen, image), (), _measured(found, level, left))
+    return replace(cleared, head=None if is_map else Head(name, frame, found.rough, found.transform))
+
+
+def _slab(volume: Volume, image: sitk.Image, found: Located, level: Floats, *, is_map: bool) -> Defaced:
+    """Take the face of a slab by another scan's fit; where that would leave one, or shows none, the skin of its front part."""
+    if not is_map and scalp_shows(image, found.seen.grid):
+        level = np.minimum(level, face_shell(found.seen))
+    left = what_is_left(level, found.seen)
+    left.pop("face_recess_mm", None)  # the forehead against which it is measured may be out of view
+    face = on_grid(level, found.seen, image)
+    if left.get("face_surface_left", 0.0) > MAX_LEFT or not face.any():
+        return _without_front(volume, image, found, is_map=is_map)
+    return _cleared(volume, face, ("face_fit_borrowed",), _measured(found, level, left))
+
+
+def _measured(found: Located, level: Floats, left: dict[str, float]) -> dict[str, float]:
+    lent = {"deface_fit_series": float(found.lender.rpartition("-")[2])} if found.lender else {}
+    return found.quality | lent | left | {"head_removed": round(float((level <= 0)[found.seen.skin > 0].mean()), 4)}
 
 
 def _untouched(volume: Volume, flag: str, quality: dict[str, float]) -> Defaced:
@@ -121,30 +144,18 @@ def _cleared(volume: Volume, face: Mask, flags: tuple[str, ...], quality: dict[s
     if not face.any():
         message = f"the face could not be located (nothing of the scan lies in its region): {NEXT_STEP}"
         raise DeidentificationError(message)
-    voxels = volume.voxels.copy()
-    voxels[face] = voxels.min()
+    voxels = volume.voxels.copy(order="K")
+    np.copyto(voxels, voxels.min(), where=face)
     return Defaced(Volume(voxels, volume.affine), flags, {**quality, "face_removed": round(float(face.mean()), 4)}, face)
 
 
-def _without_front(volume: Volume, image: sitk.Image, seen: Survey, quality: dict[str, float], *, is_map: bool) -> Defaced:
+def _without_front(volume: Volume, image: sitk.Image, found: Located, *, is_map: bool) -> Defaced:
     """Take only what is surely no brain: a fit that is off by centimetres would take brain away."""
-    if is_map or not scalp_shows(image, seen.grid):
+    if is_map or not scalp_shows(image, found.seen.grid):
         message = f"the face could not be located (implausible fit of the template, and no scalp to go by): {NEXT_STEP}"
         raise DeidentificationError(message)
-    return _cleared(volume, on_grid(front_shell(seen.grid), seen, image), ("front_surface_removed",), quality)
-
-
-def _is_trusted(fit: dict[str, float], uneven_mm: float) -> bool:
-    low, high = PLAUSIBLE_SCALE
-    agrees = fit["covered"] >= WHOLE_HEAD and fit["overlap"] >= MIN_OVERLAP and fit["agreement"] >= MIN_AGREEMENT
-    return agrees and low < fit["scale"] < high and uneven_mm <= UNEVEN_MM
-
-
-def _uneven(distances: dict[str, float]) -> float:
-    pairs = [
-        (distances[one], distances[other]) for one, other in (("front", "back"), ("left", "right")) if {one, other} <= distances.keys()
-    ]
-    return max((abs(one - other) for one, other in pairs), default=0.0)
+    face = on_grid(front_shell(found.seen.grid), found.seen, image)
+    return _cleared(volume, face, ("front_surface_removed",), found.quality)
 
 
 def _is_sparse(voxels: npt.NDArray[Any]) -> bool:

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     import SimpleITK as sitk
 
 Mask = npt.NDArray[np.bool_]
-GRID_MM = 2.0
-"""Grid on which the surface is found."""
+GRID_MM, EDGE = 2.0, 4
+"""Grid on which the surface is found, and the voxels by which it is held on beyond the edge of the field of view."""
+IN_PLANE = np.array([[[0, 0, 0]] * 3, [[0, 1, 0], [1, 1, 1], [0, 1, 0]], [[0, 0, 0]] * 3])
+"""Neighbours of a pixel in its plane."""
 SHOWN = (0.05, 0.2)
 """Limits of what counts as a shown voxel, in parts of the way from the darkest to the brightest value; between them the noise decides."""
 OVER_NOISE = 1.15
@@ -41,12 +43,14 @@ def skin_depth(image: sitk.Image) -> sitk.Image:
     SimpleITK.Image
         float32 on a grid of `GRID_MM`, mm; 0 outside the head. The edge of the field of view is no skin.
     """
-    from scipy import ndimage
+    import SimpleITK as sitk
 
     coarse = resample_to(image, grid_over(image, GRID_MM))
     head = _head(coarse)
-    depth = ndimage.distance_transform_edt(np.pad(head, 4, mode="edge"))[4:-4, 4:-4, 4:-4] * GRID_MM
-    return image_like(depth.astype(np.float32), coarse)
+    air = sitk.GetImageFromArray((~np.pad(head, EDGE, mode="edge")).astype(np.uint8))
+    far = sitk.SignedMaurerDistanceMap(air, insideIsPositive=False, squaredDistance=False, useImageSpacing=False)
+    depth = sitk.GetArrayViewFromImage(far)[EDGE:-EDGE, EDGE:-EDGE, EDGE:-EDGE]
+    return image_like(np.where(head, np.float32(GRID_MM) * depth, np.float32(0)), coarse)
 
 
 def _head(coarse: sitk.Image) -> Mask:
@@ -57,7 +61,7 @@ def _head(coarse: sitk.Image) -> Mask:
     voxels = sitk.GetArrayViewFromImage(coarse)
     shown = voxels > _darkest_shown(voxels)
     up = 2 - _axis(coarse, 2)
-    head = np.moveaxis(np.array([_filled(plane) for plane in np.moveaxis(shown, up, 0)]), 0, up)
+    head = np.moveaxis(_filled(np.moveaxis(shown, up, 0)), 0, up)
     parts, _ = ndimage.label(head)
     sizes = np.bincount(parts.ravel())[1:]
     return np.asarray(parts == 1 + int(np.argmax(sizes))) if len(sizes) else head
@@ -73,11 +77,25 @@ def _darkest_shown(voxels: npt.NDArray[Any]) -> float:
     return low + float(np.clip(OVER_NOISE * (np.percentile(corners, 99) - low), SHOWN[0] * reach, SHOWN[1] * reach))
 
 
-def _filled(plane: Mask) -> Mask:
+def _filled(planes: Mask) -> Mask:
+    """Close the gaps of each plane of a stack, shape (planes, rows, columns), and fill what it encloses."""
     from scipy import ndimage
 
-    closed = ndimage.binary_closing(np.pad(plane, 3, mode="edge"), iterations=2)[3:-3, 3:-3]
-    return np.asarray(ndimage.binary_fill_holes(closed))
+    closed = np.pad(planes, ((0, 0), (3, 3), (3, 3)), mode="edge")
+    for joined in (np.logical_or, np.logical_or, np.logical_and, np.logical_and):
+        closed = _with_neighbours(closed, joined)
+    closed = np.pad(closed[:, 3:-3, 3:-3], ((0, 0), (1, 1), (1, 1)))
+    parts, _ = ndimage.label(~closed, structure=IN_PLANE)
+    return np.asarray(parts != parts[:, :1, :1])[:, 1:-1, 1:-1]  # what hangs together with the rim is outside
+
+
+def _with_neighbours(planes: Mask, joined: np.ufunc) -> Mask:
+    """Join each pixel with its four neighbours in the plane: `or` lets an object grow, `and` lets it shrink."""
+    result = planes.copy()
+    for here, there in ((np.s_[:, 1:], np.s_[:, :-1]), (np.s_[:, :, 1:], np.s_[:, :, :-1])):
+        joined(result[here], planes[there], out=result[here])
+        joined(result[there], planes[here], out=result[there])
+    return result
 
 
 def _axis(image: sitk.Image, direction: int) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from neuralmedbench.atlas.anatomy import face_regions
 from neuralmedbench.atlas.fit import brain_depth, template_points
-from neuralmedbench.io.volumes import image_like
+from neuralmedbench.deid.faces.skin import SHELL_MM
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -20,8 +20,8 @@ FRONT_MARGIN_MM, DEEP_MARGIN_MM, DEEP_FROM, DEEPENS = 9.0, 13.0, -54.0, 0.4
 """Distance kept from the template's brain: at the eyes, and behind them (template y in mm from which on it grows, mm for each mm)."""
 EAR_MARGIN_MM, UNSURE_MM = 7.5, 2.0
 """The same at the ears, and what is added where the scalp is black: there the fit is worse."""
-SKIN_MM, SKIN_MARGIN_MM = 9.0, 7.0
-"""Closer below the skin than this lies no brain, so that less distance from the template's brain will do."""
+SKIN_MM, SKIN_MARGIN_MM, SHELL_MARGIN_MM = 9.0, 7.0, 5.0
+"""Closer below the skin than this lies no brain, so that less distance from the template's brain will do; and that of a slab's shell."""
 SURE_SKIN_MM = 12.0
 """The skin is seen where it lies at least this far from the fitted brain on every side (scalp and skull of adults: 13 to 17 mm)."""
 FEW = 50
@@ -120,12 +120,33 @@ def face_level(seen: Survey, distances: dict[str, float]) -> Floats:
     return np.asarray(level, dtype=np.float32)
 
 
-def on_grid(level: Floats, seen: Survey, image: sitk.Image) -> npt.NDArray[np.bool_]:
-    """Carry the face to the grid of the scan; (X, Y, Z)."""
-    import SimpleITK as sitk
+def face_shell(seen: Survey) -> Floats:
+    """Give the outer layer of the face alone, as thick as that of `front_shell`, and off the fitted brain; like `face_level`."""
+    front, ears = face_regions(seen.x, seen.y, seen.z)
+    shell = np.maximum(np.minimum(front, ears), np.maximum(SHELL_MARGIN_MM - seen.brain, seen.skin - SHELL_MM))
+    return np.asarray(shell, dtype=np.float32)
 
-    fine = sitk.Resample(image_like(level, seen.grid), image, sitk.Transform(), sitk.sitkLinear, 1.0)
-    return np.asarray(sitk.GetArrayViewFromImage(fine).T <= 0)
+
+def on_grid(level: Floats, seen: Survey, image: sitk.Image) -> npt.NDArray[np.bool_]:
+    """Carry the face to the grid of the scan, whose axes are those of the coarse one; (X, Y, Z)."""
+    start = seen.grid.TransformPhysicalPointToContinuousIndex(image.GetOrigin())
+    x, y, z = (
+        _between(first + step / coarse * np.arange(side), number)
+        for first, step, coarse, side, number in zip(
+            start, image.GetSpacing(), seen.grid.GetSpacing(), image.GetSize(), seen.grid.GetSize(), strict=True
+        )
+    )
+    field = level[:, :, x[0]] * (1 - x[1]) + level[:, :, x[0] + 1] * x[1]
+    field = field[:, y[0]] * (1 - y[1])[:, None] + field[:, y[0] + 1] * y[1][:, None]
+    planes = (field[below] * (1 - part) + field[below + 1] * part <= 0 for below, part in zip(*z, strict=True))
+    return np.array(list(planes)).T
+
+
+def _between(places: npt.NDArray[np.float64], number: int) -> tuple[npt.NDArray[np.intp], Floats]:
+    """Give the grid point below each place on an axis, and how far the place lies on the way to the next."""
+    held = np.clip(places, 0, number - 1)
+    below = np.minimum(held.astype(np.intp), number - 2)
+    return below, (held - below).astype(np.float32)
 
 
 def what_is_left(level: Floats, seen: Survey) -> dict[str, float]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.deid.headers.code_meanings import standard_meaning
 from neuralmedbench.deid.headers.element_plan import Action, action_of, kinds_of
 from neuralmedbench.deid.headers.element_values import Cleaned, clean_value
 from neuralmedbench.deid.headers.options import OF_PIXELS, declare
-from neuralmedbench.deid.headers.private_numbers import CREATORS, is_safe
+from neuralmedbench.deid.headers.private_numbers import CREATORS, is_safe, vr_of
 from neuralmedbench.deid.headers.rules import HeaderRules
+from neuralmedbench.deid.headers.safe_values import BINARY_NUMBERS, is_safe_value
+from neuralmedbench.deid.headers.times import NO_TIMES, Times, beside, study_start
 from neuralmedbench.io import dicom
 
 if TYPE_CHECKING:
@@ -31,12 +34,14 @@ class HeaderCleaner:
         self._rules = rules
         self._known: dict[tuple[object, ...], Cleaned] = {}
         self._enhanced = False
+        self._start: datetime | None = None
         self._counts: Counter[str] = Counter()
 
     def clean(self, dataset: Dataset) -> Counter[str]:
         """Clean one dataset in place; see `clean_header`."""
         self._counts = Counter()
         self._enhanced = dicom.text(dataset, "SOPClassUID") not in PLAIN_IMAGES
+        self._start = study_start(dataset, self._rules.dates)
         if dataset.original_encoding[0] is False and any(element.VR is None for element in map(dataset.get_item, list(dataset.keys()))):
             list(dataset.iterall())  # explicit by its syntax, implicit by its bytes: such elements can only be written decoded
         self._clean_items(dataset, top=True)
@@ -83,10 +88,11 @@ class HeaderCleaner:
         if vr not in kinds and not any(vr in alike and kinds & alike for alike in ALIKE):
             del dataset[tag]  # a VR that is not the standard's: what its bytes mean is not known
             return TABLE
-        place = (tag, vr, value, self._enhanced, meaning)
+        times = Times(self._start, beside(dataset, tag)) if action is Action.DATE else NO_TIMES
+        place = (tag, vr, value, self._enhanced, meaning, times)
         cleaned = self._known.get(place)
         if cleaned is None:
-            cleaned = clean_value(tag, vr, value, self._rules, enhanced=self._enhanced, meaning=meaning)
+            cleaned = clean_value(tag, vr, value, self._rules, enhanced=self._enhanced, meaning=meaning, times=times)
             self._known[place] = cleaned
         shown, check = cleaned
         if shown is None:
@@ -121,7 +127,11 @@ class HeaderCleaner:
                 continue
             element: Any = dataset.get_item(tag)
             little = element.is_little_endian if element.is_raw else True
-            if isinstance(element.value, bytes) and is_safe(names[creator], tag, element.VR or "UN", element.value, little_endian=little):
+            value = element.value
+            if not isinstance(value, bytes) or not is_safe(names[creator], tag, element.VR or "UN", value, little_endian=little):
+                continue
+            vr = vr_of(names[creator], tag)
+            if is_safe_value(vr, value if vr in BINARY_NUMBERS else value.rstrip(b"\0 "), self._rules):
                 kept |= {int(tag), creator}
         return frozenset(kept)
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from neuralmedbench.deid.burned_in.hide import count_text, has_suspect_header, hide_text
 from neuralmedbench.deid.faces.deface import deface
+from neuralmedbench.deid.faces.locate import Head
+from neuralmedbench.deid.faces.turn import frame_of, in_turn
 from neuralmedbench.deid.headers.cleaner import HeaderCleaner
 from neuralmedbench.deid.headers.dicom_stack import blank, put_pixels, stack_images
 from neuralmedbench.deid.headers.options import OF_PIXELS, declare
@@ -21,7 +23,9 @@ from neuralmedbench.records.case import CaseRecord, Sequence
 ONLY_BIDS = "not plain DICOM images of one volume (it came as NIfTI, or was converted when it was read): --format bids gives it"
 
 
-def clean_dicom_series(source: Path, target: Path, rules: HeaderRules, checks: Counter[str], *, is_map: bool = False) -> None:
+def clean_dicom_series(
+    source: Path, target: Path, rules: HeaderRules, checks: Counter[str], *, is_map: bool = False, heads: list[Head] | None = None
+) -> None:
     """Write the files of one series without what identifies a patient, in the order of their positions.
 
     Parameters
@@ -35,6 +39,8 @@ def clean_dicom_series(source: Path, target: Path, rules: HeaderRules, checks: C
         `hidden_text.count_text`, `faces_removed`, and `deface_*` for each flag of `deface`.
     is_map : bool
         As for `deface`.
+    heads : list of Head, optional
+        Other scans of the same case, as for `deface`; this one is added.
 
     Raises
     ------
@@ -45,15 +51,17 @@ def clean_dicom_series(source: Path, target: Path, rules: HeaderRules, checks: C
     """
     stack = stack_images([dicom.read_dicom(path) for path in sorted(source.glob("*.dcm"))])
     hidden = hide_text(stack.volume.voxels, 2, suspect=has_suspect_header(stack.images[0]))
-    defaced = deface(Volume(hidden.voxels, stack.volume.affine), is_map=is_map)
+    known = [] if heads is None else heads
+    volume = Volume(hidden.voxels, stack.volume.affine)
+    defaced = deface(volume, is_map=is_map, heads=known, name=target.name, frame=frame_of(source))
+    known.extend([defaced.head] if defaced.head else [])
     stored = blank(stack, hidden.found.mask | defaced.mask)
     cleaner, counts = HeaderCleaner(rules), Counter[str]()
     target.mkdir(parents=True)
     for number, (image, plane) in enumerate(zip(stack.images, stored, strict=True), start=1):
         changed = not bool((image.pixel_array == plane).all())
         counts.update({f"header_{name}": count for name, count in cleaner.clean(image).items()})
-        if changed:
-            put_pixels(image, plane)
+        put_pixels(image, plane)  # of every image: bytes after its pixels, unused bits and comments of a codec would stay in the old ones
         image.BurnedInAnnotation = "NO"
         declare(image, rules.held | OF_PIXELS)
         write_dicom(target / f"{number:06d}.dcm", image, f"file {number} of {len(stack.images)} of a series")
@@ -90,13 +98,14 @@ def clean_dicom_case(case: CaseRecord, source: Path, out: Path, rules: HeaderRul
         If no series is left.
     """
     left_out: dict[str, str] = {}
-    for series in case.series:
+    heads: list[Head] = []
+    for series in in_turn(case.series):
         raw, target = source / series.path, out / series.series_id
         if not raw.is_dir():
             left_out[series.series_id] = ONLY_BIDS
             continue
         try:
-            clean_dicom_series(raw, target, rules, checks, is_map=series.sequence is Sequence.ADC)
+            clean_dicom_series(raw, target, rules, checks, is_map=series.sequence is Sequence.ADC, heads=heads)
         except (DataError, DeidentificationError) as error:
             left_out[series.series_id] = str(error)
             shutil.rmtree(target, ignore_errors=True)

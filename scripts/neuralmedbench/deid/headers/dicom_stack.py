@@ -140,7 +140,7 @@ def blank(stack: Stack, mask: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
 
 
 def put_pixels(image: Dataset, plane: npt.NDArray[Any]) -> None:
-    """Put pixels (rows, columns) back into an image whose file meta names its transfer syntax; a compressed one becomes plain."""
+    """Put pixels (rows, columns) into an image whose file meta names its transfer syntax, and nothing else; a compressed one becomes plain."""
     from pydicom.uid import ExplicitVRLittleEndian
 
     syntax = image.file_meta.TransferSyntaxUID

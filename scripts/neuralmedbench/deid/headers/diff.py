@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from neuralmedbench.deid.headers.times import MIDNIGHT
 from neuralmedbench.deid.values import parse_day
 from neuralmedbench.io import dicom
 
@@ -82,7 +83,7 @@ def changes(before: Snapshot, dataset: Dataset) -> Counter[tuple[str, str]]:
     -------
     Counter of tuple of str
         How many elements of a name (`StudyDate`, `RequestAttributesSequence > ScheduledProcedureStepID`, `private element`) had which
-        of `ACTIONS`. What lies in a removed sequence counts with it. A date that became another date is `shifted`, a text that lost
+        of `ACTIONS`. What lies in a removed sequence counts with it. A date or a time that became another one is `shifted`, a text that lost
         words `cleaned`.
     """
     after = snapshot(dataset)
@@ -103,6 +104,8 @@ def _action(kind: str, old: str, new: str) -> str:
     if not new:
         return "emptied"
     if kind in {"DA", "DT"} and parse_day(old[:8]) and parse_day(new[:8]):
+        return "shifted"
+    if kind == "TM" and new != MIDNIGHT:
         return "shifted"
     return "cleaned" if kind in TEXTS and _words(new) < _words(old) else "replaced"
 

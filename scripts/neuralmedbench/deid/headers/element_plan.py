@@ -63,7 +63,8 @@ CONTENT = frozenset({"ContentSequence", "AcquisitionContextSequence"})
 NUMBERS_IN_BYTES = frozenset({
     "RedPaletteColorLookupTableData", "GreenPaletteColorLookupTableData", "BluePaletteColorLookupTableData", "LUTData",
 })  # fmt: skip
-PIXELS = frozenset({"PixelData", "FloatPixelData", "DoubleFloatPixelData", "ExtendedOffsetTable", "ExtendedOffsetTableLengths"})
+PIXELS = frozenset({"PixelData"})
+"""Of CT and MR images; what is defaced and searched for text. Pixels anywhere else go."""
 GONE = frozenset({"GraphicAnnotationSequence", "IconImageSequence", "WaveformSequence", "DataSetTrailingPadding", "PatientBirthTime"})
 EMPTIED = frozenset({"PatientBirthDate", "ReferringPhysicianName"})
 DATE_VRS = frozenset({"DA", "DT", "TM"})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from neuralmedbench.deid.headers.element_plan import BINARY_VRS, TEXT_VRS, Action, action_of, table_action
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.headers.safe_values import (
     BINARY_NUMBERS,
+    CLOSED_LISTS,
     DEVICE_WORDS,
     REMOVED,
     is_plain,
@@ -15,11 +14,10 @@ from neuralmedbench.deid.headers.safe_values import (
     names_patient,
     safe_parts,
 )
-from neuralmedbench.deid.values import clean_agent, clean_descriptor, clean_pulse_name, parse_day, top_code_age
+from neuralmedbench.deid.headers.times import NO_TIMES, Times, moved_day, moved_moment, moved_time
+from neuralmedbench.deid.values import clean_agent, clean_descriptor, clean_pulse_name, top_code_age
 from neuralmedbench.io.pseudonyms import device_pseudonym, uid_pseudonym
 
-STANDARD_UID = re.compile(r"1\.2\.840\.10008(?:\.\d{1,3})+")
-"""UIDs that the standard itself gives; a longer part could hold a patient's number."""
 MAX_MEASURE = 1000.0
 """Sizes in m and weights in kg are smaller."""
 DUMMIES = {"DA": b"19000101", "TM": b"000000", "DT": b"19000101000000", "DS": b"0", "IS": b"0"}
@@ -33,7 +31,9 @@ Cleaned = tuple[bytes | None, str]
 """The value (None: the element goes) and the name of the check that changed it, or `kept`."""
 
 
-def clean_value(tag: int, vr: str, value: bytes, rules: HeaderRules, *, enhanced: bool = False, meaning: str = "") -> Cleaned:
+def clean_value(
+    tag: int, vr: str, value: bytes, rules: HeaderRules, *, enhanced: bool = False, meaning: str = "", times: Times = NO_TIMES
+) -> Cleaned:
     """Clean the value of one standard element that is no sequence.
 
     Parameters
@@ -50,6 +50,8 @@ def clean_value(tag: int, vr: str, value: bytes, rules: HeaderRules, *, enhanced
         Whether the image is of a kind that needs more elements than a plain MR or CT image.
     meaning : str
         What the code means that the element belongs to, in a published coding scheme.
+    times : Times
+        What times of day are counted from.
 
     Returns
     -------
@@ -58,14 +60,15 @@ def clean_value(tag: int, vr: str, value: bytes, rules: HeaderRules, *, enhanced
     """
     action = action_of(tag)
     bare = value.rstrip(b"\0 ")
-    if action is Action.REMOVE:
-        return None, TABLE
+    unlisted = tag in CLOSED_LISTS and not CLOSED_LISTS[tag].fullmatch(bare.decode("ascii", "replace"))
+    if action is Action.REMOVE or unlisted:
+        return None, TEXT if unlisted else TABLE
     if not bare or action is Action.PIXELS or (action is Action.KEEP and is_safe_value(vr, value if vr in BINARY_NUMBERS else bare, rules)):
         return value, KEPT
     if action is Action.UID:
         return _clean_uids(bare, rules, value)
     if action is Action.DATE:
-        return _clean_date(tag, vr, bare, rules, enhanced=enhanced), DATES
+        return _clean_date(tag, vr, bare, rules, enhanced=enhanced, times=times), DATES
     if action in WITHOUT_VALUE:
         return (safe_parts(tag, vr, bare, rules), TEXT) if action is Action.KEEP else (_without_value(action, vr, enhanced=enhanced), TABLE)
     return _clean_named(action, tag, vr, bare, rules, enhanced=enhanced, meaning=meaning)
@@ -108,6 +111,8 @@ def _clean_text(tag: int, vr: str, text: str, rules: HeaderRules, without: bytes
         return without, TEXT
     cleaned = clean_pulse_name(text) if tag in PULSE_NAMES else clean_descriptor(text)
     words = " ".join(word for word in cleaned.split() if not names_patient(word, rules))
+    if names_patient(words, rules):  # words that name the patient together
+        words = ""
     return words.encode(), KEPT if words == text else TEXT
 
 
@@ -124,22 +129,26 @@ def _of_patient(text: str, vr: str, rules: HeaderRules) -> str:
 
 
 def _clean_uids(bare: bytes, rules: HeaderRules, value: bytes) -> Cleaned:
+    from pydicom._uid_dict import UID_dictionary  # what the standard gives; a number of a patient fits below its root too
+
     uids = bare.decode("ascii", "replace").split("\\")
-    shown = [uid if not uid or STANDARD_UID.fullmatch(uid) else uid_pseudonym(rules.key, uid.strip("\0 ")) for uid in uids]
+    shown = [uid if not uid or uid in UID_dictionary else uid_pseudonym(rules.key, uid.strip("\0 ")) for uid in uids]
     return (value, KEPT) if shown == uids else ("\\".join(shown).encode(), UIDS)
 
 
-def _clean_date(tag: int, vr: str, bare: bytes, rules: HeaderRules, *, enhanced: bool) -> bytes | None:
-    """Give valid dates in place of dates (times of day go to midnight), or nothing where none was."""
+def _clean_date(tag: int, vr: str, bare: bytes, rules: HeaderRules, *, enhanced: bool, times: Times) -> bytes | None:
+    """Give valid dates and times in place of dates and times, or nothing where none was."""
     listed = table_action(tag)
     if rules.dates.emptied:
         return _without_value(listed or Action.REMOVE, vr, enhanced=enhanced)
+    parts = bare.decode("ascii", "replace").split("\\")
     if vr == "TM":
-        return b"000000"
-    moved = []
-    for part in bare.decode("ascii", "replace").split("\\"):
-        day = parse_day(part.strip().replace("-", "")[:8])
-        moved.append("" if day is None else f"{rules.dates.shifted(day):%Y%m%d}" + ("000000" if vr == "DT" else ""))
+        return "\\".join(moved_time(part, times) for part in parts).encode()
+    if vr == "DT":
+        moved = [moved_moment(part, rules.dates, times) for part in parts]
+    else:
+        clocks = times.beside.split("\\")
+        moved = [moved_day(part, clocks[place] if place < len(clocks) else "", rules.dates, times) for place, part in enumerate(parts)]
     return "\\".join(moved).encode() if any(moved) else b""
 
 

@@ -31,9 +31,16 @@ SAFE = {
 conformance statements."""
 CREATORS = frozenset(creator for creator, _, _ in SAFE)
 
+LEAST, MOST = 1e-9, 1e9
+"""Settings lie between; letters that are read as numbers mostly do not."""
 NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 MAX_DIGITS = 16
 BINARY = {"US": "H", "SS": "h", "UL": "I", "SL": "i", "FL": "f", "FD": "d"}
+
+
+def vr_of(creator: str, tag: int) -> str:
+    """VR of an element on the list, whatever a file says of it."""
+    return SAFE[creator, tag >> 16, tag & 0xFF][0]
 
 
 def is_safe(creator: str, tag: int, vr: str, value: bytes, *, little_endian: bool) -> bool:
@@ -61,6 +68,7 @@ def is_safe(creator: str, tag: int, vr: str, value: bytes, *, little_endian: boo
         count, rest = divmod(len(value), size)
         if rest or not 0 < count <= most:
             return False
-        return all(math.isfinite(number) for number in struct.unpack(f"{'<' if little_endian else '>'}{count}{BINARY[kind]}", value))
+        numbers = struct.unpack(f"{'<' if little_endian else '>'}{count}{BINARY[kind]}", value)
+        return all(math.isfinite(number) and (number == 0 or LEAST <= abs(number) <= MOST) for number in numbers)
     parts = [part.strip() for part in value.rstrip(b"\0 ").split(b"\\")]
     return len(parts) <= most and all(len(part) <= MAX_DIGITS and NUMBER.fullmatch(part) for part in parts)

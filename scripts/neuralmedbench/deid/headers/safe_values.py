@@ -10,7 +10,9 @@ from neuralmedbench.deid.headers.rules import HeaderRules
 
 PLAIN = re.compile(r"[A-Za-z0-9 ._+*/()-]{0,64}")
 DEVICE_WORDS = re.compile(r"[A-Za-z0-9 ._+*/()=:,#&-]{0,64}")
-NUMBERS = re.compile(rb"[0-9+\-.eE \\]*")
+_NUMBER = rb"(?: *[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)? *"
+NUMBERS = re.compile(_NUMBER + rb"(?:\\" + _NUMBER + rb")*")
+"""Values of DS and IS: numbers without spaces in them."""
 LONG_NUMBER = re.compile(rb"(?<![\d.])\d{6}")
 """Settings of a scan are shorter than the numbers that name a patient."""
 BINARY_NUMBERS = {"UL": "I", "SL": "i", "UV": "Q", "SV": "q", "FL": "f", "FD": "d"}
@@ -18,6 +20,16 @@ MAX_CHECKED, MIN_LONG, MAX_LONG = 64, 1e5, 1e16
 AGE = re.compile(r"\d{3}[DWMY]")
 REMOVED = b"REMOVED"
 IMAGE_TYPE = 0x00080008
+_PARTS = (
+    "brain|head|skull|neck|headneck|orbits?|eyes?|ears?|iac|face|jaw|maxilla|mandible|nose|sinus(?:es)?|sella|pituitary|tmj|temporal ?bone|neuro"
+    "|cerebrum|[ctls]?spine|[ct][tl]spine|lsspine|chest|abdomen|pelvis|whole ?body|extremity|head[ _-]?brain|head[ _-]?neck|brain[ _-]?stem"
+)
+_SETS = r"(?:ISO[ _]IR[ _]\d{1,3}|ISO 2022 IR \d{1,3}|GB18030|GBK)?"
+CLOSED_LISTS = {
+    0x00080005: re.compile(rf"{_SETS}(?: *\\ *{_SETS})*"),
+    0x00180015: re.compile(rf"(?:{_PARTS})?", re.IGNORECASE),
+}
+"""SpecificCharacterSet and BodyPartExamined: codes of which all that mean something here are known; people write into the second."""
 
 
 def is_safe_value(vr: str, bare: bytes, rules: HeaderRules) -> bool:

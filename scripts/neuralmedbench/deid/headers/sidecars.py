@@ -22,13 +22,14 @@ DEVICE = frozenset({"ManufacturersModelName", "SoftwareVersions", "ReceiveCoilNa
 """Kept with the option 113109."""
 DESCRIPTIONS = ("SeriesDescription", "ProtocolName")
 """Kept as words about scans with the option 113105."""
+CLOCK = re.compile(r"(\d{2})(\d{2})(\d{2})")
 SHORT_WORD = re.compile(r"[A-Za-z0-9 _.+*\\-]{1,40}")
 """With the backslash by which the converter joins several values."""
 METHOD = ("headers by an allow-list", "face removed in native space")
 """A list, as BIDS wants it."""
 
 
-def clean_sidecar(path: Path | None, *, modality: str, codes: Iterable[str] = ()) -> dict[str, Any]:
+def clean_sidecar(path: Path | None, *, modality: str, codes: Iterable[str] = (), acquired: str = "") -> dict[str, Any]:
     """Give the sidecar that is published with a scan.
 
     Parameters
@@ -40,6 +41,9 @@ def clean_sidecar(path: Path | None, *, modality: str, codes: Iterable[str] = ()
     codes : iterable of str
         Options of PS3.15 that were carried out on this scan; they decide what is kept, and are declared beside the basic profile.
 
+    acquired : str
+        AcquisitionTime of the cleaned header (TM); shown with the option 113107: it counts from the start of the study, which is at 12:00.
+
     Returns
     -------
     dict
@@ -49,6 +53,8 @@ def clean_sidecar(path: Path | None, *, modality: str, codes: Iterable[str] = ()
     source = read_json(path) if path is not None else {}
     allowed = ALLOWED | (DEVICE if "113109" in held else frozenset())
     kept = {key: value for key, value in source.items() if key in allowed and _harmless(value)}
+    if "113107" in held and (clock := CLOCK.fullmatch(acquired)):
+        kept["AcquisitionTime"] = ":".join(clock.groups())
     for key in DESCRIPTIONS if "113105" in held else ():
         if isinstance(source.get(key), str) and (text := clean_descriptor(source[key])):
             kept[key] = text

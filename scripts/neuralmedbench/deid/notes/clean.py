@@ -153,6 +153,8 @@ def _replace_numbers(note: Redaction) -> None:
         (number_patterns.IP_ADDRESS, "ip_address", "[IP]"),
         (number_patterns.MAC_ADDRESS, "id", "[ID]"),
         (number_patterns.SSN, "id", "[ID]"),
+        (number_patterns.SPOKEN, "id", "[ID]"),
+        (number_patterns.DONATION, "id", "[ID]"),
         (number_patterns.IBAN, "id", "[ID]"),
         (number_patterns.BIOMETRIC, "id", "[ID]"),
         (number_patterns.STATION, "id", "[ID]"),
@@ -170,6 +172,7 @@ def _replace_more_numbers(note: Redaction) -> None:
     _replace_known_phones(note)
     note.replace(number_patterns.LOCAL_PHONE, "phone", lambda match: None if int(match["line"]) % 50 == 0 else "[PHONE]")
     note.replace(number_patterns.VEHICLE, "id", "[ID]")
+    note.replace(number_patterns.LETTER_AND_GROUPS, "id", "[ID]")
     note.replace(number_patterns.BESIDE_NUMBER, "id", "[ID]")
     for found in (number_patterns.CODE, number_patterns.LONG_NUMBER, number_patterns.GROUPED_NUMBER):
         note.replace(found, "id", lambda match: "[ID]" if _is_number_of_a_thing(match) else None)
@@ -204,6 +207,7 @@ def _replace_places(note: Redaction) -> None:
     for house in (place_patterns.HOUSE, place_patterns.HOUSE_FIRST):
         note.replace(house, "hospital", lambda match: None if _is_generic(match[0]) else "[HOSPITAL]")
     note.replace(place_patterns.SAINT, "place", "[PLACE]")
+    note.replace(place_patterns.BARE_HOUSE, "hospital", lambda match: None if _is_generic(match[0]) else "[HOSPITAL]")
 
 
 def _is_generic(house: str) -> bool:

@@ -35,18 +35,22 @@ def replace_dates(note: Redaction, dates: DateShift, scan_day: date | None) -> N
         "date",
         lambda match: _show_named(match["year"], _roman(match["roman"]), match["day"], dates) if _roman(match["roman"]) else None,
     )
-    note.replace(pattern.DAY_RANGE, "date", "[DATE] - ")
+    for found in (pattern.DAY_RANGE, pattern.MONTH_RANGE):
+        note.replace(found, "date", "[DATE] - ")
     for found in (pattern.DAY_MONTH_YEAR, pattern.MONTH_DAY_YEAR):
         note.replace(found, "date", lambda match: _show_named(match["year"], _month(match["month"]), match["day"], dates))
-    note.replace(pattern.MONTH_YEAR, "date", lambda match: _show_month(int(match["year"]), _month(match["month"]), dates))
+    note.replace(pattern.MONTH_YEAR, "date", lambda match: _show_month(_year(match["year"]), _month(match["month"]), dates))
+    note.replace(pattern.FIGURE_MONTH, "date", lambda match: _show_figures(match, dates))
+    note.replace(pattern.MONTH_SPAN, "date", "[DATE]")
+    note.replace(pattern.SEASON, "date", lambda match: _show_year(int(match["year"]), match["part"].casefold(), dates))
     _replace_days(note)
-    for found in (pattern.NEXT_DAY, pattern.SPELLED_DAY, pattern.MONTH_ALONE, pattern.HOLIDAY):
+    for found in (pattern.NEXT_DAY, pattern.SPELLED_DAY, pattern.DAY_ALONE, pattern.MONTH_ALONE, pattern.HOLIDAY):
         note.replace(found, "date", "[DATE]")
 
 
 def _replace_days(note: Redaction) -> None:
     for match in list(pattern.DAY_MONTH.finditer(note.text)):
-        note.cover(*match.span("value" if match["value"] else 0), "date", "[DATE]")
+        note.cover(*match.span("value" if match["value"] else "also" if match["also"] else 0), "date", "[DATE]")
 
 
 def _reads_day_first(text: str, scan_day: date | None) -> bool | None:
@@ -95,8 +99,12 @@ def _roman(name: str) -> int:
 
 
 def _show_named(year: str, month: int, day: str, dates: DateShift) -> str:
-    number = int(year.lstrip("'’"))
-    return _show(_day(number if number > 99 else _century(number), month, int(day)), dates)
+    return _show(_day(_year(year), month, int(day)), dates)
+
+
+def _year(text: str) -> int:
+    number = int(text.lstrip("'’"))
+    return number if number > 99 else _century(number)
 
 
 def _show(day: date | None, dates: DateShift) -> str:
@@ -108,6 +116,19 @@ def _show_month(year: int, month: int, dates: DateShift) -> str:
     if day is None:
         return "[DATE]"
     return str(year) if dates.years_only else f"{dates.shifted(day):%Y-%m}"
+
+
+def _show_figures(match: re.Match[str], dates: DateShift) -> str | None:
+    """Show a month in figures like a month in words; a dilution of a titre (1/2000) is none."""
+    if pattern.DILUTED.search(match.string[: match.start()]):
+        return None
+    return _show_month(int(match["year"] or match["iso"]), int(match["month"] or match["second"]), dates)
+
+
+def _show_year(year: int, part: str, dates: DateShift) -> str:
+    """Show the year of a season or a quarter, by its middle."""
+    day = _day(year, pattern.MIDDLE_MONTHS[part], 15)
+    return "[DATE]" if day is None else str(dates.shifted(day).year)
 
 
 def replace_ages(note: Redaction) -> None:

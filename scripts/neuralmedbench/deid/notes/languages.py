@@ -24,6 +24,10 @@ STOP_WORDS = {
         first doing plan removal per bed turned afebrile neck supple met criteria opening cells protein sodium glucose platelets
         physician accepting needs sending site page transfer staff pt complains denies states noted seizure alert oriented awake
         stable follows moves drinks sleeps eats smokes lives alone tolerated consent family aware unwell fever rash vision speech gait tone power
+        lab sheet spec specimen coll collected req urea creat creatinine potassium calcium prot ferritin haemoglobin hemoglobin wbc rbc plt crp tsh inr
+        copies bands pos neg verified result results values units range high low pending
+        rm adm hosp phoned swallow fail fluct transport sick off wt
+        voided hrly obs assist unsteady orders wants update handoff drain cannula
         summary both symptoms unchanged visit this that which who when will may
     """),
     "de": word_set(

@@ -20,6 +20,10 @@ LABELS = {
 }  # fmt: skip
 """Labels of common models and what they mean here."""
 THRESHOLD = 0.3
+NO_TRANSFORMERS = (
+    "ner_model: a transformers model needs torch and transformers, which the environment of this stage leaves out because few need them;"
+    " copy their two lines from envs/scoring.yaml to envs/deidentify.yaml, or name a spaCy pipeline"
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ def load_name_model(folder: Path, language: str) -> NameModel:
     Raises
     ------
     ConfigError
-        If the folder holds neither, or it cannot be loaded.
+        If the folder holds neither, it cannot be loaded, or what loads it is not installed.
 
     Notes
     -----
@@ -80,6 +84,8 @@ def load_name_model(folder: Path, language: str) -> NameModel:
     try:
         return NameModel(language, load(folder, language))
     except (OSError, ValueError, ImportError, RuntimeError) as error:
+        if isinstance(error, ImportError) and load is _transformers_engine:
+            raise ConfigError(NO_TRANSFORMERS) from None
         message = f"ner_model: the model cannot be loaded ({type(error).__name__}); check that it is complete and was made with the pinned versions"
         raise ConfigError(message) from None
 

@@ -19,29 +19,38 @@ PROPER = r"[^\W\d_a-zß-öø-ÿ][^\W\d_A-ZÀ-ÖØ-Þ][^\W\d_]+(?:['’-][^\W\d_]
 INITIAL = r"(?:[A-Z]\.[ -]?){1,3}"
 _NOT_A_NAME = r"(?!(?:MRI?|MRA|CTA?|CTP|EEG|EMG|ECG|EKG|EVD|ICU|ED|ER|GP|ENT|FAST|GCS|NIHSS|BP|HR|MD|RN|DO|PhD|FRC\w+|MB\w+|IV|LKW|DOB|MRN|ID|ISS|TIA|SAH|ICH|PT|OT|SLT|WHO|MS)\b)"
 NAME = rf"(?:(?:{INITIAL})?(?:{PARTICLE}[ ])*{CAPITAL}(?:[ ]{_NOT_A_NAME}(?:{PARTICLE}[ ])*(?:[A-Z]\.[ ]?)?{CAPITAL}){{0,3}})"
-_PERSON = r"(?:[Dd]rs?|DR|[Pp]rof|PROF|Mrs?|MR(?! (?i:angio|veno|spectro|perf|imag|brain|head|neck|spine|orbit|pituit|cerv|lumb|scan))|MRS|Ms|MS(?=\. )|Mme|med)\b\.?|RN|SN|Professor|Miss|Sir|Lady|Frau|Herr|Madame|Monsieur|Señora?|Nurse|Sister|Doctor"
+_PERSON = r"(?:[Dd]rs?|DR|[Pp]rof|PROF|Mrs?|MR(?! (?i:angio|veno|spectro|perf|imag|brain|head|neck|spine|orbit|pituit|cerv|lumb|scan))|MRS|Ms|MS(?=\. )|Mme|med)\b\.?|RN|SN|Sr\.|Rev\.?|Reverend|Rabbi|Imam|Capt\.|Sgt\.?|Dame|Mx|Professor|Miss|Sir|Lady|Frau|Herr|Madame|Monsieur|Señora?|Nurse|Sister|Doctor"
 
 TITLED_NAME = re.compile(rf"\b(?P<title>(?:(?:{_PERSON})[ ]+)+)(?P<value>{NAME})")
 ROLES = (
     r"patient(?:'s)?(?: name)?|pt|client|name|surname|forename|full name|first name|last name|attending|consultant|counsell?or|radiologist|neurologist"
     r"|physician|surgeon|registrar|referr(?:er|ing physician|ed by)|signed(?: (?:by|electronically by))?|electronically signed(?: by)?|reported by|read by"
     r"|dictated by|authori[sz]ed by|transcribed by|typed by|seen by|reviewed by|discussed with|copied to|cc|GP|PCP|next of kin|nok|contact|carer|escort"
-    r"|relative|attn|re|from|to|witness|interpreter|therapist"
+    r"|relative|attn|re|from|to|witness|interpreter|therapist|ana?esthetist|anesthesiologist|scrub(?: nurse)?|runner|circulator|operator|assistant|informant|author|secretary"
+    r"|key ?worker|case ?worker|social worker|care ?coordinator|specialist nurse|name ?band(?: checked)?|(?:patient|pt) label|requested by|req|ordered by|verified by|entered by"
+    r"|accompanied by|chaperone|crew|midwife|dietitian|observer|examiner|tester"
 )
 LABELLED_NAME = re.compile(
-    rf"\b(?P<word>(?:{ROLES})\s*(?:\([^)\n]{{1,20}}\))?\s*[:|][ ]*)(?P<value>(?-i:{NAME}(?:, {NAME})?))", re.IGNORECASE
+    rf"\b(?P<word>(?:{ROLES})\s*(?:\([^)\n]{{1,20}}\))?\s*[:|][ ]*|(?:next of kin|nok) [-–] )(?P<value>(?-i:{NAME}(?:, {NAME})?))",
+    re.IGNORECASE,
 )
+TABLED_NAME = re.compile(rf"(?:^|(?<=\n))(?:{ROLES})\t[ ]*(?P<value>(?-i:{NAME}(?:, {NAME})?))(?=[ ]*(?:\n|$))", re.IGNORECASE)
+"""A name beside its title in a table of two columns."""
 ADDRESSED_NAME = re.compile(
     rf"(?:^|(?<=\n)|(?<=[.:!] ))[ ]*(?:Dear|Hello|Hi|Hey|Liebe[r]?|Beste|Chère?|Best|Thanks|Cheers|Regards|Groet|(?:With )?(?:K|k)ind regards|(?:Yours )?(?:S|s)incerely|Love)"
     rf",?\s+(?P<value>{NAME})(?=[\s,.!]|$)"
 )
 SAID_NAME = re.compile(
     rf"\b(?i:re|regarding|concern|about|as per|per|spoke (?:to|with)|reviewed by|seen by|operated by|handed over to|informed by|consultant|signed by|signed|registered as|under"
-    rf"|patient|pt|called to|phoned to|therapist|nurse|baby (?:girl|boy)|counsellor)[ ]+(?P<value>{PROPER}[ ](?:[A-Z]\.?[ ])?{PROPER})\b"
+    rf"|patient|pt|called to|phoned to|therapist|nurse|baby (?:girl|boy)|counsellor|(?:seen|came|attended|lives|here) (?:with|w/))[ ]+(?P<value>{PROPER}[ ](?:[A-Z]\.?[ ])?{PROPER}(?:[ ]{PROPER})?)\b"
+    rf"|\b(?i:patient|pt|name|client|adm)[ ]+(?P<also>{PROPER}(?:, {PROPER}|[ ][A-Z]))(?=[ ]{{2}}|[\t\n,;(]|$)"
+)
+RELATIONS = (
+    r"wife|husband|husb|hubby|spouse|son|daughter|dtr|dau|mother|father|mum|mom|dad|brother|bro|sister|sis|partner|neighbou?r|friend|roommate|colleague|carer|aunt|uncle"
+    r"|niece|nephew|cousin|grandson|granddaughter|(?:daughter|son|mother|father|sister|brother)-in-law|girlfriend|boyfriend|fianc[eé]e?|stepson|stepdaughter"
 )
 RELATIVE_NAME = re.compile(
-    r"\b(?P<word>(?:wife|husband|spouse|son|daughter|mother|father|mum|mom|dad|brother|sister|partner|neighbour|neighbor|friend|roommate|colleague|carer|aunt|uncle"
-    rf"|niece|nephew|cousin|grandson|granddaughter|(?:daughter|son|mother|father|sister|brother)-in-law|relative|kin|called|named|doctor called),?[ ]+)(?P<value>(?-i:{NAME}))",
+    rf"\b(?P<word>(?:{RELATIONS}|relative|kin|called|named|doctor called),?[ ]+)(?P<value>(?-i:{NAME}))",
     re.IGNORECASE,
 )
 ROLE_BEHIND = re.compile(
@@ -58,8 +67,9 @@ INVERTED_NAME = re.compile(
 PLAIN_INVERTED = re.compile(rf"(?:^|(?<=\n)|(?<=: )|(?<=- ))(?P<value>{PROPER}, ?[A-Z]\.)(?=[\s,;/]|$)")
 CARETS = re.compile(r"\b[^\W\d_]{1,60}(?:\^[^\W\d_]{0,60}){1,6}")
 TYPIST = re.compile(
-    rf"\b(?i:transcribed|typed|dictated|entered|checked)(?: by)?:?\s+(?P<value>(?!(?:by|and|in|on|at|the|as|to|for|with)\b)[a-z]{{2,4}})(?=[.\s;,/]|$)"
-    rf"|\b(?i:transcribed|typed|dictated|entered|checked|signed)(?: by)?:?\s+(?P<also>(?:[A-Z]\.[ -]?){{2,4}}|{_NOT_A_NAME}[A-Z]{{2,3}}\b)(?:/[a-z]{{2,4}}\b)?"
+    rf"\b(?i:transcribed|typed|dictated|entered|checked|verified|released|authori[sz]ed)(?: by)?:?\s+(?P<value>(?!(?:by|and|in|on|at|the|as|to|for|with)\b)[a-z]{{2,4}})(?=[.\s;,/]|$)"
+    rf"|\b(?i:transcribed|typed|dictated|entered|checked|verified|released|authori[sz]ed|signed)(?i: by)?:?\s+(?P<also>(?:[A-Z]\.[ -]?){{2,4}}|{_NOT_A_NAME}[A-Z]{{2,3}}\b)(?:/[a-z]{{2,4}}\b)?"
+    rf"|(?<![\w.])(?P<last>(?:[A-Z]\.){{2,3}})(?=[ ]?/?[ ]?(?:RN|SN|EN|HCA|MD|NP|PA-C|OT|PT|SLP|FY\d|ST\d|SHO|CT\d)\b)"
     rf"|(?<= by ){_NOT_A_NAME}(?!US\b|LP\b)(?:[A-Z]{{2}}|(?:[A-Z]\.){{2,3}})(?=[.;,\n]|$)"
 )
 NICKNAMED = re.compile(rf"[\"“](?P<value>{PROPER}[\"”](?:[ ]{PROPER}){{1,2}})(?!\w)")
@@ -71,6 +81,10 @@ INITIALLED_NAME = re.compile(rf"(?<![\w.&/])(?P<value>(?:[A-Z]\.[ -]?){{1,3}}(?:
 ROLE_NAME = re.compile(
     rf"\b(?:PCP|GP|[Aa]ttending|[Cc]onsultant|[Rr]egistrar|[Cc]arer|[Ee]scort|[Pp]hysician|[Tt]herapist|[Ss]urgeon|[Aa]ssistant|[Oo]perator|[Aa]naesthetist|[Aa]nesthesiologist|[Pp]er|[Cc]olleague|-old(?:[ ](?:boy|girl|man|woman|male|female|infant))?)[ ](?P<value>{PROPER})(?!\w)"
 )
+LISTED_NAME = re.compile(
+    rf"(?:^|(?<=\n))[ \t]*(?:[-*•–]|\d{{1,2}}[.)])[ ]+(?P<value>{PROPER}[ ](?:[A-Z]\.?[ ])?{PROPER})(?=[ ]*(?:,|\n|$|\())|(?<=\t)(?P<also>{PROPER}[ ](?:[A-Z]\.?[ ])?{PROPER})(?=[ ]*(?:\t|\n|$))"
+)
+"""Two capitalised words that open an item of a list or fill a cell of a table; counts when neither is a word of medicine."""
 PAIR = re.compile(rf"(?<=[a-z,(] )(?P<value>{PROPER}(?:[ ][A-Z]\.)?[ ]{PROPER})(?![\w'’]|[ ]{PROPER})")
 """Two capitalised words within a sentence; counts when neither is a word of medicine."""
 PRESENTED_NAME = re.compile(
@@ -81,13 +95,13 @@ PRESENTED_NAME = re.compile(
 _BESIDE = rf"(?:(?:[A-Z]\.[ -]?){{1,3}}|[A-Z]{{1,2}}(?!\w)|{PARTICLE})"
 BEFORE_NAME = re.compile(rf"(?<![\w.&/])(?P<value>{_BESIDE}(?:[ ]{_BESIDE})*(?:[ ]|(?<=['’])))(?={COVER_NAME})")
 AFTER_NAME = re.compile(
-    rf"(?<={COVER_NAME}),? (?P<value>(?:[A-Z]\.-?){{1,3}}(?!\w))|(?<={COVER_NAME}), (?P<also>[A-Z]\b)(?=[ ]?(?:\d|[\n;,)]|$))"
+    rf"(?<={COVER_NAME})[ ](?P<last>[A-Z]\b)(?=[ ]*(?:\n|$|[ ][ ]|[,;)\t]))|(?<={COVER_NAME}),? (?P<value>(?:[A-Z]\.-?){{1,3}}(?!\w))|(?<={COVER_NAME}), (?P<also>[A-Z]\b)(?=[ ]?(?:\d|[\n;,)]|$))"
 )
 JOINED_NAME = re.compile(rf"(?<={COVER_NAME})(?P<value>-{CAPITAL})|(?<!\w)(?P<before>{CAPITAL}-)(?={COVER_NAME})")
 BETWEEN_NAMES = re.compile(rf"(?<={COVER_NAME})(?P<value>[ ](?:[A-Z]\.?|{PARTICLE}|[A-Z]\.? {PARTICLE})[ ])(?={COVER_NAME})")
 """Initials and particles that touch a name that was found."""
 NO_NAMES = word_set(
-    "the he she it they we no not and or in on at if is was has had who what patient mri ct eeg emg home today now team ward unit hospital clinic",
+    "the he she it they we no not and or in on at to by of with via if is was has had who what patient mri ct eeg emg home today now team ward unit hospital clinic",
     "department service general practitioner neurology radiology surgery emergency stroke nursing family history report findings impression notes",
     "regards thanks best sincerely dear hello hi cheers love groet dr prof mr mrs ms miss mme madame professor doctor sister nurse neurologist radiologist surgeon physician psychiatrist cardiologist anaesthetist nephrologist geriatrician practice whom may all both self none unknown nil please note course technique comparison exam brain head follow plan call history physical",
 )
@@ -101,7 +115,7 @@ MEDICAL_WORDS = word_set(
     "left right acute chronic past family social drug history english type grade stage phase day week new old no normal positive negative further see please thank thanks best",
     "european american british german french dutch canadian world modified revised abbreviated beck naming trail making clock drawing functional independence measure visual analogue",
     "middle anterior posterior inferior superior artery arteries sinus territory circle lobe infarct gliosis glioblastoma meningioma schwannoma astrocytoma",
-    "virus herpes simplex varicella zoster lyme borrelia covid influenza streptococcus staphylococcus tuberculosis botulinum toxin immunoglobulin plasma exchange rituximab natalizumab",
+    "csf leak virus herpes simplex varicella zoster lyme borrelia covid influenza streptococcus staphylococcus tuberculosis botulinum toxin immunoglobulin plasma exchange rituximab natalizumab",
 )
 """Words that are written with capitals in notes and name nobody."""
 MEDICAL_ENDING = re.compile(

@@ -29,7 +29,7 @@ LOCAL_PHONE = re.compile(
     r"(?<![\w./-])(?P<exchange>[2-9]\d{2})[-. ](?P<line>\d{4})(?![\w/-]|\.\d|[ ]?(?:mg|ml|mL|ms|mm|mcg|ug|kcal|U|IU|x)\b)"
 )
 _KIND = (
-    r"hospital|patient|medical record|medical card|health card|record|chart|case|NHS|insurance|ins|policy|plan|member|group|subscriber|beneficiary|medicare|medicaid"
+    r"hospital|hosp|patient|pat\.?|pathology|lab|medical record|medical card|health card|record|chart|case|NHS|insurance|ins|policy|plan|member|group|subscriber|beneficiary|medicare|medicaid"
     r"|account|acct|bank|iban|accession|order|licen[cs]e|licence|driver|driving licen[cs]e|certificate|passport|badge|employee|student|serial|lot|batch|model serial"
     r"|device|implant|pump|pacemaker|scanner|sample|specimen|barcode|wristband|band|family|trial|study|protocol|registration|plate|number plate|license plate"
     r"|vehicle|tail|flight|run|tracking|booking|social security|tax|national|identity|identification|CPF|BSN|DEA|GMC|NPI|NMC|IMEI|SN|S/N|medical|unit|file"
@@ -37,11 +37,18 @@ _KIND = (
 _NUMBERED = r"(?:[ ](?:id|no|nr|number|num|num\.|#)\b\.?)"
 _VALUE = r"[A-Z]{0,6}[-*/ ]?\d[\dA-Z*-]{0,40}(?:[-/. ](?=[A-Z]{0,2}\d)[\dA-Z]{1,40}){0,8}(?:[ ][A-Z]{2}\b)?"
 RECORD_NUMBER = re.compile(
-    rf"\b(?:MRN|MR#|(?:(?:{_KIND})(?:{_NUMBERED}|[ ]?#))|(?:{_KIND})(?=[ ]?:)|accession|acc|ID|SSN|BSN|CPF|DEA|GMC|NPI|NMC|IMEI|IBAN|S/N|SN|serial|lot|passport|badge|certificate|medicare|medicaid"
-    rf"|policy|member|account|barcode|(?:driving )?licen[cs]e|driver licen[cs]e)\s*(?:id\b|no\b\.?|nr\b\.?|number\b|ending\b|#|is\b)?[ ]*[.:#=]{{0,2}}[ ]*(?P<value>(?=(?:[A-Z*/. -]{{0,20}}\d){{3}})(?:{_VALUE}))(?![\w])",
+    rf"\b(?:MRN|MR#|(?:(?:{_KIND})(?:{_NUMBERED}|[ ]?#))|(?:{_KIND})(?=[ ]?:)|accession|acc|ID(?![A-Za-z])|SSN|BSN|CPF|DEA|GMC|NPI|NMC|IMEI|IBAN|S/N|SN|serial|lot|passport|badge|certificate|medicare|medicaid"
+    rf"|policy|member|account|barcode|(?:driving )?licen[cs]e|driver licen[cs]e)\s*(?:id\b|no\b\.?|nr\b\.?|number\b|ending\b|#|is\b)?[ ]*[.:#=]{{0,2}}[ \t]*(?P<value>(?=(?:[A-Z*/. -]{{0,20}}\d){{3}})(?:{_VALUE}))(?![\w])",
     re.IGNORECASE,
 )
 NUMBERED = re.compile(r"\b(?:no\.|number|nr\.?|num\.)[ :]{1,2}(?P<value>(?=(?:[A-Z/.-]{0,20}\d){5})[A-Z\d][A-Z\d/.-]{0,40}[A-Z\d])(?![\w])")
+SPOKEN = re.compile(
+    r"\b(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|double|triple)[ ,-]+){4,30}(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)\b",
+    re.IGNORECASE,
+)
+"""A number that was dictated digit by digit."""
+DONATION = re.compile(r"\b[A-Z]\d{4} ?\d{2} ?\d{6}(?: ?[A-Z\d]{1,2})?\b")
+"""Number of a unit of blood (ISBT 128)."""
 IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z\d]{4}){3,7}(?: ?[A-Z\d]{1,4})?\b")
 INSURANCE = re.compile(
     r"\b(?:insurance|ins|insurer|insured(?: with| by)?|policy|plan|health card|medical card|payer)\b\.?(?: number| no\.?| id)?[ :]{1,2}"
@@ -50,10 +57,11 @@ INSURANCE = re.compile(
 )
 GROUPED_NUMBER = re.compile(r"(?<![\w.,/-])\d{2,5}(?:[ -]\d{2,6}){1,4}(?![\w/-]|[.,]\d)")
 """Groups of digits that are one number when they hold enough of them."""
+LETTER_AND_GROUPS = re.compile(r"(?<![\w.-])[A-Z]{1,2} \d{3} \d{3}(?![\w/%-]|[.,]\d)")
 CODE = re.compile(r"(?<![\w.-])(?=[A-Z\d/-]{0,40}[A-Z])(?=(?:[A-Z/-]{0,20}\d){4})[A-Z\d]{1,40}(?:[-/][A-Z\d]{1,40}){0,8}(?![\w-])")
 """Capital letters and at least four digits in one word; counts with five digits, or four after a hyphen."""
 LONG_NUMBER = re.compile(r"(?<![\w.,/])\d{6,}(?![\w/]|[.,]\d)|(?<!\w)[A-Z]{1,4}-?\d{5,}(?!\w)")
-MEASURED = re.compile(r"\s*(?:cells?|copies|IU|U|mg|ug|mcg|ng|pg|ml|mL|/|per\b|x\b|%|kcal|ms\b|mm\b|Hz)")
+MEASURED = re.compile(r"\s*(?:cells?|copies|IU|U|mg|ug|mcg|ng|pg|[fpnmuµ]mol|ml|mL|/|per\b|x\b|%|kcal|ms\b|mm\b|Hz)")
 LABORATORY = re.compile(
     r"(?:platelets?|plt|wbc|rbc|leu[ck]ocytes|ck|ferritin|bnp|pro-?bnp|copies|titre|titer|viral load|count)[ :=<>]*(?:of )?$", re.IGNORECASE
 )

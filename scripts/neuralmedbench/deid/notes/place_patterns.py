@@ -34,7 +34,7 @@ ADDRESS_LINE = re.compile(
     re.IGNORECASE,
 )
 HOUSE = re.compile(
-    rf"\b(?:{CAPITAL}[ ]|of[ ]|the[ ]|and[ ]|&[ ]|St\.[ ]){{1,6}}{_HOUSE}\b(?:,? of {CAPITAL}| {CAPITAL})?(?:, {_TOWN}(?: {_CODE})?)?"
+    rf"\b(?:{CAPITAL}[ ]|of[ ]|the[ ]|and[ ]|&[ ]|St\.[ ]){{1,6}}{_HOUSE}\b(?:,? of {CAPITAL}| {CAPITAL})?(?:,? (?:flat|apt\.?|apartment) \d{{1,4}}[a-z]?)?(?:, {_TOWN}(?: {_CODE})?)?"
 )
 HOUSE_FIRST = re.compile(
     rf"\b(?:Hospital|Hôpital|Clínica|Clinica|Ospedale|Klinikum|Clinique|Policlinico)[ ](?:(?:de|del|della|di|du|la|San|Santa|St\.)[ ])*{CAPITAL}(?:[ ]{CAPITAL}){{0,3}}"
@@ -42,19 +42,23 @@ HOUSE_FIRST = re.compile(
 NAMED_STREET = re.compile(
     rf"\b(?:{PROPER} ){{1,3}}(?:Street|Road|Avenue|Lane|Boulevard|Drive|Crescent|Terrace)\b(?! (?:[Tt]est|[Ss]afety))"
 )
+BARE_HOUSE = re.compile(
+    rf"\b(?P<value>{PROPER} (?:General|Memorial|Royal|Regional|County|Infirmary))(?=[ ]*(?:[|,;.)\n]|$|ED\b|A&E\b|ICU\b))|(?<=\bat )(?P<also>{PROPER} (?:Imaging|Radiology|Diagnostics))(?!\w)"
+)
+"""A hospital that is named without the word: `Wexmoor General`."""
 SAINT = re.compile(rf"\b(?P<value>St\.? {PROPER}(?:['’]s)?)(?!\w)(?! wort)")
 NAMED_FROM = re.compile(rf"(?<={COVER_NAME}) (?:of|from) (?P<value>{_TOWN})(?!\w)")
 PLACED = re.compile(rf"\b(?:in|from|near)[ ](?:the[ ])?(?P<value>{_TOWN}(?:, {_TOWN})?)(?!\w)")
 GOING = re.compile(
     rf"\b(?i:home|back|moved|moving|transferred|discharged|repatriat\w+|flew|travel\w+|went|returned|drove)(?:[ ]\w+)?[ ]to[ ](?P<value>{_TOWN})(?!\w)"
     rf"|\b(?i:from[ ]\S+)[ ]to[ ](?P<second>{_TOWN})(?!\w)"
-    rf"|\b(?:[a-z]+(?:er|or|ist|man|woman|smith)|native|citizen|[Nn]ursery:|[Ss]chool:|[Ee]mployer:|[Cc]ompany:|[Ww]ork:|[Tt]own:|[Cc]ity:|[Rr]esidence:|[Ff]ound at|[Ll]iving at|[Ww]orks at|[Ww]orks for)[ ](?:of[ ])?(?P<third>{_TOWN}(?:,? \d*[A-Z]?[ ]?{_TOWN})*(?: \d+)?)(?!\w)"
+    rf"|\b(?:[a-z]+(?:er|or|ist|man|woman|smith)|native|citizen|[Nn]ursery:|[Ss]chool:|[Ee]mployer:|[Cc]ompany:|[Ww]ork:|[Tt]own:|[Cc]ity:|[Rr]esidence:|[Ff]ound at|[Ll]iving at|[Ss]tay(?:s|ing) at|[Rr]ehab(?:ilitation)? at|[Rr]espite at|[Tt]reated at|[Aa]dmitted at|[Ss]een at|[Ss]canned at|[Pp]re-alert(?:ed)? to|[Cc]onveyed to|[Tt]aken to|[Rr]esid(?:es|ing) at|[Ww]orks at|[Ww]orks for)[ ](?:of[ ])?(?P<third>{_TOWN}(?:,? \d*[A-Z]?[ ]?{_TOWN})*(?: \d+)?)(?!\w)"
 )
 HOUSE_WORDS = word_set(
     "the of and General University Memory Stroke Headache Epilepsy Outpatient Local Day Neurology Movement Disorder Disorders Regional ",
     "Teaching Community District Referring Our This That Hospital Clinic Clinics Medical Center Centre Emergency MS Pain Balance Dizziness",
     "Nursing Home Care School Surgery Primary Secondary High Infirmary Hospice Health System Vascular Neurovascular Medicine Dear Rehabilitation",
-    "Intensive Care Unit High Dependency Coronary Acute Assessment Admissions Psychiatric Inpatient Short Stay Step Down Observation Critical Neonatal",
+    "Imaging Radiology Diagnostics Infirmary Memorial Royal County Attorney Vital Magnetic Diffusion Perfusion Intensive Care Unit High Dependency Coronary Acute Assessment Admissions Psychiatric Inpatient Short Stay Step Down Observation Critical Neonatal",
     "Hyperacute Recovery Pharmacy House White Monitoring Telemetry Video Swallowing Hounsfield",
     "College Practice Brain Spine Cancer Sleep Eye Seizure First Nerve Muscle Neuromuscular Neuro Transfer Prison In At Church Nursery Admission",
 )
@@ -67,6 +71,6 @@ NOT_TOWNS = word_set(
     "arkansas california colorado connecticut delaware florida georgia hawaii idaho illinois indiana iowa kansas kentucky louisiana maine maryland",
     "massachusetts michigan minnesota mississippi missouri montana nebraska nevada ohio oklahoma oregon pennsylvania tennessee texas utah vermont",
     "virginia wisconsin wyoming table figure section case patient cerebral spinal brain mental other status type grade stage part view both left right",
-    "trauma stroke rehab rehabilitation casualty sister doctor nurse",
+    "resus theatres recovery majors minors triage angio surgery court trauma stroke rehab rehabilitation casualty sister doctor nurse",
 )
 """Capitalised words after `in` or `from` that are no place below a state."""

@@ -22,6 +22,7 @@ WORDS = {
     "record_values_changed": "values of health records that were changed (dates, ages over 89)",
     "notes_sections_cut": "sections of notes that hold the answer and were cut",
     "pictures_rewritten": "pictures that were written anew without metadata",
+    "pictures_kept": "pictures of a public data set that stay as they were published, letters and arrows included",
     "burned_in_series_searched": "scans whose pixels were searched for burned-in text",
     "burned_in_series_hidden": "scans in which burned-in text was hidden under a box",
     "burned_in_series_dropped": "scans that were dropped because text is burned into them",
@@ -29,7 +30,10 @@ WORDS = {
     "burned_in_pictures_hidden": "pictures in which burned-in text was hidden under a box",
     "burned_in_pictures_dropped": "pictures that were dropped because text is burned into them",
     "burned_in_single_marks": "single burned-in letters, such as side markers, that were hidden too",
-    "ocr_available": "cases (or sets of pictures) for which tesseract was there to give a second opinion on burned-in text",
+    "burned_in_series_read_by_ocr": "scans with a suspect header on which tesseract gave a second opinion",
+    "burned_in_series_without_ocr": "scans with a suspect header for which there was no second opinion: tesseract is not installed",
+    "burned_in_pictures_read_by_ocr": "pictures on which tesseract gave a second opinion",
+    "burned_in_pictures_without_ocr": "pictures for which there was no second opinion: tesseract is not installed",
 }
 FAMILIES = {
     "header_": "elements of DICOM headers, by what was done to them",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from neuralmedbench.deid.review.signature import TYPED_DIGITS
-from neuralmedbench.deid.score.tally import REMOVALS_TOTAL, TOTAL
+from neuralmedbench.deid.score.tally import REMOVALS_TOTAL, TOTAL, WORDS_REMOVED
 from neuralmedbench.io.pages import page, table, warning
 from neuralmedbench.records.answer_key import ScoreRow
 from neuralmedbench.records.case import Audit
@@ -70,6 +70,7 @@ def index_page(audit: Audit, shown: Shown, lines: Sequence[Line]) -> str:
     body = [
         f"<p>Profile {escape(audit.profile)}, subjects {escape(audit.kind)}. {escape(STATES[audit.state])}</p>\n",
         warning(left) if audit.leaks else f"<p>{left}</p>\n",
+        *(warning(line) for line in _without_second_opinion(audit)),
         _listed("Cases to look at first", first),
         _listed("Cases", rest),
         _listed("Kept back", kept),
@@ -81,6 +82,16 @@ def index_page(audit: Audit, shown: Shown, lines: Sequence[Line]) -> str:
         f" {escape(', '.join(f'{name} {number}' for name, number in audit.tools.items()) or 'tools that are not named')}.</p></details>\n",
     ]
     return page(f"De-identification review: {audit.benchmark}", body)
+
+
+def _without_second_opinion(audit: Audit) -> Iterator[str]:
+    """Tell how many pictures nobody but our own tests read; the audits of phantoms and public data do not say."""
+    for kind in ("series", "pictures"):
+        if number := audit.checks.get(f"burned_in_{kind}_without_ocr"):
+            yield (
+                f"{number} {kind} should have been read by tesseract as a second opinion on burned-in text, and it is not installed:"
+                " look at their borders with care, or install it and run again."
+            )
 
 
 def _listed(title: str, lines: Sequence[Line]) -> str:
@@ -105,7 +116,9 @@ def _score(rows: Sequence[ScoreRow]) -> str:
         if key in sums
     ]
     wrong = [
-        f"{row.place}, {row.action.replace('_', ' ')}, {row.category}: {row.required - row.right} of {row.required} wrong"
+        f"{row.place}: {row.required - row.right} of {row.required} words that were removed did not have to go"
+        if row.action == WORDS_REMOVED
+        else f"{row.place}, {row.action.replace('_', ' ')}, {row.category}: {row.required - row.right} of {row.required} wrong"
         for row in rows
         if row.right < row.required and (row.place, row.action) not in sums
     ]

@@ -66,7 +66,7 @@ def surface_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
     """
     from scipy import ndimage
 
-    grid = ndimage.zoom(voxels, [size / GRID_MM for size in sizes], order=1)
+    grid = _on_even_grid(voxels, sizes)
     smooth = ndimage.gaussian_filter(grid, 1.0)
     low = float(voxels.min())
     skin = SKIN_HU if low < -500 else low + SKIN * (float(np.percentile(grid, 99)) - low)
@@ -80,6 +80,25 @@ def surface_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
     from_right = towards.transpose(1, 0, 2)[:, ::-1, ::-1]
     from_left = towards.transpose(1, 0, 2)[::-1, :, ::-1]
     return side_by_side([_shaded(view, skin) for view in (front, from_right, from_left)])
+
+
+def _on_even_grid(voxels: Floats, sizes: tuple[float, float, float]) -> Floats:
+    """Resample to voxels of `GRID_MM` by linear interpolation, one axis after the other, those that lose most voxels first."""
+    for axis in sorted(range(3), key=lambda number: sizes[number]):
+        before, after = voxels.shape[axis], max(1, round(voxels.shape[axis] * sizes[axis] / GRID_MM))
+        if before < 2:
+            voxels = np.repeat(voxels, after, axis=axis)
+            continue
+        at = np.linspace(0, before - 1, after)
+        lower = np.minimum(at.astype(np.intp), before - 2)
+        part = (at - lower).astype(np.float32).reshape([-1 if other == axis else 1 for other in range(3)])
+        first = np.take(voxels, lower, axis=axis)
+        step = np.take(voxels, lower + 1, axis=axis)
+        step -= first
+        step *= part
+        step += first
+        voxels = step
+    return voxels
 
 
 def _shaded(view: Floats, skin: float) -> Levels:

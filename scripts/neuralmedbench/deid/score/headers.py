@@ -79,8 +79,9 @@ class HeaderScorer:
                 self._score_absent(rules, rules.files)
 
     def _score_file(self, rules: SeriesKey, raw: Dataset, cleaned: Dataset) -> None:
+        before, after = _stored(raw), _stored(cleaned)
         for tag, of_tag in self._by_tag(rules):
-            stored = _stored(raw, tag), _stored(cleaned, tag)
+            stored = before.get(tag, b""), after.get(tag, b"")
             known = self._last.get((rules.series_uid, tag))
             # the files of a series share most of their header, and reading a value costs more than comparing its bytes
             if known is None or stored != known[0] or None in stored:
@@ -136,12 +137,10 @@ class HeaderScorer:
         self.tally.add((HEADER, "text_removed", "HIPAA"), len(planted) - len(left), len(planted), where="whole file")
 
 
-def _stored(dataset: Dataset, tag: int) -> bytes | None:
-    """Bytes of an element as they lie in the file; none when it is absent, None when they are decoded already."""
-    if tag not in dataset:
-        return b""
-    value = dataset.get_item(tag).value
-    return value if isinstance(value, bytes) else None
+def _stored(dataset: Dataset) -> dict[int, bytes | None]:
+    """Bytes of every element as they lie in the file, by tag; None when they are decoded already."""
+    values = ((int(tag), dataset.get_item(tag).value) for tag in list(dataset.keys()))
+    return {tag: value if isinstance(value, bytes) else None for tag, value in values}
 
 
 def element_text(dataset: Dataset, path: str) -> str:

@@ -7,7 +7,7 @@ import difflib
 import io
 import re
 
-from neuralmedbench.deid.score.tally import NOTE, RECORD, Tally
+from neuralmedbench.deid.score.tally import NOTE, RECORD, WORDS_REMOVED, Tally
 from neuralmedbench.io.answer_key import holds, plain
 from neuralmedbench.records.answer_key import NoteKey, NoteSpan
 
@@ -35,7 +35,7 @@ def score_note(raw: str, cleaned: str, key: NoteKey, tally: Tally) -> None:
         tally.add((NOTE, "text_retained", "research"), plain(phrase) in shown, where="phrase")
     due, removed = removed_words(raw, cleaned, key.spans)
     if removed:
-        tally.add((NOTE, "words_removed", "research"), due, removed)
+        tally.add((NOTE, WORDS_REMOVED, "research"), due, removed)
 
 
 def _is_left(part: str, kind: str, cleaned: str) -> bool:

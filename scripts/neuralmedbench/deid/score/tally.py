@@ -16,6 +16,7 @@ HEADER, NOTE, RECORD, FILES = "header", "note", "record", "files"
 """Where an action was due: DICOM files as they are after cleaning, notes, the record, every shareable file."""
 
 Place = tuple[str, str, str]
+WORDS_REMOVED = "words_removed"
 TOTAL, REMOVALS_TOTAL = ("all", "actions", "all"), ("all", "removals", "all")
 REMOVALS = frozenset({"text_removed", "date_shifted", "uid_changed", "uid_consistent", "patid_consistent", "pixels_hidden"})
 """Actions that are right when the whole file is gone."""
@@ -55,7 +56,7 @@ class Tally:
 
 def _totals(place: Place) -> list[Place]:
     """Give the sums that a count belongs to; words that went from notes are counted apart, as they are no action that was asked for."""
-    if place[1] == "words_removed":
+    if place[1] == WORDS_REMOVED:
         return []
     return [TOTAL, *([REMOVALS_TOTAL] if place[1] in REMOVALS else [])]
 

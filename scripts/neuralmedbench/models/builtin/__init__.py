@@ -7,10 +7,11 @@ from functools import cache
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.builtin.answer import Answerer
+from neuralmedbench.models.builtin.encoder import Encoder
 from neuralmedbench.models.builtin.fusion import FusionReader
 from neuralmedbench.models.builtin.image import ImageReader
 from neuralmedbench.models.builtin.opinion import Reader
-from neuralmedbench.models.builtin.text import Encoder, TextReader
+from neuralmedbench.models.builtin.text import TextReader
 from neuralmedbench.models.protocol import BuiltinModel
 from neuralmedbench.records.vocabulary import Vocabulary
 

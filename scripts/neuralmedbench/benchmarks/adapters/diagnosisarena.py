@@ -1,0 +1,100 @@
+"""DiagnosisArena: cases from journals in three sections, asked openly, or with four options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from neuralmedbench.benchmarks.adapters.cells import words
+from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+from neuralmedbench.benchmarks.adapters.options import letter_of, options_of
+from neuralmedbench.benchmarks.adapters.rows import choice_gold, plain_id, refused
+from neuralmedbench.benchmarks.source_folder import SourceFolder
+from neuralmedbench.errors import DataError
+from neuralmedbench.records.items import Axis, Family, Gold, Runner
+from neuralmedbench.records.questions import Question, Refusal
+
+FILES = ("data/test*.parquet", "test*.parquet", "*.parquet", "*.jsonl", "*.json")
+SECTIONS = ("Case Information", "Physical Examination", "Diagnostic Tests")
+ANSWER, OPTIONS, RIGHT = "Final Diagnosis", "Options", "Right Option"
+ASK_OPEN = "What are the five most likely diagnoses, the most likely one first?"
+ASK_CHOICE = "Which of the options is the most likely diagnosis?"
+
+
+def read_open(source: SourceFolder) -> Iterator[Entry | Refusal]:
+    """Read the test split for open answers."""
+    return _read(source, ("id", *SECTIONS, ANSWER), _open)
+
+
+def read_choice(source: SourceFolder) -> Iterator[Entry | Refusal]:
+    """Read the test split with its options."""
+    return _read(source, ("id", *SECTIONS, OPTIONS, RIGHT), _choice)
+
+
+def _read(source: SourceFolder, columns: tuple[str, ...], make: Callable[[Mapping[str, Any]], Entry]) -> Iterator[Entry | Refusal]:
+    for table in source.find(*FILES):
+        for number, row in enumerate(source.rows(table, columns), start=1):
+            try:
+                yield make(row)
+            except DataError as error:
+                yield refused(f"{table.name}, row {number}", error)
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    text = "\n\n".join(f"{section}:\n{words(row, section)}" for section in SECTIONS if words(row, section))
+    if not text:
+        message = "all sections of the case are empty"
+        raise DataError(message)
+    return text
+
+
+def _open(row: Mapping[str, Any]) -> Entry:
+    question = Question(
+        question_id=plain_id(words(row, "id")),
+        runner=Runner.OPEN,
+        family=Family.DIFFERENTIAL_DIAGNOSIS,
+        question=ASK_OPEN,
+        text=_text(row),
+    )
+    gold = Gold(item_id=question.question_id, answer=words(row, ANSWER), established="published case report")
+    return Entry(question=question, gold=gold if gold.answer else None)
+
+
+def _choice(row: Mapping[str, Any]) -> Entry:
+    options = options_of(row[OPTIONS])
+    question = Question(
+        question_id=plain_id(words(row, "id")),
+        runner=Runner.CHOICE,
+        family=Family.DIFFERENTIAL_DIAGNOSIS,
+        question=ASK_CHOICE,
+        text=_text(row),
+        options=options,
+    )
+    return Entry(question=question, gold=choice_gold(question, letter_of(row[RIGHT], options), established="published case report"))
+
+
+HOME = "https://huggingface.co/datasets/SII-SPIRAL-MED/DiagnosisArena"
+LICENCE = "as stated on its page; for research and evaluation, not for clinical use"
+DATA_SETS = (
+    DataSet(
+        name="diagnosisarena",
+        title="DiagnosisArena",
+        home=HOME,
+        licence=LICENCE,
+        files="the test split (Parquet or JSON lines)",
+        axis=Axis.DEPTH,
+        expected=1000,
+        read=read_open,
+        samples=5,
+    ),
+    DataSet(
+        name="diagnosisarena-choice",
+        title="DiagnosisArena, four options",
+        home=HOME,
+        licence=LICENCE,
+        files="the test split (Parquet or JSON lines)",
+        axis=Axis.DEPTH,
+        expected=1000,
+        read=read_choice,
+    ),
+)

@@ -1,0 +1,87 @@
+"""LiveMedBench: dated questions of patients, with criteria that earn and cost points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from neuralmedbench.benchmarks.adapters.cells import day, language_of, words
+from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+from neuralmedbench.benchmarks.adapters.rows import plain_id, refused
+from neuralmedbench.benchmarks.source_folder import SourceFolder
+from neuralmedbench.errors import DataError
+from neuralmedbench.records.items import Axis, Criterion, Family, Gold, Runner
+from neuralmedbench.records.questions import Question, Refusal
+
+FILES = ("LiveMedBench*.json", "data/LiveMedBench*.json")
+COLUMNS = ("case_id", "post_time", "narrative", "core_request", "rubric_items")
+
+
+def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+    """Read the one release that lies in the folder."""
+    tables = source.find(*FILES)
+    if len(tables) > 1:
+        message = f"{len(tables)} releases in the folder ({', '.join(table.name for table in tables)}); leave the one that is meant"
+        raise DataError(message)
+    for number, row in enumerate(source.rows(tables[0], COLUMNS), start=1):
+        try:
+            yield _entry(row)
+        except DataError as error:
+            yield refused(f"{tables[0].name}, row {number}", error)
+
+
+def _entry(row: Mapping[str, Any]) -> Entry:
+    asked = words(row, "core_request")
+    question = Question(
+        question_id=plain_id(words(row, "case_id")),
+        runner=Runner.OPEN,
+        family=Family.QUESTION_ANSWERING,
+        question=asked,
+        text=words(row, "narrative"),
+        language=language_of(f"{words(row, 'narrative')} {asked}"),
+        date=day(row["post_time"]),
+    )
+    rubric = _rubric(row["rubric_items"])
+    gold = Gold(
+        item_id=question.question_id,
+        answer=words(row, "doctor_advice"),
+        must_not=tuple(criterion.text for criterion in rubric if criterion.points < 0),
+        rubric=rubric,
+        established="advice of a doctor, criteria made from it by the authors",
+    )
+    return Entry(question=question, gold=gold if gold.answer or rubric else None)
+
+
+def _rubric(value: Any) -> tuple[Criterion, ...]:
+    """Read the criteria with their points as published; those that cost points are named `harm_<n>`, the others `meets_<n>`."""
+    if not isinstance(value, list):
+        message = "rubric_items is no list"
+        raise DataError(message)
+    rubric = []
+    for number, item in enumerate(value, start=1):
+        points = item.get("points") if isinstance(item, dict) else None
+        if not isinstance(item, dict) or isinstance(points, bool) or not isinstance(points, int | float) or not words(item, "criterion"):
+            message = f"rubric item {number}: expected a criterion and its points"
+            raise DataError(message)
+        rubric.append(
+            Criterion(criterion=f"{'harm' if points < 0 else 'meets'}_{number}", text=words(item, "criterion"), points=float(points))
+        )
+    if rubric and not any(criterion.points > 0 for criterion in rubric):
+        message = "no criterion earns points: there is nothing by which a score could be divided"
+        raise DataError(message)
+    return tuple(rubric)
+
+
+DATA_SETS = (
+    DataSet(
+        name="livemedbench",
+        title="LiveMedBench",
+        home="https://huggingface.co/datasets/JuelieYann/LiveMedBench",
+        licence="MIT (the repository; the cases come from public forums, for research and evaluation)",
+        files="LiveMedBench_v<release>.json; the release of January 2026 has 2,756 cases",
+        axis=Axis.DEPTH,
+        expected=2756,
+        read=read,
+        samples=5,
+    ),
+)

@@ -1,0 +1,84 @@
+"""MedCaseReasoning: case reports with the reasons that their authors gave for the diagnosis."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from neuralmedbench.benchmarks.adapters.cells import day, words, written
+from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+from neuralmedbench.benchmarks.adapters.rows import plain_id, refused
+from neuralmedbench.benchmarks.rubric import criteria
+from neuralmedbench.benchmarks.source_folder import SourceFolder
+from neuralmedbench.errors import DataError
+from neuralmedbench.records.items import Axis, Family, Gold, Runner
+from neuralmedbench.records.questions import Question, Refusal
+
+FILES = ("data/*test*.parquet", "data/*test*.jsonl", "*test*.parquet", "*test*.jsonl", "*.parquet", "*.jsonl")
+COLUMNS = ("case_prompt", "diagnostic_reasoning", "final_diagnosis")
+NUMBER = re.compile(r"^[ \t]*\d{1,3}[.)][ \t]+", re.MULTILINE)
+ASK = "What are the most likely diagnoses, the most likely one first, and what speaks for it?"
+
+
+def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+    """Read the test split; of its other columns only an id (`pmcid`) and a date (`publication_date`) are looked for."""
+    number = 0
+    for table in source.find(*FILES):
+        for row in source.rows(table, COLUMNS):
+            number += 1
+            try:
+                yield _entry(row, number)
+            except DataError as error:
+                yield refused(f"{table.name}, row {number}", error)
+
+
+def _entry(row: Mapping[str, Any], number: int) -> Entry:
+    text, report = words(row, "case_prompt"), words(row, "pmcid")
+    if not text:
+        message = "the case is empty"
+        raise DataError(message)
+    question = Question(
+        question_id=f"{number:05d}-{plain_id(report)}" if report else f"{number:05d}",
+        runner=Runner.OPEN,
+        family=Family.RATIONALE_GENERATION,
+        question=ASK,
+        case_id=plain_id(report) if report else "",
+        text=text,
+        date=day(row.get("publication_date")),
+    )
+    gold = Gold(
+        item_id=question.question_id,
+        answer=words(row, "final_diagnosis"),
+        rationale=statements(row["diagnostic_reasoning"]),
+        established="published case report",
+    )
+    return Entry(question=question, gold=replace(gold, rubric=criteria(question.family, gold)) if gold.answer else None)
+
+
+def statements(value: Any) -> tuple[str, ...]:
+    r"""Read numbered statements, each up to the next number at the start of a line.
+
+    Examples
+    --------
+    >>> statements("1. Fever: '39 C'\n2. Neck\nstiffness")
+    ("Fever: '39 C'", 'Neck stiffness')
+    """
+    pieces = [written(part) for part in value] if isinstance(value, list | tuple) else NUMBER.split(written(value))
+    return tuple(" ".join(NUMBER.sub("", piece, count=1).split()) for piece in pieces if piece.strip())
+
+
+DATA_SETS = (
+    DataSet(
+        name="medcasereasoning",
+        title="MedCaseReasoning",
+        home="https://huggingface.co/datasets/zou-lab/MedCaseReasoning",
+        licence="CC BY 4.0",
+        files="the test split (Parquet or JSON lines)",
+        axis=Axis.DEPTH,
+        expected=897,
+        read=read,
+        samples=5,
+    ),
+)

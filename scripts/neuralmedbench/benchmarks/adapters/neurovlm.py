@@ -1,0 +1,116 @@
+"""NeuroVLM-Bench: single slices of seven public collections, which the user has rebuilt, with one structured answer each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+from neuralmedbench.benchmarks.adapters.patient_safe import DEV, sides, subject_of
+from neuralmedbench.benchmarks.adapters.rows import plain_id, refused
+from neuralmedbench.benchmarks.neurovlm import gold_of, question_of
+from neuralmedbench.benchmarks.source_folder import SourceFolder
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.files import sha256_of
+from neuralmedbench.records.columns import PICTURE_COLUMNS
+from neuralmedbench.records.items import Axis
+from neuralmedbench.records.questions import Refusal
+
+EXAMPLES = ("few_shot_examples.csv", "*/few_shot_examples.csv")
+SUBSETS = "subset_*.csv"
+FOLDERS = ("", "dataset/", "images/")
+"""Where the collections may lie; the table's paths begin with the name of a collection."""
+
+Row = dict[str, Any]
+
+
+def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+    """Read the table of the pictures.
+
+    Published subsets that lie in the folder become tags `split:<name>`, and `few_shot_examples.csv` examples that are never asked. The
+    published subsets divide slices, not patients, so every question also gets `patient_safe:dev` or `patient_safe:test`: a division of
+    ours (`patient_safe.py`), no part of the published benchmark. Examples, their patients and their duplicates are always in `dev`.
+    """
+    table = source.find("image_mapping.csv", "*/image_mapping.csv")[0]
+    rows = list(source.rows(table, PICTURE_COLUMNS))
+    subsets = _subsets(source)
+    examples = _paths(source, EXAMPLES)
+    files = {row["file_path"]: path for row in rows if (path := _picture(source, row["file_path"])) is not None}
+    digests = {name: sha256_of(path) for name, path in files.items()}
+    side = sides(_memberships(rows, digests), fixed=dict.fromkeys(examples, DEV))
+    for number, row in enumerate(rows, start=1):
+        name = row["file_path"]
+        try:
+            tags = [*(f"split:{subset}" for subset, members in subsets.items() if name in members), f"patient_safe:{side.get(name, '')}"]
+            yield _entry(row, files.get(name), tags, exemplar=name in examples)
+        except DataError as error:
+            yield refused(f"{table.name}, row {number}", error)
+    for name in sorted(examples - {row["file_path"] for row in rows}):
+        yield Refusal(where=f"example {identity(name)}", reason="the table of the pictures does not have this example")
+
+
+def identity(file_path: str) -> str:
+    """Give the id of a picture: its collection, and a digest of its path in the table, so that no class stands in it."""
+    return plain_id(f"{file_path.partition('/')[0]}-{hashlib.sha256(file_path.encode()).hexdigest()[:12]}")
+
+
+def _entry(row: Mapping[str, Any], picture: Path | None, tags: Iterable[str], *, exemplar: bool) -> Entry:
+    if picture is None:
+        message = "the picture is not there; rebuild its collection below the folder"
+        raise DataError(message)
+    question = question_of(identity(row["file_path"]), row, exemplar=exemplar)
+    question = replace(question, tags=(*question.tags, *tags))
+    return Entry(question=question, gold=gold_of(question.question_id, "the row", row), pictures={question.images[0].file: picture})
+
+
+def _memberships(rows: Iterable[Row], digests: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """By picture, what it shares with others that have to be on its side: the same bytes, and the patient where the path names one."""
+    found: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        if digest := digests.get(row["file_path"]):
+            subject = subject_of(row["dataset"], row["file_path"])
+            found[row["file_path"]] = (f"picture {digest}", subject) if subject else (f"picture {digest}",)
+    return found
+
+
+def _picture(source: SourceFolder, name: str) -> Path | None:
+    for folder in FOLDERS:
+        try:
+            return source.picture(f"{folder}{name}")
+        except DataError:  # its row is refused later
+            continue
+    return None
+
+
+def _subsets(source: SourceFolder) -> dict[str, set[str]]:
+    try:
+        tables = source.find(f"subsets/{SUBSETS}", SUBSETS, f"*/subsets/{SUBSETS}")
+    except DataError:  # they are not needed
+        return {}
+    return {table.stem: {row["file_path"] for row in source.rows(table, ("file_path",))} for table in tables}
+
+
+def _paths(source: SourceFolder, patterns: tuple[str, ...]) -> set[str]:
+    try:
+        table = source.find(*patterns)[0]
+    except DataError:  # it is not needed
+        return set()
+    return {row["file_path"] for row in source.rows(table, ("file_path",))}
+
+
+DATA_SETS = (
+    DataSet(
+        name="neurovlm",
+        title="NeuroVLM-Bench",
+        home="https://github.com/ChatMED/neurovlm-bench (tables); the pictures from the collections that its README names",
+        licence="its repository has no licence file; the pictures under the licences of the seven collections",
+        files="image_mapping.csv, the pictures at the paths it names, subsets/subset_*.csv and few_shot_examples.csv where wanted",
+        axis=Axis.BREADTH,
+        expected=29504,
+        read=read,
+        label_policy="none",
+    ),
+)

@@ -1,0 +1,169 @@
+"""Where the face of a scan lies: by a fit of its own, or by that of another scan of the same head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from neuralmedbench.atlas.fit import GRID_MM, fit_quality, fit_template
+from neuralmedbench.atlas.follow import follow
+from neuralmedbench.atlas.matching import coarse_head
+from neuralmedbench.atlas.polish import is_best_here, polish_fit, shape_gain
+from neuralmedbench.deid.faces.skin import skin_depth
+from neuralmedbench.deid.faces.survey import Survey, skin_distances, survey
+from neuralmedbench.errors import DataError
+
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
+PLAUSIBLE_SCALE = (0.75, 1.3)
+WHOLE_HEAD, MIN_OVERLAP, MIN_AGREEMENT = 0.8, 0.9, 0.2
+"""A fit is trusted when this part of the template's brain is in view, shows something, and agrees with the scan."""
+NO_BRAIN = 0.001
+"""A scan that shows less of the template's brain shows none."""
+UNEVEN_MM = 12.0
+"""The skin must lie about as far from the fitted brain on one side as on the other."""
+MAX_SHAPE_GAIN = 1.06
+"""A scan that agrees better than this with another shape of the head is distorted, and gets a fit of its own."""
+LENDERS = 2
+"""Heads of the case that are tried."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """A whole head whose brain was located for sure: other scans of it may follow its fit.
+
+    Attributes
+    ----------
+    name : str
+        Which scan it is.
+    frame : str
+        Frame of reference of its positions in space; empty where nothing says it.
+    rough : SimpleITK.Image
+        The scan on a coarse grid.
+    transform : SimpleITK.AffineTransform
+        From points of the scan to the template.
+    """
+
+    name: str
+    frame: str
+    rough: sitk.Image
+    transform: sitk.AffineTransform
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where the template lies in a scan.
+
+    Attributes
+    ----------
+    rough : SimpleITK.Image
+        The scan on a coarse grid.
+    transform : SimpleITK.AffineTransform
+        From points of the scan to the template.
+    seen : Survey
+        The scan, seen from there.
+    distances : dict of str to float
+        What `skin_distances` gave.
+    quality : dict of str to float
+        `deface_*`, see `deface`.
+    trusted, whole : bool
+        Whether the fit is good enough to go by, and whether the scan shows enough of the brain to tell by itself.
+    lender : str
+        Name of the scan that gave the fit; empty when it is the scan's own.
+    """
+
+    rough: sitk.Image
+    transform: sitk.AffineTransform
+    seen: Survey
+    distances: dict[str, float]
+    quality: dict[str, float]
+    trusted: bool
+    whole: bool
+    lender: str = ""
+
+
+def locate(image: sitk.Image, heads: Sequence[Head] = (), frame: str = "") -> Located:
+    """Locate the brain, and with it the face.
+
+    Parameters
+    ----------
+    image : SimpleITK.Image
+        3-D scan of a head or a brain, float32, LPS+.
+    heads : sequence of Head
+        Scans of the same head that were located before, the first one is asked first.
+    frame : str
+        Frame of reference of the scan's positions.
+
+    Returns
+    -------
+    Located
+        The first fit that is trusted: that of another head, the scan's own, one that another head gives from there, and for a scan in
+        which by its positions no brain is seen that of a head in the same frame of reference. When none is, the scan's own.
+
+    Raises
+    ------
+    DataError
+        If the template does not fit, and no other head tells.
+    """
+    rough, skin = coarse_head(image, GRID_MM), skin_depth(image)
+    found = _by_others(rough, skin, heads)
+    if found is not None:
+        return found
+    try:
+        own = _judged(rough, skin, polish_fit(rough, fit_template(rough)))
+    except DataError:
+        placed = _by_place(rough, skin, heads, frame)
+        if placed is None:
+            raise
+        return placed
+    if own.trusted:
+        return own
+    return _by_others(rough, skin, heads, own.transform) or _by_place(rough, skin, heads, frame) or own
+
+
+def _by_others(rough: sitk.Image, skin: sitk.Image, heads: Sequence[Head], guess: sitk.Transform | None = None) -> Located | None:
+    """Follow the fit of another head, if one is found in the scan for sure and explains it."""
+    for head in heads[:LENDERS]:
+        followed = follow(rough, head.rough, head.transform, guess)
+        if not followed.sure:
+            continue
+        found = _judged(rough, skin, followed.transform)
+        fits = found.trusted and shape_gain(rough, followed.transform) <= MAX_SHAPE_GAIN if found.whole else _is_plausible(found.quality)
+        if fits:
+            return replace(found, trusted=True, lender=head.name, quality=found.quality | {"deface_rival": followed.rival})
+    return None
+
+
+def _by_place(rough: sitk.Image, skin: sitk.Image, heads: Sequence[Head], frame: str) -> Located | None:
+    """Take the fit of a head in the same frame of reference as it is, when by it no brain is in view: a patient moves by less than a face."""
+    for head in heads:
+        if frame and head.frame == frame:
+            found = _judged(rough, skin, head.transform)
+            if found.quality["deface_covered"] <= NO_BRAIN:
+                return replace(found, trusted=True, lender=head.name)
+    return None
+
+
+def _judged(rough: sitk.Image, skin: sitk.Image, transform: sitk.AffineTransform) -> Located:
+    fit, seen = fit_quality(rough, transform), survey(skin, transform)
+    distances = skin_distances(seen)
+    quality = {f"deface_{name}": fit[name] for name in ("scale", "covered", "overlap", "agreement")}
+    quality["deface_uneven_mm"] = round(_uneven(distances), 1)
+    whole = fit["covered"] >= WHOLE_HEAD
+    trusted = whole and _is_plausible(quality) and fit["agreement"] >= MIN_AGREEMENT and is_best_here(rough, transform)
+    return Located(rough, transform, seen, distances, quality, trusted, whole)
+
+
+def _is_plausible(quality: dict[str, float]) -> bool:
+    low, high = PLAUSIBLE_SCALE
+    shown = quality["deface_overlap"] >= MIN_OVERLAP or quality["deface_covered"] <= NO_BRAIN
+    return shown and quality["deface_uneven_mm"] <= UNEVEN_MM and low < quality["deface_scale"] < high
+
+
+def _uneven(distances: dict[str, float]) -> float:
+    pairs = [
+        (distances[one], distances[other]) for one, other in (("front", "back"), ("left", "right")) if {one, other} <= distances.keys()
+    ]
+    return max((abs(one - other) for one, other in pairs), default=0.0)

@@ -1,0 +1,22 @@
+"""One text's vector is nobody else's business."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neuralmedbench.models.builtin.encoder import Encoder
+
+TEXTS = ("A 70-year-old woman was found with sudden loss of speech.", "Sex: female.")
+
+
+def test_a_vector_does_not_depend_on_the_texts_beside_it_and_has_length_one() -> None:
+    encoder = Encoder()
+    together = encoder(TEXTS)
+    assert np.array_equal(together[1:], Encoder()(TEXTS[1:]))
+    assert np.array_equal(encoder([TEXTS[1], TEXTS[0]]), together[::-1])
+    assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-6)
+
+
+def test_a_related_sentence_is_nearer_than_another() -> None:
+    asked, near, far = Encoder()(["weakness of one side of the body", "hemiparesis", "the invoice was paid in May"])
+    assert asked @ near > asked @ far + 0.2
