@@ -28,6 +28,9 @@ RUN = 3
 """Neighbouring slices in which a line of text has to stay the same."""
 MIN_RUN_PX = 20
 MIN_MAIN_COLOUR = 0.25
+MAX_AROUND, MAX_FLOOR_AROUND = 0.1, 0.01
+"""Largest share of the pixels around a line that may have the colour of its letters; less when it is the lowest value: where noise was
+cut off at zero, zeros stand at one place in several slices by chance."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +182,13 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
             continue
         plane = planes[first].astype(np.float32)
         same &= _stands_out(plane, plane, span)
-        lines = [line for line in find_lines(same) if _part_of_main_colour(planes[first], same, line.box) >= MIN_MAIN_COLOUR]
-        marks += [Mark.of(line, range(first, first + run)) for line in lines]
+        lines = find_lines(same)
+        clear, floor = _outside(plane.shape, lines), float(plane.min())
+        for line in lines:
+            part, colour = _main_colour(planes[first], same, line.box)
+            most = MAX_FLOOR_AROUND if colour == floor else MAX_AROUND
+            if part >= MIN_MAIN_COLOUR and _share_around(planes[first], clear, line.box, colour) <= most:
+                marks.append(Mark.of(line, range(first, first + run)))
     return marks
 
 
@@ -197,8 +205,26 @@ def _may_stand_out(plane: Planes, same: Mask, span: float) -> bool:
     return int(np.logical_or.reduce(differs).sum()) >= MIN_RUN_PX
 
 
-def _part_of_main_colour(plane: Planes, marks: Mask, box: Box2D) -> float:
-    """Part of the marks in a box that has the most frequent value: letters have one colour, a smoothed surface has many."""
+def _main_colour(plane: Planes, marks: Mask, box: Box2D) -> tuple[float, float]:
+    """Part of the marks in a box that has the most frequent value, and that value: letters have one, a smoothed surface has many."""
     top, bottom, left, right = box
     values, counts = np.unique(plane[top:bottom, left:right][marks[top:bottom, left:right]], return_counts=True)
-    return float(counts.max() / counts.sum()) if len(values) else 0.0
+    return (float(counts.max() / counts.sum()), float(values[counts.argmax()])) if len(values) else (0.0, 0.0)
+
+
+def _outside(shape: tuple[int, ...], lines: Sequence[Line]) -> Mask:
+    """Give what lies in no line's box."""
+    clear = np.ones(shape, dtype=bool)
+    for line in lines:
+        top, bottom, left, right = line.box
+        clear[top:bottom, left:right] = False
+    return clear
+
+
+def _share_around(plane: Planes, clear: Mask, box: Box2D, colour: float) -> float:
+    """Share of the pixels around a box that have a colour."""
+    top, bottom, left, right = box
+    pad = max(SURROUNDINGS_PX // 2, min(bottom - top, right - left))
+    around = (slice(max(top - pad, 0), bottom + pad), slice(max(left - pad, 0), right + pad))
+    ring = plane[around][clear[around]]
+    return float((ring == colour).mean()) if ring.size else 1.0
