@@ -139,9 +139,9 @@ def write_config(folder: Path, source: Path, **settings: str) -> Path:
 @pytest.fixture
 def flat_deface(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the face on: the tiny heads have none, and the fit of the template is tested on its own."""
-    from neuralmedbench.deid import scans
+    from neuralmedbench.deid import one_scan
     from neuralmedbench.deid.faces.deface import Defaced
 
     monkeypatch.setattr(
-        scans, "deface", lambda volume, **_: Defaced(volume, (), {"face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))
+        one_scan, "deface", lambda volume, **_: Defaced(volume, (), {"face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))
     )

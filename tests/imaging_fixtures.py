@@ -10,7 +10,7 @@ import numpy as np
 import SimpleITK as sitk
 
 from neuralmedbench.atlas.anatomy import packaged_brain, template_head
-from neuralmedbench.config.models import SEQUENCE_ORDER
+from neuralmedbench.config.pipeline import SEQUENCE_ORDER
 from neuralmedbench.io.cases import read_case, write_case
 from neuralmedbench.io.volumes import image_like
 from neuralmedbench.records.case import CaseRecord, Sequence, Series

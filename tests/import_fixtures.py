@@ -15,7 +15,7 @@ from neuralmedbench.benchmarks.adapters.registry import data_sets
 from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.importing import Places, import_set
 from neuralmedbench.benchmarks.questions import build_questions, read_questions
-from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.records.case import PictureFate, PictureManifest
 from neuralmedbench.records.questions import ImportRecord
 

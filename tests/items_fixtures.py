@@ -10,7 +10,7 @@ from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.cases import Source
 from neuralmedbench.benchmarks.neurovlm import read_table
 from neuralmedbench.benchmarks.questions import build_questions
-from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest, SliceRow, State, Tile
 from neuralmedbench.records.items import Axis, Kind, Level
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary

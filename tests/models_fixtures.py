@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
 
 PNG = bytes.fromhex(

@@ -14,9 +14,9 @@ import pytest
 from describe_scans import main as describe_scans
 from export_bids import main as export_bids
 from imaging_fixtures import Shot, normalise, scan
+from neuralmedbench.deid.bids_names import bids_names
 from neuralmedbench.deid.dataset import age_and_sex
 from neuralmedbench.deid.headers.sidecars import clean_sidecar
-from neuralmedbench.deid.scans import bids_names
 from neuralmedbench.io.bids import NOT_BIDS
 from neuralmedbench.io.cases import CaseRow, write_case, write_case_table
 from neuralmedbench.io.files import sha256_of_files, write_json, write_text

@@ -9,7 +9,7 @@ import check_benchmark
 from conftest import ROOT
 from import_fixtures import imported, put, put_pairs
 from items_fixtures import write_csv
-from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io.tables import write_records
 from neuralmedbench.prompts.assemble import Shown, assemble

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.generate import generated_files
 from neuralmedbench.config.load import check, load_benchmark, load_grader, load_model, load_pipeline, read_yaml
-from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.config.places import WITHHELD, without_places
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError

@@ -22,7 +22,7 @@ import deidentify_scans
 from conftest import ROOT
 from deid_fixtures import KEY, NOTE, PLANTED, RECORD, head_voxels, write_dicom_series, write_nifti_file
 from face_fixtures import make_head, scan
-from neuralmedbench.deid import scans
+from neuralmedbench.deid import one_scan
 from neuralmedbench.deid.faces.deface import Defaced
 from neuralmedbench.deid.headers import dicom_case
 from neuralmedbench.deid.headers.dicom_case import clean_dicom_series
@@ -53,7 +53,7 @@ def removed_front(volume: Volume, **_: Any) -> Defaced:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in (dicom_case, scans):
+    for room in (dicom_case, one_scan):
         monkeypatch.setattr(room, "deface", removed_front)
 
 

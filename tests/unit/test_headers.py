@@ -19,8 +19,9 @@ from pydicom.sequence import Sequence
 
 from conftest import ROOT
 from deid_fixtures import KEY, write_dicom_series
+from neuralmedbench.config.benchmark import BenchmarkConfig
+from neuralmedbench.config.deidentification import HeaderOption
 from neuralmedbench.config.load import check
-from neuralmedbench.config.models import BenchmarkConfig, HeaderOption
 from neuralmedbench.deid.headers.element_plan import Action, action_of
 from neuralmedbench.deid.headers.options import CODES, METHOD, declare, declared
 from neuralmedbench.deid.headers.private_numbers import BINARY, SAFE

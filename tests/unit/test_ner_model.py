@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.config.models import DeidentificationConfig
+from neuralmedbench.config.deidentification import DeidentificationConfig
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.notes.name_model import NameModel, load_name_model
 from neuralmedbench.deid.values import DateShift

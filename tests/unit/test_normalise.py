@@ -9,7 +9,7 @@ import SimpleITK as sitk
 from imaging_fixtures import LESION_MM, Shot, brain_of, motion, normalise, scan, write_shots
 from neuralmedbench.atlas.fit import GRID_MM, fit_template
 from neuralmedbench.atlas.matching import coarse_head
-from neuralmedbench.config.models import SEQUENCE_ORDER
+from neuralmedbench.config.pipeline import SEQUENCE_ORDER
 from neuralmedbench.errors import DataError
 from neuralmedbench.imaging.bias import correct_bias
 from neuralmedbench.imaging.brain import find_brain

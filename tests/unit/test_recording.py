@@ -15,7 +15,7 @@ import yaml
 
 from conftest import ROOT
 from models_fixtures import model_config
-from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.workflow import Run, own_configfiles, read_run
 from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.io.dvc_lock import read_dvc_lock

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.models.slots import slots_of
 
 

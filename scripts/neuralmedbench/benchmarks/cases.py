@@ -12,7 +12,8 @@ from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.context import read_notes, read_record
 from neuralmedbench.benchmarks.gold import check_findings, disclosure, gold_of, is_normal, unknown_terms
 from neuralmedbench.benchmarks.lesions import lesion_shown, picture_lesions
-from neuralmedbench.config.models import SEQUENCE_ORDER, BenchmarkConfig
+from neuralmedbench.config.benchmark import BenchmarkConfig
+from neuralmedbench.config.pipeline import SEQUENCE_ORDER
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.cases import read_case, read_case_table
 from neuralmedbench.records.case import CaseRecord, SliceRow, State

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from neuralmedbench.benchmarks.answers import read_answers
 from neuralmedbench.benchmarks.cases import check_known
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
-from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.cases import read_audit, read_case_table
 from neuralmedbench.io.tables import read_records

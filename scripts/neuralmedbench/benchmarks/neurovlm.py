@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.records.columns import PICTURE_COLUMNS
 from neuralmedbench.records.items import Family, Gold, GoldFields, Runner

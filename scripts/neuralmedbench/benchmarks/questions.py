@@ -10,7 +10,7 @@ from pathlib import Path
 from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.exemplars import exemplars_of
 from neuralmedbench.benchmarks.neurovlm import read_table
-from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.lines import read_lines
 from neuralmedbench.records.case import PictureFate, PictureManifest, State

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from neuralmedbench.config.load import check, read_yaml
-from neuralmedbench.config.models import Name, Section
+from neuralmedbench.config.section import Name, Section
 
 Stage = Literal["completeness", "experts", "ground_truth", "challenge"]
 Need = Literal["text", "images", "answer"]

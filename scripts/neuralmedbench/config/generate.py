@@ -11,9 +11,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.curation import CurationConfig
 from neuralmedbench.config.mappings import MappingConfig
-from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig, PipelineConfig
+from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.config.pipeline import PipelineConfig
 
 FILES: dict[str, type[BaseModel]] = {
     "config": PipelineConfig,

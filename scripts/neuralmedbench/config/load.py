@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig, PipelineConfig
+from neuralmedbench.config.benchmark import BenchmarkConfig
+from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.yaml_text import load_yaml
@@ -48,7 +50,7 @@ def check(schema: type[C], value: Any, name: str) -> C:
     Parameters
     ----------
     schema : type
-        One of the classes of `config.models`.
+        One of the classes of `config`: `PipelineConfig`, `BenchmarkConfig`, `ModelConfig`, `GraderConfig`...
     value : object
         What was read.
     name : str

@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from neuralmedbench.config.load import check, read_yaml, wildcard
-from neuralmedbench.config.models import Section
+from neuralmedbench.config.section import Section
 from neuralmedbench.records.items import Axis, Family
 
 FOLDER = "mappings"

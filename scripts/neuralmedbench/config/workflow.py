@@ -9,8 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_pipeline, read_yaml
-from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig, PipelineConfig
+from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.cases import CaseRow, read_case_table
 from neuralmedbench.records.items import Kind

@@ -6,64 +6,15 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from neuralmedbench.deid.burned_in.hide import Policy, TextFoundError, count_text, has_suspect_header, hide_text, stacked_along
-from neuralmedbench.deid.faces.deface import deface
+from neuralmedbench.deid.bids_names import bids_names
+from neuralmedbench.deid.burned_in.hide import Policy, TextFoundError
 from neuralmedbench.deid.faces.locate import Head
-from neuralmedbench.deid.faces.turn import frame_of, in_turn
-from neuralmedbench.deid.headers.options import OF_PIXELS
+from neuralmedbench.deid.faces.turn import in_turn
 from neuralmedbench.deid.headers.rules import HeaderRules
-from neuralmedbench.deid.headers.series import clean_series
-from neuralmedbench.deid.headers.sidecars import clean_sidecar
-from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces
+from neuralmedbench.deid.one_scan import write_scan
 from neuralmedbench.deid.score.case import NOBODY, Watch
 from neuralmedbench.errors import DataError
-from neuralmedbench.io import dicom
-from neuralmedbench.io.dcm2niix import convert
-from neuralmedbench.io.files import write_json, write_text
-from neuralmedbench.io.nifti import Volume, read_nifti, write_nifti
-from neuralmedbench.io.partial import partial_folder
-from neuralmedbench.records.case import CaseRecord, Sequence, Series
-
-BIDS = {
-    Sequence.T1W: ("anat", "", "T1w"),
-    Sequence.CE_T1W: ("anat", "ce-gadolinium", "T1w"),
-    Sequence.T2W: ("anat", "", "T2w"),
-    Sequence.FLAIR: ("anat", "", "FLAIR"),
-    Sequence.T2STARW: ("anat", "", "T2starw"),
-    Sequence.PDW: ("anat", "", "PDw"),
-    Sequence.DWI: ("dwi", "", "dwi"),
-    Sequence.ADC: ("dwi", "", "ADC"),
-    Sequence.SWI: ("swi", "", "swi"),
-    Sequence.CT: ("ct", "", "ct"),
-    Sequence.CE_CT: ("ct", "ce-contrast", "ct"),
-}
-"""Folder, entity and suffix of each kind of scan."""
-SPACING_TOLERANCE = 0.03
-
-
-def bids_names(case: CaseRecord) -> dict[str, str]:
-    """Give the BIDS path without suffix of each series; a second series of the same kind gets `run-2`.
-
-    Parameters
-    ----------
-    case : CaseRecord
-        A case with labelled series.
-
-    Returns
-    -------
-    dict of str to str
-        By series id, for example `anat/sub-0123_ce-gadolinium_T1w`.
-    """
-    names: dict[str, str] = {}
-    seen: Counter[Sequence] = Counter()
-    for series in case.series:
-        folder, entity, suffix = BIDS[series.sequence]
-        seen[series.sequence] += 1
-        run = f"run-{seen[series.sequence]}" if seen[series.sequence] > 1 else ""
-        names[series.series_id] = f"{folder}/" + "_".join(part for part in (f"sub-{case.case_id}", entity, run, suffix) if part)
-    return names
+from neuralmedbench.records.case import CaseRecord, Series
 
 
 def clean_scans(
@@ -115,7 +66,7 @@ def clean_scans(
     for series in in_turn(case.series):
         try:
             stem = out / names[series.series_id]
-            written = _write_series(series, source, stem, rules, checks, heads=heads, watch=watch, burned_in=burned_in)
+            written = write_scan(series, source, stem, rules, checks, heads=heads, watch=watch, burned_in=burned_in)
         except TextFoundError as error:
             failed.append(error)  # counted as dropped
             aside[series.series_id] = _why(series, error)
@@ -133,94 +84,3 @@ def clean_scans(
 def _why(series: Series, error: DataError) -> str:
     """Why a series is left out, in the words of a later stage: its kind takes the place of its number."""
     return f"{series.sequence.value}: {str(error).removeprefix(f'{series.series_id}: ')}"
-
-
-def _write_series(
-    series: Series,
-    source: Path,
-    stem: Path,
-    rules: HeaderRules,
-    checks: Counter[str],
-    *,
-    heads: list[Head],
-    watch: Watch,
-    burned_in: Policy,
-) -> Series:
-    """Write one cleaned scan with its sidecars as `stem`.nii.gz...; gives the series with what defacing found, and adds its head to `heads`."""
-    case_folder = stem.parent.parent
-    with partial_folder(source) as work:  # faces are in it: it stays in the private zone
-        changed: Counter[tuple[str, str]] = Counter()
-        volume, sidecar = _clean_volume(series, source, work, rules, checks=checks, changed=changed)
-        watch.cleaned(source / series.path, work / "clean")
-        _check_spacing(series, volume)
-        volume, text_flags = _without_text(series, source / series.path, volume, burned_in, checks)
-        watch.converted(source / series.path, volume)
-        frame = frame_of(source / series.path)
-        defaced = deface(volume, is_map=series.sequence is Sequence.ADC, heads=heads, name=series.series_id, frame=frame)
-        heads.extend([defaced.head] if defaced.head else [])
-        write_nifti(stem.with_name(f"{stem.name}.nii.gz"), defaced.volume)
-        done = {*OF_PIXELS, *(rules.held - OF_PIXELS if sidecar is not None else ())}
-        write_json(
-            stem.with_name(f"{stem.name}.json"), clean_sidecar(sidecar, modality=series.modality, codes=done, acquired=_acquired(work))
-        )
-    if series.sequence is Sequence.DWI:
-        write_text(stem.with_name(f"{stem.name}.bval"), f"{series.b_value or 0:g}\n")
-        write_text(stem.with_name(f"{stem.name}.bvec"), "0\n0\n0\n")  # a trace has no direction
-    write_scan_pieces(case_folder, series.series_id, defaced.volume)
-    write_header_piece(case_folder, series.series_id, changed)
-    checks["faces_removed"] += defaced.quality["face_removed"] > 0
-    return replace(series, flags=(*series.flags, *text_flags, *defaced.flags), quality={**series.quality, **defaced.quality})
-
-
-def _acquired(work: Path) -> str:
-    """AcquisitionTime of the first cleaned file of a series; empty when there is none. The converter leaves times out."""
-    first = min((work / "clean").glob("*.dcm"), default=None)
-    return dicom.text(dicom.read_header(first.read_bytes()), "AcquisitionTime") if first is not None else ""
-
-
-def _clean_volume(
-    series: Series, source: Path, work: Path, rules: HeaderRules, *, checks: Counter[str], changed: Counter[tuple[str, str]]
-) -> tuple[Volume, Path | None]:
-    """Read one series without its header: DICOM is cleaned before it is converted, NIfTI keeps voxels and geometry alone."""
-    path = source / series.path
-    if path.is_file():
-        checks["nifti_headers_cleaned"] += 1
-        return read_nifti(path), None
-    counts = clean_series(path, work / "clean", rules, changed)
-    checks.update({f"header_{name}": number for name, number in counts.items()})
-    checks["dicom_files_cleaned"] += sum(1 for _ in path.glob("*.dcm"))
-    results = [result for result in convert(work / "clean", work / "nifti") if result.image.stat().st_size]
-    volumes = [(read_nifti(result.image), result.sidecar) for result in results]
-    volume, sidecar = max(volumes, key=lambda one: one[0].voxels.size)
-    if volume.voxels.ndim != 3:
-        message = f"{series.series_id}: the conversion gave a series of volumes; name its kind in `sequence_overrides` or exclude it"
-        raise DataError(message)
-    return volume, sidecar
-
-
-def _without_text(series: Series, raw: Path, volume: Volume, policy: Policy, checks: Counter[str]) -> tuple[Volume, tuple[str, ...]]:
-    """Hide burned-in text, before the face goes: a head without its front is no reason to stop looking."""
-    files = sorted(raw.glob("*.dcm"))
-    suspect = bool(files) and has_suspect_header(dicom.read_header(files[0].read_bytes()))
-    axis = stacked_along(volume.voxels.shape, volume.affine, len(files) or None)
-    hidden = hide_text(volume.voxels, axis, suspect=suspect, policy=policy)
-    count_text(checks, hidden.found, policy, "series")
-    if not hidden.found:
-        return volume, ()
-    if policy == "drop":
-        message = f"{series.series_id}: text is burned into the pixels, and `deidentification: burned_in` says drop"
-        raise TextFoundError(message)
-    return Volume(hidden.voxels, volume.affine), ("burned_in_text_hidden",)
-
-
-def _check_spacing(series: Series, volume: Volume) -> None:
-    """Positions win over SliceThickness: the distance between the converted slices must be the measured one."""
-    expected = series.quality.get("spacing_mm")
-    if not expected or "uneven_spacing" in series.flags:
-        return
-    sizes = np.linalg.norm(volume.affine[:3, :3], axis=0)
-    if np.abs(sizes - expected).min() > SPACING_TOLERANCE * expected:
-        message = (
-            f"{series.series_id}: slices lie {expected:g} mm apart, the converted scan says {', '.join(f'{size:.3g}' for size in sizes)} mm"
-        )
-        raise DataError(message)

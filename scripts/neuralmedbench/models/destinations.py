@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 
 LOCAL = "local"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
 from neuralmedbench.models.conversation import Said, next_messages
 from neuralmedbench.models.keys import call_key

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import ProviderError, StorageError
 from neuralmedbench.models.budget import Purse, check_paid, cost_usd

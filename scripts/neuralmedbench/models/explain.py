@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.models.conversation import Said, next_messages
 from neuralmedbench.models.keys import call_key
 from neuralmedbench.models.ledger import Entry

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.models.conversation import next_messages

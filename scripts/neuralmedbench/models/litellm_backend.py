@@ -6,7 +6,7 @@ import base64
 import os
 from typing import Any
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.models.protocol import Answer, Call, Message
 from neuralmedbench.models.retry import CallError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ProviderError
 from neuralmedbench.io.dvc_lock import DVC_LOCK, read_dvc_lock
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.io.dvc_lock import read_dvc_lock
 from neuralmedbench.models.earlier import rebuild

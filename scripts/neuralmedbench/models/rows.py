@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.models.budget import cost_usd
 from neuralmedbench.models.conversation import Said
 from neuralmedbench.models.ledger import Entry

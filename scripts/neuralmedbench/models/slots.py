@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import LOCAL, destination_of
 

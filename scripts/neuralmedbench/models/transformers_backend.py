@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ProviderError
 from neuralmedbench.io.files import sha256_of_value
 from neuralmedbench.models.protocol import Answer, Call, Message

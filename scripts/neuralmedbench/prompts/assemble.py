@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.files import sha256_of_value
 from neuralmedbench.prompts.arms import View, views

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.prompts.labels import picture_label
 from neuralmedbench.prompts.templates import Templates
 from neuralmedbench.prompts.texts import within_words

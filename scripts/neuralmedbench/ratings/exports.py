@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from neuralmedbench.config.load import check, read_yaml
-from neuralmedbench.config.models import Section
+from neuralmedbench.config.section import Section
 from neuralmedbench.errors import RatingError
 
 M = TypeVar("M", bound=BaseModel)

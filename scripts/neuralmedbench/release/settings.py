@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from neuralmedbench.config.deidentification import DeidentificationConfig, header_options
 from neuralmedbench.config.load import check
-from neuralmedbench.config.models import DeidentificationConfig, header_options
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms
 from neuralmedbench.ingest.listing import Pseudonyms

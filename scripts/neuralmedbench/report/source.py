@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, read_yaml
-from neuralmedbench.config.models import BenchmarkConfig
 from neuralmedbench.config.places import without_places
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.table import Row, read_rows

@@ -13,7 +13,7 @@ from pathlib import Path
 from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from neuralmedbench.config.models import GraderConfig, ModelConfig
+from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.files import sha256_of_value
 from neuralmedbench.models.destinations import check_destination

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import destination_of
 from neuralmedbench.records.responses import MISSING_STATES, Response

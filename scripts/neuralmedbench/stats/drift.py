@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark, load_model
-from neuralmedbench.config.models import ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.models.earlier import rebuild
 from neuralmedbench.models.engine import answer_requests

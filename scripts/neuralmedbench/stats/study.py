@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model
-from neuralmedbench.config.models import BenchmarkConfig, GraderConfig, ModelConfig
+from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.io.cases import read_audit, read_pictures
 from neuralmedbench.io.files import read_json, read_json_record
 from neuralmedbench.io.tables import read_records

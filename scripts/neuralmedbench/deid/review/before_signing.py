@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from neuralmedbench.config.models import BenchmarkConfig
+from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.deid.audit import Rules, covered_files
 from neuralmedbench.deid.case_stages import stages_of
 from neuralmedbench.deid.review.signature import shown

@@ -1,0 +1,138 @@
+"""Keys of `config/benchmarks/<benchmark>.yaml`: one benchmark."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, LiteralString, TypeVar
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from neuralmedbench.config.deidentification import DeidentificationConfig, Profile, header_options
+from neuralmedbench.config.section import Section
+from neuralmedbench.records.items import FIRST_PART, Arm, Axis, Kind, Strategy
+
+
+def _arm(value: str) -> str:
+    if value not in tuple(Arm) and not FIRST_PART.fullmatch(value):
+        # worded as pydantic words a wrong member of an enumeration
+        expected = {"expected": ", ".join(f"'{known}'" for known in (*Arm, "first_<x>_percent"))}
+        message: LiteralString = "Input should be {expected}"
+        kind: LiteralString = "arm"
+        raise PydanticCustomError(kind, message, expected)
+    return value
+
+
+S = TypeVar("S", bound=str)
+
+
+def _with(chosen: tuple[S, ...], needed: str) -> tuple[S, ...]:
+    """Give the list itself; it has to hold what the leaderboard is made of, and nothing twice."""
+    if needed not in chosen:
+        message = f"`{needed}` has to be among them: the leaderboard and every difference are made of it"
+        raise ValueError(message)
+    if len(set(chosen)) < len(chosen):
+        message = "one of them stands there twice"
+        raise ValueError(message)
+    return chosen
+
+
+ArmName = Annotated[str, AfterValidator(_arm)]
+"""An arm: a member of `Arm`, or `first_<x>_percent`."""
+
+
+class BenchmarkConfig(Section):
+    """`config/benchmarks/<benchmark>.yaml`: one benchmark."""
+
+    title: str = Field(description="Name shown in the report.")
+    kind: Kind = Field(description="`scans`, `pictures` or `text`.")
+    axis: Axis = Field(description="`depth`, `breadth` or `control`.")
+    source: str = Field(description="`phantoms` (generated), or the folder where its files lie.")
+    answers: str | None = Field(None, description="Answers table (CSV); without one the benchmark runs and is reported as not scored.")
+    questions: str | None = Field(
+        None, description="Folder of an imported data set (`scripts/import_benchmark.py`): questions, answers and the list of its pictures."
+    )
+    private: bool = Field(True, description="Own data: not in dvc.yaml, and a run with it is not recorded.")
+    record: bool = Field(False, description="Record own data all the same, for a DVC remote of your own.")
+    subjects: Literal["phantom", "public", "patient"] = Field("patient", description="Whose data: decides the kind of audit.")
+    profile: Profile = Field("pseudonymised", description="De-identification profile.")
+    deidentification: DeidentificationConfig = Field(
+        default_factory=DeidentificationConfig, description="What de-identification removes and what it may keep."
+    )
+    key_file: str | None = Field(None, description="File with the secret of the pseudonyms; own data refuses to start without one.")
+    allowed_destinations: tuple[str, ...] = Field(("local",), description="Where requests may go: `local`, or host names.")
+    arms: tuple[ArmName, ...] = Field(
+        (Arm.FULL, Arm.NO_IMAGE, Arm.NO_TEXT),
+        min_length=1,
+        description="What is left out or shown beside the full request: `full`, `no_image`, `no_text`, `shuffled_image`,"
+        " `first_<x>_percent` (the first x per cent of the words of a case), `findings_disclosed`, `diagnosis_withheld`, `evidence_supplied`."
+        " An item to which an arm changes nothing is left out of it. `full` has to be among them.",
+    )
+    strategies: tuple[Strategy, ...] = Field(
+        (Strategy.DIRECT,),
+        min_length=1,
+        description="How an answer is asked for: `direct`, which has to be among them; `cot` asks for steps first; `self_consistency` asks the same and lets the samples"
+        " vote; `few_shot` shows answered examples of the data set; `ask` lets the model ask in dialogues, and a matcher answers from the case"
+        " alone (dialogues under any other strategy have fixed rounds; the two are never pooled).",
+    )
+    max_questions: int = Field(10, ge=1, le=50, description="Questions of the strategy `ask`, after which the final answer is asked for.")
+    few_shot: int = Field(20, ge=1, le=100, description="Examples that the strategy `few_shot` shows, at most.")
+    max_case_words: int | None = Field(
+        None,
+        ge=1,
+        description="Text budget: the longest case text of a request, in words. What is longer is cut at its end (the notes first, then the"
+        " record, then what later turns reveal), and the request records how many words were cut; absent: nothing is cut.",
+    )
+    samples: int = Field(5, ge=1, le=100, description="Answers per request.")
+    label_policy: Literal["full", "none"] = Field("full", description="Whether pictures are labelled with sequence, plane and position.")
+
+    @field_validator("deidentification")
+    @classmethod
+    def _text_of_the_public_only(cls, value: DeidentificationConfig, info: ValidationInfo) -> DeidentificationConfig:
+        if value.burned_in == "keep" and (info.data.get("subjects") == "patient" or info.data.get("kind") is Kind.SCANS):
+            message = "burned_in: keep is for single pictures of a public data set; set hide or drop"
+            raise ValueError(message)
+        return value
+
+    @field_validator("deidentification")
+    @classmethod
+    def _fits_the_profile(cls, value: DeidentificationConfig, info: ValidationInfo) -> DeidentificationConfig:
+        if info.data.get("profile") == "safe_harbor" and "113107" in (value.options or ()):
+            message = "options: 113107 shifts dates, the profile safe_harbor keeps years only; leave 113107 out"
+            raise ValueError(message)
+        return value
+
+    @field_validator("arms")
+    @classmethod
+    def _has_the_full_arm(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return _with(value, Arm.FULL)
+
+    @field_validator("strategies")
+    @classmethod
+    def _asks_directly(cls, value: tuple[Strategy, ...]) -> tuple[Strategy, ...]:
+        return _with(value, Strategy.DIRECT)
+
+    @field_validator("samples")
+    @classmethod
+    def _enough_to_vote(cls, value: int, info: ValidationInfo) -> int:
+        if Strategy.SELF_CONSISTENCY in info.data.get("strategies", ()) and value < 3:
+            message = "the strategy self_consistency is a vote: at least 3 samples"
+            raise ValueError(message)
+        return value
+
+    @field_validator("questions")
+    @classmethod
+    def _no_scans(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value and info.data.get("kind") is Kind.SCANS:
+            message = "an imported data set has no scans; set `kind: pictures` or `kind: text`"
+            raise ValueError(message)
+        return value
+
+    @property
+    def picture_table(self) -> str:
+        """Table of the loose pictures: of an imported data set its own, else the answers, else `images.csv` beside the pictures."""
+        return f"{self.questions}/images.csv" if self.questions else self.answers or f"{self.source}/images.csv"
+
+    @property
+    def header_options(self) -> tuple[str, ...]:
+        """Options of PS3.15 that hold: those that are set, else all that the profile allows, sorted."""
+        return header_options(self.profile, self.deidentification)

@@ -1,0 +1,93 @@
+"""Keys of the section `deidentification` of a benchmark: what is removed, and what may be kept."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from pydantic import Field, field_validator
+
+from neuralmedbench.config.section import Section
+from neuralmedbench.config.sections import CUT_SECTIONS
+
+Profile = Literal["pseudonymised", "safe_harbor"]
+HeaderOption = Literal["113101", "113102", "113103", "113104", "113105", "113107", "113108", "113109", "113111"]
+"""Options of DICOM PS3.15 Annex E that can be chosen; 113100, the basic profile, always holds."""
+
+ALWAYS_DONE = ("113101", "113102")
+"""Pixels may name or show a patient: these two cannot be left out."""
+
+REFUSED_OPTIONS = {
+    "113100": "the basic profile always holds and is not an option",
+    "113106": "full dates fit neither profile: `pseudonymised` shifts them (113107), `safe_harbor` keeps years only",
+    "113110": "UIDs of the source lead back to the patient: they are always replaced under the key",
+    "113112": "the institution is never shown",
+}
+"""Options of the standard that this pipeline does not offer, with the reason."""
+
+
+class DeidentificationConfig(Section):
+    """De-identification of one benchmark."""
+
+    options: tuple[HeaderOption, ...] | None = Field(
+        None,
+        description="Options of DICOM PS3.15 Annex E, by code; absent: all that the profile allows. `113101` burned-in text is hidden or its"
+        " series dropped, `113102` faces are removed (these two cannot be left out), `113103` overlays, curves and annotations are removed,"
+        " `113104` structured content is kept as codes and numbers (else removed), `113105` descriptions are kept as words about scans (else"
+        " removed), `113107` dates are shifted by one number of days a patient (else emptied; `safe_harbor` keeps years instead), `113108`"
+        " age (at most 90), sex, size, weight and smoking are kept (else removed), `113109` model, software and coils are kept, station and"
+        " serial number as pseudonyms (else removed), `113111` private numbers that a conversion needs, such as b-values, are kept (else"
+        " removed).",
+    )
+    cut_sections: tuple[str, ...] = Field(
+        CUT_SECTIONS,
+        description="Headings of the parts of notes that hold the answer and are cut out, in any case; a whole list, so an empty one cuts"
+        " nothing. Absent: Impression, Diagnosis, Assessment, Plan, Conclusion, the radiology report and their names in other languages.",
+    )
+    ner_model: str | None = Field(
+        None,
+        description="Folder of a local model that recognises names beside the patterns: a spaCy pipeline, or a transformers model for token"
+        " classification. Nothing is ever downloaded.",
+    )
+    ner_language: str = Field(
+        "en", pattern=r"^[a-z]{2}$", description="Language that `ner_model` knows (ISO 639-1); notes in it are then cleaned, not withheld."
+    )
+
+    burned_in: Literal["hide", "drop", "keep"] = Field(
+        "hide",
+        description="What becomes of burned-in text: `hide` it under a box, or `drop` the whole series or picture. Text that cannot be hidden"
+        " keeps the case back. `keep`: single pictures of a public data set stay as they were published, letters and arrows included.",
+    )
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _offered(cls, value: Any) -> Any:
+        """Codes look like numbers in YAML; those that are known and not offered are refused with the reason."""
+        codes = [str(code) if isinstance(code, int) else code for code in value] if isinstance(value, list | tuple) else value
+        for code in codes if isinstance(codes, list) else ():
+            if code in REFUSED_OPTIONS:
+                message = f"{code} is not offered: {REFUSED_OPTIONS[code]}"
+                raise ValueError(message)
+        return codes
+
+    @field_validator("options")
+    @classmethod
+    def _complete(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if value is not None and (missing := [code for code in ALWAYS_DONE if code not in value]):
+            message = f"{missing[0]} cannot be left out: pixels may name or show a patient"
+            raise ValueError(message)
+        if value is not None and len(set(value)) < len(value):
+            message = "a code stands there twice"
+            raise ValueError(message)
+        return value
+
+    @property
+    def ner_arguments(self) -> list[str]:
+        """The model of names as arguments of a command; empty without one."""
+        return ["--ner-model", self.ner_model, "--ner-language", self.ner_language] if self.ner_model else []
+
+
+def header_options(profile: str, deidentification: DeidentificationConfig) -> tuple[str, ...]:
+    """Options of PS3.15 that hold: those that are set, else all that the profile allows; sorted."""
+    if deidentification.options is not None:
+        return tuple(sorted(deidentification.options))
+    return tuple(code for code in get_args(HeaderOption) if not (profile == "safe_harbor" and code == "113107"))

