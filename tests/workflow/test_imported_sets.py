@@ -43,8 +43,10 @@ def test_an_imported_set_of_pairs_is_asked_scored_and_shown_beside_chance(
     assert (rows["image"]["n_items"], rows["image"]["n_patients"], rows["image"]["missing"]) == (str(2 * PAIRS), str(PAIRS), "0")
     assert float(rows["prior"]["pass1"]) == 0.5, "two options: chance is one half"
     with (imported / "results" / "tables" / "rates.csv").open(encoding="utf-8") as file:
-        arms = {row["arm"] for row in csv.DictReader(file)}
-    assert arms == {"full", "no_image"}
+        rates = list(csv.DictReader(file))
+    assert {row["arm"] for row in rates} == {"full", "no_image"}
+    assert {row["n_items"] for row in rates if row["metric"] == "pair_right" and row["slice"] == "all"} == {str(PAIRS)}
+    assert "both of a pair right" in rows["image"]["note"]
     page = (imported / "results" / "report.html").read_text(encoding="utf-8")
     assert "MediConfusion" in page
     again = run_snakemake(imported, *arguments)

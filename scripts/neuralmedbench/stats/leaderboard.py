@@ -11,6 +11,7 @@ import numpy.typing as npt
 from neuralmedbench.records.items import DIAGNOSES
 from neuralmedbench.stats.contrasts import Pair
 from neuralmedbench.stats.intervals import Floats, Interval, rate_interval
+from neuralmedbench.stats.item_pairs import PAIR_METRICS
 from neuralmedbench.stats.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.stats.prior import PRIOR
 from neuralmedbench.stats.ranks import rank_ranges, tiers
@@ -113,6 +114,9 @@ def _note(outcomes: Outcomes, key: Key, limit: float) -> str:
         notes.append(f"no rank: {counts.missing_fraction:.0%} of the answers are missing")
     if outcomes.repeatable.any() and not counts.sampled:
         notes.append("temperature 0: no pass@5")
+    right, same = (mean_of(outcomes.metric(name, key)) for name in PAIR_METRICS)
+    if right is not None and same is not None:
+        notes.append(f"both of a pair right {right:.0%}, one answer to both {same:.0%}")
     return "; ".join(notes)
 
 
@@ -132,10 +136,10 @@ def rate_rows(study: Study) -> list[Row]:
         parts = list(_slices(study, outcomes))
         for key in outcomes.counts:
             everything = np.ones(len(outcomes.items), dtype=bool)
-            rows += [_rate_row(study, outcomes, key, ("all", "all"), mask=everything, name=name) for name in RATES]
+            rows += [_rate_row(study, outcomes, key, ("all", "all"), mask=everything, name=name) for name in (*RATES, *PAIR_METRICS)]
             if (key.arm, key.strategy) == (FULL, DIRECT):
                 for part, value, mask in parts:
-                    rows += [_rate_row(study, outcomes, key, (part, value), mask=mask, name=name) for name in RATES]
+                    rows += [_rate_row(study, outcomes, key, (part, value), mask=mask, name=name) for name in (*RATES, *PAIR_METRICS)]
             for part, value, mask in parts:
                 if part == "normal_control" and value == "true":
                     rows.append(_rate_row(study, outcomes, key, (part, value), mask=mask, name="false_alarm"))

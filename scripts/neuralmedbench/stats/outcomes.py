@@ -13,6 +13,7 @@ import numpy.typing as npt
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.stats.intervals import Floats, Ints, codes_of
+from neuralmedbench.stats.item_pairs import pair_shares
 from neuralmedbench.stats.passk import pass_at_k
 
 K = 5
@@ -43,6 +44,8 @@ class Counts:
         Answers whose first five candidates hold the reference.
     grades : dict of str to ndarray of float
         Mean grade by criterion (`main_condition`, `core_diagnosis`, `rubric`); NaN where there is none.
+    pairs : dict of str to ndarray of float
+        See `item_pairs.pair_shares`.
     tally : dict of str to int
         Answers `refused`, `truncated`, `unparsable`, `abstained`.
     brier : float or None
@@ -57,6 +60,7 @@ class Counts:
     false_names: Ints
     candidates: Ints
     grades: dict[str, Floats]
+    pairs: dict[str, Floats]
     tally: dict[str, int]
     brier: float | None
     sampled: bool
@@ -93,7 +97,8 @@ class Outcomes:
         Parameters
         ----------
         name : str
-            `pass1`, `best_case` (missing answers would all pass), `pass5`, `all_right`, `candidates5`, `false_alarm`, or a criterion.
+            `pass1`, `best_case` (missing answers would all pass), `pass5`, `all_right`, `candidates5`, `false_alarm`, a criterion, or
+            one of `item_pairs.PAIR_METRICS`.
         key : Key
             Model, arm and strategy.
         """
@@ -106,8 +111,8 @@ class Outcomes:
             return np.where(self.ranked, counts.mean_of(counts.candidates), np.nan)
         if name == "false_alarm":
             return counts.mean_of(counts.false_names)
-        if name in counts.grades:
-            return counts.grades[name]
+        if name in (known := counts.grades | counts.pairs):
+            return known[name]
         values = np.full(len(self.items), np.nan)
         usable = self.repeatable & (counts.samples >= K) & counts.sampled
         if usable.any():
@@ -223,6 +228,7 @@ def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: s
         false_names=false_names,
         candidates=candidates,
         grades={name: np.where(number > 0, total / np.maximum(number, 1), np.nan) for name, (total, number) in sums.items()},
+        pairs=pair_shares(items, ((place[row.item_id], row) for row in rows), samples),
         tally=tally,
         brier=float(np.mean(confidences)) if confidences else None,
         sampled=sampled,
