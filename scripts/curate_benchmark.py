@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if curated:
         target = args.data / "questions" / curated
         write_curated(read_questions(folder), result, folder, target)
-        written = write_curated_yaml(args.config, args.benchmark, curated, target)
+        written = write_curated_yaml(args.config, args.benchmark, curated, target, pool)
         print(f"config/benchmarks/{curated}.yaml {'written' if written else 'was there and is left as it is'}")
     return 0
 

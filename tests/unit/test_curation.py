@@ -15,6 +15,7 @@ from neuralmedbench.benchmarks.curated import read_decisions, read_scores
 from neuralmedbench.benchmarks.curation import Evidence, curate
 from neuralmedbench.benchmarks.questions import read_questions
 from neuralmedbench.config.curation import CurationConfig, load_curation
+from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io.lines import write_lines
 from neuralmedbench.io.tables import write_records
@@ -246,6 +247,7 @@ def test_the_command_writes_the_lists_and_a_curated_benchmark_over_the_same_pict
     )
     written = yaml.safe_load((tmp_path / "config" / "benchmarks" / "b-curated.yaml").read_text(encoding="utf-8"))
     assert (written["title"], written["source"], written["questions"].rpartition("/")[2]) == ("B, curated", "s", "b-curated")
+    assert load_benchmark(tmp_path / "config", "b-curated").reference_pool == ("easy",)
 
 
 def test_the_shipped_settings_name_the_four_stages_and_models_that_there_are():

@@ -165,6 +165,15 @@ def test_normal_pressure_is_no_normal_control(study: Path, built: dict[str, list
     assert float(full["value"]) == pytest.approx(np.mean(wrong), abs=1e-6)
 
 
+def test_a_model_by_whose_answers_the_items_were_chosen_is_marked(tmp_path: Path) -> None:
+    write_study(tmp_path, patients=3)
+    path = tmp_path / "config" / "benchmarks" / f"{DEPTH}.yaml"
+    path.write_text(path.read_text(encoding="utf-8") + "\nreference_pool: [beta]\n", encoding="utf-8")
+    notes = {row["model"]: row["note"] for row in build(tmp_path)["leaderboard"] if row["benchmark"] == DEPTH}
+    assert "of the pool by which the items were chosen" in notes["beta"]
+    assert "pool" not in notes["alpha"]
+
+
 def test_a_model_with_missing_answers_has_bounds_and_no_rank(tmp_path: Path) -> None:
     write_study(tmp_path, patients=6)
     path = tmp_path / "results" / "scores" / DEPTH / "beta.parquet"

@@ -181,8 +181,8 @@ def write_curated(asked: QuestionSet, result: Curated, source: Path, target: Pat
         shutil.copyfile(source / name, target / name)
 
 
-def write_curated_yaml(config: Path, benchmark: str, curated: str, questions: Path) -> bool:
-    """Write the yaml of a curated set, that of the whole one with another title and folder; a person's own is never replaced."""
+def write_curated_yaml(config: Path, benchmark: str, curated: str, questions: Path, pool: Sequence[str]) -> bool:
+    """Write the yaml of a curated set, that of the whole one with another title and folder and the pool; a person's own is never replaced."""
     import yaml
 
     path = config / "benchmarks" / f"{curated}.yaml"
@@ -190,6 +190,8 @@ def write_curated_yaml(config: Path, benchmark: str, curated: str, questions: Pa
         return False
     values = dict(read_yaml(config / "benchmarks" / f"{benchmark}.yaml"))
     values |= {"title": f"{values['title']}, curated", "questions": questions.as_posix()}
-    head = f"# {benchmark} after curation (scripts/curate_benchmark.py); its pool of reference models stands in curation.json beside the questions.\n"
+    if pool:
+        values["reference_pool"] = list(pool)
+    head = f"# {benchmark} after curation (scripts/curate_benchmark.py); what was removed and why stands beside the questions of the whole set.\n"
     write_text(path, head + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120))
     return True

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from neuralmedbench.config.deidentification import DeidentificationConfig, Profile, header_options
-from neuralmedbench.config.section import Section
+from neuralmedbench.config.section import Name, Section
 from neuralmedbench.records.items import FIRST_PART, Arm, Axis, Kind, Strategy
 
 
@@ -50,6 +50,10 @@ class BenchmarkConfig(Section):
     answers: str | None = Field(None, description="Answers table (CSV); without one the benchmark runs and is reported as not scored.")
     questions: str | None = Field(
         None, description="Folder of an imported data set (`scripts/import_benchmark.py`): questions, answers and the list of its pictures."
+    )
+    reference_pool: tuple[Name, ...] = Field(
+        (),
+        description="Models by whose answers the items were chosen (`scripts/curate_benchmark.py`); the leaderboard says so beside them.",
     )
     private: bool = Field(True, description="Own data: not in dvc.yaml, and a run with it is not recorded.")
     record: bool = Field(False, description="Record own data all the same, for a DVC remote of your own.")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.records.items import DIAGNOSES
 from neuralmedbench.stats.contrasts import Pair
 from neuralmedbench.stats.intervals import Floats, Interval, rate_interval
@@ -90,14 +91,7 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Row:
         "best_case": mean_of(outcomes.metric("best_case", key)),
         "worst_case": rates["pass1"].value,
         "brier": counts.brier,
-        "note": "; ".join(
-            part
-            for part in (
-                "answers imported" if config.backend == "imported" else "",
-                _note(outcomes, key, study.settings.max_missing_fraction),
-            )
-            if part
-        ),
+        "note": "; ".join((*_origin(benchmark, model, config), *_notes(outcomes, key, study.settings.max_missing_fraction))),
     }
     for name in ("pass1", "pass5", "candidates5"):
         row |= _bounds(name, rates[name])
@@ -105,7 +99,14 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Row:
     return row | counts.tally
 
 
-def _note(outcomes: Outcomes, key: Key, limit: float) -> str:
+def _origin(benchmark: BenchmarkStudy, model: str, config: ModelConfig) -> list[str]:
+    """Say of a model where its answers, or the items, come from."""
+    imported = ["answers imported"] if config.backend == "imported" else []
+    chose = ["of the pool by which the items were chosen: what it solved was taken out"] if model in benchmark.config.reference_pool else []
+    return imported + chose
+
+
+def _notes(outcomes: Outcomes, key: Key, limit: float) -> list[str]:
     counts = outcomes.counts[key]
     notes = []
     if not outcomes.items:
@@ -117,7 +118,7 @@ def _note(outcomes: Outcomes, key: Key, limit: float) -> str:
     right, same = (mean_of(outcomes.metric(name, key)) for name in PAIR_METRICS)
     if right is not None and same is not None:
         notes.append(f"both of a pair right {right:.0%}, one answer to both {same:.0%}")
-    return "; ".join(notes)
+    return notes
 
 
 def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Row:
