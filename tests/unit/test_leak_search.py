@@ -18,6 +18,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from leak_fixtures import leaks_in
+from neuralmedbench.io.answer_key import left_in, searchable
 
 WORDS = ("Vandermeer", "Thérèse Lindqvist", "48213371", "+31 20 555 0148", "Καραγιάννη", "高村", "192.0.2.118")
 
@@ -112,3 +113,11 @@ def test_nothing_is_found_in_files_that_hold_nothing(tmp_path: Path) -> None:
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
     assert leaks_in(sorted(tmp_path.iterdir()), tmp_path, WORDS) == []
+
+
+def test_a_digest_that_holds_a_short_number_by_chance_is_no_leak_and_a_long_number_is() -> None:
+    digest = "3e0da0dfbac97190ba977e8331b8fe58"
+    assert left_in(searchable(f'{{"md5": "{digest}"}}'.encode()), ["8.3.31"]) == []
+    assert left_in(searchable(b'{"md5": "8.3.31"}'), ["8.3.31"]) == ["8.3.31"]
+    number = "12345678901234567890123456789012"
+    assert left_in(searchable(number.encode()), [number]) == [number], "digits alone are no digest"

@@ -13,6 +13,8 @@ from neuralmedbench.records.answer_key import AnswerKey
 
 NAME = "answer_key.json"
 SEPARATORS = re.compile(r"[\W_]+")
+DIGEST = re.compile(rb"(?<![0-9A-Za-z])(?=[0-9]{0,63}[a-f])(?:[0-9a-f]{64}|[0-9a-f]{40}|[0-9a-f]{32}|[0-9a-f]{30})(?![0-9A-Za-z])")
+"""A digest in hexadecimal (also without the two digits of its folder): among so many, one holds a short number by chance."""
 LONG = 5
 """From this many letters and digits on a string is found whatever stands between them."""
 
@@ -105,7 +107,7 @@ def planted_pattern(value: str) -> re.Pattern[str]:
 
 
 def searchable(content: bytes) -> str:
-    r"""`plain` text of bytes in every encoding that a header or a table uses: UTF-8, Latin-1, UTF-16, and JSON with \u escapes.
+    r"""`plain` text of bytes in every encoding that a header or a table uses: UTF-8, Latin-1, UTF-16, and JSON with \u escapes; no digests.
 
     Parameters
     ----------
@@ -117,6 +119,7 @@ def searchable(content: bytes) -> str:
     str
         All readings below each other.
     """
+    content = DIGEST.sub(b" ", content)
     texts = [content.decode("utf-8", "replace"), content.decode("latin-1")]
     if b"\0" in content:
         texts += [content[start:].decode("utf-16-le", "replace") for start in (0, 1)]
