@@ -9,11 +9,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from neuralmedbench.benchmarks.curation import Curated, Evidence, case_of, curate
+from neuralmedbench.benchmarks.imported import write_new
 from neuralmedbench.benchmarks.questions import read_questions
 from neuralmedbench.config.curation import CurationConfig
 from neuralmedbench.config.load import load_model, nearest, read_yaml
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.files import sha256_of, write_json_record, write_text
+from neuralmedbench.io.files import sha256_of, write_json_record
 from neuralmedbench.io.lines import write_lines
 from neuralmedbench.io.tables import read_records, write_table
 from neuralmedbench.records.curation import DECISION_COLUMNS, KEPT, RECORD, REMOVED, CurationRecord, Decision, KeptQuestion, RemovedQuestion
@@ -183,15 +184,9 @@ def write_curated(asked: QuestionSet, result: Curated, source: Path, target: Pat
 
 def write_curated_yaml(config: Path, benchmark: str, curated: str, questions: Path, pool: Sequence[str]) -> bool:
     """Write the yaml of a curated set, that of the whole one with another title and folder and the pool; a person's own is never replaced."""
-    import yaml
-
-    path = config / "benchmarks" / f"{curated}.yaml"
-    if path.exists():
-        return False
     values = dict(read_yaml(config / "benchmarks" / f"{benchmark}.yaml"))
     values |= {"title": f"{values['title']}, curated", "questions": questions.as_posix()}
     if pool:
         values["reference_pool"] = list(pool)
     head = f"# {benchmark} after curation (scripts/curate_benchmark.py); what was removed and why stands beside the questions of the whole set.\n"
-    write_text(path, head + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120))
-    return True
+    return write_new(config / "benchmarks" / f"{curated}.yaml", head, values)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -24,8 +26,6 @@ def write_yaml(path: Path, data_set: DataSet, record: ImportRecord, places: Plac
     bool
         Whether it was written.
     """
-    if path.exists():
-        return False
     values = {
         "title": data_set.title,
         "kind": (Kind.PICTURES if record.images else Kind.TEXT).value,
@@ -40,7 +40,14 @@ def write_yaml(path: Path, data_set: DataSet, record: ImportRecord, places: Plac
         "label_policy": data_set.label_policy,
     }
     head = f"# Imported by scripts/import_benchmark.py. Licence: {data_set.licence}.\n# private: true keeps it out of what is recorded and shared.\n"
-    write_text(path, head + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120))
+    return write_new(path, head, values)
+
+
+def write_new(path: Path, head: str, values: Mapping[str, Any]) -> bool:
+    """Write a yaml below lines of comment, unless one is there; gives whether it was written."""
+    if path.exists():
+        return False
+    write_text(path, head + yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, width=120))
     return True
 
 

@@ -15,6 +15,7 @@ from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.places import without_places
+from neuralmedbench.config.section import NAME
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.yaml_text import load_yaml
 
@@ -120,7 +121,7 @@ def _nearest_file(path: Path) -> str:
 
 def wildcard(name: str) -> str:
     """Give a name that is to be a wildcard; ConfigError when it cannot be one."""
-    if not re.fullmatch(r"[a-z0-9]+(?:[.-][a-z0-9]+)*", name):
+    if not re.fullmatch(NAME, name):
         message = f"{name!r} cannot be a name: lower-case letters and digits, joined by single dots or hyphens"
         raise ConfigError(message)
     return name

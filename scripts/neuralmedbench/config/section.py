@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(?:[.-][a-z0-9]+)*$")]
+NAME = r"[a-z0-9]+(?:[.-][a-z0-9]+)*"
 """A wildcard: lower-case letters and digits, joined by single dots or hyphens."""
+Name = Annotated[str, Field(pattern=f"^{NAME}$")]
 
 
 class Section(BaseModel):

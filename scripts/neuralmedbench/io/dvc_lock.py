@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.io.yaml_text import load_yaml
 
 DVC_LOCK = Path("dvc.lock")
 
@@ -45,7 +46,7 @@ def read_dvc_lock(path: Path = DVC_LOCK) -> dict[str, Recorded]:
         If the file is not a DVC lock file (a merge conflict in it, for example).
     """
     try:
-        stages = yaml.safe_load(path.read_text(encoding="utf-8"))["stages"]
+        stages = load_yaml(path.read_text(encoding="utf-8"))["stages"]
         return {
             out["path"]: Recorded(out["md5"], out["size"], name)
             for name, stage in sorted(stages.items())

@@ -44,7 +44,7 @@ def read_given(path: Path, form: str, item_key: str = "") -> list[GivenAnswer]:
         raise DataError(message)
     try:
         return list(readers[form](path, item_key))
-    except (ValueError, UnicodeDecodeError, csv.Error, zipfile.BadZipFile, NotImplementedError):
+    except (ValueError, csv.Error, zipfile.BadZipFile, NotImplementedError):  # the last: a way of packing that zipfile does not know
         message = (
             f"{path.name}: cannot be read as {form}; expected UTF-8, and of inspect a .json log or an .eval file that is not zstd-packed"
         )

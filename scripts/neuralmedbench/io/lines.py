@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.files import whole_file
+from neuralmedbench.io.files import record_adapter, whole_file
 
 R = TypeVar("R")
 
@@ -27,7 +27,7 @@ def write_lines(path: Path, record: type[R], rows: Iterable[R]) -> None:
     rows : iterable of record
         The rows.
     """
-    adapter: TypeAdapter[Any] = TypeAdapter(record)
+    adapter = record_adapter(record)
     with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         for row in rows:
             value = adapter.dump_python(row, mode="json", exclude_defaults=True)
@@ -54,7 +54,7 @@ def read_lines(path: Path, record: type[R]) -> list[R]:
     DataError
         If the file is absent, a line is not JSON, has an unknown key, or does not fit; the message names line and key, never a value.
     """
-    adapter: TypeAdapter[Any] = TypeAdapter(record)
+    adapter = record_adapter(record)
     known = set(record.__dataclass_fields__)  # type: ignore[attr-defined]
     rows: list[R] = []
     try:

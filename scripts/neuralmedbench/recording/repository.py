@@ -16,6 +16,7 @@ import yaml
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io.dvc_lock import DVC_LOCK
 from neuralmedbench.io.files import write_text
+from neuralmedbench.io.yaml_text import load_yaml
 
 LEDGERS = "data/ledger/"
 """Below it nothing is ever replaced by DVC: answers are paid for, and later ones are not in an older record."""
@@ -98,7 +99,7 @@ class Repository:
 
 def _drop_stages(keep: set[str]) -> None:
     """Take stages out of `dvc.lock` that are no longer in `dvc.yaml`: DVC leaves them there for ever."""
-    lock = yaml.safe_load(DVC_LOCK.read_text(encoding="utf-8"))
+    lock = load_yaml(DVC_LOCK.read_text(encoding="utf-8"))
     kept = {name: stage for name, stage in lock["stages"].items() if name in keep}
     if kept != lock["stages"]:
         write_text(DVC_LOCK, yaml.safe_dump({**lock, "stages": kept}, sort_keys=False))

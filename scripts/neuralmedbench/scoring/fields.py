@@ -6,8 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from neuralmedbench.io.yaml_text import load_yaml
 from neuralmedbench.records.items import GoldFields, gold_fields
 
 FIELDS = ("modality", "sequence", "plane", "class", "subtype")
@@ -16,7 +15,7 @@ TABLE = Path(__file__).with_name("field_aliases.yaml")
 
 @cache
 def _table() -> dict[str, Any]:
-    table: dict[str, Any] = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
+    table: dict[str, Any] = load_yaml(TABLE.read_text(encoding="utf-8"))
     return table
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from neuralmedbench.benchmarks.adapters.cells import words
 from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
 from neuralmedbench.benchmarks.adapters.options import letter_of, options_of
-from neuralmedbench.benchmarks.adapters.rows import choice_gold, plain_id, refused
+from neuralmedbench.benchmarks.adapters.rows import choice_gold, entries_of, plain_id
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Gold, Runner
@@ -33,11 +33,7 @@ def read_choice(source: SourceFolder) -> Iterator[Entry | Refusal]:
 
 def _read(source: SourceFolder, columns: tuple[str, ...], make: Callable[[Mapping[str, Any]], Entry]) -> Iterator[Entry | Refusal]:
     for table in source.find(*FILES):
-        for number, row in enumerate(source.rows(table, columns), start=1):
-            try:
-                yield make(row)
-            except DataError as error:
-                yield refused(f"{table.name}, row {number}", error)
+        yield from entries_of(source, table, columns, lambda row, _: make(row))
 
 
 def _text(row: Mapping[str, Any]) -> str:

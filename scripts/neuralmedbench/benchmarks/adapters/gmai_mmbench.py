@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, plain_id, refused, tag
+from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, entries_of, plain_id, tag
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Gold, Runner
@@ -28,11 +28,7 @@ SHORTEST = 100
 def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
     """Read the VAL table when it is there (its answers are public), else every table of the folder."""
     for table in source.find("*VAL*.tsv", "*.tsv"):
-        for number, row in enumerate(source.rows(table, COLUMNS), start=1):
-            try:
-                yield _entry(row)
-            except DataError as error:
-                yield refused(f"{table.name}, row {number}", error)
+        yield from entries_of(source, table, COLUMNS, lambda row, _: _entry(row))
 
 
 def _entry(row: Mapping[str, Any]) -> Entry:

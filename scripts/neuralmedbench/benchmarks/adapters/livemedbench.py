@@ -7,7 +7,7 @@ from typing import Any
 
 from neuralmedbench.benchmarks.adapters.cells import day, language_of, words
 from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.rows import plain_id, refused
+from neuralmedbench.benchmarks.adapters.rows import entries_of, plain_id
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Criterion, Family, Gold, Runner
@@ -23,11 +23,7 @@ def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
     if len(tables) > 1:
         message = f"{len(tables)} releases in the folder ({', '.join(table.name for table in tables)}); leave the one that is meant"
         raise DataError(message)
-    for number, row in enumerate(source.rows(tables[0], COLUMNS), start=1):
-        try:
-            yield _entry(row)
-        except DataError as error:
-            yield refused(f"{tables[0].name}, row {number}", error)
+    yield from entries_of(source, tables[0], COLUMNS, lambda row, _: _entry(row))
 
 
 def _entry(row: Mapping[str, Any]) -> Entry:

@@ -8,9 +8,8 @@ from typing import Any
 
 from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
 from neuralmedbench.benchmarks.adapters.options import spread
-from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, listed, plain_id, refused, tag
+from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, entries_of, listed, plain_id, tag
 from neuralmedbench.benchmarks.source_folder import SourceFolder
-from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Runner
 from neuralmedbench.records.questions import LETTERS, Question, QuestionImage, Refusal
 
@@ -22,11 +21,7 @@ TREES = {"modality": "Modality", "anatomy": "Anatomy", "department": "Department
 def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
     """Read `data.json`; the figures are `figures/<_id>.jpg`, as their archive unpacks."""
     table = source.find("data.json", "*/data.json")[0]
-    for number, row in enumerate(source.rows(table, COLUMNS), start=1):
-        try:
-            yield _entry(source, row)
-        except DataError as error:
-            yield refused(f"{table.name}, row {number}", error)
+    yield from entries_of(source, table, COLUMNS, lambda row, _: _entry(source, row))
 
 
 def _entry(source: SourceFolder, row: Mapping[str, Any]) -> Entry:

@@ -7,7 +7,7 @@ from typing import Any
 
 from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
 from neuralmedbench.benchmarks.adapters.options import letter_of, options_of
-from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, embedded, plain_id, refused, tag
+from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, embedded, entries_of, plain_id, tag
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Runner
@@ -22,11 +22,7 @@ FRAMES = tuple(f"image_{number}" for number in range(1, 6))
 def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
     """Read all tables of the folder in the order of their names."""
     for table in source.find("*.parquet", "data/*.parquet", "*.jsonl", "*.json"):
-        for number, row in enumerate(source.rows(table, COLUMNS), start=1):
-            try:
-                yield _entry(source, row)
-            except DataError as error:
-                yield refused(f"{table.name}, row {number}", error)
+        yield from entries_of(source, table, COLUMNS, lambda row, _: _entry(source, row))
 
 
 def _entry(source: SourceFolder, row: Mapping[str, Any]) -> Entry:

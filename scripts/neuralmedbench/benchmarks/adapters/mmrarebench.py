@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.benchmarks.adapters.cells import language_of, parts, texts, words, written
 from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
 from neuralmedbench.benchmarks.adapters.figures import figures
-from neuralmedbench.benchmarks.adapters.rows import plain_id, refused
+from neuralmedbench.benchmarks.adapters.rows import entries_of, plain_id
 from neuralmedbench.benchmarks.rubric import criteria
 from neuralmedbench.benchmarks.source_folder import SourceFolder
-from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Criterion, Family, Gold, Runner
 from neuralmedbench.records.questions import Question, Refusal
 
@@ -48,11 +48,7 @@ def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
     if not tables:
         source.find(*(f"{track}/{name}" for track, name in TRACKS.items()))
     for track, table in tables.items():
-        for number, row in enumerate(source.rows(table, COLUMNS[track])):
-            try:
-                yield _entry(source, table, row, (track, number))
-            except DataError as error:
-                yield refused(f"{table.name}, row {number + 1}", error)
+        yield from entries_of(source, table, COLUMNS[track], partial(_entry, source, table, track))
 
 
 def track_table(source: SourceFolder, track: str, name: str) -> Path | None:
@@ -71,8 +67,7 @@ def report_of(row: Mapping[str, Any]) -> str:
     return plain_id(found) if found else ""
 
 
-def _entry(source: SourceFolder, table: Path, row: Mapping[str, Any], place: tuple[str, int]) -> Entry:
-    track, number = place
+def _entry(source: SourceFolder, table: Path, track: str, row: Mapping[str, Any], number: int) -> Entry:
     images, pictures = figures(source, table, row)
     asked = words(row, "question")
     question = Question(

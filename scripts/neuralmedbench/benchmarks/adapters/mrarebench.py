@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from neuralmedbench.benchmarks.adapters.cells import language_of, parts, texts, 
 from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
 from neuralmedbench.benchmarks.adapters.figures import figures
 from neuralmedbench.benchmarks.adapters.mmrarebench import report_of, row_id, stated, track_table
-from neuralmedbench.benchmarks.adapters.rows import refused
+from neuralmedbench.benchmarks.adapters.rows import entries_of
 from neuralmedbench.benchmarks.rubric import criteria
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
@@ -40,11 +41,7 @@ def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
         source.find(*(f"{track}/{name}" for track, name in TABLES.items()))
     for track, table in tables.items():
         make = _diagnosis if track == DIAGNOSIS else _evidence
-        for number, row in enumerate(source.rows(table, COLUMNS[track])):
-            try:
-                yield make(source, table, row, number)
-            except DataError as error:
-                yield refused(f"{table.name}, row {number + 1}", error)
+        yield from entries_of(source, table, COLUMNS[track], partial(make, source, table))
 
 
 def _diagnosis(source: SourceFolder, table: Path, row: Mapping[str, Any], number: int) -> Entry:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.benchmarks.adapters.cells import written
+from neuralmedbench.benchmarks.adapters.entry import Entry
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Gold
@@ -106,6 +107,29 @@ def embedded(source: SourceFolder, value: Any) -> Path | bytes:
         message = "the cell of a picture holds none"
         raise DataError(message)
     return decoded(value) if value.startswith("data:") or len(value) > MAX_NAME else source.picture(value)
+
+
+def entries_of(
+    source: SourceFolder, table: Path, columns: Sequence[str], make: Callable[[Mapping[str, Any], int], Entry]
+) -> Iterator[Entry | Refusal]:
+    """Make an entry of every row of a table, or say why it is refused.
+
+    Parameters
+    ----------
+    source : SourceFolder
+        The folder.
+    table : Path
+        The table.
+    columns : sequence of str
+        Columns that every row needs.
+    make : callable
+        Makes the entry of a row, given with its place from 0; DataError refuses the row.
+    """
+    for place, row in enumerate(source.rows(table, columns)):
+        try:
+            yield make(row, place)
+        except DataError as error:
+            yield refused(f"{table.name}, row {place + 1}", error)
 
 
 def refused(where: str, error: DataError) -> Refusal:
