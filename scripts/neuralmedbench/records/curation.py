@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 SCHEMA_VERSION = 1
 
-KEPT, REMOVED, RECORD = CURATION_FILES = ("kept.csv", "removed.csv", "curation.json")
+KEPT, REMOVED, RECORD = "kept.csv", "removed.csv", "curation.json"
 """Files that a curation writes beside the questions that it looked at."""
 
 DECISION_COLUMNS = ("case_id", "expert", "decision", "credibility", "complexity", "teaching_value")

@@ -48,11 +48,6 @@ class CleanNote:
     source: str = ""
 
 
-def is_recognised_language(text: str) -> bool:
-    """Whether the patterns can be trusted with a note: Latin letters, and no other language than English."""
-    return "en" in languages_of(text)
-
-
 def plain_text(text: str) -> str:
     """Give a text with composed letters, plain spaces and hyphens, and nothing invisible: what patterns can read."""
     composed = unicodedata.normalize("NFC", INVISIBLE.sub("", text))
