@@ -40,7 +40,8 @@ def test_every_diagnosis_of_the_demo_stands_there_under_its_own_name(name):
 
 
 def test_every_entry_is_described_and_has_a_class_of_neurovlm_bench():
-    assert len(vocabulary().diagnoses) >= 60
+    assert len(vocabulary().diagnoses) >= 200
+    assert sum(bool(entry.icd10) for entry in vocabulary().diagnoses.values()) >= 150
     for entry in vocabulary().diagnoses.values():
         assert len(entry.description) > 40, entry.key
         assert entry.classes in CLASSES, entry.key

@@ -68,9 +68,11 @@ class Reference:
         """
         plain = re.sub(r"\([^()]*\)", " ", gold.answer)
         found = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
-        entry = found or Diagnosis(key=REFERENCE_KEY, name=gold.answer, icd10=(gold.icd10,) if gold.icd10 else ())
+        entry = found or Diagnosis(key=REFERENCE_KEY, name=gold.answer)
         named = tuple(alias for alias in (gold.answer, *gold.aliases) if normal_form(alias))
-        entry = replace(entry, synonyms=(*entry.synonyms, *named))
+        # a code of the answers table that the vocabulary gives to nobody is one more name of the reference
+        codes = (gold.icd10,) if gold.icd10 and not vocabulary.find(gold.icd10) else ()
+        entry = replace(entry, synonyms=(*entry.synonyms, *named), icd10=(*entry.icd10, *codes))
         others = {key: other for key, other in vocabulary.diagnoses.items() if key != entry.key}
         return cls(gold, entry, replace(vocabulary, diagnoses={**others, entry.key: entry}))
 

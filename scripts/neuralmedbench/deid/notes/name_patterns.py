@@ -109,6 +109,7 @@ MEDICAL_WORDS = word_set(
     "multiple sclerosis syndrome disease disorder transient ischaemic ischemic attack magnetic resonance imaging angiography venography computed tomography subarachnoid subdural",
     "intracerebral haemorrhage hemorrhage scale score test index assessment examination inventory criteria questionnaire classification battery coma outcome cognitive mini mental state",
     "status epilepticus cerebral cerebrospinal fluid brain spinal cord nerve nerves cranial motor neuron neurone neuropathy epilepsy stroke dementia bodies body aphasia palsy migraine",
+    "apoplexy tremor ataxia amnesia dystonia spasm hemispasm poisoning heterotopia polymicrogyria agenesis callosum",
     "tumour tumor association society foundation national international health organisation organization guideline protocol trial study clinic memory department emergency",
     "accident intensive care unit ward theatre room bed general medical nursing home neurology neurosurgery radiology cardiology ophthalmology psychiatry physiotherapy occupational therapy",
     "speech language early warning blood pressure heart rate lumbar puncture deep vein thrombosis pulmonary embolism atrial fibrillation myocardial infarction diabetes mellitus vitamin",
