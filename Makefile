@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Byte code is what makes the short jobs of a workflow start quickly.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: report test lint setup docs clean record audit pull retry drift
+.PHONY: report test lint setup docs clean record audit pull plan retry drift rating-round
 
 report: setup
 	snakemake --cores $(CORES) --configfile $(CONFIGFILE) -- results/report.html
@@ -34,6 +34,10 @@ audit: setup
 pull: setup
 	python scripts/pull_recorded.py
 
+# Says what the models and graders would be asked and what that would cost; nothing is sent.
+plan: setup
+	python scripts/plan_calls.py --configfiles $(CONFIGFILE)
+
 # Asks again for the answers and grades that are missing because a call failed or was skipped.
 retry: setup
 	files=$$(python scripts/list_incomplete.py --configfiles $(CONFIGFILE)) && test -z "$$files" || \
@@ -43,6 +47,11 @@ retry: setup
 drift: setup
 	$(if $(MODEL),,$(error name the model: make drift MODEL=<model>))
 	python scripts/check_drift.py --model "$(MODEL)" --benchmark $(BENCHMARK) --configfiles $(CONFIGFILE)
+
+# Freezes a sample of answers for clinicians: one page a rater, and the key that stays here. A round is never made again.
+rating-round: setup
+	$(if $(ROUND),,$(error name the round: make rating-round ROUND=r01))
+	python scripts/make_rating_round.py --round "$(ROUND)" --configfiles $(CONFIGFILE)
 
 lint: setup
 	ruff format --check scripts tests perf

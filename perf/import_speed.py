@@ -22,8 +22,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 from import_fixtures import built, put_table  # noqa: E402
 from items_fixtures import benchmark_config  # noqa: E402
 from neuralmedbench.benchmarks.importing import Places  # noqa: E402
+from neuralmedbench.io.templates import Templates  # noqa: E402
 from neuralmedbench.prompts.assemble import Shown, assemble  # noqa: E402
-from neuralmedbench.prompts.templates import Templates  # noqa: E402
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -36,13 +36,10 @@ rule ingest_case:
 
 
 rule ingest_pictures:
-    """Copy the loose pictures of a benchmark, as pixels and nothing else."""
+    """Copy the loose pictures of a benchmark, as pixels and nothing else; of own cases their notes and records too."""
     input:
-        table=lambda wildcards: (
-            RUN.benchmarks[wildcards.benchmark].picture_table
-            if RUN.benchmarks[wildcards.benchmark].subjects != "patient"
-            else []
-        ),
+        # own data lies in the private zone, which no clone has: a changed source is a changed digest in the case table
+        table=lambda wildcards: RUN.source_table(wildcards.benchmark),
     output:
         manifest="data/ingested/{benchmark}/pictures.json",
         pictures=directory("data/ingested/{benchmark}/pictures"),

@@ -40,7 +40,7 @@ rule deidentify_case:
 
 
 rule deidentify_pictures:
-    """Write loose pictures anew without metadata, and look for text that is burned in."""
+    """Write loose pictures anew without metadata, look for text that is burned in, and clean notes and records of own cases."""
     input:
         manifest="data/ingested/{benchmark}/pictures.json",
     output:
@@ -51,16 +51,23 @@ rule deidentify_pictures:
     conda:
         "../envs/deidentify.yaml"
     resources:
-        mem_mb=800,
+        mem_mb=lambda wildcards: (
+            2000 if RUN.benchmarks[wildcards.benchmark].has_cases else 800
+        ),
     params:
+        texts=lambda wildcards: (
+            RUN.benchmarks[wildcards.benchmark].text_arguments
+            if RUN.benchmarks[wildcards.benchmark].has_cases
+            else []
+        ),
         burned_in=lambda wildcards: (
             RUN.benchmarks[wildcards.benchmark].deidentification.burned_in
         ),
         subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
         code=code_hash("deidentify_pictures"),
     shell:
-        "python scripts/deidentify_pictures.py --burned-in {params.burned_in} --subjects {params.subjects}"
-        " --pictures {input.manifest} --out {output.manifest} &> {log}"
+        "python scripts/deidentify_pictures.py --benchmark {wildcards.benchmark} {params.texts:q}"
+        " --burned-in {params.burned_in} --subjects {params.subjects} --pictures {input.manifest} --out {output.manifest} &> {log}"
 
 
 rule describe_scans:

@@ -17,9 +17,9 @@ rule build_review:
         mem_mb=lambda wildcards: mb_of_cases(wildcards, 500, 0.6),
     params:
         sources=lambda wildcards, input: (
-            ["--pictures", input.pictures]
-            if input.get("pictures")
-            else ["--table", input.table]
+            ["--table", input.table]
+            if input.get("table")
+            else ["--pictures", input.pictures]
         ),
         profile=lambda wildcards: RUN.benchmarks[wildcards.benchmark].profile,
         subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
@@ -53,14 +53,14 @@ rule gather_audit:
         mem_mb=lambda wildcards: mb_of_cases(wildcards, 500, 0.6),
     params:
         sources=lambda wildcards, input: (
-            ["--pictures", input.pictures]
-            if input.get("pictures")
-            else [
+            [
                 "--table",
                 input.table,
                 "--folder",
                 f"data/deidentified/{wildcards.benchmark}",
             ]
+            if input.get("table")
+            else ["--pictures", input.pictures]
         ),
         profile=lambda wildcards: RUN.benchmarks[wildcards.benchmark].profile,
         subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,

@@ -25,8 +25,10 @@ rule run_inference:
         ledger="data/ledger/{benchmark}/{model}.jsonl",
         max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
         replay=lambda wildcards, input: REPLAY,
+        control=lambda wildcards, input: CONTROL,
         code=code_hash("run_inference"),
     shell:
         "python scripts/run_inference.py --benchmark {wildcards.benchmark} --model {wildcards.model} --prompts {input.prompts}"
         " --audit {input.audit} --vocabulary {input.vocabulary:q} --ledger {params.ledger}"
-        " --max-failed-fraction {params.max_failed_fraction} {params.replay} --out {output.responses} &> {log}"
+        " --max-failed-fraction {params.max_failed_fraction} {params.replay}"
+        " --control {params.control:q} --out {output.responses} &> {log}"

@@ -5,6 +5,7 @@ rule grade_responses:
     """Grade the open answers and dialogues of one model with one grader."""
     input:
         responses="results/responses/{benchmark}/{model}.parquet",
+        audit="data/deidentified/{benchmark}/audit.json",
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
         benchmark_config="config/benchmarks/{benchmark}.yaml",
@@ -25,11 +26,13 @@ rule grade_responses:
         ledger="data/ledger/{benchmark}/graders/{model}/{grader}.jsonl",
         max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
         replay=lambda wildcards, input: REPLAY,
+        control=lambda wildcards, input: CONTROL,
         code=code_hash("grade_responses"),
     shell:
         "python scripts/grade_responses.py --benchmark {wildcards.benchmark} --grader {wildcards.grader}"
-        " --responses {input.responses} --items {input.item_table} --gold {input.gold} --vocabulary {input.vocabulary:q}"
-        " --ledger {params.ledger} --max-failed-fraction {params.max_failed_fraction} {params.replay} --out {output.grades} &> {log}"
+        " --audit {input.audit} --responses {input.responses} --items {input.item_table} --gold {input.gold}"
+        " --vocabulary {input.vocabulary:q} --ledger {params.ledger} --max-failed-fraction {params.max_failed_fraction} {params.replay}"
+        " --control {params.control:q} --out {output.grades} &> {log}"
 
 
 rule embed_similarity:

@@ -8,8 +8,8 @@ rule import_ratings:
         exports=lambda wildcards: sorted(
             path.as_posix()
             for folder in config["rating_rounds"]
-            for path in Path("data/ratings", folder).glob("*.json")
-            if path.name != "key.json"
+            for path in Path("data/ratings", folder).glob("*.*")
+            if path.suffix in (".json", ".csv") and path.name != "key.json"
         ),
         form="config/rating.yaml",
         responses=lambda wildcards: (

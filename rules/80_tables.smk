@@ -51,6 +51,16 @@ rule build_tables:
             "data/deidentified/{benchmark}/pictures.json",
             benchmark=RUN.of_kind(Kind.PICTURES),
         ),
+        case_tables=[
+            RUN.case_table(benchmark)
+            for benchmark in RUN.of_kind(Kind.PICTURES)
+            if RUN.benchmarks[benchmark].has_cases
+        ],
+        questions=[
+            path
+            for benchmark in RUN.benchmarks
+            for path in RUN.question_files(benchmark) + RUN.import_record(benchmark)
+        ],
         responses=expand(
             "results/responses/{benchmark}/{model}.parquet",
             benchmark=RUN.benchmarks,

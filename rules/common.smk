@@ -17,6 +17,7 @@ from neuralmedbench.io.cases import write_overrides
 from neuralmedbench.io.one_writer import wait_for_writers
 from neuralmedbench.io.parent_run import name_this_run
 from neuralmedbench.io.storage import check_places, check_project
+from neuralmedbench.models.control.bounds import Control
 from neuralmedbench.models.slots import slots_of
 from neuralmedbench.recording.mending import mend_records
 from snakemake.exceptions import WorkflowError
@@ -46,9 +47,11 @@ RECORD_ARGUMENTS = shlex.join(
 
 # it changes no answer, so switching it makes nothing anew: params that (say that they) follow from the input are not compared
 REPLAY = "--replay" if RUN.config.replay else ""
+# caps and limits of the calls change no answer either: raising one plans nothing, `make retry` asks for what it had stopped
+CONTROL = Control.of(RUN.config).write()
 
 
-name_this_run()
+name_this_run(main=workflow.is_main_process)
 if workflow.is_main_process:
     try:
         check_project()

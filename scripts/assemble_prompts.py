@@ -8,9 +8,9 @@ from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.io.cases import read_audit
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.io.templates import Templates
 from neuralmedbench.prompts.assemble import Shown, assemble
 from neuralmedbench.prompts.coverage import check_pictures
-from neuralmedbench.prompts.templates import Templates
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Exemplar, Item
 from neuralmedbench.records.requests import Request

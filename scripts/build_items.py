@@ -4,14 +4,15 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.benchmarks.answers import read_answers
 from neuralmedbench.benchmarks.built import Built
-from neuralmedbench.benchmarks.cases import build_cases, check_known, read_sources
+from neuralmedbench.benchmarks.cases import answers_of, build_cases
 from neuralmedbench.benchmarks.questions import build_questions, read_asked
+from neuralmedbench.benchmarks.sources import read_sources
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.io.cases import case_files, read_pictures
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.io.templates import Templates
 from neuralmedbench.io.vocabulary import read_vocabulary
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Exemplar, Gold, Item, ShownLesion
@@ -35,14 +36,13 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def build(args: argparse.Namespace) -> Built:
     config = load_benchmark(args.config, args.benchmark)
-    if args.pictures:
+    if args.pictures and not config.has_cases:
         asked = read_asked(args.benchmark, config)
         return build_questions(args.benchmark, config, asked, read_pictures(args.pictures), args.pictures.parent)
     table = args.config / "benchmarks" / f"{args.benchmark}.cases.tsv"
-    sources = read_sources(case_files(table, args.folder), read_records(args.slices, SliceRow))
-    answers = read_answers(Path(config.answers)) if config.answers else {}
-    check_known(answers, table)
-    return build_cases(args.benchmark, config, sources, answers, read_vocabulary(args.vocabulary))
+    slices = [] if args.pictures else read_records(args.slices, SliceRow)
+    sources = read_sources(case_files(table, args.folder or args.pictures.parent), slices, Templates(args.config / "prompts"))
+    return build_cases(args.benchmark, config, sources, answers_of(config, table), read_vocabulary(args.vocabulary))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

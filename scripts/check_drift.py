@@ -13,7 +13,8 @@ from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.files import write_json
 from neuralmedbench.io.tables import read_records
 from neuralmedbench.io.vocabulary import read_vocabulary
-from neuralmedbench.prompts.coverage import check_passed
+from neuralmedbench.models.control.bounds import Control
+from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request
 from neuralmedbench.stats.drift import Place, check_drift
@@ -38,13 +39,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if config.replay:
         message = "the configuration says `replay`: nothing may be asked; give one that does not"
         raise ConfigError(message)
-    check_passed(read_audit(Path(f"data/deidentified/{name}/audit.json")))
+    requests = read_records(Path(f"data/prompts/{name}.parquet"), Request)
+    check_asked(requests, read_audit(Path(f"data/deidentified/{name}/audit.json")))
     drift = check_drift(
-        read_records(Path(f"data/prompts/{name}.parquet"), Request),
+        requests,
         {row.item_id: row for row in read_records(Path(f"data/items/{name}.parquet"), Item)},
         {row.item_id: row for row in read_records(Path(f"data/gold/{name}.parquet"), Gold)},
         Place.of(name, args.model),
         vocabulary=read_vocabulary(Path(config.vocabulary)),
+        control=Control.of(config),
         settings=Settings(config.statistics.resamples, config.statistics.seed, config.statistics.confidence),
     )
     write_json(Path(f"results/drift/{name}/{args.model}.json"), drift.found)

@@ -41,8 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{record.kept} kept; {folder.as_posix()}/removed.csv says why the others went")
     if curated:
         target = args.data / "questions" / curated
-        write_curated(read_questions(folder), result, folder, target)
         written = write_curated_yaml(args.config, args.benchmark, curated, target, pool)
+        write_curated(read_questions(folder), result, folder, target)
         print(f"config/benchmarks/{curated}.yaml {'written' if written else 'was there and is left as it is'}")
     return 0
 

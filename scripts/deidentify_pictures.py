@@ -1,35 +1,52 @@
-"""De-identify the loose pictures of a benchmark: written anew without metadata, and searched for burned-in text."""
+"""De-identify the loose pictures of a benchmark: written anew without metadata, and searched for burned-in text; of own cases the texts too."""
 
 import argparse
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.deid.notes.name_model import load_name_model
+from neuralmedbench.deid.picture_cases import CaseRules, deidentify_picture_cases
 from neuralmedbench.deid.pictures import deidentify_pictures
+from neuralmedbench.deid.texts import TextRules
 from neuralmedbench.io.cases import read_pictures, write_pictures
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.files import sha256_of
+from neuralmedbench.io.pseudonyms import read_key
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--benchmark", help="of own cases: the benchmark, whose yaml names the key file, which stands in no log")
+    parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), default="pseudonymised", help="de-identification profile")
+    parser.add_argument("--options", nargs="+", default=[], help="options of PS3.15 Annex E, by code (see docs/configuration.md)")
+    parser.add_argument("--cut-sections", nargs="*", default=[], help="headings of the parts of notes that are cut out")
+    parser.add_argument("--ner-model", type=Path, help="folder of a local model that recognises names")
+    parser.add_argument("--ner-language", default="en", help="language that it knows")
+    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--pictures", type=Path, required=True, help="pictures.json of the ingested pictures")
-    parser.add_argument(
-        "--burned-in", choices=("hide", "drop", "keep"), default="hide", help="what becomes of text that is burned into pixels"
-    )
+    parser.add_argument("--burned-in", choices=("hide", "drop", "keep"), default="hide", help="what becomes of text burned into pixels")
     parser.add_argument("--subjects", choices=("phantom", "public", "patient"), default="patient", help="whose pictures they are")
-    parser.add_argument("--out", type=Path, required=True, help="pictures.json to write; pictures/ appears beside it")
+    parser.add_argument("--out", type=Path, required=True, help="pictures.json to write; pictures/ and sub-<case>/ appear beside it")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    folder: Path = args.out.parent / "pictures"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    source = args.pictures
+    source, out = args.pictures.parent, args.out.parent
+    shutil.rmtree(out / "pictures", ignore_errors=True)
+    (out / "pictures").mkdir(parents=True)
+    ingested = read_pictures(args.pictures)
     how = {"burned_in": args.burned_in, "subjects": args.subjects}
-    manifest = deidentify_pictures(read_pictures(source), source.parent, sha256_of(source), args.out.parent, **how)
+    if ingested.cases:
+        model = load_name_model(args.ner_model, args.ner_language) if args.ner_model else None
+        texts = TextRules(tuple(args.cut_sections), model)
+        key = read_key(load_benchmark(args.config, args.benchmark).key_file)
+        rules = CaseRules(key=key, profile=args.profile, options=tuple(args.options), texts=texts, **how)
+        manifest = deidentify_picture_cases(ingested, source, out, rules)
+    else:
+        manifest = deidentify_pictures(ingested, source, sha256_of(args.pictures), out, **how)
     write_pictures(args.out, manifest)
     return 0
 

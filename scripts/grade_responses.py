@@ -5,13 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark, load_grader
+from neuralmedbench.io.cases import read_audit
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.models.control.arguments import add_asking, asking_of
+from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade
+from neuralmedbench.scoring.elected import counted
 from neuralmedbench.scoring.llm import grade_with_model
 from neuralmedbench.scoring.rubric import grade_with_rubric
 
@@ -21,37 +25,29 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--benchmark", required=True, help="name of the benchmark")
     parser.add_argument("--grader", required=True, help="name of the grader")
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
+    parser.add_argument("--audit", type=Path, required=True, help="audit.json of the de-identification")
     parser.add_argument("--responses", type=Path, required=True, help="responses of one model")
     parser.add_argument("--items", type=Path, required=True, help="items of the benchmark")
     parser.add_argument("--gold", type=Path, required=True, help="gold of the benchmark")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
-    parser.add_argument("--ledger", type=Path, required=True, help="ledger of the grader's calls (only ever appended to)")
-    parser.add_argument("--max-failed-fraction", type=float, required=True, help="a larger share of failed calls is an error")
-    parser.add_argument("--replay", action="store_true", help="take every answer from the ledger, ask for nothing")
+    add_asking(parser)
     parser.add_argument("--out", type=Path, required=True, help="table of grades to write")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
+    check_asked((), read_audit(args.audit))
     grader = load_grader(args.config / "graders" / f"{args.grader}.yaml")
-    responses = read_records(args.responses, Response)
     items = {row.item_id: row for row in read_records(args.items, Item)}
     gold = {row.item_id: row for row in read_records(args.gold, Gold)}
+    vocabulary = read_vocabulary(args.vocabulary)
+    responses = counted(read_records(args.responses, Response), items, gold, vocabulary)
     if grader.kind == "rubric":
-        grades = grade_with_rubric(responses, items, gold, read_vocabulary(args.vocabulary), grader=args.grader)
+        grades = grade_with_rubric(responses, items, gold, vocabulary, grader=args.grader)
     else:
-        grades = grade_with_model(
-            responses,
-            items,
-            gold,
-            grader,
-            grader=args.grader,
-            ledger=args.ledger,
-            destinations=load_benchmark(args.config, args.benchmark).allowed_destinations,
-            max_failed_fraction=args.max_failed_fraction,
-            replay=args.replay,
-        )
+        allowed = load_benchmark(args.config, args.benchmark).allowed_destinations
+        grades = grade_with_model(responses, items, gold, grader, grader=args.grader, destinations=allowed, **asking_of(args))
     write_records(args.out, Grade, grades, key=lambda row: (response_key(row), row.criterion))
     return 0
 

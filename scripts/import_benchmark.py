@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.benchmarks.adapters.registry import data_sets, table
-from neuralmedbench.benchmarks.imported import summary, write_yaml
+from neuralmedbench.benchmarks.imported import check_name, summary, write_yaml
 from neuralmedbench.benchmarks.importing import Places, import_set
 from neuralmedbench.config.load import wildcard
 from neuralmedbench.io.commands import run_command
@@ -35,8 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     data_set = data_sets(args.config)[args.data_set]
     name = wildcard(args.name or data_set.name)
     places = Places(tables=args.data / "questions" / name, pictures=args.data / "raw" / name)
+    path = args.config / "benchmarks" / f"{name}.yaml"
+    check_name(path, places)
     record = import_set(data_set, args.folder, name, places, part=args.part)
-    written = write_yaml(args.config / "benchmarks" / f"{name}.yaml", data_set, record, places)
+    written = write_yaml(path, data_set, record, places)
     print(summary(record, written=written))
     return 0
 

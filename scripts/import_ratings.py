@@ -29,7 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     responses = [row for path in (args.responses if args.rounds else []) for row in current_rows(read_records(path, Response))]
     texts = {response_key(row): text_digest(row.text) for row in responses}
     ratings = [rating for folder in args.rounds for rating in import_round(folder, form, texts)]
-    write_records(args.out, Rating, ratings, key=lambda row: (row.round_id, row.rater_id, response_key(row), row.axis))
+    write_records(
+        args.out, Rating, ratings, key=lambda row: (row.round_id, row.rater_id, response_key(row), row.part, row.text_sha256, row.axis)
+    )
     return 0
 
 

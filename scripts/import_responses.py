@@ -8,7 +8,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.load import load_model, wildcard
+from neuralmedbench.config.load import load_asked, load_benchmark, wildcard
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.given_answers import read_given
 from neuralmedbench.io.tables import read_records
@@ -23,6 +24,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", required=True, help="name of the model: config/models/<model>.yaml, of backend: imported")
     parser.add_argument("--form", choices=("table", "inspect", "lmms-eval"), default="table", help="form of the file")
     parser.add_argument("--item-key", default="", help="lmms-eval: key in `doc` that holds the item's id; doc_id when absent")
+    parser.add_argument(
+        "--fresh", action="store_true", help="for a model of the benchmark's reference pool: these are not the answers that chose"
+    )
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the data")
     return parser.parse_args(argv)
@@ -31,7 +35,10 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     benchmark, name = wildcard(args.benchmark), wildcard(args.model)
-    model = load_model(args.config / "models" / f"{name}.yaml")
+    model = load_asked(args.config, benchmark, name)
+    if name in load_benchmark(args.config, benchmark).reference_pool and not args.fresh:
+        message = f"{name}: items of {benchmark} were chosen by its answers, which must not score it; say --fresh when these are others"
+        raise ConfigError(message)
     requests = read_records(args.data / "prompts" / f"{benchmark}.parquet", Request)
     given = read_given(args.file, args.form, args.item_key)
     found = import_answers(requests, model, given, name=name, ledger=args.data / "ledger" / benchmark / f"{name}.jsonl")

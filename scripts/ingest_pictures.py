@@ -1,4 +1,4 @@
-"""Give the loose pictures of a benchmark neutral names, and keep nothing of their files but pixels."""
+"""Give the loose pictures of a benchmark neutral names, and keep nothing of their files but pixels; of own cases with notes and record."""
 
 import argparse
 import shutil
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.ingest.picture_cases import ingest_picture_cases
 from neuralmedbench.ingest.pictures import ingest_pictures
-from neuralmedbench.io.cases import write_pictures
+from neuralmedbench.io.cases import read_case_table, write_pictures
 from neuralmedbench.io.commands import run_command
 
 
@@ -16,22 +17,28 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--benchmark",
         required=True,
-        help="name of the benchmark; its yaml says where the table lies (answers, or images.csv in questions or source)",
+        help="name of the benchmark; its yaml says where the table lies (answers, or images.csv in questions or source; of patients the case table)",
     )
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
-    parser.add_argument("--out", type=Path, required=True, help="pictures.json to write; pictures/ appears beside it")
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the data, with the private index of own cases")
+    parser.add_argument("--out", type=Path, required=True, help="pictures.json to write; pictures/ and sub-<case>/ appear beside it")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     benchmark = load_benchmark(args.config, args.benchmark)
-    table = Path(benchmark.picture_table)
-    root = Path(benchmark.source) if benchmark.questions else table.parent
-    pictures: Path = args.out.parent / "pictures"
-    shutil.rmtree(pictures, ignore_errors=True)
-    pictures.mkdir(parents=True)
-    write_pictures(args.out, ingest_pictures(args.benchmark, table, root, args.out.parent))
+    out: Path = args.out.parent
+    shutil.rmtree(out / "pictures", ignore_errors=True)
+    (out / "pictures").mkdir(parents=True)
+    if benchmark.has_cases:
+        rows = read_case_table(args.config / "benchmarks" / f"{args.benchmark}.cases.tsv")
+        manifest = ingest_picture_cases(args.benchmark, rows, args.data / "raw" / args.benchmark, out)
+    else:
+        table = Path(benchmark.picture_table)
+        root = Path(benchmark.source) if benchmark.questions else table.parent
+        manifest = ingest_pictures(args.benchmark, table, root, out)
+    write_pictures(args.out, manifest)
     return 0
 
 

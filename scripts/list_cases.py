@@ -11,9 +11,11 @@ from pathlib import Path
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms, write_listing
-from neuralmedbench.ingest.listing import list_cases, summarise
+from neuralmedbench.ingest.listing import find_cases, list_cases, summarise
+from neuralmedbench.ingest.picture_listing import find_picture_cases
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.pseudonyms import read_key, write_new_key
+from neuralmedbench.records.items import Kind
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -35,8 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("a new key was written; keep it safe: without it the same patients get other ids")
         return 0
     benchmark = load_benchmark(args.config, args.benchmark)
-    if benchmark.source == "phantoms":
-        message = f"{args.benchmark}: the phantoms' case table is part of the project; list_cases is for folders of your own"
+    if benchmark.source == "phantoms" or not benchmark.has_cases:
+        message = f"{args.benchmark}: list_cases is for folders of your own, scans or pictures of patients; the phantoms' case table is part of the project"
         raise ConfigError(message)
     key = read_key(benchmark.key_file)
     published = args.config / "demo.key"
@@ -45,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise ConfigError(message)
     private = args.data / "raw" / args.benchmark
     pseudonyms = linked_pseudonyms(private / "linkage.json") if benchmark.profile == "safe_harbor" else keyed_pseudonyms(key)
-    listing = list_cases(Path(benchmark.source), pseudonyms)
+    find = find_cases if benchmark.kind is Kind.SCANS else find_picture_cases
+    listing = list_cases(Path(benchmark.source), pseudonyms, find)
     write_listing(listing, args.config / "benchmarks" / f"{args.benchmark}.cases.tsv", private)
     print(", ".join(f"{number} {what}" for what, number in summarise(listing).items()))
     return 0

@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     benchmark = load_benchmark(args.config, args.benchmark)
     reviews = args.data / "reviews"
     sheets = read_shown(reviews / args.benchmark / "review.json")
-    excluded = read_decisions(args.exclude, benchmark.kind)
+    excluded = read_decisions(args.exclude, benchmark)
     signed = sign(sheets, args.digest, args.reviewer, accepted=args.accept, accept_rest=args.accept_rest, excluded=excluded)
     check_up_to_date(sheets, benchmark, args.config, args.data)
     write_signed(reviews / f"{args.benchmark}.json", signed)

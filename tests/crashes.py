@@ -44,6 +44,8 @@ STAGES = {
     "scoring": ("grade_responses", "score_responses", "embed_similarity", "build_tables"),
 }
 """Rules of each stage: one of them is hit."""
+DATED = {"efficiency.csv", "destinations.csv"}
+"""Tables that hold days, attempts or seconds."""
 SCORED = ("grades", "similarity", "scores", "ratings", "cases", "tables", "metrics.json")
 GONE = {
     "imaging": (
@@ -89,7 +91,7 @@ def undisturbed_run(folder: Path, address: str, *, finished: Path | None = None)
 def results_of(project: Path) -> dict[str, bytes]:
     """Content of every result that must not depend on what happened on the way."""
     files = [*(project / "results/tables").glob("*"), project / "results/metrics.json"]
-    return {path.name: path.read_bytes() for path in files if path.name != "efficiency.csv"}
+    return {path.name: path.read_bytes() for path in files if path.name not in DATED}
 
 
 def half_done(project: Path) -> list[str]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from neuralmedbench.benchmarks.answers import AnswerRow
 from neuralmedbench.benchmarks.built import Built
-from neuralmedbench.benchmarks.cases import Source
 from neuralmedbench.benchmarks.neurovlm import read_table
 from neuralmedbench.benchmarks.questions import build_questions
+from neuralmedbench.benchmarks.sources import Source
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest, SliceRow, State, Tile
 from neuralmedbench.records.items import Axis, Kind, Level

@@ -89,8 +89,17 @@ def answer_to(body: dict[str, Any], digest: str) -> str:
         return json.dumps({"main_condition": main, "core_diagnosis": main * choice.randint(0, 1), "explanation": f"see {digest[:8]}"})
     form, confidence = forms.wanted(messages), round(choice.random(), 3)
     findings = f"Findings of {digest[:8]}."
+    place, side = choice.choice(PLACES), choice.choice(SIDES)
+    review = forms.Review(
+        seen="MRI; FLAIR; axial", location=place, side=side, findings=findings, missing="nothing", rationale=f"Because of {digest[8:16]}."
+    )
+    if form is forms.Form.CHECKLIST:
+        named = [forms.Candidate(name, f"sign of {name.lower()}", "age") for name in choice.sample(DIAGNOSES, 4)]
+        return forms.checklist(named, review, confidence)
+    if form is forms.Form.LESION_CHECKLIST:
+        return forms.lesion_checklist(forms.Candidate("infarct", "bright", "no sudden onset"), review, confidence)
     if form is forms.Form.LESION:
-        return forms.lesion("infarct", choice.choice(PLACES), choice.choice(SIDES), findings, confidence)
+        return forms.lesion("infarct", place, side, findings, confidence)
     if form is forms.Form.FIELDS:
         return forms.fields(
             modality=choice.choice(("MRI", "CT")),

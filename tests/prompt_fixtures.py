@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from conftest import ROOT
 from items_fixtures import benchmark_config
+from neuralmedbench.io.templates import Templates
 from neuralmedbench.prompts.assemble import Shown, assemble
-from neuralmedbench.prompts.templates import Templates
 from neuralmedbench.records.items import Axis, Disclosure, Exemplar, Family, Item, ItemImage, Level, Runner
 from neuralmedbench.records.requests import Request
 

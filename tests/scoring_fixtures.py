@@ -63,6 +63,22 @@ def differential(*candidates: str, findings: str = "A mass.", rationale: str = "
     return f"DIFFERENTIAL:\n{lines}\nFINDINGS: {findings}\nRATIONALE: {rationale}\nCONFIDENCE: {confidence}"
 
 
+def checklist(*candidates: str, evidence: str = "| for: its signal | against: its age", **sections: str) -> str:
+    """Write a checklist in the form that open items ask for; a section is changed by its name, and left out when it is empty."""
+    told = {
+        "SEEN": "MRI; FLAIR, DWI; axial",
+        "LOCATION": "frontal lobe",
+        "SIDE": "left",
+        "FINDINGS": "A mass.",
+        "DIFFERENTIAL": "".join(f"\n{rank}. {name} {evidence}" for rank, name in enumerate(candidates, start=1)),
+        "CONFIDENCE": "0.7",
+        "MISSING": "a biopsy",
+        "RATIONALE": "It fits.",
+        **sections,
+    }
+    return "\n".join(f"{name}:{'' if text.startswith(chr(10)) else ' '}{text}" for name, text in told.items() if text)
+
+
 def lesion_answer(lesion: str, location: str = "", side: str = "none") -> str:
     """Write an answer in the form that lesion items ask for."""
     return f"LESION: {lesion}\nLOCATION: {location}\nSIDE: {side}\nFINDINGS: As said.\nCONFIDENCE: 0.5"

@@ -251,7 +251,8 @@ def _write_benchmark(
                     first = reference[one.item_id] if passed else "abscess"
                     text = ANSWER.format(first=first, confidence=stated)
                     if hostile and number == 0:
-                        text = HOSTILE + text
+                        evidence = f"2. metastasis | for: {HOSTILE} | against: age"
+                        text = f"{HOSTILE}\nSEEN: {HOSTILE}\n{text.replace('2. metastasis', evidence)}"
                     extra: dict[str, object] = {
                         "confidence": stated,
                         "differential": (first, "metastasis"),

@@ -59,3 +59,9 @@ class BusyError(PipelineError):
     """Another process still writes the same output."""
 
     exit_code = 18
+
+
+class InterruptedRunError(PipelineError):
+    """A person or the system asked a command to end before it was finished."""
+
+    exit_code = 19

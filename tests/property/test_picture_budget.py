@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neuralmedbench.models.conversation import within_budget
+from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.records.requests import RequestImage, RequestTurn
 
 

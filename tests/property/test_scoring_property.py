@@ -16,10 +16,13 @@ from neuralmedbench.scoring.llm import read_verdict
 from neuralmedbench.scoring.matching import Reference, Relation, relation
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.statements import says
-from scoring_fixtures import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, differential, vocabulary
+from scoring_fixtures import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, checklist, differential, vocabulary
 
 PIECES = (
     "DIFFERENTIAL:",
+    "SEEN:",
+    " | ",
+    "against: ",
     "FINDINGS:",
     "LESION:",
     "1. ",
@@ -52,6 +55,7 @@ def test_any_text_is_read_without_an_error(text, item):
     prediction = parse_answer(text, item)
     assert len(prediction.differential) <= 5
     assert prediction.confidence is None or 0 <= prediction.confidence <= 1
+    assert len(prediction.evidence) in {0, len(prediction.differential)}
     if prediction.parse_status is ParseStatus.FAILED:
         assert not prediction.differential
         assert prediction.fields is None
@@ -63,6 +67,18 @@ def test_a_differential_written_in_the_form_comes_back_as_it_was_written(names):
     prediction = parse_answer(differential(*names), ITEM)
     assert prediction.parse_status is ParseStatus.STRICT
     assert list(prediction.differential) == names
+
+
+WORDS = st.text(max_size=40).map(lambda text: " ".join(text.replace("|", "").replace("｜", "").split()))
+"""Words of one line."""
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(NAMES, min_size=1, max_size=5, unique=True), WORDS | NAMES, WORDS | NAMES)
+def test_no_words_of_the_evidence_change_what_a_checklist_names(names, speaks_for, against):
+    prediction = parse_answer(checklist(*names, evidence=f"| for: {speaks_for} | against: {against}"), ITEM)
+    assert list(prediction.differential) == names
+    assert len(prediction.evidence) == len(names)
 
 
 @settings(max_examples=100, deadline=None)

@@ -11,8 +11,8 @@ from hypothesis import strategies as some
 from items_fixtures import benchmark_config
 from models_fixtures import model_config, running_server
 from neuralmedbench.errors import ConfigError, DeidentificationError
-from neuralmedbench.models.conversation import within_budget
 from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.prompts.arms import first_part
 from neuralmedbench.prompts.assemble import Shown, assemble
 from neuralmedbench.prompts.coverage import check_pictures

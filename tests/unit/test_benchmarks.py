@@ -5,12 +5,15 @@ from dataclasses import replace
 
 import pytest
 
+from conftest import ROOT
 from items_fixtures import VOCABULARY, answer, benchmark_config, pictures, slice_row, source, write_csv
 from neuralmedbench.benchmarks.answers import read_answers
-from neuralmedbench.benchmarks.cases import build_cases, check_known, read_sources
+from neuralmedbench.benchmarks.cases import build_cases, check_known
 from neuralmedbench.benchmarks.lesions import lesion_shown, picture_lesions
+from neuralmedbench.benchmarks.sources import read_sources
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io.cases import write_case
+from neuralmedbench.io.templates import Templates
 from neuralmedbench.records.case import CaseRecord, State, Tile
 from neuralmedbench.records.items import Family, GoldFields, Lesion, Level, Runner
 
@@ -235,7 +238,7 @@ def test_sources_hold_notes_in_order_and_the_record_as_lines_and_leave_quarantin
             CaseRecord(benchmark="b", case_id=case, patient_id="p", stage="deidentify", state=state, notes=notes, record="text/record.tsv"),
         )
     rows = [slice_row(case, position, sequence) for case in ("a1", "a2") for sequence in ("dwi", "FLAIR") for position in (20, -10)]
-    (found,) = read_sources([tmp_path / "a2/case.json", tmp_path / "a1/case.json"], rows)
+    (found,) = read_sources([tmp_path / "a2/case.json", tmp_path / "a1/case.json"], rows, Templates(ROOT / "config/prompts"))
     assert found.notes == ("First note.", "Second note.")
     assert found.record == "Sodium: 138 mmol/L (2 days before the scan)\nSmoker: yes", "what came after the scan may tell the answer"
     assert [(row.sequence, row.position_mm) for row in found.images] == [("FLAIR", -10), ("FLAIR", 20), ("dwi", -10), ("dwi", 20)]

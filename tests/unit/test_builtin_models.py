@@ -2,18 +2,24 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from builtin_fixtures import FIELDS_FORM, FORM, LESION_FORM, ask, head, picture
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.io.templates import Templates
 from neuralmedbench.io.vocabulary import read_vocabulary
 from neuralmedbench.models.builtin import build
 from neuralmedbench.models.builtin.format import Form, wanted
 from neuralmedbench.models.builtin.text import narrative
 from neuralmedbench.models.protocol import Message, MessageImage
-from neuralmedbench.prompts.templates import Templates
+from neuralmedbench.records.checklist import SECTIONS
+from neuralmedbench.records.items import Family
+from neuralmedbench.records.scores import ParseStatus
+from neuralmedbench.scoring.parse import parse_answer
+from scoring_fixtures import ITEM
 
 STROKE = (
     "A 70-year-old woman was found with sudden loss of speech and weakness of the right face and arm.\n"
@@ -192,19 +198,23 @@ def test_the_question_and_the_form_are_not_read_as_words_about_the_patient():
 
 
 @pytest.mark.parametrize(
-    ("template", "form"),
+    ("template", "form", "sections"),
     [
-        ("open_differential", Form.DIFFERENTIAL),
-        ("rationale", Form.DIFFERENTIAL),
-        ("lesion", Form.LESION),
-        ("structured", Form.FIELDS),
-        ("dialogue", Form.DIFFERENTIAL),
-        ("choice", Form.CHOICE),
-        ("open_answer", Form.ANSWER),
+        ("open_differential", Form.DIFFERENTIAL, ()),
+        ("rationale", Form.DIFFERENTIAL, ()),
+        ("lesion", Form.LESION, ()),
+        ("structured", Form.FIELDS, ()),
+        ("dialogue", Form.DIFFERENTIAL, ()),
+        ("choice", Form.CHOICE, ()),
+        ("open_answer", Form.ANSWER, ()),
+        ("open_differential", Form.CHECKLIST, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]),
+        ("rationale", Form.CHECKLIST, SECTIONS[Family.RATIONALE_GENERATION]),
+        ("lesion", Form.LESION_CHECKLIST, SECTIONS[Family.LESION_RECOGNITION]),
+        ("dialogue", Form.CHECKLIST, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]),
     ],
 )
 @pytest.mark.parametrize("stepwise", [False, True])
-def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_to_read(template, form, stepwise):
+def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_to_read(template, form, sections, stepwise):
     """A new sentence in a template would be read as a symptom, and the arm without text would not be without text."""
     rendered = Templates(Path("config/prompts")).render(
         template,
@@ -220,9 +230,57 @@ def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_
         turn=1,
         turns=3,
         fields={"class": "null"},
+        sections=sections,
     )
     assert narrative(rendered) == ""
     assert wanted((Message("user", rendered),)) is form
+
+
+def rendered(template, sections):
+    """Give the form of the answer as the project's templates ask for it."""
+    return Templates(Path("config/prompts")).render(template, sections=sections)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("family", "short"),
+    [(Family.DIFFERENTIAL_DIAGNOSIS, "differential_form"), (Family.LESION_RECOGNITION, "lesion_form")],
+)
+def test_each_form_that_is_asked_for_comes_back_strict_and_with_the_same_first_name(models, stroke_pictures, name, family, short):
+    item = replace(ITEM, family=family)
+    answers = {}
+    for form, template in (("checklist", "checklist_form"), ("short", short)):
+        asked = ask(STROKE, stroke_pictures, f"Answer in this form:\n{rendered(template, SECTIONS[family])}")
+        answers[form] = parse_answer(models[name].answer(asked, seed=1, temperature=0.0), item)
+    whole, brief = answers["checklist"], answers["short"]
+    assert whole.parse_status is brief.parse_status is ParseStatus.STRICT
+    assert (whole.differential, whole.findings, whole.confidence) == (brief.differential, brief.findings, brief.confidence)
+    assert all(evidence.speaks_for and evidence.against for evidence in whole.evidence)
+    assert len(whole.evidence) == len(whole.differential)
+    assert (whole.seen == "nothing") == (name == "text")
+    assert whole.missing
+    assert (brief.seen, brief.evidence, brief.missing) == ("", (), "")
+    if family is Family.LESION_RECOGNITION:
+        assert whole.fields == brief.fields
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_checklist_tells_what_was_seen_and_what_was_not(models, stroke_pictures, name):
+    form = f"Answer in this form:\n{rendered('checklist_form', SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])}"
+    read = parse_answer(models[name].answer(ask("", stroke_pictures, form), seed=1, temperature=0.0), ITEM)
+    assert read.seen == ("nothing" if name == "text" else "MRI; ADC, DWI, FLAIR; axial")
+    assert ("T1C+" in read.missing) == (name != "text")
+    abstained = parse_answer(models[name].answer(ask("", (), form), seed=1, temperature=0.0), ITEM)
+    assert (abstained.abstained, abstained.parse_status, abstained.seen) == (True, ParseStatus.STRICT, "nothing")
+
+
+def test_words_of_a_patient_in_the_evidence_make_no_candidate_and_no_section(models):
+    hostile = "Sudden weakness | against: 0. glioblastoma DIFFERENTIAL: 1. glioblastoma SEEN: PET for: glioblastoma of the right arm."
+    form = f"Answer in this form:\n{rendered('checklist_form', SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])}"
+    read = parse_answer(models["text"].answer(ask(hostile, (), form), seed=1, temperature=0.0), ITEM)
+    assert read.parse_status is ParseStatus.STRICT
+    assert len(read.differential) == 5
+    assert read.seen == "nothing"
 
 
 def test_the_form_is_the_one_that_stands_last():

@@ -12,8 +12,8 @@ from items_fixtures import write_csv
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io.tables import write_records
+from neuralmedbench.io.templates import Templates
 from neuralmedbench.prompts.assemble import Shown, assemble
-from neuralmedbench.prompts.templates import Templates
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from conftest import ROOT
-from neuralmedbench.benchmarks.curated import read_decisions, read_scores
+from neuralmedbench.benchmarks.curated import read_decisions, read_scores, write_curated_yaml
 from neuralmedbench.benchmarks.curation import Evidence, curate
 from neuralmedbench.benchmarks.questions import read_questions
 from neuralmedbench.config.curation import CurationConfig, load_curation
@@ -254,3 +254,13 @@ def test_the_shipped_settings_name_the_four_stages_and_models_that_there_are():
     config = load_curation(ROOT / "config" / "curation.yaml")
     assert config.stages == ("completeness", "experts", "ground_truth", "challenge")
     assert all((ROOT / "config" / "models" / f"{model}.yaml").is_file() for model in config.pool)
+
+
+def test_a_second_curation_keeps_the_first_pool_and_a_yaml_that_hides_it_is_refused(tmp_path):
+    values = {"title": "B", "kind": "text", "axis": "depth", "source": "s", "questions": "q"}
+    put_yaml(tmp_path / "benchmarks" / "b.yaml", {**values, "reference_pool": ["first", "both"]})
+    assert write_curated_yaml(tmp_path, "b", "b2", Path("q2"), ["both", "second"])
+    assert load_benchmark(tmp_path, "b2").reference_pool == ("first", "both", "second")
+    assert not write_curated_yaml(tmp_path, "b", "b2", Path("q2"), ["second"])
+    with pytest.raises(ConfigError, match="`reference_pool` lacks third"):
+        write_curated_yaml(tmp_path, "b", "b2", Path("q2"), ["third"])

@@ -19,9 +19,9 @@ from models_fixtures import Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError, ProviderError
 from neuralmedbench.io.cases import write_audit
 from neuralmedbench.io.tables import write_records
-from neuralmedbench.models import retry
+from neuralmedbench.models.control import retry
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.requests import Request, RequestTurn

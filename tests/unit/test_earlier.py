@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from models_fixtures import model_config, picture, request, running_server
-from neuralmedbench.models import engine, retry
+from neuralmedbench.models import engine
+from neuralmedbench.models.control import retry
 from neuralmedbench.models.conversation import next_messages
-from neuralmedbench.models.earlier import earlier_responses
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.keys import call_key
-from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.ledgers.earlier import earlier_responses
+from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import Opened
 from neuralmedbench.records.requests import RequestTurn
@@ -136,12 +137,18 @@ def test_a_ledger_of_one_revision_or_none_has_no_earlier_one(ask, earlier):
 class Weights:
     """A backend in this process that writes down how it was called."""
 
+    in_flight = 4
+    several = True
+
     def __init__(self) -> None:
         self.calls: list[Call] = []
 
-    async def answer(self, call: Call) -> Answer:
+    async def answer(self, call: Call) -> tuple[Answer, ...]:
         self.calls.append(call)
-        return Answer("answer")
+        return tuple(Answer("answer") for _ in call.repeats)
+
+    def stop(self) -> None:
+        pass
 
     async def close(self) -> None:
         pass
@@ -175,4 +182,4 @@ def test_samples_that_start_at_another_number_are_asked_afresh_with_seeds_of_the
 
 def test_a_backend_that_makes_all_samples_together_still_counts_them_from_0(weights, ask):
     ask([request("i1", samples=2)], seed=5, first_repeat=1000, backend="transformers", id="data/weights/m")
-    assert [(call.repeat, call.samples, call.seed, call.own_seed) for call in weights.calls] == [(0, 2, 1005, 1005), (1, 2, 1005, 1006)]
+    assert [(call.repeats, call.seed, call.seed_of(1)) for call in weights.calls] == [((0, 1), 1005, 1006)]

@@ -15,10 +15,10 @@ import pytest
 from conftest import ROOT
 from models_fixtures import model_config, picture, redirecting_server, request, running_server
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
-from neuralmedbench.models import retry
+from neuralmedbench.models.control import retry
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.explain import explain
-from neuralmedbench.models.ledger import Entry, open_ledger, read_ledger
+from neuralmedbench.models.ledgers.ledger import Entry, open_ledger, read_ledger
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import ResponseState
 
@@ -85,45 +85,6 @@ def test_what_the_provider_said_is_recorded(server, ask):
     assert (row.state, row.served_model, row.fingerprint, row.finish_reason) == (ResponseState.OK, "served-2026-01", "fp-7", "stop")
     assert (row.prompt_tokens, row.completion_tokens, row.attempts) == (100, 10, 1)
     assert row.cost_usd == pytest.approx(120e-6)
-
-
-@pytest.mark.parametrize(("mode", "state"), [("truncated", "truncated"), ("filtered", "refused"), ("empty", "refused")])
-def test_an_answer_that_was_cut_or_refused_is_the_models_and_is_kept(server, ask, mode, state):
-    server.modes = [mode]
-    assert ask([request("i1")])[0].state == state
-    ask([request("i1")])
-    assert len(server.bodies) == 1
-
-
-@pytest.mark.parametrize("mode", ["429", "503", "html"])
-def test_a_passing_failure_is_tried_again(server, ask, mode):
-    server.modes = [mode, "ok"]
-    (row,) = ask([request("i1")])
-    assert (row.state, row.attempts, len(server.bodies)) == (ResponseState.OK, 2, 2)
-
-
-def test_the_wait_that_the_provider_asks_for_is_kept(server, ask, monkeypatch):
-    waits = []
-    real = retry.asyncio.sleep
-    monkeypatch.setattr(retry.asyncio, "sleep", lambda seconds: (waits.append(seconds), real(min(seconds, 0.01)))[1])
-    server.modes = ["429", "ok"]
-    ask([request("i1")])
-    assert 0.3 in waits
-
-
-@pytest.mark.parametrize(("mode", "attempts"), [("400", 1), ("401", 1), ("503", 3)])
-def test_a_failure_is_missing_and_asked_for_again_in_the_next_run(server, ask, mode, attempts):
-    server.modes = [mode]
-    (row,) = ask([request("i1")])
-    assert (row.state, row.attempts, row.text) == (ResponseState.FAILED, attempts, "")
-    server.modes = ["ok"]
-    assert ask([request("i1")])[0].state is ResponseState.OK
-
-
-def test_a_server_that_hangs_is_left_after_the_deadline(server, ask):
-    server.modes = ["hang"]
-    (row,) = ask([request("i1")], timeout_s=0.3, max_attempts=2)
-    assert (row.state, row.attempts) == (ResponseState.FAILED, 2)
 
 
 def test_too_many_failures_are_an_error_after_the_answers_are_safe(server, ask):
@@ -353,7 +314,7 @@ def test_a_killed_process_loses_no_answer_and_leaves_no_lock(tmp_path):
 
 ADD_UNTIL_KILLED = """
 import os, signal, sys
-from neuralmedbench.models import ledger
+from neuralmedbench.models.ledgers import ledger
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -395,3 +356,14 @@ def test_a_second_writer_is_refused_with_the_number_of_the_first(tmp_path):
         pass
     with open_ledger(tmp_path / "m.jsonl"):
         pass
+
+
+@pytest.mark.parametrize("mode", ["401", "402", "404"])
+def test_what_one_call_is_told_about_key_credit_or_model_is_not_asked_a_hundred_times(server, ask, mode):
+    server.modes = [mode]
+    rows = ask([request(f"i{n}") for n in range(30)], concurrency=2)
+    assert {row.state for row in rows} == {ResponseState.FAILED}
+    assert len({row.error for row in rows}) == 1
+    assert 1 <= len(server.bodies) <= 2
+    server.modes = ["ok"]
+    assert {row.state for row in ask([request(f"i{n}") for n in range(30)])} == {ResponseState.OK}

@@ -47,7 +47,11 @@ def fill(folder: Path, models: list[str]) -> None:
     write(folder, "arms", [{"benchmark": "deep", "model": name, "arm": "no_image", "difference": -0.2} for name in models])
     write(folder, "rates", [{"benchmark": "deep", "model": name, "arm": "full", "strategy": "direct", "slice": "level", "value_of_slice": "complex"}
                             | {"metric": "pass1", "value": 0.5, "low": 0.2, "high": 0.8, "n_items": 9} for name in models])  # fmt: skip
-    write(folder, "case_flow", [{"benchmark": "deep", "step": step, "n": n} for step, n in (("listed", 9), ("used", 9))] if models else [])
+    write(
+        folder,
+        "case_flow",
+        [{"benchmark": "deep", "unit": "case", "step": step, "n": n} for step, n in (("listed", 9), ("used", 9))] if models else [],
+    )
 
 
 @pytest.mark.parametrize("models", [[], MODELS[:1], MODELS[:9]], ids=["none", "one", "nine"])

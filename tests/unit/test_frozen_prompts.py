@@ -12,7 +12,8 @@ import pytest
 from conftest import ROOT
 from items_fixtures import VOCABULARY, answer, benchmark_config, pictures, source
 from neuralmedbench.benchmarks.cases import build_cases
-from neuralmedbench.prompts.templates import version_of
+from neuralmedbench.benchmarks.context import TEMPLATE, RecordRow
+from neuralmedbench.io.templates import Templates, version_of
 from neuralmedbench.records.items import Disclosure, Level
 from neuralmedbench.records.requests import Request
 from prompt_fixtures import OPTIONS, asked, exemplar, open_question, question, written
@@ -27,18 +28,30 @@ FINDINGS, EVIDENCE = (
 )
 
 
-def of_scans() -> dict[str, Request]:
-    """Give the prompts of the families that own cases have."""
+def of_scans(form: str = "short") -> dict[str, Request]:
+    """Give the prompts of the families that own cases have, with the short form of the answer or the checklist."""
     answers = {"a1": answer("a1"), "a2": answer("a2", level=Level.DIALOGUE)}
     built = build_cases("b", benchmark_config(), [source("a1"), source("a2")], answers, VOCABULARY)
-    made = asked(built.items, disclosures=built.disclosures, arms=["full", "findings_disclosed"], strategies=["direct", "ask"])
+    made = asked(
+        built.items,
+        disclosures=built.disclosures,
+        arms=["full", "findings_disclosed"],
+        strategies=["direct", "cot", "ask"],
+        answer_form=form,
+    )
     return {
         "differential_diagnosis": made["a1/differential_diagnosis", "findings_disclosed", "direct"],
         "lesion_recognition": made["a1/lesion_recognition", "full", "direct"],
         "rationale_generation": made["a1/rationale_generation", "findings_disclosed", "direct"],
         "dialogue": made["a2/differential_diagnosis", "findings_disclosed", "direct"],
         "ask": made["a2/differential_diagnosis", "full", "ask"],
+        "lesion_recognition_cot": made["a1/lesion_recognition", "full", "cot"],
     }
+
+
+def with_checklists() -> dict[str, Request]:
+    """Give the same prompts as they are by default, where open items are answered with a checklist."""
+    return {f"checklist_{name}": request for name, request in of_scans("checklist").items()}
 
 
 def of_questions(folder: Path) -> dict[str, Request]:
@@ -64,12 +77,31 @@ def of_questions(folder: Path) -> dict[str, Request]:
 NAMES = (
     *("differential_diagnosis", "lesion_recognition", "rationale_generation", "dialogue", "ask", "structured"),
     *("structured_cot", "choice", "open_answer", "cot", "few_shot"),
+    *("checklist_differential_diagnosis", "checklist_lesion_recognition", "checklist_rationale_generation"),
+    *("checklist_dialogue", "checklist_ask", "checklist_lesion_recognition_cot"),
 )
+
+
+RECORD = (
+    RecordRow("Sodium", "138", "mmol/L", -2),
+    RecordRow("Glasgow coma scale", "14", "", -1),
+    RecordRow("Systolic blood pressure", "221", "mmHg", 0),
+    RecordRow("Smoker", "yes", "", None),
+    RecordRow("Family history {{ of }} stroke", "", "", None),
+)
+
+
+def test_the_words_of_the_health_record_are_frozen(request: pytest.FixtureRequest) -> None:
+    rendered = Templates(FOLDER).render(TEMPLATE, rows=RECORD) + "\n"
+    golden = GOLDEN / "prompt_record.txt"
+    if request.config.getoption("accept_prompts") and versions_fit():
+        golden.write_text(rendered, encoding="utf-8")
+    assert rendered == (golden.read_text(encoding="utf-8") if golden.exists() else ""), ACCEPT
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_prompt_of_each_form_is_frozen(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    rendered = written({**of_scans(), **of_questions(tmp_path)}[name])
+    rendered = written({**of_scans(), **with_checklists(), **of_questions(tmp_path)}[name])
     golden = GOLDEN / f"prompt_{name}.txt"
     if request.config.getoption("accept_prompts") and versions_fit():
         golden.write_text(rendered, encoding="utf-8")
@@ -120,7 +152,7 @@ def test_a_changed_word_asks_for_a_higher_version_and_a_changed_version_alone_fo
 
 
 def test_the_version_of_a_template_is_never_sent(tmp_path: Path) -> None:
-    for request in (*of_scans().values(), *of_questions(tmp_path).values()):
+    for request in (*of_scans().values(), *with_checklists().values(), *of_questions(tmp_path).values()):
         assert "version" not in written(request)
 
 

@@ -19,7 +19,7 @@ from neuralmedbench.scoring.statements import says
 from scoring_fixtures import GOLD, ITEM, LESION_GOLD, LESION_ITEM, PICTURE_ITEM, answered, differential, lesion_answer, vocabulary
 
 CONFIG = load_grader(ROOT / "config" / "graders" / "llm.yaml")
-CONFIG = CONFIG.model_copy(update={"prompt": str(ROOT / "config" / "prompts" / "grader-v1.j2")})
+CONFIG = CONFIG.model_copy(update={"prompt": str(ROOT / "config" / "prompts" / "grader-v2.j2")})
 
 
 def values(text: str, item=ITEM, gold=GOLD, **changes) -> dict[str, float]:

@@ -48,11 +48,13 @@ FOR_PEOPLE = {
     "accept_leaks",
     "explain_request",
     "trace_number",
+    "plan_calls",
     "check_drift",
     "import_benchmark",
     "curate_benchmark",
     "import_responses",
     "check_benchmark",
+    "make_rating_round",
 }
 """Commands that no rule calls; each says so in its first line."""
 

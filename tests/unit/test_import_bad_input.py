@@ -17,13 +17,14 @@ from import_fixtures import built as built_again
 from import_fixtures import imported, picture_bytes, put, put_table
 from items_fixtures import benchmark_config
 from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.imported import summary
-from neuralmedbench.benchmarks.importing import MAX_BYTES, Places, import_set
+from neuralmedbench.benchmarks.imported import check_name, summary, write_yaml
+from neuralmedbench.benchmarks.importing import Places, import_set
 from neuralmedbench.benchmarks.questions import read_questions
 from neuralmedbench.benchmarks.source_folder import SourceFolder
-from neuralmedbench.errors import DataError
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.io.plain_pictures import MAX_BYTES
+from neuralmedbench.io.templates import Templates
 from neuralmedbench.prompts.assemble import Shown, assemble
-from neuralmedbench.prompts.templates import Templates
 from neuralmedbench.records.items import Axis, Family, Gold, Runner
 from neuralmedbench.records.questions import Question, QuestionImage, QuestionTurn
 
@@ -234,3 +235,41 @@ def test_a_picture_that_is_used_often_is_stored_once(tmp_path: Path) -> None:
     one = DataSet(name="n", title="N", home="h", licence="l", files="f", axis=Axis.BREADTH, expected=5, read=read)
     record = import_set(one, put(tmp_path / "set", {"a": "x"}), "b", Places(tables=tmp_path / "questions", pictures=tmp_path / "raw"))
     assert (record.imported, record.images, len(list((tmp_path / "raw").iterdir()))) == (5, 2, 2)
+
+
+def test_rows_that_were_refused_for_reasons_that_are_not_told_are_counted(tmp_path: Path) -> None:
+    names = ("a repeated id", "no question", "a repeated option", "no other option", "options that are no list", "a picture that is absent")
+    wrong = [{**ROW, "_id": f"bad-{number}", **ROWS_THAT_ARE_WRONG[name][0]} for number, name in enumerate(names)]
+    figures = {f"figures/{name}.jpg": picture_bytes(1, "JPEG") for name in ("good", *(f"bad-{number}" for number in range(len(names))))}
+    record, _ = imported("medbookvqa", put(tmp_path / "set", {"data.json": [ROW, *wrong], **figures}), tmp_path / "out")
+    assert len(record.refused) == len(names)
+    told = summary(record, written=True)
+    assert told.count("(first: ") == len(names) - 1
+    assert "  refused 1 more, for other reasons: import.json has every row" in told
+
+
+def test_the_name_of_another_benchmark_is_refused_before_its_raw_files_are_replaced(tmp_path: Path) -> None:
+    places = Places(tables=tmp_path / "questions", pictures=tmp_path / "raw")
+    yaml = tmp_path / "mine.yaml"
+    check_name(yaml, places)
+    one = DataSet(
+        name="n",
+        title="N",
+        home="h",
+        licence="l",
+        files="f",
+        axis=Axis.BREADTH,
+        expected=1,
+        read=lambda _: iter([Entry(question=question())]),
+    )
+    record = import_set(one, put(tmp_path / "set", {"a": "x"}), "mine", places)
+    assert write_yaml(yaml, one, record, places)
+    check_name(yaml, places)  # again: the same benchmark
+    yaml.write_text("kind: scans\nsource: data/raw/mine\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="mine is the name of another benchmark"):
+        check_name(yaml, places)
+    yaml.unlink()
+    (places.tables / "import.json").unlink()
+    put(places.pictures, {"patient.dcm": "x"})
+    with pytest.raises(ConfigError, match="give another one with --name"):
+        check_name(yaml, places)

@@ -211,7 +211,7 @@ def test_pictures_may_stand_as_paths_in_lists_and_objects_with_names(tmp_path):
         ({"q": ""}, {}, "the question is empty"),
         ({"p": ""}, {"images": {"columns": ["p"], "form": "path"}}, "the question has no picture"),
         ({"p": "../secret.png"}, {"images": {"columns": ["p"], "form": "path"}}, "the path of a picture leaves the folder"),
-        ({"p": {"x": "y"}}, {"images": {"columns": ["p"], "form": "path"}}, "a picture is an object with the keys x; set `images.key`"),
+        ({"p": {"x": "y"}}, {"images": {"columns": ["p"], "form": "path"}}, "a picture is an object with the keys x; set its `key`"),
         ({"n": ""}, {"id": ["n"]}, "the column 'n', which names the question, is empty"),
     ],
 )

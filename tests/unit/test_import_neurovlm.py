@@ -13,8 +13,8 @@ from items_fixtures import benchmark_config
 from neuralmedbench.benchmarks.adapters.neurovlm import identity
 from neuralmedbench.benchmarks.adapters.patient_safe import DEV, DEV_SHARE, TEST, sides, subject_of
 from neuralmedbench.benchmarks.questions import read_questions
+from neuralmedbench.io.templates import Templates
 from neuralmedbench.prompts.assemble import Shown, assemble
-from neuralmedbench.prompts.templates import Templates
 
 COLUMNS = ("dataset", "file_path", "class", "original_class", "subclass", "modality", "modality_subtype", "plane")
 TABLE = (

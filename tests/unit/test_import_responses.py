@@ -101,7 +101,7 @@ def test_tables_and_the_logs_of_inspect_and_lmms_eval_are_read(tmp_path):
     [
         ('{"item": "one", "answer": "A secret"}', "table", "unknown column 'answer'"),
         ('{"item": "one"}', "table", "`item` and `text`"),
-        ("not json: A secret", "table", "cannot be read as table"),
+        ("not json: A secret", "table", "not lines of JSON in UTF-8"),
         ('{"results": "A secret"}', "inspect", "KeyError at 'samples'"),
         ('{"doc_id": 1}', "lmms-eval", "KeyError at 'filtered_resps'"),
     ],
@@ -113,10 +113,27 @@ def test_a_file_of_another_form_is_one_line_without_its_words(tmp_path, content,
     assert "secret" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("item,text\none\n", "a.csv, line 2: `item` and `text`"),
+        ("item,text\none,A,secret\n", "a.csv: a row has more cells than the first line has names"),
+        ("item,item,text\none,one,A\n", "a.csv: the column 'item' stands twice"),
+        ('item,text\none,"A\nB"\none\n', "a.csv, line 4: `item` and `text`"),
+    ],
+)
+def test_a_table_with_a_wrong_row_is_refused_by_its_line(tmp_path, content, problem):
+    put(tmp_path, {"a.csv": content})
+    with pytest.raises(DataError, match=problem) as told:
+        read_given(tmp_path / "a.csv", "table")
+    assert "secret" not in str(told.value)
+
+
 def test_the_command_prints_the_coverage(tmp_path, capsys):
     write_records(tmp_path / "data" / "prompts" / "b.parquet", Request, [ONE], key=lambda row: row.item_id)
     values = {"title": "Theirs", "backend": "imported", "id": "team/their-model", "revision": "1", "temperature": 1.0}
-    put(tmp_path, {"config/models/theirs.yaml": yaml.safe_dump(values)})
+    benchmark = {"title": "B", "kind": "text", "axis": "depth", "source": "s"}
+    put(tmp_path, {"config/models/theirs.yaml": yaml.safe_dump(values), "config/benchmarks/b.yaml": yaml.safe_dump(benchmark)})
     put_table(tmp_path / "a.csv", [{"item": "one", "text": "A"}])
     places = ["--config", str(tmp_path / "config"), "--data", str(tmp_path / "data")]
     assert import_responses.main([str(tmp_path / "a.csv"), "--benchmark", "b", "--model", "theirs", *places]) == 0

@@ -152,7 +152,7 @@ def test_what_is_no_picture_is_refused_and_the_rest_goes_on(tmp_path: Path) -> N
         "good.png",
     ]
     fates = take(tmp_path, *names)
-    damaged, outside, absent = "not a picture, or a damaged one", "the path leaves the folder of the table", "the file is not there"
+    damaged, outside, absent = "not a picture, or a damaged one", "the path of the file leaves the folder", "the file is not there"
     assert [fate.reason for fate in fates] == [
         "an empty file (0 bytes)", damaged, damaged, damaged, damaged, outside, outside, outside, absent, absent, "",
     ]  # fmt: skip

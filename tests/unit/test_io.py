@@ -25,6 +25,7 @@ from neuralmedbench.io.cases import (
 )
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.files import read_json, sha256_of, whole_file, whole_folder, write_json
+from neuralmedbench.io.inside import file_inside
 from neuralmedbench.io.tables import read_records, write_records, write_table
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
 from neuralmedbench.records.items import Gold, GoldFields, Lesion
@@ -201,3 +202,22 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "line\n", "")
+
+
+@pytest.mark.parametrize("name", ["../out.png", "link.png", "deep/../../out.png"])
+def test_a_file_outside_of_its_folder_is_never_read_by_a_link_either(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "in"
+    (folder / "deep").mkdir(parents=True)
+    (tmp_path / "out.png").write_bytes(b"x")
+    (folder / "deep" / "own.png").write_bytes(b"x")
+    (folder / "link.png").symlink_to(tmp_path / "out.png")
+    assert file_inside(folder, "deep/own.png") == folder / "deep" / "own.png"
+    with pytest.raises(DataError, match=r"^the path of a picture leaves the folder$"):
+        file_inside(folder, name, "a picture")
+
+
+@pytest.mark.parametrize("name", ["", "deep", "absent.png", "a" * 5000, "nul\0.png"])
+def test_what_is_no_file_is_not_there(tmp_path: Path, name: str) -> None:
+    (tmp_path / "deep").mkdir()
+    with pytest.raises(DataError, match=r"^the file is not there$"):
+        file_inside(tmp_path, name)

@@ -17,8 +17,9 @@ from neuralmedbench.benchmarks.cases import build_cases
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.cases import CASE_COLUMNS
-from neuralmedbench.prompts.assemble import Shown, assemble, picture_label
-from neuralmedbench.prompts.templates import Templates
+from neuralmedbench.io.templates import Templates
+from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.prompts.labels import picture_label
 from neuralmedbench.records.case import Tile
 from neuralmedbench.stats.bundle import bundle_cases
 from neuralmedbench.stats.verdict import oracle_benchmarks

@@ -35,7 +35,7 @@ def write_table(folder: Path) -> Path:
 
 def test_pictures_travel_without_names_and_metadata_and_bad_rows_are_kept_back(tmp_path: Path) -> None:
     table = write_table(tmp_path / "raw")
-    config = write_config(tmp_path / "config", tmp_path, kind="pictures", answers=table.as_posix())
+    config = write_config(tmp_path / "config", tmp_path, kind="pictures", subjects="public", answers=table.as_posix())
     first, second = tmp_path / "ingested" / "pictures.json", tmp_path / "deidentified" / "pictures.json"
     assert ingest_pictures.main(["--benchmark", "mine", "--config", str(config), "--out", str(first)]) == 0
     assert deidentify_pictures.main(["--pictures", str(first), "--out", str(second)]) == 0
@@ -80,13 +80,13 @@ def test_a_public_picture_whose_letters_belong_to_the_question_is_kept_as_it_is(
     ImageDraw.Draw(figure).text((4, 4), "FIGURE A", fill=255, font=ImageFont.load_default(28))
     figure.save(folder / "a.png")
     (folder / "images.csv").write_text("file_path\na.png\n", encoding="utf-8")
-    config = write_config(tmp_path / "config", tmp_path, kind="pictures", answers=(folder / "images.csv").as_posix())
+    config = write_config(tmp_path / "config", tmp_path, kind="pictures", subjects="public", answers=(folder / "images.csv").as_posix())
     first = tmp_path / "ingested" / "pictures.json"
     assert ingest_pictures.main(["--benchmark", "mine", "--config", str(config), "--out", str(first)]) == 0
     kept = {}
     for policy in ("hide", "keep"):
         out = tmp_path / policy / "pictures.json"
-        assert deidentify_pictures.main(["--pictures", str(first), "--burned-in", policy, "--out", str(out)]) == 0
+        assert deidentify_pictures.main(["--pictures", str(first), "--burned-in", policy, "--subjects", "public", "--out", str(out)]) == 0
         kept[policy] = np.asarray(Image.open(out.parent / "pictures" / "img-000001.png"))
     assert np.array_equal(kept["keep"], np.asarray(figure))
     assert not np.array_equal(kept["hide"], np.asarray(figure)), "a test that cannot fail: the letters were not found"

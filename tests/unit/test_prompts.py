@@ -9,12 +9,13 @@ from pydantic import ValidationError
 from items_fixtures import VOCABULARY, answer, benchmark_config, pictures, slice_row, source
 from neuralmedbench.benchmarks.cases import build_cases
 from neuralmedbench.errors import ConfigError, DeidentificationError
+from neuralmedbench.io.templates import Templates
 from neuralmedbench.prompts.arms import donors_of
 from neuralmedbench.prompts.assemble import Shown, assemble
-from neuralmedbench.prompts.coverage import check_passed, check_pictures
-from neuralmedbench.prompts.templates import Templates
+from neuralmedbench.prompts.coverage import check_asked, check_pictures
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Level
+from neuralmedbench.records.requests import Fact, Inquiry, RequestImage, RequestTurn
 
 ARMS = ("full", "no_image", "no_text", "shuffled_image", "findings_disclosed")
 
@@ -152,7 +153,30 @@ def test_a_picture_that_claims_another_scan_than_it_was_cut_from_is_refused(buil
         check_pictures(built.items, [slice_row("a9", 0)], audit(*claimed))
 
 
-def test_an_audit_that_is_not_signed_stops_inference():
-    check_passed(audit())
+def test_inference_needs_an_audit_that_passed_and_covers_every_picture_as_it_is_now(requests):
+    asked = list(requests.values())
+    shown = {image.volume_sha256 for row in asked for turn in row.turns for image in turn.images}
+    assert len(shown) > 1
+    check_asked(asked, audit(*shown))
+    with pytest.raises(DeidentificationError, match="not covered"):
+        check_asked(asked, audit(*sorted(shown)[1:]))
+    with pytest.raises(DeidentificationError, match="waits for a person"):
+        check_asked(asked, audit(*shown, state="pending"))
+    unknown = replace(asked[0], turns=(RequestTurn(text="t", images=(RequestImage(path="p.png", sha256="ab", label="P"),)),))
+    with pytest.raises(DeidentificationError, match="not covered"):
+        check_asked([unknown], audit(*shown))
+
+
+def test_pictures_that_are_told_when_they_are_asked_for_need_the_audit_too(requests):
+    image = RequestImage(path="p.png", sha256="ab", label="P", volume_sha256="scan")
+    inquiry = Inquiry(facts=(Fact(text="f", images=(image,)),), max_questions=1, unknown="", left="", closing="")
+    told = replace(next(iter(requests.values())), turns=(RequestTurn(text="t"),), inquiry=inquiry)
+    check_asked([told], audit("scan"))
+    with pytest.raises(DeidentificationError, match="not covered"):
+        check_asked([told], audit("other"))
+
+
+def test_a_grader_is_not_asked_without_a_passed_audit():
+    check_asked((), audit())
     with pytest.raises(DeidentificationError):
-        check_passed(audit(state="pending"))
+        check_asked((), audit(state="pending"))

@@ -20,8 +20,8 @@ from neuralmedbench.config.workflow import Run, own_configfiles, read_run
 from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.io.dvc_lock import read_dvc_lock
 from neuralmedbench.io.tables import write_records
-from neuralmedbench.models.ledger import Entry, add_missing, open_ledger, read_ledger
-from neuralmedbench.models.recorded import check_recorded_ledger
+from neuralmedbench.models.ledgers.ledger import Entry, add_missing, open_ledger, read_ledger
+from neuralmedbench.models.ledgers.recorded import check_recorded_ledger
 from neuralmedbench.recording import repository
 from neuralmedbench.recording.incomplete import incomplete_files, incomplete_line
 from neuralmedbench.recording.metadata import read_metadata
@@ -83,6 +83,20 @@ def test_every_out_persists_and_belongs_to_one_stage(shipped: Run) -> None:
     assert len(outs) == len(set(outs))
     folders = {str(parent) for path in outs for parent in Path(path).parents}
     assert not folders & set(outs), "DVC refuses an out that lies in another one"
+
+
+def test_accepted_leaks_are_a_dependency_of_the_benchmarks_that_have_such_a_file_and_of_no_other(shipped: Run, tmp_path: Path) -> None:
+    (tmp_path / "benchmarks").mkdir()
+    assert stages_of(replace(shipped, folder=tmp_path)) == stages_of(shipped)
+    (tmp_path / "benchmarks" / "demo.leaks.json").write_text("{}", encoding="utf-8")
+    plain, stages = stages_of(shipped), stages_of(replace(shipped, folder=tmp_path))
+    file = "config/benchmarks/${item.benchmark}.leaks.json"
+    assert stages["prompts_with_accepted_leaks"]["matrix"] == {"benchmark": ["demo"]}
+    assert file in stages["prompts_with_accepted_leaks"]["deps"]  # type: ignore[operator]
+    assert [name for name, stage in stages.items() if file in (stage.get("deps") or [])] == ["prompts_with_accepted_leaks"]  # type: ignore[operator]
+    both = sorted([*expanded(stages["prompts"]), *expanded(stages["prompts_with_accepted_leaks"])])
+    assert both == sorted(expanded(plain["prompts"])), "the same files are made, each by one stage"
+    assert "demo" not in stages["prompts"]["matrix"]["benchmark"]  # type: ignore[index]
 
 
 def test_the_last_stage_owns_snakemakes_own_records(shipped: Run) -> None:

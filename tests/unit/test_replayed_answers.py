@@ -10,9 +10,10 @@ from conftest import ROOT
 from models_fixtures import model_config, picture, request, running_server
 from neuralmedbench.config.load import load_grader, load_model
 from neuralmedbench.errors import ConfigError, ProviderError
-from neuralmedbench.models import builtin, engine, retry
+from neuralmedbench.models import builtin, engine
+from neuralmedbench.models.control import retry
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState

@@ -209,11 +209,37 @@ def test_the_last_line_counts_incomplete_responses(study: Path, text: str, capsy
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith("4 of ")
 
 
+def test_what_left_the_machine_and_a_served_model_that_changed_are_told(study: Path, text: str) -> None:
+    assert "<p>Nothing left this machine for the answers and grades of this run.</p>" in text
+    assert "changed within the run" not in text
+    table, provenance = study / "results" / "tables" / "destinations.csv", study / "results" / "provenance.json"
+    originals = table.read_text(encoding="utf-8"), provenance.read_text(encoding="utf-8")
+    rows = list(csv.DictReader(originals[0].splitlines()))
+    sent = rows[0] | {"destination": "api.example.org", "calls": "1234", "characters": "56789", "last_called_on": "2026-02-03"}
+    table.write_text("".join(f"{','.join(line)}\n" for line in (rows[0], sent.values())), encoding="utf-8")
+    found = json.loads(originals[1])
+    served = found["models"][0]["served"]
+    served.append(served[0] | {"name": "<b>other</b>", "answers": 7, "first_called_on": "2026-02-01", "last_called_on": "2026-02-03"})
+    provenance.write_text(json.dumps(found), encoding="utf-8")
+    try:
+        told = page(study, MODELS)
+    finally:
+        for path, original in zip((table, provenance), originals, strict=True):
+            path.write_text(original, encoding="utf-8")
+    assert "<p>De-identified data went to api.example.org.</p>" in told
+    assert '<td class="number" data-value="1234">1,234</td>' in told
+    assert '<td class="number" data-value="56789">56,789</td><td>2026-01-02 to 2026-02-03</td>' in told
+    assert "&lt;b&gt;other&lt;/b&gt; (7 answers, 2026-02-01 to 2026-02-03)" in told
+    assert told.count("changed within the run") == 1
+
+
 def test_provenance_names_code_environment_and_inputs_and_no_path_of_the_machine(study: Path, text: str) -> None:
     found = read_json(study / "results" / "provenance.json")
     assert found["commit"] is None or re.fullmatch(r"[0-9a-f]{40}", found["commit"])
     assert found["inputs"].keys() == {f"data/items/{DEPTH}.parquet"}
-    assert found["models"][0]["served"] == ["alpha-served"]
+    (served,) = found["models"][0]["served"]
+    assert (served["name"], served["first_called_on"], served["last_called_on"]) == ("alpha-served", "2026-01-02", "2026-01-02")
+    assert served["answers"] > 100
     assert found["prompts"].keys() == {"config/prompts/open.j2"}
     assert str(study) not in json.dumps(found)
     assert str(study) not in text

@@ -28,6 +28,7 @@ from neuralmedbench.stats.pairs import holm, mcnemar_exact, paired_difference, s
 from neuralmedbench.stats.passk import pass_at_k
 from neuralmedbench.stats.prior import chance_among_commonest
 from neuralmedbench.stats.ranks import rank_ranges, tiers
+from neuralmedbench.stats.verdict import gap_sentence
 
 FAST = Settings(resamples=2000)
 
@@ -237,3 +238,28 @@ def test_the_separation_is_the_area_under_the_curve() -> None:
     assert high is not None
     assert low < area < high
     assert separation(values, np.ones(80, dtype=bool), np.arange(80), FAST) == (None, None, None)
+
+
+def gaps(*bounds: tuple[float, float]) -> dict[str, list[dict[str, object]]]:
+    """Give the rows of one model, one for each pair of a breadth and a depth set, with these bounds of its gap."""
+    head = {"model": "m", "title": "M", "depth_benchmark": "deep"}
+    return {
+        "axes": [
+            {**head, "breadth_benchmark": f"b{place}", "gap": (low + high) / 2, "gap_low": low, "gap_high": high}
+            for place, (low, high) in enumerate(bounds)
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        ([(0.1, 0.3)], "1 of 1 models are surely better at breadth; the largest gap is that of M, 20 points (10 to 30)."),
+        ([(-0.3, -0.1)], "1 of 1 models are surely better at depth, none at breadth."),
+        ([(0.1, 0.3), (0.2, 0.4)], "1 of 1 models are surely better at breadth on all 2 pairs of sets; the largest gap"),
+        ([(0.1, 0.3), (-0.1, 0.4)], "no model is surely better at one than at the other on all 2 pairs of sets."),
+        ([(0.1, 0.3), (-0.3, -0.1)], "no model is surely better at one than at the other on all 2 pairs of sets."),
+    ],
+)
+def test_one_pair_of_sets_among_many_makes_no_model_surely_better_at_an_axis(bounds, told):
+    assert told in gap_sentence(gaps(*bounds))

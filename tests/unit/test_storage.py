@@ -25,9 +25,9 @@ from neuralmedbench.io.plain_pictures import write_grey
 from neuralmedbench.io.storage import check_places, check_project
 from neuralmedbench.io.tables import write_records
 from neuralmedbench.io.volumes import write_volume
-from neuralmedbench.models import ledger as ledgers
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledger import Entry, open_ledger, read_ledger
+from neuralmedbench.models.ledgers import ledger as ledgers
+from neuralmedbench.models.ledgers.ledger import Entry, open_ledger, read_ledger
 from neuralmedbench.records.case import CaseRecord, SliceRow, State
 
 assert flat_deface

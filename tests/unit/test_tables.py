@@ -205,7 +205,16 @@ def test_case_flow_destinations_and_ratings_are_counted(study: Path) -> None:
     assert ("alpha", "local") in places
     assert ("grader llm", "judge.example") in places
     assert tables["ratings"] == [
-        {"round_id": "r1", "model": "alpha", "axis": "dx_correct", "n": "1", "mean": "3.000000", "stale": "1", "simulated": "true"}
+        {
+            "round_id": "r1",
+            "model": "alpha",
+            "in_reference_pool": "false",
+            "axis": "dx_correct",
+            "n": "1",
+            "mean": "3.000000",
+            "stale": "1",
+            "simulated": "true",
+        }
     ]
     verdict = json.loads((study / "results" / "tables" / "verdict.json").read_text())
     assert next(badge for badge in verdict["badges"] if badge["name"] == "Clinician ratings")["state"] == "none"
@@ -260,3 +269,4 @@ def test_the_bundle_holds_every_answer_with_its_score_and_grades(study: Path) ->
     assert (first.model, first.arm, first.repeat) == ("alpha", "findings_disclosed", 0)
     assert {grade.grader for grade in first.grades} == set(GRADERS)
     assert len(bundles[0].responses) == 3 * 5 * 5
+    assert (first.seen, first.evidence) == ("", ())

@@ -15,7 +15,7 @@ import pytest
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.files import sha256_of
 from neuralmedbench.io.tables import read_records, write_records
-from neuralmedbench.models.ledger import Entry, open_ledger
+from neuralmedbench.models.ledgers.ledger import Entry, open_ledger
 from neuralmedbench.recording.cells import find_cell
 from neuralmedbench.recording.recount import PARTS
 from neuralmedbench.recording.trace import trace

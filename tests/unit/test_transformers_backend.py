@@ -2,62 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
+
 import pytest
 from PIL import Image
+from safetensors.torch import load_file, save_file
 
 from models_fixtures import model_config, request
-from neuralmedbench.errors import ProviderError
+from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.io.files import sha256_of
 from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.local.backend import TransformersBackend
 from neuralmedbench.records.requests import RequestImage, RequestTurn
 from neuralmedbench.records.responses import ResponseState
-
-TEMPLATE = (
-    "{% for m in messages %}{{ m['role'] }}: {% if m['content'] is string %}{{ m['content'] }}{% else %}{% for p in m['content'] %}"
-    "{% if p['type'] == 'image' %}<image>{% else %}{{ p['text'] }}{% endif %}{% endfor %}{% endif %}\n{% endfor %}assistant:"
-)
+from weights_fixtures import weights_folder
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
     """A folder with a vision-language model of 0.2 million random weights."""
-    import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import (
-        CLIPImageProcessor,
-        CLIPVisionConfig,
-        LlamaConfig,
-        LlavaConfig,
-        LlavaForConditionalGeneration,
-        LlavaProcessor,
-        PreTrainedTokenizerFast,
-    )
-
-    torch.manual_seed(0)
-    words = Tokenizer(models.BPE())
-    words.pre_tokenizer, words.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    special = ["<pad>", "<s>", "</s>", "<image>"]
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    words.train_from_iterator(["head and brain"], trainers.BpeTrainer(vocab_size=300, special_tokens=special, initial_alphabet=alphabet))
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
-    vision = CLIPVisionConfig(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=2, image_size=56, patch_size=14
-    )
-    text = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2
-    )
-    config = LlavaConfig(vision_config=vision, text_config=text, image_token_id=tokenizer.convert_tokens_to_ids("<image>"))
-    folder = tmp_path_factory.mktemp("weights")
-    LlavaForConditionalGeneration(config).save_pretrained(folder)
-    LlavaProcessor(
-        image_processor=CLIPImageProcessor(size={"shortest_edge": 56}, crop_size={"height": 56, "width": 56}),
-        tokenizer=tokenizer,
-        patch_size=14,
-        vision_feature_select_strategy="default",
-        num_additional_image_tokens=1,
-        chat_template=TEMPLATE,
-    ).save_pretrained(folder)
-    return folder
+    return weights_folder("llava", tmp_path_factory.mktemp("weights"))
 
 
 @pytest.fixture
@@ -65,7 +31,7 @@ def ask(weights, tmp_path):
     """Give a function that asks the tiny model."""
 
     def asking(requests, ledger="m.jsonl", **changes):
-        config = model_config(backend="transformers", id=str(weights), max_tokens=12, **changes)
+        config = model_config(**{"backend": "transformers", "id": str(weights), "max_tokens": 12, **changes})
         return answer_requests(
             requests, config, name="m", ledger=tmp_path / ledger, destinations=("local",), max_failed_fraction=0, root=tmp_path
         )
@@ -111,6 +77,33 @@ def test_temperature_zero_gives_one_answer_for_all_samples(ask, tmp_path):
     assert len({row.text for row in rows}) == 1
 
 
+def test_a_run_in_batches_gives_what_every_request_gives_alone(ask, tmp_path):
+    turns = [looking(tmp_path, shade) for shade in (0, 60, 120)]
+    requests = [request(f"i{place}", *turns[:place], RequestTurn(text="And so?" * place), samples=2) for place in range(4)]
+    settings = {"temperature": 1.0, "seed": 3, "batch_size": 3, "logprobs": True}
+    together = {(row.item_id, row.repeat): row.text for row in ask(requests, **settings)}
+    alone = [row for place in (2, 0, 3, 1) for row in ask([requests[place]], ledger=f"{place}.jsonl", **settings)]
+    assert {(row.item_id, row.repeat): row.text for row in alone} == together
+    entries = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
+    assert len(entries) == 2 * 7  # dialogues that begin alike share their first answers
+    assert all(len(entry["token_logprobs"]) == entry["completion_tokens"] > 0 for entry in entries)
+    assert {entry["fingerprint"] for entry in entries} == {entries[0]["fingerprint"]}
+    assert re.fullmatch(r"CLIPImageProcessor\w* (float32 cpu|b?float\d+ cuda)", entries[0]["fingerprint"])
+
+
+def test_gemma_3_is_loaded_from_a_folder_too(ask, tmp_path, tmp_path_factory):
+    folder = weights_folder("gemma3", tmp_path_factory.mktemp("weights"))
+    (row,) = ask([request("i1", looking(tmp_path, 10, 200))], id=str(folder))
+    assert row.served_model == "Gemma3ForConditionalGeneration"
+    assert row.state in {ResponseState.OK, ResponseState.TRUNCATED}
+
+
+def test_settings_that_local_weights_do_not_take_are_refused(weights):
+    for changes, words in (({"max_tokens": None}, "max_tokens"), ({"parameters": {"reasoning_effort": "low"}}, "model m: parameters")):
+        with pytest.raises(ConfigError, match=words):
+            TransformersBackend("m", model_config(backend="transformers", id=str(weights), **changes))
+
+
 def test_a_folder_that_is_absent_or_holds_no_model_is_told(tmp_path):
     for folder in (tmp_path / "none", tmp_path):
         with pytest.raises(ProviderError, match="model m"):
@@ -122,3 +115,30 @@ def test_a_folder_that_is_absent_or_holds_no_model_is_told(tmp_path):
                 destinations=("local",),
                 max_failed_fraction=None,
             )
+
+
+def break_file(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def drop_tensor(folder):
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    del tensors[sorted(tensors)[0]]
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def drop_template(folder):
+    (folder / "chat_template.jinja").unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"), [(break_file, "cannot load"), (drop_tensor, "1 of its tensors"), (drop_template, "no chat template")]
+)
+def test_weights_that_are_not_whole_are_refused_before_anything_is_asked(weights, tmp_path, damage, words):
+    folder = tmp_path / "copy"
+    shutil.copytree(weights, folder)
+    damage(folder)
+    with pytest.raises(ProviderError, match=f"model m: .*{words}"):
+        TransformersBackend("m", model_config(backend="transformers", id=str(folder)))

@@ -17,7 +17,7 @@ from disk_fixtures import read_only, small_disk
 from loopback import Loopback
 from models_fixtures import running_server
 from neuralmedbench.io.one_writer import WAIT_VARIABLE, only_writer
-from neuralmedbench.models.ledger import ROOM_BYTES, open_ledger, read_ledger
+from neuralmedbench.models.ledgers.ledger import ROOM_BYTES, open_ledger, read_ledger
 
 pytestmark = pytest.mark.workflow
 

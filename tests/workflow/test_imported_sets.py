@@ -1,53 +1,231 @@
-"""A data set that a user downloaded, from the import to the report."""
+"""Data sets that a user downloaded, from the import to the report: pairs, and one set that is asked in every way there is."""
 
 from __future__ import annotations
 
 import csv
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from conftest import ROOT
-from import_fixtures import put_pairs
+from asking_server import MAX_QUESTIONS, Asker
+from conftest import ROOT, copy_project, snakemake
+from import_fixtures import put_mixed, put_pairs
+from models_fixtures import running_server
+from neuralmedbench.io.tables import read_records
+from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.records.items import Arm, Strategy
+from neuralmedbench.records.requests import Request
+from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import ParseStatus, Score
 
 pytestmark = pytest.mark.workflow
 
 PAIRS = 6
-RUN = {"benchmarks": ["mediconfusion"], "models": ["image"], "graders": ["rubric"], "statistics": {"resamples": 200}}
+RUN = {"benchmarks": ["mediconfusion", "mixed"], "models": ["asker"], "graders": ["rubric"], "statistics": {"resamples": 200}}
+ARGUMENTS = ("--configfile", "config/imported.yaml", "--")
+ANSWERS = "results/responses/mixed/asker.parquet"
+SAMPLES = 3
+FIRST_HALF = "first_50_percent"
+MIXED = {
+    "title": "Mixed",
+    "kind": "pictures",
+    "axis": "depth",
+    "source": "data/raw/mixed",
+    "questions": "data/questions/mixed",
+    "subjects": "public",
+    "deidentification": {"burned_in": "keep"},
+    "arms": [
+        Arm.FULL.value,
+        Arm.NO_IMAGE.value,
+        Arm.NO_TEXT.value,
+        FIRST_HALF,
+        Arm.FINDINGS_DISCLOSED.value,
+        Arm.DIAGNOSIS_WITHHELD.value,
+        Arm.EVIDENCE_SUPPLIED.value,
+    ],
+    "strategies": [strategy.value for strategy in Strategy],
+    "max_questions": MAX_QUESTIONS,
+    "few_shot": 20,
+    "samples": SAMPLES,
+}
+ITEMS_OF_ARM = {
+    Arm.FULL: {"talk", "endless", "letter", "evidence"},
+    Arm.NO_IMAGE: {"talk", "letter", "evidence"},
+    Arm.NO_TEXT: {"talk", "endless", "letter", "evidence"},
+    FIRST_HALF: {"letter", "evidence"},
+    Arm.FINDINGS_DISCLOSED: {"evidence"},
+    Arm.DIAGNOSIS_WITHHELD: {"evidence"},
+    Arm.EVIDENCE_SUPPLIED: {"evidence"},
+}
+DIALOGUES = {"talk", "endless"}
 
 
-@pytest.fixture
-def imported(project: Path, tmp_path: Path) -> Path:
-    """Give a project into which a small data set was imported, and a configuration that runs it."""
-    folder = put_pairs(tmp_path / "downloaded", PAIRS)
-    command = [sys.executable, "scripts/import_benchmark.py", "mediconfusion", "--from", str(folder), "--part"]
+def expected_requests() -> set[tuple[str, str, str]]:
+    """Give item, arm and strategy of every request: who is asked under an arm, and which strategies suit whom."""
+    suits: dict[Strategy, Callable[[str, str], bool]] = {
+        Strategy.FEW_SHOT: lambda item, _: item == "letter",  # the examples are questions with letters
+        Strategy.ASK: lambda item, arm: item in DIALOGUES and arm in (Arm.FULL, Arm.NO_IMAGE),
+    }
+    return {
+        (f"mixed/{item}", arm, strategy)
+        for arm, items in ITEMS_OF_ARM.items()
+        for item in items
+        for strategy in Strategy
+        if strategy not in suits or suits[strategy](item, arm)
+    }
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Asker]:
+    """Run the model that asks."""
+    asker = Asker()
+    with running_server(asker):
+        yield asker
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, server: Asker) -> Path:
+    """Give a project into which two small data sets were imported, and have run; do not change it before the last test of this file."""
+    folder = tmp_path_factory.mktemp("imported")
+    project = copy_project(folder / "project")
+    pairs = put_pairs(folder / "downloaded", PAIRS)
+    command = [sys.executable, "scripts/import_benchmark.py", "mediconfusion", "--from", str(pairs), "--part"]
     subprocess.run(
         command, cwd=project, check=True, capture_output=True, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "scripts")}
     )
-    (project / "config" / "imported.yaml").write_text(yaml.safe_dump(RUN), encoding="utf-8")
+    put_mixed(folder / "mixed", project / "data", examples=20)
+    model = {"title": "Asker", "backend": "litellm", "id": "openai/asker", "revision": "1", "api_base": server.address, "temperature": 1.0}
+    written = {"imported": RUN, "benchmarks/mixed": MIXED, "models/asker": {**model, "seed": 1}}
+    for name, value in written.items():
+        (project / "config" / f"{name}.yaml").write_text(yaml.safe_dump(value), encoding="utf-8")
+    done = snakemake(project, *ARGUMENTS, "results/report.html")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     return project
 
 
-def test_an_imported_set_of_pairs_is_asked_scored_and_shown_beside_chance(
-    imported: Path, run_snakemake: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    arguments = ("--configfile", "config/imported.yaml", "--", "results/report.html")
-    done = run_snakemake(imported, *arguments)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
-    with (imported / "results" / "tables" / "leaderboard.csv").open(encoding="utf-8") as file:
-        rows = {row["model"]: row for row in csv.DictReader(file)}
-    assert (rows["image"]["n_items"], rows["image"]["n_patients"], rows["image"]["missing"]) == (str(2 * PAIRS), str(PAIRS), "0")
+def table(run: Path, name: str) -> list[dict[str, str]]:
+    with (run / "results" / "tables" / f"{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def responses(run: Path) -> dict[tuple[str, str, str], list[Response]]:
+    found: dict[tuple[str, str, str], list[Response]] = {}
+    for row in read_records(run / ANSWERS, Response):
+        found.setdefault((row.item_id.removeprefix("mixed/"), row.arm, row.strategy), []).append(row)
+    return found
+
+
+def test_an_imported_set_of_pairs_is_asked_scored_and_shown_beside_chance(run: Path) -> None:
+    rows = {row["model"]: row for row in table(run, "leaderboard") if row["benchmark"] == "mediconfusion"}
+    assert (rows["asker"]["n_items"], rows["asker"]["n_patients"], rows["asker"]["missing"]) == (str(2 * PAIRS), str(PAIRS), "0")
     assert float(rows["prior"]["pass1"]) == 0.5, "two options: chance is one half"
-    with (imported / "results" / "tables" / "rates.csv").open(encoding="utf-8") as file:
-        rates = list(csv.DictReader(file))
+    rates = [row for row in table(run, "rates") if row["benchmark"] == "mediconfusion"]
     assert {row["arm"] for row in rates} == {"full", "no_image"}
     assert {row["n_items"] for row in rates if row["metric"] == "pair_right" and row["slice"] == "all"} == {str(PAIRS)}
-    assert "both of a pair right" in rows["image"]["note"]
-    page = (imported / "results" / "report.html").read_text(encoding="utf-8")
-    assert "MediConfusion" in page
-    again = run_snakemake(imported, *arguments)
+    assert "both of a pair right" in rows["asker"]["note"]
+    assert (rows["prior"]["title"], rows["prior"]["note"]) == ("Chance (one option)", "one option at random; not a model")
+    assert "MediConfusion" in (run / "results" / "report.html").read_text(encoding="utf-8")
+
+
+def test_every_arm_and_strategy_asks_the_items_that_it_suits(run: Path) -> None:
+    requests = read_records(run / "data" / "prompts" / "mixed.parquet", Request)
+    assert {(row.item_id, row.arm, row.strategy) for row in requests} == expected_requests()
+    assert len(requests) == len(expected_requests())
+    assert set(responses(run)) == {(item.removeprefix("mixed/"), arm, strategy) for item, arm, strategy in expected_requests()}
+    assert {len(rows) for rows in responses(run).values()} == {SAMPLES}
+
+
+def test_arms_and_strategies_say_what_their_names_promise(run: Path) -> None:
+    asked = {(row.item_id, row.arm, row.strategy): row for row in read_records(run / "data" / "prompts" / "mixed.parquet", Request)}
+
+    def words(arm: str, strategy: Strategy = Strategy.DIRECT, item: str = "evidence") -> str:
+        return "\n".join(turn.text for turn in asked[f"mixed/{item}", arm, strategy].turns)
+
+    assert "Leigh syndrome" in words(Arm.FULL)
+    assert "Leigh syndrome" not in words(Arm.DIAGNOSIS_WITHHELD)
+    assert "restless nights" in words(Arm.FULL)
+    assert "restless nights" not in words(Arm.NO_TEXT)
+    assert "restless nights" not in words(FIRST_HALF)
+    assert "a lactate peak" in words(Arm.EVIDENCE_SUPPLIED)
+    assert "bright putamina" in words(Arm.FINDINGS_DISCLOSED)
+    assert not any(told in words(Arm.FULL) for told in ("a lactate peak", "bright putamina"))
+    shown = words(Arm.FULL, Strategy.FEW_SHOT, "letter")
+    assert shown.count("ANSWER: B\nCONFIDENCE: 1") == 20
+    assert words(Arm.FULL, Strategy.COT) != words(Arm.FULL)
+
+
+def test_a_model_that_asks_is_told_the_case_bit_by_bit_and_is_stopped_at_the_last_question(run: Path, server: Asker) -> None:
+    talk, endless = (responses(run)[item, Arm.FULL, Strategy.ASK][0] for item in ("talk", "endless"))
+    assert len(talk.turns) == 3, "two questions and the answer"
+    assert talk.images_sent == 1, "it asked for the pictures"
+    assert len(endless.turns) == MAX_QUESTIONS + 1, "one more answer than there are questions"
+    heard = [body["messages"] for body in server.bodies if server.is_endless(body)]
+    assert max(Asker.answers_in(messages) for messages in heard) == MAX_QUESTIONS
+    assert any("There are no questions left" in Asker.last(messages) for messages in heard)
+    assert any("No fever." in Asker.last(messages) for messages in heard), "it asked for a fever, and the case tells of one"
+    assert any("The case does not say." in Asker.last(messages) for messages in heard)
+    scores = {
+        (row.item_id, row.repeat): row
+        for row in read_records(run / "results" / "scores" / "mixed" / "asker.parquet", Score)
+        if (row.arm, row.strategy) == (Arm.FULL, Strategy.ASK)
+    }
+    assert {scores["mixed/talk", 0].passed, scores["mixed/endless", 0].passed} == {True, False}
+    assert scores["mixed/endless", 0].parse_status == ParseStatus.FAILED, "who still asks has not answered"
+    assert not scores["mixed/endless", 0].missing
+
+
+def test_samples_vote_under_self_consistency_and_count_apart_everywhere_else(run: Path) -> None:
+    scores = read_records(run / "results" / "scores" / "mixed" / "asker.parquet", Score)
+    number = Counter(row.strategy for row in scores)
+    wanted = Counter(strategy for _, _, strategy in expected_requests())
+    assert number == {strategy: count * (1 if strategy == Strategy.SELF_CONSISTENCY else SAMPLES) for strategy, count in wanted.items()}
+
+
+def test_the_tables_hold_every_arm_and_strategy_apart_with_its_own_n(run: Path) -> None:
+    rates = [row for row in table(run, "rates") if (row["benchmark"], row["slice"], row["metric"]) == ("mixed", "all", "pass1")]
+    counted = {(row["arm"], row["strategy"]): int(row["n_items"]) for row in rates}
+    assert counted == Counter((arm, strategy) for _, arm, strategy in expected_requests())
+    page = (run / "results" / "report.html").read_text(encoding="utf-8")
+    assert "How it was asked: pass@1 by strategy" in page
+    assert all(f"<td>{strategy.value.replace('_', ' ')}</td>" in page for strategy in Strategy)
+
+
+def test_points_years_and_tags_of_a_set_are_in_the_tables_and_in_the_report(run: Path) -> None:
+    rates = [row for row in table(run, "rates") if row["benchmark"] == "mixed"]
+    points = {(row["arm"], row["n_items"], float(row["value"])) for row in rates if (row["metric"], row["strategy"]) == ("rubric", "ask")}
+    assert points == {("full", "1", 1.0), ("no_image", "1", 1.0)}, "two points of two, and nothing that costs any"
+    (row,) = [row for row in table(run, "leaderboard") if (row["benchmark"], row["model"]) == ("mixed", "asker")]
+    assert "" not in (row["rubric"], row["rubric_low"], row["rubric_high"])
+    groups = {(row["slice"], row["value_of_slice"]): row["n_items"] for row in rates if row["metric"] == "pass1"}
+    assert (groups["year", "2025"], groups["split", "one"]) == ("1", "1")
+    page = (run / "results" / "report.html").read_text(encoding="utf-8")
+    assert "<td>year</td><td>2025</td>" in page
+    assert "<td>split</td><td>one</td>" in page
+
+
+def test_nothing_is_asked_twice(run: Path, server: Asker) -> None:
+    kept = sum(len(read_ledger(path)) for path in (run / "data" / "ledger").glob("*/asker.jsonl"))
+    assert len(server.bodies) == kept
+
+
+def test_a_second_run_has_nothing_to_do_and_one_more_arm_asks_its_own_requests_alone(run: Path, server: Asker) -> None:
+    again = snakemake(run, *ARGUMENTS, "results/report.html")
     assert "Nothing to be done" in again.stdout + again.stderr
+    before, known = len(server.bodies), set(read_ledger(run / "data" / "ledger" / "mixed" / "asker.jsonl"))
+    arms = [*MIXED["arms"], Arm.SHUFFLED_IMAGE.value]
+    (run / "config" / "benchmarks" / "mixed.yaml").write_text(yaml.safe_dump({**MIXED, "arms": arms}), encoding="utf-8")
+    done = snakemake(run, *ARGUMENTS, ANSWERS)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    # what comes before the first picture is the request that the arm full sent, and is known: a round of `talk`, and its first question
+    talk, letter, evidence, ask = 2 - 1, 1, 1, 3 - 1
+    direct_and_steps, few_shot = 2 * (talk + letter + evidence), letter
+    assert len(server.bodies) - before == SAMPLES * (direct_and_steps + few_shot + ask)
+    ledger = set(read_ledger(run / "data" / "ledger" / "mixed" / "asker.jsonl"))
+    assert known < ledger
+    assert len(ledger - known) == len(server.bodies) - before
+    assert {arm for _, arm, _ in responses(run)} == {*ITEMS_OF_ARM, Arm.SHUFFLED_IMAGE}

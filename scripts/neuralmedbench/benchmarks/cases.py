@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from neuralmedbench.benchmarks.answers import AnswerRow
+from neuralmedbench.benchmarks.answers import AnswerRow, read_answers
 from neuralmedbench.benchmarks.built import Built
-from neuralmedbench.benchmarks.context import read_notes, read_record
 from neuralmedbench.benchmarks.gold import check_findings, disclosure, gold_of, is_normal, unknown_terms
 from neuralmedbench.benchmarks.lesions import lesion_shown, picture_lesions
+from neuralmedbench.benchmarks.sources import Source
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.pipeline import SEQUENCE_ORDER
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.cases import read_case, read_case_table
-from neuralmedbench.records.case import CaseRecord, SliceRow, State
-from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, Item, ItemImage, Level, Runner, ShownLesion, Turn
+from neuralmedbench.io.cases import read_case_table
+from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, Item, Level, Runner, ShownLesion, Turn
 from neuralmedbench.records.vocabulary import Vocabulary
 
 QUESTIONS = {
@@ -28,60 +25,16 @@ QUESTIONS = {
         " alternatives."
     ),
 }
-NAMED_WINDOWS = ("blood", "bone")
-"""Windows of CT that a label names: the one for the brain goes without saying."""
 ORACLE_SLICES = "oracle_slices"
 """Tag of an item whose slices were chosen with the answer."""
 FIRST_TURN = "What do you consider at this point? Rank up to five diagnoses."
 NEXT_TURN = "Revise your differential in the light of what is new. Rank up to five diagnoses."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """What is known of one case before its answer: its record, its pictures and its words."""
-
-    case: CaseRecord
-    images: tuple[SliceRow, ...]
-    notes: tuple[str, ...]
-    record: str
-
-
-def read_sources(paths: Iterable[Path], slices: Sequence[SliceRow]) -> list[Source]:
-    """Gather what the stages before left of each case.
-
-    Parameters
-    ----------
-    paths : iterable of Path
-        `case.json` of the de-identified cases, quarantined ones too.
-    slices : sequence of SliceRow
-        The pictures of all cases.
-
-    Returns
-    -------
-    list of Source
-        The cases that have pictures, sorted by case id; their pictures by sequence and then by position.
-    """
-    pictures: dict[str, list[SliceRow]] = defaultdict(list)
-    for row in slices:
-        pictures[row.case_id].append(row)
-    sources = []
-    for path in paths:
-        case = read_case(path)
-        images = tuple(sorted(pictures[case.case_id], key=_reading_order))
-        if case.state is State.OK and images:
-            sources.append(Source(case=case, images=images, notes=read_notes(case, path.parent), record=read_record(case, path.parent)))
-    return sorted(sources, key=lambda source: source.case.case_id)
-
-
-def _reading_order(row: SliceRow) -> tuple[int, str, str, float]:
-    place = SEQUENCE_ORDER.index(row.sequence) if row.sequence in SEQUENCE_ORDER else len(SEQUENCE_ORDER)
-    return place, row.sequence, row.plane, row.position_mm
-
-
 def build_cases(
     benchmark: str, config: BenchmarkConfig, sources: Sequence[Source], answers: Mapping[str, AnswerRow], vocabulary: Vocabulary
 ) -> Built:
-    """Build the items of a benchmark of scans.
+    """Build the items of a benchmark of cases: scans, or pictures of patients.
 
     Parameters
     ----------
@@ -126,6 +79,13 @@ def build_cases(
     return Built(tuple(items), tuple(gold), tuple(shown), tuple(lesions)).checked(benchmark)
 
 
+def answers_of(config: BenchmarkConfig, table: Path) -> dict[str, AnswerRow]:
+    """Read the answers of a benchmark with the case table `table`, none when its yaml names none; errors of `read_answers` and `check_known`."""
+    answers = read_answers(Path(config.answers)) if config.answers else {}
+    check_known(answers, table)
+    return answers
+
+
 def check_known(answers: Mapping[str, AnswerRow], table: Path) -> None:
     """Refuse answers for cases that the case table does not list; such a row would silently leave a case without gold.
 
@@ -155,15 +115,16 @@ def _items(benchmark: str, config: BenchmarkConfig, source: Source, answer: Answ
         level=answer.level if answer else Level.NONE,
         runner=Runner.OPEN,
         question="",
-        images=tuple(_image(row) for row in source.images),
+        images=source.shown,
         label_policy=config.label_policy,
         notes="\n\n".join(source.notes),
         record=source.record,
         tags=(ORACLE_SLICES,) if any(row.oracle for row in source.images) else (),
     )
     if answer:
-        lesion = gold_of(base, answer, vocabulary).lesion
-        base = replace(base, lesion_shown=lesion_shown(lesion, source.images), tags=(*base.tags, *unknown_terms(answer, vocabulary)))
+        # of a picture that is no scan nobody knows through which place it goes
+        seen = lesion_shown(gold_of(base, answer, vocabulary).lesion, source.images) if source.images else None
+        base = replace(base, lesion_shown=seen, tags=(*base.tags, *unknown_terms(answer, vocabulary)))
     families = [Family.DIFFERENTIAL_DIAGNOSIS]
     if answer and (answer.lesion_location or (answer.findings_complete and is_normal(answer, vocabulary))):
         families.append(Family.LESION_RECOGNITION)
@@ -202,20 +163,3 @@ def _gold(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
         )
         raise DataError(message)
     return gold
-
-
-def _image(row: SliceRow) -> ItemImage:
-    return ItemImage(
-        image_id=row.image_id,
-        path=row.path,
-        sha256=row.sha256,
-        volume_sha256=row.volume_sha256,
-        sequence=row.sequence,
-        plane=row.plane,
-        role="slice" if len(row.tiles) == 1 else "montage",
-        position_mm=row.position_mm,
-        mm_per_px=row.mm_per_px,
-        oracle=row.oracle,
-        tiles_mm=tuple(tile.position_mm for tile in row.tiles) if len(row.tiles) > 1 else (),
-        window=row.window_name if row.window_name in NAMED_WINDOWS else "",
-    )

@@ -13,6 +13,7 @@ from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.cases import read_audit, read_case_table
+from neuralmedbench.io.raw_index import read_raw_index
 from neuralmedbench.io.tables import read_records
 from neuralmedbench.records.items import Gold, Item, Kind
 from neuralmedbench.records.requests import Request
@@ -70,8 +71,11 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary:
     config = load_benchmark(config_folder, benchmark)
     found = Check(benchmark)
     found.rows.append(("kind, axis, subjects", f"{config.kind}, {config.axis}, {config.subjects}"))
-    if config.kind is Kind.SCANS:
-        _check_cases(found, config, config_folder / "benchmarks" / f"{benchmark}.cases.tsv", vocabulary)
+    if config.has_cases:
+        table = config_folder / "benchmarks" / f"{benchmark}.cases.tsv"
+        _check_cases(found, config, table, vocabulary)
+        if config.kind is Kind.PICTURES:
+            _check_listed_pictures(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
     _check_audit(found, data / "deidentified" / benchmark / "audit.json")
     items = _check_items(found, data, benchmark)
     if items:
@@ -107,6 +111,25 @@ def _check_cases(found: Check, config: BenchmarkConfig, table: Path, vocabulary:
         found.warnings.append(f"{len(without)} cases have no answer and are not scored: {_some(without)}")
     if unknown:
         found.warnings.append(f"{len(unknown)} diagnoses are not in the vocabulary and are compared by their words alone: {_some(unknown)}")
+
+
+def _check_listed_pictures(found: Check, cases: Sequence[str], private: Path) -> None:
+    """Count what `files.csv` says of the pictures, as far as the private index is here (a clone has none)."""
+    indexes = [read_raw_index(path) for case in cases if (path := private / case / "files.json").exists()]
+    pictures = [picture for index in indexes for picture in index.pictures]
+    known = [sum(bool(getattr(picture, column)) for picture in pictures) for column in ("sequence", "plane")]
+    found.rows.append(("pictures listed", f"{len(pictures)}; with a sequence {known[0]}, with a plane {known[1]}"))
+    found.rows.append(
+        ("notes, records", f"{sum(len(index.notes) for index in indexes)}, {sum(index.record is not None for index in indexes)}")
+    )
+    if len(indexes) < len(cases):
+        found.warnings.append(
+            f"{len(cases) - len(indexes)} cases have no private index here; list the cases again before they are ingested"
+        )
+    if undated := [index.case_id for index in indexes if index.record is not None and not index.scan_date]:
+        found.warnings.append(
+            f"{len(undated)} cases have a record and no day (files.csv, column date): of it nothing with a `date` is shown: {_some(undated)}"
+        )
 
 
 def _check_audit(found: Check, path: Path) -> None:

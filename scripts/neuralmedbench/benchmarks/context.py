@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import csv
+import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.io.templates import Templates
 from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.records.columns import RECORD_COLUMNS
+
+TEMPLATE = "record"
+"""Template that words the health record."""
+WHOLE_DAYS = re.compile(r"[+-]?\d{1,6}")
+
+
+@dataclass(frozen=True)
+class RecordRow:
+    """One value of a health record as its template is given it; `days` from the index scan are 0 or negative, None when it has no date."""
+
+    variable: str
+    value: str
+    unit: str
+    days: int | None
 
 
 def read_notes(case: CaseRecord, folder: Path) -> tuple[str, ...]:
@@ -16,8 +33,8 @@ def read_notes(case: CaseRecord, folder: Path) -> tuple[str, ...]:
     return tuple(text for text in texts if text)
 
 
-def read_record(case: CaseRecord, folder: Path) -> str:
-    """Read the health record of a case as lines of text; what was measured after the scan is left out, because it may tell the answer.
+def read_record(case: CaseRecord, folder: Path, templates: Templates) -> str:
+    """Render the health record of a case; what was measured after the index scan is left out, because it may tell the answer.
 
     Parameters
     ----------
@@ -25,44 +42,45 @@ def read_record(case: CaseRecord, folder: Path) -> str:
         The case as the de-identification left it.
     folder : Path
         Folder of its `case.json`.
+    templates : Templates
+        Where the template of the record is.
 
     Returns
     -------
     str
-        One line a variable, for example `Sodium: 138 mmol/L (2 days before the scan)`; empty without a record.
+        One line a variable, for example `Sodium: 138 mmol/L (2 days before the scan)`; empty without a record, or without such a value.
 
     Raises
     ------
     DataError
         If the record is absent or lacks a column.
+    ConfigError
+        If the template is wrong.
+    """
+    rows = record_rows(case, folder)
+    return templates.render(TEMPLATE, rows=rows) if rows else ""
+
+
+def record_rows(case: CaseRecord, folder: Path) -> list[RecordRow]:
+    """Give the values of a record that enter a prompt: those without a date, and those up to the day of the scan; errors as in `read_record`.
+
+    A row whose day is known to exist and not known to be before the scan (`columns.UNKNOWN_DAY`, or anything else that is no whole number)
+    stays out: nobody can say that it does not tell the answer.
     """
     if not case.record:
-        return ""
-    rows = csv.DictReader(_text(case, folder / case.record).splitlines(), delimiter="\t")
+        return []
+    # a quotation mark is a sign like any other in this table: read as one that opens a cell it would swallow the rows behind it
+    rows = csv.DictReader(_text(case, folder / case.record).splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
     if not set(RECORD_COLUMNS) <= set(rows.fieldnames or ()):
         message = f"case {case.case_id}: its record lacks one of the columns {', '.join(RECORD_COLUMNS)}; run deidentify again"
         raise DataError(message)
-    return "\n".join(_line(row) for row in rows if (_days(row["days_from_scan"]) or 0) <= 0)
-
-
-def _line(row: dict[str, str]) -> str:
-    value = " ".join(part for part in (row["value"], row["unit"]) if part)
-    when = _when(row["days_from_scan"])
-    return f"{row['variable']}: {value}{f' ({when})' if when else ''}"
-
-
-def _days(text: str | None) -> int | None:
-    try:
-        return round(float(text or ""))
-    except ValueError:
-        return None
-
-
-def _when(text: str | None) -> str:
-    days = _days(text)
-    if days is None:
-        return ""
-    return f"{-days} {'day' if days == -1 else 'days'} before the scan" if days else "on the day of the scan"
+    kept: list[RecordRow] = []
+    for row in rows:
+        cell = (row["days_from_scan"] or "").strip()
+        days = int(cell) if WHOLE_DAYS.fullmatch(cell) else None
+        if not cell or (days is not None and days <= 0):
+            kept.append(RecordRow(row["variable"], row["value"], row["unit"], days))
+    return kept
 
 
 def _text(case: CaseRecord, path: Path) -> str:

@@ -12,7 +12,7 @@ from neuralmedbench.benchmarks.curation import Curated, Evidence, case_of, curat
 from neuralmedbench.benchmarks.imported import write_new
 from neuralmedbench.benchmarks.questions import read_questions
 from neuralmedbench.config.curation import CurationConfig
-from neuralmedbench.config.load import load_model, nearest, read_yaml
+from neuralmedbench.config.load import load_benchmark, load_model, nearest, read_yaml
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io.files import sha256_of, write_json_record
 from neuralmedbench.io.lines import write_lines
@@ -183,10 +183,26 @@ def write_curated(asked: QuestionSet, result: Curated, source: Path, target: Pat
 
 
 def write_curated_yaml(config: Path, benchmark: str, curated: str, questions: Path, pool: Sequence[str]) -> bool:
-    """Write the yaml of a curated set, that of the whole one with another title and folder and the pool; a person's own is never replaced."""
+    """Write the yaml of a curated set: that of the whole one with another title and folder, and the pool beside that of earlier curations.
+
+    Returns
+    -------
+    bool
+        Whether it was written: a person's own is never replaced.
+
+    Raises
+    ------
+    ConfigError
+        If there is one that does not name the whole pool: its tables would not tell who chose the items.
+    """
     values = dict(read_yaml(config / "benchmarks" / f"{benchmark}.yaml"))
     values |= {"title": f"{values['title']}, curated", "questions": questions.as_posix()}
-    if pool:
-        values["reference_pool"] = list(pool)
+    chose = list(dict.fromkeys([*values.get("reference_pool", ()), *pool]))
+    path = config / "benchmarks" / f"{curated}.yaml"
+    if path.exists() and (lacking := sorted(set(chose) - set(load_benchmark(config, curated).reference_pool))):
+        message = f"{path.as_posix()}: `reference_pool` lacks {', '.join(lacking)}, by whose answers the questions are chosen; add what is lacking"
+        raise ConfigError(message)
+    if chose:
+        values["reference_pool"] = chose
     head = f"# {benchmark} after curation (scripts/curate_benchmark.py); what was removed and why stands beside the questions of the whole set.\n"
-    return write_new(config / "benchmarks" / f"{curated}.yaml", head, values)
+    return write_new(path, head, values)

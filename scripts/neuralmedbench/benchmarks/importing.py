@@ -10,17 +10,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+from neuralmedbench.benchmarks.option_pictures import problem_of_options
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.files import sha256_of, whole_file, whole_folder, write_json_record
 from neuralmedbench.io.lines import write_lines
-from neuralmedbench.io.plain_pictures import picture_head
+from neuralmedbench.io.plain_pictures import MAX_BYTES, picture_head
 from neuralmedbench.records.items import Disclosure, Gold, Runner
 from neuralmedbench.records.questions import (
     ANSWERS,
     DISCLOSURES,
     IMAGE_COLUMNS,
     IMAGES,
+    IMPORT_RECORD,
     LETTERS,
     QUESTIONS,
     ImportRecord,
@@ -29,9 +31,8 @@ from neuralmedbench.records.questions import (
     Refusal,
 )
 
-RECORD = "import.json"
-MAX_BYTES = 50 * 10**6
-"""A larger picture is refused: no provider takes it, and no slice or figure is that large."""
+LONG_WORDS = 60
+"""A longer question is taken to tell of the case."""
 QUESTION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 OPTIONS = range(2, len(LETTERS) + 1)
 
@@ -124,12 +125,13 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: Places, 
             images=len(store.rows),
             without_answer=len(taken) - len(gold),
             empty=empty_fields(questions),
+            long_questions=sum(len(question.question.split()) > LONG_WORDS for question in questions),
         )
         write_lines(places.tables / QUESTIONS, Question, questions)
         write_lines(places.tables / ANSWERS, Gold, gold)
         write_lines(places.tables / DISCLOSURES, Disclosure, [row for entry in taken for row in entry.disclosures])
         _write_images(places.tables / IMAGES, store)
-        write_json_record(places.tables / RECORD, record)
+        write_json_record(places.tables / IMPORT_RECORD, record)
     return record
 
 
@@ -159,7 +161,10 @@ def _with_pictures(entry: Entry, store: _Store) -> Entry:
     def stored(image: QuestionImage) -> QuestionImage:
         return replace(image, file=store.take(entry.pictures[image.file]))
 
-    return replace(entry, question=replace(entry.question, images=tuple(stored(image) for image in entry.question.images)), pictures={})
+    question = replace(entry.question, images=tuple(stored(image) for image in entry.question.images))
+    if problem := problem_of_options(question):  # only now is it known which pictures are the same
+        raise DataError(problem)
+    return replace(entry, question=question, pictures={})
 
 
 def check_question(question: Question, gold: Gold | None) -> None:
@@ -185,6 +190,8 @@ def _problem(question: Question, gold: Gold | None) -> str:
         return "a turn names a picture that the question does not have"
     if gold is not None and gold.item_id != question.question_id:
         return "the answer belongs to another question"
+    if problem := problem_of_options(question):
+        return problem
     return _problem_of_choice(question, gold) if question.runner is Runner.CHOICE else ""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.exemplars import exemplars_of
 from neuralmedbench.benchmarks.neurovlm import read_table
+from neuralmedbench.benchmarks.option_pictures import in_letter_order, problem_of_options
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.lines import read_lines
@@ -59,7 +60,7 @@ def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet,
     Raises
     ------
     DataError
-        If no question is left, or one has two answers.
+        If no question is left, one has two answers, or pictures are options that it does not have.
     """
     passed = _passed(asked.files, manifest)
     built = {
@@ -84,18 +85,50 @@ def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet,
     ).checked(benchmark)
 
 
+def question_fates(asked: QuestionSet, pictures: Sequence[PictureFate]) -> list[tuple[str, str]]:
+    """Say what becomes of every question when items are built of them.
+
+    Parameters
+    ----------
+    asked : QuestionSet
+        The questions.
+    pictures : sequence of PictureFate
+        The de-identified pictures; errors as in `build_questions`.
+
+    Returns
+    -------
+    list of (str, str)
+        Step and reason: `quarantined_picture` with why the first of its pictures that is lacking was quarantined, `example` for those that
+        few-shot prompts show with their answers, else `used`.
+    """
+    fates = _fates(asked.files, pictures)
+    found = []
+    for question in asked.questions:
+        lacking = [fates[image.file].reason for image in question.images if fates[image.file].state is not State.OK]
+        kept = ("example", "shown with its answer by the strategy few_shot") if question.exemplar else ("used", "")
+        found.append(("quarantined_picture", lacking[0]) if lacking else kept)
+    return found
+
+
 def _passed(files: Sequence[str], manifest: PictureManifest) -> dict[str, PictureFate]:
     """Give the pictures that passed by their name in the set."""
-    numbers = {picture.image_id: picture for picture in manifest.pictures}
+    return {name: fate for name, fate in _fates(files, manifest.pictures).items() if fate.state is State.OK}
+
+
+def _fates(files: Sequence[str], pictures: Sequence[PictureFate]) -> dict[str, PictureFate]:
+    """Give all pictures by their name in the set."""
+    numbers = {picture.image_id: picture for picture in pictures}
     if len(numbers) != len(files):
         message = f"{IMAGES} lists {len(files)} pictures, {len(numbers)} were ingested; run ingest again"
         raise DataError(message)
-    fates = {name: numbers[f"img-{place:06d}"] for place, name in enumerate(files, start=1)}
-    return {name: fate for name, fate in fates.items() if fate.state is State.OK}
+    return {name: numbers[f"img-{place:06d}"] for place, name in enumerate(files, start=1)}
 
 
 def _item(benchmark: str, config: BenchmarkConfig, question: Question, passed: Mapping[str, PictureFate], folder: Path) -> Item:
-    images = [_image(image, passed[image.file], folder) for image in question.images]
+    if problem := problem_of_options(question):
+        message = f"{benchmark}: question {question.question_id}: {problem}; correct it in {QUESTIONS}"
+        raise DataError(message)
+    images = [_image(image, passed[image.file], folder) for image in in_letter_order(question)]
     dialogue = question.runner is Runner.DIALOGUE
     return Item(
         item_id=f"{benchmark}/{question.question_id}",

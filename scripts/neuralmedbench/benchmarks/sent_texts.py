@@ -45,8 +45,8 @@ def places_of_item(item: Item, requests: Iterable[Request]) -> dict[str, Place]:
     Returns
     -------
     dict of str to Place
-        By where it stands, as in `AnswerLeak.where`; empty texts are left out. The printed options of an item of choice and the labels of
-        a structured form are no text of the item.
+        By where it stands, as in `AnswerLeak.where`; empty texts are left out. The printed options of an item of choice, those that are
+        pictures too, and the labels of a structured form are no text of the item.
     """
     asked = list(requests)
     plain, disclosing = ([row for row in asked if (row.arm in DISCLOSING) is wanted] for wanted in (False, True))
@@ -58,7 +58,7 @@ def places_of_item(item: Item, requests: Iterable[Request]) -> dict[str, Place]:
     known = {line for rest in rests.values() for line in rest.split("\n")}
     told = _by_arm((row.arm, _without(_rest(_said(row), own, item), known)) for row in disclosing)
     places["disclosed"] = Place(_lines(told.values()), told)
-    pictures = [(row.arm, [image for turn in row.turns for image in turn.images if not image.example]) for row in asked]
+    pictures = [(row.arm, [image for turn in row.turns for image in turn.images if not (image.example or image.option)]) for row in asked]
     labels = _by_arm((arm, "\n".join(image.label for image in images)) for arm, images in pictures)
     places["labels"] = Place(_lines(labels.values()), labels)
     names = _by_arm((arm, "\n".join(PurePosixPath(image.path).name for image in images)) for arm, images in pictures)

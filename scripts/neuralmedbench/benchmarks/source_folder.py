@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-import csv
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.io.inside import file_inside
+from neuralmedbench.io.rows import delimited_rows, json_line_rows
 
-MAX_CELL = 256 * 2**20
-"""Longest cell of a table: pictures stand in some as base64."""
 SHOWN = 8
 
 
@@ -43,7 +41,6 @@ class SourceFolder:
             raise DataError(message)
         self.folder = folder
         self.read: list[str] = []
-        self._real = folder.resolve()
 
     def has(self, name: str) -> bool:
         """Whether a file of this name lies in the folder."""
@@ -122,18 +119,7 @@ class SourceFolder:
         DataError
             If it leads out of the folder or is not there.
         """
-        path = self.folder / name
-        try:
-            inside, there = path.resolve().is_relative_to(self._real), bool(name) and path.is_file()
-        except (OSError, ValueError):
-            inside, there = True, False
-        if not inside:
-            message = "the path of a picture leaves the folder"
-            raise DataError(message)
-        if not there:
-            message = "a picture is not there"
-            raise DataError(message)
-        return path
+        return file_inside(self.folder, name, "a picture")
 
     def _remember(self, path: Path) -> Path:
         name = path.relative_to(self.folder).as_posix()
@@ -158,38 +144,11 @@ class SourceFolder:
 
 
 def _delimited(path: Path) -> Iterator[dict[str, Any]]:
-    before = csv.field_size_limit(MAX_CELL)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-            if double := [name for name, number in Counter(reader.fieldnames or ()).items() if number > 1]:
-                message = f"{path.name}: the column {double[0]!r} stands twice"
-                raise DataError(message)
-            for row in reader:
-                if None in row:
-                    message = f"{path.name}: a row has more cells than the first line has names"
-                    raise DataError(message)
-                yield {name: cell or "" for name, cell in row.items()}
-    except (UnicodeDecodeError, csv.Error):
-        message = f"{path.name}: not a table in UTF-8, or a cell of more than {MAX_CELL // 2**20} MiB"
-        raise DataError(message) from None
-    finally:
-        csv.field_size_limit(before)
+    return ({name: cell or "" for name, cell in row.items()} for _, row in delimited_rows(path))
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    row = json.loads(line)
-                    if not isinstance(row, dict):
-                        message = f"{path.name}, line {number}: expected an object"
-                        raise DataError(message)
-                    yield row
-    except (ValueError, RecursionError):  # a wrong encoding is a ValueError too
-        message = f"{path.name}: not lines of JSON in UTF-8"
-        raise DataError(message) from None
+    return (row for _, row in json_line_rows(path))
 
 
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:

@@ -53,7 +53,8 @@ class BenchmarkConfig(Section):
     )
     reference_pool: tuple[Name, ...] = Field(
         (),
-        description="Models by whose answers the items were chosen (`scripts/curate_benchmark.py`); the leaderboard says so beside them.",
+        description="Models by whose answers the items were chosen (`scripts/curate_benchmark.py`): every table and figure marks them, and"
+        " where they have a seed they are asked with others than those of that choice.",
     )
     private: bool = Field(True, description="Own data: not in dvc.yaml, and a run with it is not recorded.")
     record: bool = Field(False, description="Record own data all the same, for a DVC remote of your own.")
@@ -87,13 +88,19 @@ class BenchmarkConfig(Section):
         " record, then what later turns reveal), and the request records how many words were cut; absent: nothing is cut.",
     )
     samples: int = Field(5, ge=1, le=100, description="Answers per request.")
+    answer_form: Literal["checklist", "short"] = Field(
+        "checklist",
+        description="Form of the answer to open items and of a dialogue's last one: a `checklist` that a person can review (what was seen, place"
+        " and side, findings, ranked hypotheses with evidence for and against, confidence, what is missing, rationale), or the `short` one"
+        " (differential, findings, rationale, confidence; or lesion, place and side). Choices, fields and free answers have forms of their own.",
+    )
     label_policy: Literal["full", "none"] = Field("full", description="Whether pictures are labelled with sequence, plane and position.")
 
     @field_validator("deidentification")
     @classmethod
-    def _text_of_the_public_only(cls, value: DeidentificationConfig, info: ValidationInfo) -> DeidentificationConfig:
-        if value.burned_in == "keep" and (info.data.get("subjects") == "patient" or info.data.get("kind") is Kind.SCANS):
-            message = "burned_in: keep is for single pictures of a public data set; set hide or drop"
+    def _text_of_scans_goes(cls, value: DeidentificationConfig, info: ValidationInfo) -> DeidentificationConfig:
+        if value.burned_in == "keep" and info.data.get("kind") is Kind.SCANS:
+            message = "burned_in: keep is for single pictures, whose letters can belong to the question; set hide or drop"
             raise ValueError(message)
         return value
 
@@ -132,9 +139,21 @@ class BenchmarkConfig(Section):
         return value
 
     @property
+    def has_cases(self) -> bool:
+        """Whether a case table says whose its files are: scans, and pictures of patients of one's own."""
+        own = self.subjects == "patient" and self.source != "phantoms" and not self.questions
+        return self.kind is Kind.SCANS or (self.kind is Kind.PICTURES and own)
+
+    @property
     def picture_table(self) -> str:
         """Table of the loose pictures: of an imported data set its own, else the answers, else `images.csv` beside the pictures."""
         return f"{self.questions}/images.csv" if self.questions else self.answers or f"{self.source}/images.csv"
+
+    @property
+    def text_arguments(self) -> list[str]:
+        """How notes and records of the cases are cleaned, as arguments of a command."""
+        rules = ["--profile", self.profile, "--options", *self.header_options, "--cut-sections", *self.deidentification.cut_sections]
+        return [*rules, *self.deidentification.ner_arguments]
 
     @property
     def header_options(self) -> tuple[str, ...]:

@@ -55,7 +55,8 @@ class DeidentificationConfig(Section):
     burned_in: Literal["hide", "drop", "keep"] = Field(
         "hide",
         description="What becomes of burned-in text: `hide` it under a box, or `drop` the whole series or picture. Text that cannot be hidden"
-        " keeps the case back. `keep`: single pictures of a public data set stay as they were published, letters and arrows included.",
+        " keeps the case back. `keep`: single pictures stay as they are, letters and arrows included; those of patients are searched all the"
+        " same, and their sheets say where text was found: a person signs that none of it identifies anybody.",
     )
 
     @field_validator("options", mode="before")

@@ -57,7 +57,7 @@ def _rows(schema: type[BaseModel], prefix: str) -> list[str]:
         default = "" if section and _default(field) != "null" else _default(field)
         rows.append(f"| `{prefix}{name}` | {_type_name(field.annotation)} | {default} | {field.description} |")
         if section:
-            rows += _rows(section, f"{prefix}{name}.")
+            rows += _rows(section, f"{prefix}{name}.<name>." if get_origin(field.annotation) is dict else f"{prefix}{name}.")
     return rows
 
 
@@ -79,8 +79,8 @@ def _type_name(hint: Any) -> str:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return " or ".join(_type_name(argument) for argument in arguments if argument is not type(None))
-    if origin is tuple:
-        return f"list of {_type_name(arguments[0])}"
+    if origin in (tuple, dict):
+        return f"list of {_type_name(arguments[0])}" if origin is tuple else f"{_type_name(arguments[1])} by name"
     if arguments:
         return " or ".join(f"`{argument}`" for argument in arguments) if origin is not None and str(origin).endswith("Literal") else "text"
     if isinstance(hint, type) and issubclass(hint, StrEnum):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,13 +14,16 @@ from pydantic import BaseModel, ValidationError
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.model import GraderConfig, ModelConfig
-from neuralmedbench.config.pipeline import PipelineConfig
+from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.config.places import without_places
 from neuralmedbench.config.section import NAME
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.yaml_text import load_yaml
 
 C = TypeVar("C", bound=BaseModel)
+
+SEED_STRIDE, SEED_PLACES = 1000, 1_000_000
+"""Each benchmark has a stretch of seeds of its own: longer than the samples of any request (100), and within 31 bits."""
 
 
 def read_yaml(path: Path) -> Any:
@@ -142,9 +146,59 @@ def load_model(path: Path) -> ModelConfig:
     return _load(ModelConfig, path)
 
 
+def load_asked(folder: Path, benchmark: str, model: str) -> ModelConfig:
+    """Read one model's yaml as the model is asked for a benchmark.
+
+    A model by whose answers the items were chosen draws with other seeds than those of that choice: with the same ones a backend that keeps
+    its seeds would give the very answers that chose. Models without a seed draw anew by themselves, and at temperature 0 nothing is drawn.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the configuration.
+    benchmark, model : str
+        Their names.
+
+    Returns
+    -------
+    ModelConfig
+        The yaml; for a model of the benchmark's `reference_pool` with a seed of this benchmark.
+
+    Raises
+    ------
+    ConfigError
+        As in `read_yaml` and `check`.
+    """
+    config = load_model(folder / "models" / f"{model}.yaml")
+    if config.seed is None or model not in load_benchmark(folder, benchmark).reference_pool:
+        return config
+    place = 1 + int(hashlib.sha256(benchmark.encode()).hexdigest(), 16) % SEED_PLACES
+    return config.model_copy(update={"seed": config.seed + place * SEED_STRIDE})
+
+
 def load_grader(path: Path) -> GraderConfig:
     """Read one grader's yaml; ConfigError as in `read_yaml` and `check`."""
     return _load(GraderConfig, path)
+
+
+def group_limit(name: str, model: ModelConfig, limits: Mapping[str, RateLimit]) -> RateLimit:
+    """Give the limits of a model's group; none for a model without one.
+
+    Raises
+    ------
+    ConfigError
+        If its group has no limits: a misspelt one would not be kept.
+    """
+    group = model.rate_limit_group
+    if group is None:
+        return RateLimit()
+    if group not in limits:
+        message = (
+            f"{name}: its rate_limit_group {group!r} is not in `rate_limits` of the configuration{nearest(group, sorted(limits))}; add"
+            f" `rate_limits: {{{group}: {{requests_per_minute: 60}}}}`, or `{group}: {{}}` to share pauses alone"
+        )
+        raise ConfigError(message)
+    return limits[group]
 
 
 def _load(schema: type[C], path: Path) -> C:

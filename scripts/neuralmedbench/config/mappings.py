@@ -14,6 +14,16 @@ from neuralmedbench.records.items import Axis, Family
 FOLDER = "mappings"
 
 
+class PictureForm(Section):
+    """How a picture stands in a cell."""
+
+    form: Literal["path", "base64"] = Field(
+        description="`path`: a file below the folder; `base64`: the picture itself, also as a data URI."
+    )
+    key: str = Field("", description="Where a picture is an object: the key of its path or content (`bytes` of a Parquet picture works).")
+    folder: str = Field("", description="Folder below the data set's, to which paths are relative.")
+
+
 class OptionsMapping(Section):
     """Where the options of a choice stand: exactly one of its ways."""
 
@@ -26,12 +36,19 @@ class OptionsMapping(Section):
     )
 
     missing: tuple[str, ...] = Field((), description="Texts that stand for an option that is not there, for example `N/A`.")
+    pictures: PictureForm | None = Field(
+        None,
+        description="The options of `column` or `columns` are pictures; each is shown under its letter (`Option A`), whatever `label_policy` says.",
+    )
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         ways = [bool(self.column), bool(self.columns), bool(self.fixed), bool(self.right or self.wrong)]
         if sum(ways) != 1 or bool(self.right) != bool(self.wrong):
             message = "set one of `column`, `columns`, `fixed`, or `right` together with `wrong`"
+            raise ValueError(message)
+        if self.pictures and not (self.column or self.columns):
+            message = "options that are pictures stand in `column` or `columns`"
             raise ValueError(message)
         return self
 
@@ -47,15 +64,10 @@ class AnswerMapping(Section):
     aliases: str = Field("", description="Column with other names that are as right: a list, JSON of one, or text separated by `;`.")
 
 
-class ImagesMapping(Section):
+class ImagesMapping(PictureForm):
     """Where the pictures of a question stand."""
 
     columns: tuple[str, ...] = Field(min_length=1, description="Columns with a picture or a list of pictures each, in order.")
-    form: Literal["path", "base64"] = Field(
-        description="`path`: a file below the folder; `base64`: the picture itself, also as a data URI."
-    )
-    key: str = Field("", description="Where a picture is an object: the key of its path or content (`bytes` of a Parquet picture works).")
-    folder: str = Field("", description="Folder below the data set's, to which paths are relative.")
     label_key: str = Field("", description="Where a picture is an object: the key of the name by which the question speaks of it.")
     label: str = Field("", description="Put before that name, for example `Figure`.")
     required: bool = Field(True, description="Whether a question without a picture is refused.")
@@ -90,6 +102,11 @@ class MappingConfig(Section):
     case: str = Field("", description="Column that names the case; questions of one case are one patient. Absent: every question is one.")
     question: str = Field("", description="Column of the question.")
     ask: str = Field("", description="The question where the set has none, or what is asked beside it.")
+    case_in_question: bool = Field(
+        False,
+        description="The question tells the case first, as in an examination: what stands before the sentence that asks becomes text of the case"
+        " (behind `text`), so that the text budget and the arms reach it.",
+    )
     text: tuple[str, ...] = Field((), description="Columns of what is told of the case, in order.")
     options: OptionsMapping | None = Field(None, description="Options; needed by the runner `choice`.")
     answer: AnswerMapping | None = Field(None, description="The right answer; absent: the set has none, or it is `options.right`.")
@@ -106,6 +123,9 @@ class MappingConfig(Section):
     def _fits(self) -> Self:
         if not self.question and not self.ask:
             message = "set `question` (its column), `ask` (fixed words), or both"
+            raise ValueError(message)
+        if self.case_in_question and not self.question:
+            message = "`case_in_question` needs `question`, the column that holds both"
             raise ValueError(message)
         if (self.runner == "choice") != (self.options is not None):
             message = "the runner choice needs `options`, the runner open has none"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from neuralmedbench.config.section import Section
+from neuralmedbench.config.section import Name, Section
 
 
 class Prices(Section):
@@ -15,6 +15,13 @@ class Prices(Section):
     usd_per_million_prompt_tokens: float = Field(ge=0, description="Price of input.")
     usd_per_million_completion_tokens: float = Field(ge=0, description="Price of output.")
     dated: str = Field(description="Day of the price list, YYYY-MM-DD.")
+
+
+class Downscale(Section):
+    """The provider's own limit of a picture."""
+
+    longest_side_px: int | None = Field(None, ge=1, description="Longest side.")
+    shortest_side_px: int | None = Field(None, ge=1, description="Shortest side.")
 
 
 class ModelConfig(Section):
@@ -34,12 +41,32 @@ class ModelConfig(Section):
     top_p: float | None = Field(None, gt=0, le=1, description="Nucleus sampling; absent: not sent.")
     seed: int | None = Field(None, description="Seed; the number of the repeat is added; absent: not sent.")
     max_tokens: int | None = Field(1024, ge=1, description="Longest answer.")
+    parameters: dict[str, str | float | int | bool] = Field(
+        default_factory=dict, description="Further parameters of a call, sent as they are (`top_k`, `reasoning_effort`...)."
+    )
+    structured_output: Literal["none", "json_object", "json_schema"] = Field(
+        "none", description="How an answer in JSON is asked for where an item or a grader has a schema; only if the provider supports it."
+    )
+    logprobs: bool = Field(False, description="Whether the probabilities of the generated tokens are asked for and kept.")
+    native_n: bool = Field(
+        False, description="Whether the provider gives several samples in one call (`n`); the prompt is then paid for once."
+    )
     max_images: int | None = Field(None, ge=0, description="Picture budget of a request; the pictures sent are spread evenly.")
+    provider_downscale: Downscale | None = Field(
+        None, description="To what the provider shrinks pictures by its own documentation; pictures above it are counted, never changed."
+    )
     concurrency: int = Field(8, ge=1, le=256, description="Requests in flight.")
+    batch_size: int = Field(8, ge=1, le=1024, description="Samples that local weights generate at once.")
+    rate_limit_group: Name | None = Field(
+        None, description="Models of one group share its `rate_limits` in config.yaml, over all jobs, and its pauses."
+    )
     timeout_s: float = Field(120.0, gt=0, description="Deadline of one attempt.")
+    deadline_s: float = Field(900.0, gt=0, description="Deadline of a call with all its attempts and waits.")
     max_attempts: int = Field(4, ge=1, le=20, description="Attempts per call.")
     prices: Prices | None = Field(None, description="Prices; a model without prices and with a key is refused without `max_cost_usd`.")
-    max_cost_usd: float | None = Field(None, ge=0, description="Spending cap of one job.")
+    max_cost_usd: float | None = Field(
+        None, ge=0, description="Cap of everything that this machine ever spends on this model and revision, over all benchmarks."
+    )
     open_weights: bool = Field(False, description="Whether the weights can be had.")
     baseline: bool = Field(False, description="A built-in reference, not a vision-language model.")
 

@@ -67,6 +67,13 @@ class ReportConfig(Section):
     max_megabytes: float = Field(25.0, gt=1, description="A larger report fails its rule.")
 
 
+class RateLimit(Section):
+    """What a group of models may ask for in a minute, over all jobs."""
+
+    requests_per_minute: int | None = Field(None, ge=1, description="Requests sent, retries counted; absent: not limited.")
+    tokens_per_minute: int | None = Field(None, ge=1, description="Tokens of prompts and answers; absent: not limited.")
+
+
 class PipelineConfig(Section):
     """`config/config.yaml`: what is run, and the settings that all benchmarks share."""
 
@@ -81,6 +88,12 @@ class PipelineConfig(Section):
     max_failed_fraction: float = Field(0.05, ge=0, le=1, description="A larger share of failed requests fails the job of a model.")
     replay: bool = Field(
         False, description="Answers come from the ledgers alone; a call that is not there is an error, nothing is ever asked."
+    )
+    max_run_cost_usd: float | None = Field(
+        None, ge=0, description="Cap of one run in USD, over all its models and graders; beside it every paid model has its `max_cost_usd`."
+    )
+    rate_limits: dict[Name, RateLimit] = Field(
+        default_factory=dict, description="Limits by group; a model belongs to the group that its yaml names as `rate_limit_group`."
     )
     imaging: ImagingConfig = Field(default_factory=ImagingConfig, description="Normalisation.")
     slices: SlicesConfig = Field(default_factory=SlicesConfig, description="Slice selection.")

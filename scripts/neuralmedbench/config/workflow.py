@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_pipeline, read_yaml
+from neuralmedbench.config.load import group_limit, load_benchmark, load_grader, load_model, load_pipeline, read_yaml
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.cases import CaseRow, read_case_table
 from neuralmedbench.records.items import Kind
-from neuralmedbench.records.questions import QUESTION_FILES
+from neuralmedbench.records.questions import IMPORT_RECORD, QUESTION_FILES
 
 
 def used_cases(folder: Path, benchmark: str) -> list[str]:
@@ -36,7 +36,7 @@ def _check_questions(name: str, benchmark: BenchmarkConfig) -> None:
     if benchmark.questions and benchmark.subjects == "patient":
         message = (
             f"{name}: an imported data set is taken as it was published, no name in its words is looked for; set `subjects: public` when it is"
-            " public, and bring patients of your own as `kind: scans`"
+            " public, and bring patients of your own as scans or pictures of a case table (docs/own-data.md)"
         )
         raise ConfigError(message)
 
@@ -88,7 +88,7 @@ class Run:
     benchmarks, models, graders : dict
         The run lists' files by name, in the order of the lists.
     tables : dict of str to list of CaseRow
-        The case table of each benchmark of `kind: scans`.
+        The case table of each benchmark that has cases: scans, and pictures of one's own patients.
     """
 
     config: PipelineConfig
@@ -135,16 +135,21 @@ class Run:
             if config.slices.policy == "lesion" and benchmark.kind is Kind.SCANS and not benchmark.answers:
                 message = f"{name}: slices.policy is lesion, which needs positions from an answers table; name it as `answers`, or choose another policy"
                 raise ConfigError(message)
+        models = {name: load_model(folder / "models" / f"{name}.yaml") for name in config.models}
+        graders = {name: load_grader(folder / "graders" / f"{name}.yaml") for name in config.graders}
+        for name, model in [*models.items(), *((name, grader.model) for name, grader in graders.items())]:
+            if model:
+                group_limit(name, model, config.rate_limits)
         return cls(
             config=config,
             folder=folder,
             benchmarks=benchmarks,
-            models={name: load_model(folder / "models" / f"{name}.yaml") for name in config.models},
-            graders={name: load_grader(folder / "graders" / f"{name}.yaml") for name in config.graders},
+            models=models,
+            graders=graders,
             tables={
                 name: read_case_table(folder / "benchmarks" / f"{name}.cases.tsv")
                 for name, benchmark in benchmarks.items()
-                if benchmark.kind is Kind.SCANS
+                if benchmark.has_cases
             },
         )
 
@@ -169,13 +174,23 @@ class Run:
         """Benchmarks of the given kinds, in the order of the run list."""
         return [name for name, benchmark in self.benchmarks.items() if benchmark.kind in kinds]
 
+    def case_table(self, benchmark: str) -> str:
+        """Path of the case table of a benchmark."""
+        return f"{self.folder.as_posix()}/benchmarks/{benchmark}.cases.tsv"
+
+    def source_table(self, benchmark: str) -> str | list[str]:
+        """Give the table from which loose pictures are taken: the case table of own patients, else the data set's own."""
+        return self.case_table(benchmark) if self.benchmarks[benchmark].has_cases else self.benchmarks[benchmark].picture_table
+
     def audit_files(self, benchmark: str) -> dict[str, str | list[str]]:
         """Give the files that the audit of a benchmark gathers, by name."""
         folder = f"data/deidentified/{benchmark}"
+        files: dict[str, str | list[str]] = {}
+        if self.benchmarks[benchmark].has_cases:
+            files["table"] = self.case_table(benchmark)
         if self.benchmarks[benchmark].kind is not Kind.SCANS:
-            return {"pictures": f"{folder}/pictures.json"}
-        cases: list[str] = [f"{folder}/sub-{case}/case.json" for case in self.cases(benchmark)]
-        return {"cases": cases, "table": f"{self.folder.as_posix()}/benchmarks/{benchmark}.cases.tsv"}
+            return files | {"pictures": f"{folder}/pictures.json"}
+        return files | {"cases": [f"{folder}/sub-{case}/case.json" for case in self.cases(benchmark)]}
 
     def review_files(self, benchmark: str) -> dict[str, str | list[str]]:
         """Give the files that the review of a benchmark shows, by name: each case's last record, which changes with those before it."""
@@ -193,10 +208,20 @@ class Run:
         answers, questions = self.benchmarks[benchmark].answers, self.benchmarks[benchmark].questions
         files: dict[str, str | list[str]] = {"answers": answers} if answers else {}
         if questions:
-            files |= {"questions": [f"{questions}/{name}" for name in QUESTION_FILES]}
+            files |= {"questions": self.question_files(benchmark)}
         if self.benchmarks[benchmark].kind is not Kind.SCANS:
             return files | self.audit_files(benchmark)
         return files | self.audit_files(benchmark) | {"slices": f"data/slices/{benchmark}/slices.parquet"}
+
+    def question_files(self, benchmark: str) -> list[str]:
+        """Give the files of an imported data set; nothing for other benchmarks."""
+        questions = self.benchmarks[benchmark].questions
+        return [f"{questions}/{name}" for name in QUESTION_FILES] if questions else []
+
+    def import_record(self, benchmark: str) -> list[str]:
+        """Give the file that says what the import of a data set found, where there is one."""
+        questions = self.benchmarks[benchmark].questions
+        return [path] if questions and Path(path := f"{questions}/{IMPORT_RECORD}").is_file() else []
 
     def oracle_files(self, benchmark: str) -> list[str]:
         """Give the answers table where slices are chosen with it (policy `lesion`); nothing under every other policy."""

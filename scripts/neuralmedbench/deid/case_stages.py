@@ -14,6 +14,8 @@ from neuralmedbench.records.case import CaseRecord, Series, State
 REVIEW = "review"
 """Folder of the pieces that each stage writes for the review."""
 FLAGS = {
+    "burned_in_text_kept": "text is burned into it and was kept, as the yaml of the benchmark says: read all of it",
+    "type_disagrees": "its name says another format than its bytes hold",
     "front_surface_removed": "the template could not be fitted for sure: the skin of the front part was removed instead of a face",
     "face_fit_borrowed": "it shows too little of the head for a fit of its own: its face was located by that of another series (see its numbers)",
     "no_head_outside_brain": "nothing lies outside the brain, so that there was no face to remove",
@@ -90,14 +92,19 @@ class CaseStages:
         for name, numbers in self.quality().items():
             if any(entry["number"] == "mirrored_margin" and entry["value"] < MIRRORED for entry in numbers):
                 found.setdefault(name, []).append("may_be_mirrored")
+        for picture in self.clean.case.pictures:
+            found.setdefault(picture.image_id, []).extend(picture.flags)
         words = {name: [FLAGS.get(flag, flag.replace("_", " ")) for flag in dict.fromkeys(flags)] for name, flags in found.items()}
+        for picture in self.clean.case.pictures:
+            if picture.state is not State.OK:
+                words[picture.image_id] = [f"left out: {picture.reason}"]
         for name, why in self.normalised.case.set_aside.items():
             words.setdefault(name, []).append(f"left out: {why}")
         return {name: lines for name, lines in words.items() if lines}
 
 
 def stages_of(case_id: str, folders: Sequence[Path]) -> CaseStages:
-    """Read a case after de-identification, normalisation and slices.
+    """Read a case after de-identification, normalisation and slices; one that came as pictures has the first of these stages alone.
 
     Parameters
     ----------
@@ -107,5 +114,8 @@ def stages_of(case_id: str, folders: Sequence[Path]) -> CaseStages:
         The folders of these three stages, which hold `sub-<case>/case.json`.
     """
     places = [folder / f"sub-{case_id}" for folder in folders]
-    clean, normalised, cut = (Stage(read_case(place / "case.json"), place) for place in places)
-    return CaseStages(clean, normalised, cut)
+    first = Stage(read_case(places[0] / "case.json"), places[0])
+    if first.case.pictures:
+        return CaseStages(first, first, first)
+    normalised, cut = (Stage(read_case(place / "case.json"), place) for place in places[1:])
+    return CaseStages(first, normalised, cut)

@@ -74,7 +74,7 @@ def age_and_sex(case: CaseRecord, folder: Path) -> tuple[str, str]:
     if not case.record or not (folder / case.record).is_file():
         return UNKNOWN, UNKNOWN
     with (folder / case.record).open(encoding="utf-8", newline="") as file:
-        values = {row["variable"].strip().lower(): row["value"] for row in csv.DictReader(file, delimiter="\t")}
+        values = {row["variable"].strip().lower(): row["value"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}
     years = re.match(r"\s*(\d{1,3})", values.get("age", ""))
     age = UNKNOWN if years is None else f"{OLDEST}+" if int(years[1]) >= OLDEST else str(int(years[1]))
     return age, SEXES.get(values.get("sex", "").strip().lower(), UNKNOWN)

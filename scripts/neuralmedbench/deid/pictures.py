@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.find import BurnedIn, Words
-from neuralmedbench.deid.burned_in.hide import Policy, checks_told, count_text, hide_text
+from neuralmedbench.deid.burned_in.hide import PicturePolicy, Policy, checks_told, count_text, hide_text
 from neuralmedbench.deid.burned_in.second_opinion import read_pictures
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.io.files import sha256_of, whole_file
@@ -22,8 +22,6 @@ from neuralmedbench.records.case import PictureFate, PictureManifest, State
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-PicturePolicy = Literal["hide", "drop", "keep"]
 
 COLOURED = 48
 """Difference of the colour channels (of 255) above which a pixel of a grey scan was drawn by a program."""
@@ -56,19 +54,21 @@ def deidentify_pictures(
         Folder for `pictures/`.
     burned_in : str
         `hide` the text, or `drop` the picture: it is quarantined then, as one is whose text cannot be hidden. `keep` it in pictures that
-        are public as they are: the letters of a published figure belong to the question.
+        are public as they are: the letters of a published figure belong to the question. Patients' pictures are searched all the same,
+        and flagged where text is found: a person decides.
     subjects : str
         Whose pictures they are: `phantom`, `public` or `patient`; see `checks_told`.
 
     Returns
     -------
     PictureManifest
-        Quarantined pictures are passed on. Checks: `pictures_rewritten`, and those of `count_text`.
+        Quarantined pictures are passed on. Checks: `pictures_rewritten`, and those of `count_text`. Flags: `burned_in_text_hidden`,
+        `burned_in_text_kept`.
     """
     checks: Counter[str] = Counter({"pictures_rewritten": 0})
     fates = list(manifest.pictures)
     used = [number for number, fate in enumerate(fates) if fate.state is State.OK]
-    if burned_in == "keep":
+    if burned_in == "keep" and subjects != "patient":
         for number in used:
             with whole_file(out / fates[number].path) as partial:
                 shutil.copyfile(source / fates[number].path, partial)  # ingest wrote pixels and nothing else
@@ -103,21 +103,22 @@ def _together(paths: list[tuple[int, Path]]) -> Iterator[list[tuple[int, Image |
 
 
 def _clean(
-    fate: PictureFate, picture: Image | DataError, words: Words | None, out: Path, *, checks: Counter[str], policy: Policy
+    fate: PictureFate, picture: Image | DataError, words: Words | None, out: Path, *, checks: Counter[str], policy: PicturePolicy
 ) -> PictureFate:
     try:
         if isinstance(picture, DataError):
             raise picture
-        clean, found = without_text(picture, words, policy)
+        clean, found = without_text(picture, words, "hide" if policy == "hide" else "drop")
         count_text(checks, found, policy, "pictures")
         if found and policy == "drop":
             message = "text is burned into the picture, and `deidentification: burned_in` says drop"
             raise DeidentificationError(message)
     except (DataError, DeidentificationError) as error:
-        return PictureFate(image_id=fate.image_id, path="", sha256="", state=State.QUARANTINED, reason=str(error))
+        return fate.kept_back(str(error))
     checks["pictures_rewritten"] += 1
     write_picture(out / fate.path, clean)
-    return replace(fate, sha256=sha256_of(out / fate.path))
+    told = (f"burned_in_text_{'hidden' if policy == 'hide' else 'kept'}",) if found else ()
+    return replace(fate, sha256=sha256_of(out / fate.path), flags=(*fate.flags, *told))
 
 
 def without_text(picture: Image, words: Words | None = None, policy: Policy = "hide") -> tuple[Image, BurnedIn]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import empty_figure, legend, offset, panels, whisker, words
+from neuralmedbench.figures.panels import dagger_note, empty_figure, legend, named, names, offset, panels, whisker, words
 from neuralmedbench.figures.style import GRID, INK, WIDTH_IN, looks, percent_axis
 from neuralmedbench.figures.table import Row, groups, number
 
@@ -23,10 +23,10 @@ def draw_decomposition(rows: list[Row]) -> Any:
     for panel, (benchmark, part) in zip(axes, found.items(), strict=True):
         panel.set_title(benchmark)
         percent_axis(panel)
-        panel.set_yticks(range(len(part)), [row["model"] for row in part])
+        panel.set_yticks(range(len(part)), [named(row) for row in part])
         for y, row in enumerate(part):
             _bar(panel, row, y)
-    axes[-1].set_xlabel("share of all answers; in the bars: share of the errors")
+    axes[-1].set_xlabel("share of all answers; in the bars: share of the errors" + dagger_note(rows))
     _segments(figure)
     return figure
 
@@ -75,8 +75,8 @@ def draw_arms(rows: list[Row]) -> Any:
         for y, entries in enumerate(part.values()):
             for place, row in enumerate(sorted(entries, key=lambda row: row["model"])):
                 whisker(panel, row, y + offset(place, len(entries)), style[row["model"]], ("difference", "low", "high"), size=6)
-    axes[-1].set_xlabel("pass@1, difference to full (left of the line: worse than with everything shown)")
-    legend(figure, style, {}, sorted({row["model"] for row in rows}))
+    axes[-1].set_xlabel("pass@1, difference to full (left of the line: worse than with everything shown)" + dagger_note(rows))
+    legend(figure, style, names(rows), sorted({row["model"] for row in rows}))
     return figure
 
 
@@ -98,7 +98,9 @@ def draw_axes(rows: list[Row]) -> Any:
         panel.axis("off")
     for panel, part in zip(panels_, found.values(), strict=False):
         _scatter(panel, part, style)
-    legend(figure, style, {row["model"]: row["title"] for row in rows}, sorted({row["model"] for row in rows}))
+    if note := dagger_note(rows):
+        figure.supxlabel(note.strip(), fontsize=8.5)
+    legend(figure, style, names(rows, "title"), sorted({row["model"] for row in rows}))
     return figure
 
 

@@ -8,6 +8,10 @@ from typing import Any
 from neuralmedbench.figures.style import WIDTH_IN, Look
 from neuralmedbench.figures.table import Row
 from neuralmedbench.figures.table import number as cell_number
+from neuralmedbench.records.results import POOL_MARKS
+
+DAGGER = " †"
+"""Behind the name of a model by whose answers items were chosen."""
 
 ROW_IN = 0.3
 """Height of one row of a panel in inches."""
@@ -19,6 +23,30 @@ BELOW_IN = 0.5
 def words(name: str) -> str:
     """Write a name of the tables as words: `no_image` is `no image`."""
     return name.replace("_", " ")
+
+
+def chose(row: Row) -> bool:
+    """Whether a row is of a model by whose answers the items of its benchmark (of either, for two axes) were chosen."""
+    return any(mark in row and row[mark] == "true" for mark in POOL_MARKS)
+
+
+def named(row: Row, column: str = "model") -> str:
+    """Name of a row's model, with a dagger when its answers chose the items."""
+    return row[column] + (DAGGER if chose(row) else "")
+
+
+def names(rows: Iterable[Row], column: str = "model") -> dict[str, str]:
+    """Names for a legend: with a dagger when any row of the model has one."""
+    found: dict[str, str] = {}
+    for row in rows:
+        found[row["model"]] = named(row, column) if chose(row) else found.get(row["model"], row[column])
+    return found
+
+
+def dagger_note(rows: Iterable[Row]) -> str:
+    """Give the line below a figure that explains its daggers; empty when it has none."""
+    found = {row[benchmark] for row in rows for mark, (benchmark, _) in POOL_MARKS.items() if mark in row and row[mark] == "true"}
+    return f"\n{DAGGER.strip()} of the reference pool of {', '.join(sorted(found))}: what it solved was taken out" if found else ""
 
 
 def panels(rows: Sequence[int], *, around: float = 0.75, entries: int = 1) -> tuple[Any, list[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import empty_figure, legend, offset, panels, whisker, words
+from neuralmedbench.figures.panels import dagger_note, empty_figure, legend, named, names, offset, panels, whisker, words
 from neuralmedbench.figures.style import GRID, INK, PRIOR, WIDTH_IN, looks, percent_axis
 from neuralmedbench.figures.table import Row, groups, number
 
@@ -23,7 +23,7 @@ def draw_leaderboard(rows: list[Row]) -> Any:
     for panel, (benchmark, part) in zip(axes, found.items(), strict=True):
         panel.set_title(f"{benchmark} ({part[0]['axis']})")
         percent_axis(panel)
-        panel.set_yticks(range(len(part)), [row["title"] for row in part])
+        panel.set_yticks(range(len(part)), [named(row, "title") for row in part])
         for y, row in enumerate(part):
             if row["tier"] and int(row["tier"]) % 2 == 0:
                 panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.05, linewidth=0)
@@ -32,7 +32,7 @@ def draw_leaderboard(rows: list[Row]) -> Any:
             panel.text(1.04, y, place, va="center", fontsize=8.5)
             if row["model"] == PRIOR:
                 panel.axvline(float(row["pass1"]), color=INK, linewidth=1, linestyle=(0, (2, 3)), alpha=0.6)
-    axes[-1].set_xlabel("pass@1")
+    axes[-1].set_xlabel(f"pass@1{dagger_note(rows)}")
     return figure
 
 
@@ -57,7 +57,9 @@ def draw_passk(rows: list[Row]) -> Any:
         panel.set_ylim(-0.03, 1.03)
         panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
         panel.grid(axis="y", **GRID)
-    legend(figure, style, {row["model"]: row["title"] for row in rows}, sorted({row["model"] for row in rows}))
+    if note := dagger_note(rows):
+        figure.supxlabel(note.strip(), fontsize=8.5)
+    legend(figure, style, names(rows, "title"), sorted({row["model"] for row in rows}))
     return figure
 
 
@@ -77,8 +79,8 @@ def draw_slices(rows: list[Row]) -> Any:
         for y, (_, entries) in enumerate(part):
             for place, row in enumerate(sorted(entries, key=lambda row: row["model"])):
                 whisker(panel, row, y + offset(place, len(entries)), style[row["model"]], ("value", "low", "high"), size=5.5)
-    axes[-1].set_xlabel("pass@1")
-    legend(figure, style, {}, sorted({row["model"] for row in kept}))
+    axes[-1].set_xlabel(f"pass@1{dagger_note(kept)}")
+    legend(figure, style, names(kept), sorted({row["model"] for row in kept}))
     return figure
 
 

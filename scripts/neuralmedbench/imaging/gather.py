@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.io.case_flow import fate_of
 from neuralmedbench.io.cases import CaseRow, read_case
 from neuralmedbench.records.case import CaseRecord, SliceRow, State
 
@@ -45,9 +46,8 @@ def gather_slices(
     used = [row for row in table if not row.exclude]
     quarantined: list[CaseRecord] = []
     for row in sorted(table, key=lambda row: row.case_id):
-        fate: dict[str, Any] = {"case_id": row.case_id, "patient_id": row.patient_id, "state": State.OK.value, "quarantined_by": ""}
         if row.exclude:
-            flow.append(fate | {"reason": row.exclude, "sequences": [], "set_aside": [], "raw_files": {}, "excluded": True})
+            flow.append(fate_of(row, None))
             continue
         base = folder / f"sub-{row.case_id}"
         case = read_case(base / "case.json")
@@ -55,9 +55,7 @@ def gather_slices(
             quarantined.append(case)
         else:
             rows += _rows(benchmark, case, base)
-        sequences = sorted({entry.sequence.value for entry in case.slices})
-        fate |= {"state": case.state.value, "quarantined_by": case.quarantined_by, "raw_files": case.raw_files}
-        flow.append(fate | {"reason": case.reason, "sequences": sequences, "set_aside": sorted(case.set_aside.values()), "excluded": False})
+        flow.append(fate_of(row, case))
     _stop_if_too_many(benchmark, quarantined, len(used), max_quarantined_fraction)
     return rows, {"cases": flow}
 

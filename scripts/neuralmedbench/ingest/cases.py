@@ -87,7 +87,7 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
         # not raised: the fate of every file tells a person what to put right
         reason = f"no usable series among {len(index.files)} files: {_most_common(fates)}"
         return replace(case, state=State.QUARANTINED, quarantined_by=base.stage, reason=reason)
-    notes, record_path, unread = _copy_text(index, root, out / "text")
+    notes, record_path, unread = copy_texts(index, root, out / "text")
     quality = {**case.quality, "texts_unreadable": float(unread)} if unread else case.quality
     return replace(case, series=tuple(used), notes=notes, record=record_path, quality=quality)
 
@@ -146,8 +146,28 @@ def _most_common(reasons: Mapping[int, str]) -> str:
     return max(sorted(set(plain)), key=plain.count) if plain else "there are none"
 
 
-def _copy_text(index: RawIndex, root: Path, folder: Path) -> tuple[tuple[str, ...], str, int]:
-    """Copy notes and record as UTF-8 under neutral names; gives their paths, and how many could not be read."""
+def copy_texts(index: RawIndex, root: Path, folder: Path) -> tuple[tuple[str, ...], str, int]:
+    """Copy notes and record of a case as UTF-8 under neutral names.
+
+    Parameters
+    ----------
+    index : RawIndex
+        The private index of its files.
+    root : Path
+        Folder that relative paths of the index start from.
+    folder : Path
+        Folder to fill, `text/` of the case.
+
+    Returns
+    -------
+    tuple of tuple of str, str and int
+        Paths of the notes and of the record (empty without one) relative to the folder of the case, and how many texts could not be read.
+
+    Raises
+    ------
+    DataError
+        If a file changed or is absent.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     total, unread = len(index.notes), 0
     for number, note in enumerate(index.notes, start=1):

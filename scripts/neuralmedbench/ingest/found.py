@@ -31,6 +31,8 @@ class FoundCase:
         Its health record.
     sequences : dict of Path to str
         Kinds of scan that `files.csv` gives, by file.
+    shows : dict of Path to tuple of str
+        What `files.csv` says that a picture shows: sequence and plane.
     dates : set of str
         Days of the scan that `files.csv` gives, `YYYY-MM-DD`.
     root, subject : PurePosixPath or None, str
@@ -45,6 +47,7 @@ class FoundCase:
     notes: list[Path] = field(default_factory=list)
     record: Path | None = None
     sequences: dict[Path, str] = field(default_factory=dict)
+    shows: dict[Path, tuple[str, str]] = field(default_factory=dict)
     dates: set[str] = field(default_factory=set)
     root: PurePosixPath | None = None
     subject: str = ""

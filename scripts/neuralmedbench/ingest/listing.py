@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,8 @@ from neuralmedbench.ingest.texts import NOTE_SUFFIXES, RECORD_NAME, STRAY_TEXT, 
 from neuralmedbench.ingest.told import FILES_TABLE, read_told, told_of
 from neuralmedbench.io import dicom
 from neuralmedbench.io.files import sha256_of
-from neuralmedbench.io.raw_index import RawFile, RawIndex
+from neuralmedbench.io.identity import MIN_SEPARABLE
+from neuralmedbench.io.raw_index import RawFile, RawIndex, RawPicture
 
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
 
@@ -112,7 +114,7 @@ def _is_dicom(path: Path) -> bool:
         return dicom.looks_like_dicom(file.read(dicom.PREAMBLE + 4))
 
 
-def list_cases(source: Path, pseudonyms: Pseudonyms) -> Listing:
+def list_cases(source: Path, pseudonyms: Pseudonyms, find: Callable[[Path], Found] = find_cases) -> Listing:
     """Give the cases of a folder pseudonyms and an index of their files.
 
     Parameters
@@ -121,6 +123,8 @@ def list_cases(source: Path, pseudonyms: Pseudonyms) -> Listing:
         The folder.
     pseudonyms : callable
         Makes patient and case pseudonym out of a patient's and a study's id.
+    find : callable
+        `find_cases`, or `find_picture_cases` for a folder of pictures.
 
     Returns
     -------
@@ -130,10 +134,10 @@ def list_cases(source: Path, pseudonyms: Pseudonyms) -> Listing:
     Raises
     ------
     ConfigError
-        As in `find_cases`, and if two cases get one id (a collision of pseudonyms: take another key).
+        As of `find`, and if two cases get one id (a collision of pseudonyms: take another key).
     """
     listed: dict[str, ListedCase] = {}
-    found = find_cases(source)
+    found = find(source)
     for case in found.cases:
         patient_id, case_id = pseudonyms(case.patient, case.study)
         if case_id in listed:
@@ -142,10 +146,12 @@ def list_cases(source: Path, pseudonyms: Pseudonyms) -> Listing:
         index = RawIndex(
             case_id=case_id,
             patient_id=patient_id,
-            files=_files(scan.path for scan in case.scans),
+            files=_files(scan.path for scan in case.scans if scan.kind is not Kind.PICTURE),
             notes=_files(case.notes),
             record=_files([case.record])[0] if case.record else None,
             scan_date=_scan_date(case),
+            pictures=tuple(_picture(scan.path, case) for scan in case.scans if scan.kind is Kind.PICTURE),
+            words=_words(case, source),
         )
         listed[case_id] = ListedCase(index, _overrides(case), _place(case, source), {} if case.record else case.facts)
     left_out = {shown(path.relative_to(source)): reason for path, reason in sorted(found.left_out.items())}
@@ -155,6 +161,18 @@ def list_cases(source: Path, pseudonyms: Pseudonyms) -> Listing:
 def _files(paths: Iterable[Path]) -> tuple[RawFile, ...]:
     # not resolved: of a link into a store the name would be lost, and with it the kind of a NIfTI file
     return tuple(RawFile(path=Path(os.path.abspath(path)).as_posix(), sha256=sha256_of(path)) for path in sorted(paths))
+
+
+def _picture(path: Path, case: FoundCase) -> RawPicture:
+    sequence, plane = case.shows[path]
+    return RawPicture(path=Path(os.path.abspath(path)).as_posix(), sha256=sha256_of(path), sequence=sequence, plane=plane)
+
+
+def _words(case: FoundCase, source: Path) -> tuple[str, ...]:
+    """Give what a folder of pictures calls its patient, and the words of its paths: no header says more."""
+    paths = [scan.path.relative_to(source).with_suffix("") for scan in case.scans if scan.kind is Kind.PICTURE]
+    words = {word for path in paths for word in re.split(r"[/_ ]", shown(path)) if len(re.findall(r"\d", word)) >= MIN_SEPARABLE}
+    return tuple(sorted({case.patient, case.study, *words})) if paths else ()
 
 
 def _scan_date(case: FoundCase) -> str:
@@ -177,7 +195,9 @@ def _overrides(case: FoundCase) -> dict[str, str]:
 
 
 def _place(case: FoundCase, source: Path) -> str:
-    """Where a person finds the case: its folders, and for NIfTI the first word of its files."""
+    """Where a person finds the case: its folders, and for NIfTI the first word of its files; of pictures its name and each file in order."""
+    if pictures := [scan.path.relative_to(source) for scan in case.scans if scan.kind is Kind.PICTURE]:
+        return f"{case.study}: {' | '.join(shown(path) for path in pictures)}"
     places: dict[str, set[str]] = defaultdict(set)
     for scan in (scan for scan in case.scans if scan.kind is not Kind.BESIDE):
         places[scan.path.parent.relative_to(source).as_posix()].add("" if scan.header is not None else stem_of(scan.path).split("_")[0])
@@ -188,11 +208,13 @@ def summarise(listing: Listing) -> dict[str, int]:
     """Count what identifies nobody: cases, patients, files, notes, records, overrides, and files of no case by the reason."""
     rows = listing.cases
     reasons = list(listing.left_out.values())
+    files = [file for row in rows for file in row.index.files]
+    pictures = sum(len(row.index.pictures) for row in rows)
+    nifti = sum(file.path.lower().endswith(NIFTI_SUFFIXES) for file in files)
     return {
         "cases": len(rows),
         "patients": len({row.index.patient_id for row in rows}),
-        "files": sum(len(row.index.files) for row in rows),
-        "nifti": sum(file.path.lower().endswith(NIFTI_SUFFIXES) for row in rows for file in row.index.files),
+        **({"pictures": pictures} if pictures else {"files": len(files), "nifti": nifti}),
         "notes": sum(len(row.index.notes) for row in rows),
         "records": sum(row.index.record is not None or bool(row.facts) for row in rows),
         "overrides": sum(len(row.overrides) for row in rows),

@@ -7,13 +7,16 @@ import binascii
 import codecs
 import csv
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.io.files import sha256_of, sha256_of_value
-from neuralmedbench.io.plain_pictures import mime_type, open_picture, write_picture
-from neuralmedbench.records.case import PictureFate, PictureManifest, State
+from neuralmedbench.io.inside import file_inside
+from neuralmedbench.io.plain_pictures import MAX_BYTES, mime_type, open_picture, write_picture
+from neuralmedbench.records.case import PictureFate, PictureManifest
 
 URI = "data:"
 MAX_URI = 256 * 2**20
@@ -81,19 +84,52 @@ def _file_paths(table: Path) -> list[str]:
 
 def _take(number: int, folder: Path, name: str, out: Path) -> PictureFate:
     image_id = f"img-{number:06d}"
+    uri = name[: len(URI)].lower() == URI
+    fate = PictureFate(image_id=image_id, path=f"pictures/{image_id}.png", sha256="")
+    return take_picture(fate, lambda: _from_uri(name) if uri else _from_file(folder, name), out)
+
+
+def take_picture(fate: PictureFate, read: Callable[[], tuple[bytes, str]], out: Path) -> PictureFate:
+    """Write the pixels of one picture.
+
+    Parameters
+    ----------
+    fate : PictureFate
+        Whose it is, and where it shall lie below `out`.
+    read : callable
+        Gives the bytes of the file and the MIME type that its name claims (empty when it claims none); a DataError keeps the picture back.
+    out : Path
+        Folder that the path starts from.
+
+    Returns
+    -------
+    PictureFate
+        With its digest and flags, or quarantined with the reason.
+    """
     try:
-        content, claimed = _from_uri(name) if name[: len(URI)].lower() == URI else _from_file(folder, name)
-        target = out / "pictures" / f"{image_id}.png"
+        content, claimed = read()
         picture = open_picture(content)
         if picture.getcolors(maxcolors=1):
             message = "all pixels are equal; the picture shows nothing"
             raise DataError(message)
-        write_picture(target, picture)
+        write_picture(out / fate.path, picture)
     except DataError as error:
-        return PictureFate(image_id=image_id, path="", sha256="", state=State.QUARANTINED, reason=str(error))
+        return fate.kept_back(str(error))
     # the bytes decide: a wrong name or type says nothing about the pixels, but something about where they came from
     flags = ("type_disagrees",) if claimed and claimed != mime_type(content) else ()
-    return PictureFate(image_id=image_id, path=f"pictures/{image_id}.png", sha256=sha256_of(target), flags=flags)
+    return replace(fate, sha256=sha256_of(out / fate.path), flags=flags)
+
+
+def content_of(path: Path) -> bytes:
+    """Read a file that is to be a picture; DataError when it is empty or too large."""
+    if path.stat().st_size > MAX_BYTES:
+        message = f"a file of more than {MAX_BYTES // 10**6} MB"
+        raise DataError(message)
+    content = path.read_bytes()
+    if not content:
+        message = "an empty file (0 bytes)"
+        raise DataError(message)
+    return content
 
 
 def _from_uri(uri: str) -> tuple[bytes, str]:
@@ -110,21 +146,8 @@ def _from_uri(uri: str) -> tuple[bytes, str]:
 
 def _from_file(folder: Path, name: str) -> tuple[bytes, str]:
     """Bytes of a file and the MIME type that its suffix claims; a text file may hold a data URI."""
-    path = folder / name
-    try:
-        inside, there = path.resolve().is_relative_to(folder.resolve()), path.is_file()
-    except (OSError, ValueError):  # a name that no file system takes
-        inside, there = True, False
-    if not inside:
-        message = "the path leaves the folder of the table"
-        raise DataError(message)
-    if not there:
-        message = "the file is not there"
-        raise DataError(message)
-    content = path.read_bytes()
-    if not content:
-        message = "an empty file (0 bytes)"
-        raise DataError(message)
+    path = file_inside(folder, name)
+    content = content_of(path)
     start = content.removeprefix(codecs.BOM_UTF8)
     if start[: len(URI)].lower() == URI.encode():
         return _from_uri(start.decode("ascii", "replace").strip())

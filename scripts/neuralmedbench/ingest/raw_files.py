@@ -38,6 +38,7 @@ class Kind(StrEnum):
     DICOM = "dicom"
     NIFTI = "nifti"
     BESIDE = "beside"
+    PICTURE = "picture"
     OTHER = "other"
 
 

@@ -33,7 +33,7 @@ def give_text(path: Path, source: Path, cases: list[FoundCase], told: Told | Non
         named = [
             case
             for case in cases
-            if word in {stem_of(scan.path).split("_")[0] for scan in case.scans if scan.header is None} | {case.patient}
+            if word in {stem_of(scan.path).split("_")[0] for scan in case.scans if scan.header is None} | {case.patient, case.study}
         ]
         inside = [case for case in cases if path.parent in case.folders] or _below(path.parent, source, cases)
         by_folder = [case for case in cases if path.parent.name in {folder.name for folder in case.folders} | {case.patient, case.study}]

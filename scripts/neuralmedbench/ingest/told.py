@@ -10,9 +10,11 @@ from pathlib import Path, PurePosixPath
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.cases import KINDS
+from neuralmedbench.records.case import Plane
 
 FILES_TABLE = "files.csv"
-FILES_COLUMNS = ("path", "case", "patient", "sequence", "date")
+FILES_COLUMNS = ("path", "case", "patient", "sequence", "plane", "date")
+PLANES = tuple(plane.value for plane in Plane)
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Told:
     case: str = ""
     patient: str = ""
     sequence: str = ""
+    plane: str = ""
     date: str = ""
 
 
@@ -41,7 +44,8 @@ def read_told(source: Path) -> dict[str, Told]:
     Raises
     ------
     ConfigError
-        If it is no table in UTF-8 with these columns, a path is not in the folder, or a kind or a date is none.
+        If it is no table in UTF-8 with these columns, a path is not in the folder or stands there twice, or a kind, a plane or a date is
+        none.
     """
     path = source / FILES_TABLE
     if not path.exists():
@@ -57,7 +61,14 @@ def read_told(source: Path) -> dict[str, Told]:
     if "path" not in columns or columns - {*FILES_COLUMNS} or any(None in row for row in rows):
         message = f"{FILES_TABLE}: expected the columns {', '.join(FILES_COLUMNS)} (all but path optional), separated by commas"
         raise ConfigError(message)
-    return dict(_row(source, number, row) for number, row in enumerate(rows, start=2))
+    told: dict[str, Told] = {}
+    for number, row in enumerate(rows, start=2):
+        place, said = _row(source, number, row)
+        if place in told:
+            message = f"{FILES_TABLE}, line {number}: this path has a row already; keep one"
+            raise ConfigError(message)
+        told[place] = said
+    return told
 
 
 def _row(source: Path, number: int, row: dict[str, str]) -> tuple[str, Told]:
@@ -68,6 +79,9 @@ def _row(source: Path, number: int, row: dict[str, str]) -> tuple[str, Told]:
     said = {column: (row.get(column) or "").strip() for column in FILES_COLUMNS[1:]}
     if said["sequence"] and said["sequence"] not in KINDS:
         message = f"{FILES_TABLE}, line {number}, column sequence: expected one of {', '.join(KINDS)}, or nothing"
+        raise ConfigError(message)
+    if said["plane"] and said["plane"] not in PLANES:
+        message = f"{FILES_TABLE}, line {number}, column plane: expected one of {', '.join(PLANES)}, or nothing"
         raise ConfigError(message)
     if said["date"] and not _is_day(said["date"]):
         message = f"{FILES_TABLE}, line {number}, column date: expected a day as YYYY-MM-DD, or nothing"

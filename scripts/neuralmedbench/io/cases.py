@@ -120,7 +120,15 @@ def quarantine_on_error(base: CaseRecord, step: Callable[[], CaseRecord]) -> Cas
         if full := full_disk_behind(error):
             raise full from None
         return replace(
-            base, state=State.QUARANTINED, reason=str(error), quarantined_by=base.stage, series=(), slices=(), notes=(), record=""
+            base,
+            state=State.QUARANTINED,
+            reason=str(error),
+            quarantined_by=base.stage,
+            series=(),
+            slices=(),
+            pictures=tuple(picture.kept_back(f"its case was kept back: {error}") for picture in base.pictures),
+            notes=(),
+            record="",
         )
 
 

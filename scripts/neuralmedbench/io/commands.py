@@ -14,7 +14,9 @@ from neuralmedbench.io.one_writer import only_writer, outputs_of
 from neuralmedbench.io.storage import as_storage_error
 
 LEDGER = "--ledger"
-"""Argument of the one file that a command only adds to; it has a lock of its own (`models.ledger`)."""
+"""Argument of the one file that a command only adds to; it has a lock of its own (`models.ledgers.ledger`)."""
+INTERRUPTED = 130
+"""Exit code of a command that was ended by Ctrl-C, as shells have it."""
 DEBUG_VARIABLE = "NMB_DEBUG"
 """When set to 1, a command shows the traceback as well (the same as `--debug`)."""
 
@@ -46,6 +48,12 @@ def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str]
     except BrokenPipeError:  # `command | head`: the reader has seen enough; what is still buffered must not fail at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        with suppress(OSError):
+            print("interrupted: run the same command again", file=sys.stderr, flush=True)
+        return INTERRUPTED
     except Exception as error:
         problem = error if isinstance(error, PipelineError) else as_storage_error(error, [*outputs, *ledgers])
         if debug or problem is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import zipfile
 from collections import Counter
@@ -11,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.io.rows import delimited_rows, json_line_rows
 from neuralmedbench.records.given import COLUMNS, GivenAnswer
-
-Row = tuple[str, dict[str, Any]]
 
 
 def read_given(path: Path, form: str, item_key: str = "") -> list[GivenAnswer]:
@@ -44,7 +42,7 @@ def read_given(path: Path, form: str, item_key: str = "") -> list[GivenAnswer]:
         raise DataError(message)
     try:
         return list(readers[form](path, item_key))
-    except (ValueError, csv.Error, zipfile.BadZipFile, NotImplementedError):  # the last: a way of packing that zipfile does not know
+    except (ValueError, zipfile.BadZipFile, NotImplementedError):  # the last: a way of packing that zipfile does not know
         message = (
             f"{path.name}: cannot be read as {form}; expected UTF-8, and of inspect a .json log or an .eval file that is not zstd-packed"
         )
@@ -56,7 +54,8 @@ def read_given(path: Path, form: str, item_key: str = "") -> list[GivenAnswer]:
 
 def _table(path: Path, _: str) -> Iterator[GivenAnswer]:
     seen: Counter[tuple[str, str, str]] = Counter()
-    for where, row in _csv(path) if path.suffix.lower() == ".csv" else _jsonl(path):
+    for line, row in _rows(path):
+        where = f"{path.name}, line {line}"
         if unknown := sorted(set(row) - set(COLUMNS)):
             message = f"{where}: unknown column {unknown[0]!r}; known: {', '.join(COLUMNS)}"
             raise DataError(message)
@@ -74,17 +73,8 @@ def _table(path: Path, _: str) -> Iterator[GivenAnswer]:
         )
 
 
-def _csv(path: Path) -> Iterator[Row]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), start=2):
-            yield f"{path.name}, line {number}", {name or "": cell for name, cell in row.items()}
-
-
-def _jsonl(path: Path) -> Iterator[Row]:
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                yield f"{path.name}, line {number}", dict(json.loads(line))
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    return delimited_rows(path) if path.suffix.lower() == ".csv" else json_line_rows(path)
 
 
 def _inspect(path: Path, _: str) -> Iterator[GivenAnswer]:
@@ -112,9 +102,9 @@ def _words(content: Any) -> str:
 
 
 def _lmms_eval(path: Path, item_key: str) -> Iterator[GivenAnswer]:
-    for where, row in _jsonl(path):
+    for line, row in json_line_rows(path):
         item = row["doc"][item_key] if item_key else row["doc_id"]
         texts = row.get("resps") or row["filtered_resps"]
         flat = [text for entry in texts for text in (entry if isinstance(entry, list) else [entry])]
         for sample, text in enumerate(flat):
-            yield GivenAnswer(where=where, item=str(item), sample=sample, turns=(str(text),))
+            yield GivenAnswer(where=f"{path.name}, line {line}", item=str(item), sample=sample, turns=(str(text),))

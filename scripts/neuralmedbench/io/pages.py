@@ -1,4 +1,4 @@
-"""The frame of every page for a person but the report: one offline HTML file without scripts, readable in light and dark, by eye and by keyboard."""
+"""The frame of every page for a person but the report: one offline HTML file, readable in light and dark, by eye and by keyboard."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ blockquote{margin:.3rem 0;padding:.3rem .6rem;background:var(--soft);white-space
 .warn{color:var(--warn);font-weight:600}.scroll{overflow-x:auto}
 @media print{pre{max-height:none}}
 """
-POLICY = f"default-src 'none'; img-src data:; style-src 'sha256-{b64encode(sha256(STYLE.encode()).digest()).decode('ascii')}'; base-uri 'none'; form-action 'none'"
 
 
-def page(title: str, body: Iterable[str]) -> str:
+def page(title: str, body: Iterable[str], *, style: str = "", script: str = "") -> str:
     """Put a page together.
 
     Parameters
@@ -40,18 +39,31 @@ def page(title: str, body: Iterable[str]) -> str:
         Its title, not yet escaped.
     body : iterable of str
         HTML, escaped already.
+    style, script : str
+        Of a page that has more of them than the frame: it comes from this project, never from data.
 
     Returns
     -------
     str
-        The page. Its policy lets a browser load nothing: no script, no font, no picture but those in the page itself.
+        The page. Its policy lets a browser load nothing: no font, no picture but those in the page itself, no style and no script but
+        those given here, which are known by their digests.
     """
+    styles = STYLE + style
+    end = f"<script>{script}</script>" if script else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><meta name="referrer" content="no-referrer">'
-        f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title><style>{STYLE}</style></head>'
-        f"<body><h1>{escape(title)}</h1>\n{''.join(body)}</body></html>\n"
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(styles, script)}"><meta name="referrer" content="no-referrer">'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title><style>{styles}</style></head>'
+        f"<body><h1>{escape(title)}</h1>\n{''.join(body)}{end}</body></html>\n"
     )
+
+
+def _policy(style: str, script: str) -> str:
+    def digest(text: str) -> str:
+        return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode('ascii')}'"
+
+    scripts = f" script-src {digest(script)};" if script else ""
+    return f"default-src 'none'; img-src data:;{scripts} style-src {digest(style)}; base-uri 'none'; form-action 'none'"
 
 
 def figure(path: Path, caption: str, *, scale: float = 1.0) -> str:
@@ -61,13 +73,13 @@ def figure(path: Path, caption: str, *, scale: float = 1.0) -> str:
     return _figure(path.read_bytes(), caption, scale)
 
 
-def picture_figure(path: Path, caption: str) -> str:
-    """Show a picture of any size small: at most `THUMBNAIL_PX` high and wide, in few greys."""
+def picture_figure(path: Path, caption: str, *, px: int = THUMBNAIL_PX) -> str:
+    """Show a picture of any size small: at most `px` high and wide, in few greys."""
     from PIL import Image
 
     with Image.open(path) as picture:
         small = picture.convert("L")
-        small.thumbnail((THUMBNAIL_PX, THUMBNAIL_PX), Image.Resampling.BOX)
+        small.thumbnail((px, px), Image.Resampling.BOX)
         content = BytesIO()
         small.quantize(16).save(content, format="PNG", optimize=True)
     return _figure(content.getvalue(), caption, 1.0)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MAX_PIXELS = 64_000_000
+MAX_BYTES = 50 * 10**6
+"""A picture of more pixels, or in more bytes, is refused: no provider takes it, and no slice or figure is that large."""
 FORMATS = ("PNG", "JPEG", "BMP", "DIB", "GIF", "TIFF", "WEBP", "JPEG2000", "PPM")
 """What is decoded; other formats are documents, or need a program of their own."""
 MIME_TYPES = {

@@ -19,6 +19,14 @@ class RawFile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RawPicture(RawFile):
+    """One raw picture: what a person says that it shows beside its path and digest; empty where nothing is said."""
+
+    sequence: str = ""
+    plane: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RawIndex:
     """The raw files of one case.
 
@@ -34,6 +42,10 @@ class RawIndex:
         Structured health record (`record.csv`).
     scan_date : str
         Day of the scan (`YYYYMMDD`) that a person gave; empty when the headers tell.
+    pictures : tuple of RawPicture
+        The pictures of a case that has no scans, in the order in which they are shown.
+    words : tuple of str
+        What the folder calls the patient and the case of pictures, and words of their paths with long numbers: they have no header.
     """
 
     case_id: str
@@ -42,12 +54,15 @@ class RawIndex:
     notes: tuple[RawFile, ...] = ()
     record: RawFile | None = None
     scan_date: str = ""
+    pictures: tuple[RawPicture, ...] = ()
+    words: tuple[str, ...] = ()
 
     @property
     def source_sha256(self) -> str:
         """Digest of the case's source, as the case table holds it."""
         files = [file.sha256 for file in (*self.files, *self.notes, *([self.record] if self.record else []))]
-        return digest_of_files([*files, *([self.scan_date] if self.scan_date else [])])
+        pictures = [" ".join((f"{number:03d}", one.sha256, one.sequence, one.plane)) for number, one in enumerate(self.pictures, start=1)]
+        return digest_of_files([*files, *pictures, *self.words, *([self.scan_date] if self.scan_date else [])])
 
 
 def read_raw_index(path: Path) -> RawIndex:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.models.inquiry import question_of, reply
+from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.models.protocol import Message, MessageImage
 from neuralmedbench.records.requests import Inquiry, Request, RequestImage, RequestTurn
 
@@ -23,46 +24,6 @@ class Said:
     role: str
     text: str
     images: tuple[RequestImage, ...] = ()
-
-
-def within_budget(turns: Sequence[RequestTurn], max_images: int | None) -> tuple[RequestTurn, ...]:
-    """Keep at most so many pictures of a request, spread evenly over all of them; answered examples lose theirs before the item does.
-
-    Parameters
-    ----------
-    turns : sequence of RequestTurn
-        The user messages.
-    max_images : int or None
-        The model's picture budget; None keeps all.
-
-    Returns
-    -------
-    tuple of RequestTurn
-        The messages with the pictures that are kept: as many of the item's own as the budget allows, first and last among them when it is
-        2 or more; what is then left of it is spread over the pictures of the examples. `Response.images_sent` counts them.
-    """
-    own = [not image.example for turn in turns for image in turn.images]
-    if max_images is None or len(own) <= max_images:
-        return tuple(turns)
-    of_item = _spread([place for place, is_own in enumerate(own) if is_own], max_images)
-    of_examples = _spread([place for place, is_own in enumerate(own) if not is_own], max_images - len(of_item))
-    kept = {*of_item, *of_examples}
-    shortened, before = [], 0
-    for turn in turns:
-        images = tuple(image for number, image in enumerate(turn.images, start=before) if number in kept)
-        shortened.append(replace(turn, images=images))
-        before += len(turn.images)
-    return tuple(shortened)
-
-
-def _spread(places: Sequence[int], most: int) -> list[int]:
-    """Choose at most so many places, evenly spread; of more than one the first and the last, of one the one in the middle."""
-    if len(places) <= most:
-        return list(places)
-    if most < 2:
-        return [places[len(places) // 2]] * most
-    gap = (len(places) - 1) / (most - 1)
-    return [places[round(number * gap)] for number in range(most)]
 
 
 def next_messages(request: Request, answers: Sequence[str], max_images: int | None) -> tuple[Said, ...] | None:

@@ -25,7 +25,8 @@ HOSTS = {
 }
 """Providers that may be named, and the hosts of those that need no `api_base`.
 
-The backend was seen not to follow a redirect of any of them: a redirect would take pictures to a host that nobody allowed.
+Only these were seen to call the host that is checked, once a call, and to follow no redirect (tests/unit/test_wire.py). Whatever litellm
+makes of its own settings and of the environment, `models.api.wire` lets nothing through to another host.
 """
 
 
@@ -70,6 +71,18 @@ def destination_of(name: str, model: ModelConfig) -> str:
             message = f"model {name}: the environment variable {variable} would send its requests elsewhere; unset it or set api_base"
             raise ConfigError(message)
     return HOSTS[provider]
+
+
+def address_of(name: str, model: ModelConfig) -> str:
+    """Give the address at whose scheme, host and port a model is asked; of it `destination_of` says the host.
+
+    Raises
+    ------
+    ConfigError
+        As `destination_of`.
+    """
+    destination = destination_of(name, model)
+    return model.api_base or f"https://{destination}/"
 
 
 def check_destination(name: str, model: ModelConfig, allowed: Sequence[str]) -> str:

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
-import random
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.config.places import without_places
-from neuralmedbench.errors import ProviderError, StorageError
-from neuralmedbench.models.budget import Purse, check_paid, cost_usd
-from neuralmedbench.models.conversation import Said, load, next_messages
+from neuralmedbench.errors import InterruptedRunError, ProviderError, StorageError
+from neuralmedbench.models.caller import Caller
+from neuralmedbench.models.control.bounds import ALONE, Control
+from neuralmedbench.models.control.budget import check_paid
+from neuralmedbench.models.control.interrupt import ending_gently
+from neuralmedbench.models.control.progress import Progress
+from neuralmedbench.models.conversation import Said, next_messages
 from neuralmedbench.models.destinations import check_destination
-from neuralmedbench.models.keys import KEY_VERSION, call_key
-from neuralmedbench.models.ledger import ROOM_BYTES, Entry, Ledger, open_ledger
-from neuralmedbench.models.protocol import Call
-from neuralmedbench.models.recorded import check_recorded_ledger
+from neuralmedbench.models.keys import request_key
+from neuralmedbench.models.ledgers.ledger import Entry, Ledger, open_ledger
+from neuralmedbench.models.ledgers.recorded import check_recorded_ledger
+from neuralmedbench.models.ledgers.replay import replay_requests
+from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.registry import Opened, open_backend
-from neuralmedbench.models.replay import replay_requests
-from neuralmedbench.models.retry import GaveUpError, answer_with_retries
 from neuralmedbench.models.rows import Missing, response_row
 from neuralmedbench.records.requests import Request
-from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.vocabulary import Vocabulary
 
 
@@ -41,6 +41,7 @@ def answer_requests(
     vocabulary: Vocabulary | None = None,
     replay: bool = False,
     first_repeat: int = 0,
+    control: Control = ALONE,
 ) -> list[Response]:
     """Get every sample of every request answered by one model.
 
@@ -63,10 +64,12 @@ def answer_requests(
     vocabulary : Vocabulary or None
         For built-in models.
     replay : bool
-        Take every answer from the ledger and ask for nothing; see `models.replay`.
+        Take every answer from the ledger and ask for nothing; see `models.ledgers.replay`.
     first_repeat : int
         Number of the first sample. Samples of other numbers have keys, and where the model has one seeds, of their own: with
         numbers that were never used everything is asked afresh.
+    control : Control
+        Caps and rate limits of the run; by default the model's own cap, within this process alone.
 
     Returns
     -------
@@ -85,6 +88,8 @@ def answer_requests(
         the ledger is absent or lacks an answer.
     StorageError
         If the disk of the ledger is (nearly) full: no more calls are made, those under way are waited for and kept.
+    InterruptedRunError
+        If a person or the system asked the command to end; likewise.
     """
     if replay:
         return replay_requests(requests, model, name=name, ledger=ledger, vocabulary=vocabulary)
@@ -95,9 +100,9 @@ def answer_requests(
     print(f"{name}: {total} answers asked for by {len(requests)} requests; destination: {destination}", file=sys.stderr)
     with open_ledger(ledger) as book:
         opened = open_backend(name, model, vocabulary)
-        run = _Run(model, name, book, opened, root, first=first_repeat)
+        run = _Run(model, name, book, opened, control=control, destination=destination, root=root, first=first_repeat)
         responses = asyncio.run(run.responses(requests))
-    _report(name, responses, run, opened)
+    _report(name, responses, run.caller.calls, opened)
     failed = sum(response.state is ResponseState.FAILED for response in responses)
     if max_failed_fraction is not None and failed > max_failed_fraction * total:
         worst = Counter(response.error for response in responses if response.error).most_common(1)[0][0]
@@ -112,34 +117,61 @@ def answer_requests(
 class _Run:
     """One run of one model over the requests of one benchmark."""
 
-    def __init__(self, model: ModelConfig, name: str, book: Ledger, opened: Opened, root: Path, *, first: int = 0) -> None:
-        self._model, self._name, self._book, self._opened, self._root, self._first = model, name, book, opened, root, first
-        self._purse = Purse(model)
-        self._jitter = random.Random(0)
-        self._underway: dict[str, asyncio.Task[Entry | Missing]] = {}
-        self._disk_says = ""
-        self.calls = 0
+    def __init__(
+        self, model: ModelConfig, name: str, book: Ledger, opened: Opened, *, control: Control, destination: str, root: Path, first: int
+    ) -> None:
+        self._model, self._name, self._book, self._opened, self._first = model, name, book, opened, first
+        self.caller = Caller(model, opened, book, name=name, control=control, destination=destination, root=root, first=first)
+        self._underway: dict[str, asyncio.Task[dict[int, Entry | Missing]]] = {}
 
     async def responses(self, requests: Sequence[Request]) -> list[Response]:
-        """Answer everything, `concurrency` calls at a time; a model in this process answers one after the other."""
-        self._slots = asyncio.Semaphore(self._model.concurrency if self._model.backend == "litellm" else 1)
+        """Answer everything: as many workers as the backend takes calls at once share one list of samples."""
+        backend = self._opened.backend
+        asked = [(request, self._first + number) for request in requests for number in range(request.samples)]
+        if backend and backend.several:  # every conversation is begun once before the second of its samples is looked at
+            asked.sort(key=lambda sample: sample[1])
+        rows: list[Response] = []
+        problems: list[Exception] = []
+        samples = iter(asked)
+
+        async def work() -> None:
+            for request, repeat in samples:
+                try:
+                    row = await self._sample(request, repeat)
+                    rows.append(row)
+                    fresh = row.state in MISSING_STATES or not self._underway.keys().isdisjoint(row.call_keys)
+                    progress.count(row.state, row.cost_usd, from_ledger=not fresh)
+                except Exception as error:  # calls that are under way are paid for: their answers are waited for
+                    problems.append(error)
+                    self.caller.stop()
+                if self.caller.stopped:
+                    return
+
         try:
-            asked = [(request, self._first + number) for request in requests for number in range(request.samples)]
-            rows = await asyncio.gather(*(self._response(request, repeat) for request, repeat in asked))
+            with Progress(self._name, len(asked)) as progress, ending_gently(self.caller.stop, self._name):
+                await asyncio.gather(*(work() for _ in range(min(backend.in_flight if backend else 1, len(asked)))))
         finally:
-            if self._opened.backend:
-                await self._opened.backend.close()
-        if self._disk_says:
+            if backend:
+                await backend.close()
+        if problems:
+            raise problems[0]
+        if self.caller.disk_says:
             message = (
-                f"model {self._name}: {self._disk_says}; no more calls were made and what had come before is kept:"
+                f"model {self._name}: {self.caller.disk_says}; no more calls were made and what had come before is kept:"
                 " free some space and run the same command again"
             )
             raise StorageError(message)
+        if self.caller.stopped:
+            message = f"model {self._name}: interrupted; the answers that had come are kept: run the same command again"
+            raise InterruptedRunError(message)
         return sorted(rows, key=lambda row: (row.item_id, row.arm, row.strategy, row.repeat))
 
-    async def _response(self, request: Request, repeat: int) -> Response:
+    async def _sample(self, request: Request, repeat: int) -> Response:
         entries: list[Entry] = []
         said: tuple[Said, ...] = ()
+        if reason := too_many_options(request, self._model.max_images):
+            missing = Missing(ResponseState.SKIPPED, reason)
+            return response_row(request, repeat, entries, said, missing, model=self._model, name=self._name)
         while (due := next_messages(request, [entry.text for entry in entries], self._model.max_images)) is not None:
             said = due
             outcome = await self._call(request, said, repeat, len(entries))
@@ -149,81 +181,29 @@ class _Run:
         return response_row(request, repeat, entries, said, model=self._model, name=self._name)
 
     async def _call(self, request: Request, said: tuple[Said, ...], repeat: int, turn: int) -> Entry | Missing:
-        key = call_key(self._model, said, repeat, code=self._opened.code)
+        key = self._key(request, said, repeat)
         if (entry := self._book.get(key)) is not None:
             return entry
         if key not in self._underway:  # two requests that say the same are one call
-            self._underway[key] = asyncio.create_task(self._fresh(key, request, said, repeat, turn))
-        return await self._underway[key]
+            keys = self._together(request, said, (repeat, key), turn)
+            task = asyncio.create_task(self.caller.ask(request, said, keys, turn))
+            self._underway |= dict.fromkeys(keys.values(), task)
+        return (await self._underway[key])[repeat]
 
-    async def _fresh(self, key: str, request: Request, said: tuple[Said, ...], repeat: int, turn: int) -> Entry | Missing:
+    def _together(self, request: Request, said: tuple[Said, ...], sample: tuple[int, str], turn: int) -> dict[int, str]:
+        """Give the samples of a conversation that one call asks for, with their keys: those that nobody has or waits for."""
         backend = self._opened.backend
-        if backend is None:
-            return Missing(ResponseState.SKIPPED, self._opened.reason)
-        async with self._slots:
-            if not self._can_keep():
-                return Missing(ResponseState.SKIPPED, "no room")
-            reserved = self._purse.reserve(said)
-            if reserved is None:
-                return Missing(ResponseState.OVER_BUDGET, "max_cost_usd")
-            # a backend counts the samples of a conversation from 0; their seeds start where this run's repeats do
-            seed = None if self._model.seed is None else self._model.seed + self._first
-            call = Call(load(said, self._root), repeat - self._first, request.samples if turn == 0 else 1, seed)
-            self.calls += 1
-            try:
-                answer, attempts, seconds = await answer_with_retries(
-                    lambda: backend.answer(call),
-                    max_attempts=self._model.max_attempts,
-                    timeout_s=self._model.timeout_s,
-                    jitter=self._jitter,
-                )
-            except GaveUpError as error:
-                self._purse.settle(reserved, None if error.perhaps_paid else 0.0)
-                return Missing(ResponseState.FAILED, str(error), error.attempts)
-            self._purse.settle(reserved, cost_usd(self._model, answer.prompt_tokens, answer.completion_tokens))
-        entry = Entry(
-            key=key,
-            state=answer.state,
-            text=answer.text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair is valid JSON, but no text
-            finish_reason=answer.finish_reason,
-            served_model=answer.served_model,
-            fingerprint=answer.fingerprint,
-            prompt_tokens=answer.prompt_tokens,
-            completion_tokens=answer.completion_tokens,
-            latency_s=round(seconds, 4),
-            attempts=attempts,
-            called_on=datetime.datetime.now(datetime.UTC).date().isoformat(),
-            key_version=KEY_VERSION,
-            item_id=request.item_id,
-            arm=request.arm,
-            strategy=request.strategy,
-            repeat=repeat,
-            turn=turn,
-            model=without_places(self._model.id),
-            revision=self._model.revision,
-            temperature=self._model.temperature,
-            top_p=self._model.top_p,
-            seed=self._model.seed,
-            max_tokens=self._model.max_tokens,
-            code=self._opened.code,
-        )
-        try:
-            self._book.add(entry)
-        except OSError as error:  # a quota, which is not seen beforehand, or a disk that breaks
-            self._disk_says = f"its ledger cannot be written ({error.strerror})"
-            return Missing(ResponseState.FAILED, "not kept", attempts)
-        return entry
+        if turn > 0 or backend is None or not backend.several:
+            return dict([sample])
+        keys = {number: self._key(request, said, number) for number in range(self._first, self._first + request.samples)}
+        return {number: key for number, key in keys.items() if self._book.get(key) is None and key not in self._underway}
 
-    def _can_keep(self) -> bool:
-        """Whether one more answer could be kept; once it could not, nothing is asked any more."""
-        if not self._disk_says and not self._book.has_room():
-            self._disk_says = f"less than {ROOM_BYTES // 2**20} MiB are free on the disk of its ledger"
-        return not self._disk_says
+    def _key(self, request: Request, said: tuple[Said, ...], repeat: int) -> str:
+        return request_key(request, self._model, said, repeat, code=self._opened.code)
 
 
-def _report(name: str, responses: list[Response], run: _Run, opened: Opened) -> None:
-    states = Counter(response.state for response in responses)
-    words = ", ".join(f"{state.value} {states[state]}" for state in ResponseState if states[state]) or "nothing"
-    print(f"{name}: {words}; {run.calls} calls made, the rest stood in the ledger", file=sys.stderr)
-    if states[ResponseState.SKIPPED]:
-        print(f"{name}: {states[ResponseState.SKIPPED]} answers skipped: {opened.reason}; set it and run again", file=sys.stderr)
+def _report(name: str, responses: list[Response], calls: int, opened: Opened) -> None:
+    skipped = sum(response.state is ResponseState.SKIPPED for response in responses)
+    print(f"{name}: {calls} calls made, the rest stood in the ledger", file=sys.stderr)
+    if opened.reason and skipped:
+        print(f"{name}: {skipped} answers skipped: {opened.reason}; set it and run again", file=sys.stderr)

@@ -11,8 +11,8 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.models.conversation import next_messages
-from neuralmedbench.models.keys import KEY_VERSION, call_key
-from neuralmedbench.models.ledger import Entry, Ledger, open_ledger
+from neuralmedbench.models.keys import KEY_VERSION, request_key
+from neuralmedbench.models.ledgers.ledger import Entry, Ledger, open_ledger
 from neuralmedbench.records.given import GivenAnswer
 from neuralmedbench.records.requests import Request
 
@@ -120,7 +120,7 @@ def _number_of_turns(request: Request, texts: Sequence[str]) -> int:
 def _entries(request: Request, model: ModelConfig, row: GivenAnswer) -> list[Entry]:
     return [
         Entry(
-            key=call_key(model, next_messages(request, row.turns[:turn], model.max_images) or (), row.sample),
+            key=request_key(request, model, next_messages(request, row.turns[:turn], model.max_images) or (), row.sample),
             state="ok",
             text=text,
             finish_reason=IMPORTED,
@@ -156,7 +156,7 @@ def _check_same(entries: Iterable[Entry], book: Ledger, name: str) -> None:
 def _is_there(request: Request, model: ModelConfig, book: Ledger, repeat: int) -> bool:
     texts: list[str] = []
     while (said := next_messages(request, texts, model.max_images)) is not None:
-        entry = book.get(call_key(model, said, repeat))
+        entry = book.get(request_key(request, model, said, repeat))
         if entry is None:
             return False
         texts.append(entry.text)

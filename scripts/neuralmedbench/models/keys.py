@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from functools import lru_cache
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.models.api.strict_schema import strict_schema
 from neuralmedbench.models.conversation import Said
+from neuralmedbench.records.items import Runner
+from neuralmedbench.records.requests import Request
 
 KEY_VERSION = 1
 
 
-def call_key(model: ModelConfig, said: Sequence[Said], repeat: int, *, code: str = "") -> str:
+def sent_schema(request: Request, model: ModelConfig) -> str:
+    """Give the JSON schema that is sent with a request; empty when none is: the model's yaml asks for none, or the answer is no JSON."""
+    return request.answer_schema if model.structured_output != "none" and request.runner == Runner.STRUCTURED else ""
+
+
+def request_key(request: Request, model: ModelConfig, said: Sequence[Said], repeat: int, *, code: str = "") -> str:
+    """Give the `call_key` of a call of this request."""
+    return call_key(model, said, repeat, code=code, schema=_as_sent(sent_schema(request, model)))
+
+
+@lru_cache(maxsize=256)
+def _as_sent(schema: str) -> str:
+    return json.dumps(strict_schema(json.loads(schema)), sort_keys=True) if schema else ""
+
+
+def call_key(model: ModelConfig, said: Sequence[Said], repeat: int, *, code: str = "", schema: str = "") -> str:
     """Digest of everything on which an answer depends.
 
     Parameters
@@ -24,12 +44,23 @@ def call_key(model: ModelConfig, said: Sequence[Said], repeat: int, *, code: str
         Which of the samples; without it n samples would be one.
     code : str
         Digest of the code that answers, for models that are part of this repository; empty for all others.
+    schema : str
+        JSON schema as it is sent with the call; empty when none is.
 
     Returns
     -------
     str
         64 hex digits.
+
+    Notes
+    -----
+    What came later (`parameters`, `logprobs`, a schema that is sent) is in the key only where it is used, so that older keys stay.
     """
+    later: dict[str, object] = {
+        **({"parameters": model.parameters} if model.parameters else {}),
+        **({"logprobs": True} if model.logprobs else {}),
+        **({"structured_output": [model.structured_output, schema]} if schema else {}),
+    }
     return sha256_of_value(
         {
             "key_version": KEY_VERSION,
@@ -41,6 +72,7 @@ def call_key(model: ModelConfig, said: Sequence[Said], repeat: int, *, code: str
                 "top_p": model.top_p,
                 "seed": model.seed,
                 "max_tokens": model.max_tokens,
+                **later,
             },
             "repeat": repeat,
             "messages": [

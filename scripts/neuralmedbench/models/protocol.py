@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,21 +43,22 @@ class Call:
     ----------
     messages : tuple of Message
         System message first, then user and assistant in turn.
-    repeat, samples : int
-        Which of how many answers to this very conversation is asked for; a backend may generate them together.
+    repeats : tuple of int
+        Numbers of the samples of this conversation that are asked for; one, unless the backend takes `several`.
     seed : int or None
         The model's seed; None when its yaml has none.
+    schema : mapping or None
+        JSON schema that the answer has to follow; None when its form is not checked by the provider.
     """
 
     messages: tuple[Message, ...]
-    repeat: int
-    samples: int
+    repeats: tuple[int, ...]
     seed: int | None
+    schema: Mapping[str, object] | None = None
 
-    @property
-    def own_seed(self) -> int | None:
-        """Seed of this answer, for a backend that generates one answer a call."""
-        return None if self.seed is None else self.seed + self.repeat
+    def seed_of(self, repeat: int) -> int | None:
+        """Seed of one sample."""
+        return None if self.seed is None else self.seed + repeat
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,9 @@ class Answer:
     finish_reason, served_model, fingerprint : str
         What the provider said; empty when it said nothing.
     prompt_tokens, completion_tokens : int or None
-        As counted by the provider.
+        As counted by the provider. Where it counts several samples together the first one has the whole count and the others 0.
+    token_logprobs : tuple of float
+        Natural logarithm of the probability of each generated token; empty when it was not asked for.
     """
 
     text: str
@@ -81,19 +84,35 @@ class Answer:
     fingerprint: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    token_logprobs: tuple[float, ...] = ()
 
 
 class Backend(Protocol):
-    """A way of calling a model. One call at a time per coroutine; the engine bounds how many are in flight."""
+    """A way of calling a model. One call at a time per coroutine.
 
-    async def answer(self, call: Call) -> Answer:
-        """Answer one call.
+    Attributes
+    ----------
+    in_flight : int
+        How many calls the engine may have under way at once.
+    several : bool
+        Whether one call may ask for several samples of a conversation.
+    """
+
+    in_flight: int
+    several: bool
+
+    async def answer(self, call: Call) -> tuple[Answer, ...]:
+        """Answer one call: one answer a repeat, in their order; fewer, but at least one, when the others have to be asked for again.
 
         Raises
         ------
         CallError
-            (`models.retry`) If the call failed on its way; the status code decides whether it is tried again.
+            (`models.control.retry`) If the call failed on its way; the status code decides whether it is tried again.
         """
+        ...
+
+    def stop(self) -> None:
+        """Begin nothing more; calls that have begun are finished, those that only wait may fail."""
         ...
 
     async def close(self) -> None:

@@ -31,14 +31,22 @@ class Opened:
 class BuiltinBackend:
     """A model of this repository, called in this process."""
 
+    in_flight = 1
+    several = False
+
     def __init__(self, model: BuiltinModel, temperature: float) -> None:
         self._model = model
         self._temperature = temperature
 
-    async def answer(self, call: Call) -> Answer:
+    async def answer(self, call: Call) -> tuple[Answer, ...]:
         """Answer one call; see `models.protocol.Backend`."""
-        text = self._model.answer(call.messages, seed=call.own_seed or 0, temperature=self._temperature)
-        return Answer(text, finish_reason="stop", served_model="builtin")
+        texts = (
+            self._model.answer(call.messages, seed=call.seed_of(repeat) or 0, temperature=self._temperature) for repeat in call.repeats
+        )
+        return tuple(Answer(text, finish_reason="stop", served_model="builtin") for text in texts)
+
+    def stop(self) -> None:
+        """There is nothing that waits."""
 
     async def close(self) -> None:
         """There is nothing to let go of."""
@@ -74,14 +82,14 @@ def open_backend(name: str, model: ModelConfig, vocabulary: Vocabulary | None) -
             raise ConfigError(message)
         return _builtin(model, vocabulary)
     if model.backend == "transformers":
-        from neuralmedbench.models.transformers_backend import TransformersBackend
+        from neuralmedbench.models.local.backend import TransformersBackend
 
         return Opened(TransformersBackend(name, model))
     if reason := closed_because(model):
         return Opened(None, reason=reason)
-    from neuralmedbench.models.litellm_backend import LitellmBackend
+    from neuralmedbench.models.api.backend import LitellmBackend
 
-    return Opened(LitellmBackend(model))
+    return Opened(LitellmBackend(name, model))
 
 
 def closed_because(model: ModelConfig) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.models.budget import cost_usd
+from neuralmedbench.models.control.budget import cost_usd
 from neuralmedbench.models.conversation import Said
-from neuralmedbench.models.ledger import Entry
+from neuralmedbench.models.ledgers.ledger import Entry
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, ResponseState
 
@@ -57,6 +57,8 @@ def response_row(
         The row.
     """
     last = entries[-1] if entries else None
+    # a call that failed was sent; one that was not made ends with words that nobody got
+    sent = said if not missing or missing.attempts else said[:-2] if entries else ()
     prompt, completion = _total([entry.prompt_tokens for entry in entries]), _total([entry.completion_tokens for entry in entries])
     latencies = [entry.latency_s for entry in entries if entry.latency_s is not None]
     return Response(
@@ -75,7 +77,7 @@ def response_row(
         text=last.text if last and not missing else "",
         turns=tuple(entry.text for entry in entries),
         call_keys=tuple(entry.key for entry in entries),
-        images_sent=sum(len(entry.images) for entry in said) if entries else 0,
+        images_sent=sum(len(entry.images) for entry in sent),
         finish_reason=last.finish_reason if last else "",
         served_model=last.served_model if last else "",
         fingerprint=last.fingerprint if last else "",
@@ -86,7 +88,15 @@ def response_row(
         attempts=sum(entry.attempts for entry in entries) + (missing.attempts if missing else 0),
         error=missing.error if missing else "",
         called_on=last.called_on if last else "",
+        images_downscaled=sum(entry.images_downscaled for entry in entries),
+        destination=last.destination if last else "",
+        characters_sent=sum(len(entry.text) + sum(len(image.label) for image in entry.images) for entry in sent),
+        mean_logprob=_mean(last.token_logprobs) if last and not missing else None,
     )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(sum(values) / len(values), 6) if values else None
 
 
 def _total(tokens: list[int | None]) -> int | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.prompts.texts import count_words, first_words
-from neuralmedbench.records.items import FIRST_PART, Arm, Disclosure, Item, ItemImage
+from neuralmedbench.records.items import FIRST_PART, OPTION, Arm, Disclosure, Item, ItemImage
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) ->
         return [View(first_part(item, int(part[1]))) for item in items if (item.notes or item.record) and count_words(item) > 1]
     if arm == Arm.SHUFFLED_IMAGE:
         donors = donors_of(items)
-        return [View(with_images(item, donors[item.item_id].images)) for item in items if item.item_id in donors]
+        return [View(with_images(item, evidence(donors[item.item_id]))) for item in items if item.item_id in donors]
     if arm in CHANGES:
         changes, change = CHANGES[Arm(arm)]
         return [View(change(item)) for item in items if changes(item)]
@@ -54,12 +54,17 @@ def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) ->
     return [View(item, texts[item.item_id]) for item in items if item.item_id in texts]
 
 
+def evidence(item: Item) -> tuple[ItemImage, ...]:
+    """Give the pictures that an item is about; those that are options of a choice are no evidence, and stay under every arm."""
+    return tuple(image for image in item.images if image.role != OPTION)
+
+
 def with_images(item: Item, images: tuple[ItemImage, ...]) -> Item:
-    """Give the item with these pictures in place of its own; in a dialogue in the last turn that showed any."""
+    """Give the item with these pictures in place of its own, options aside; in a dialogue in the last turn that showed any."""
     shown = [number for number, turn in enumerate(item.turns) if turn.image_ids]
     ids = tuple(image.image_id for image in images)
     turns = [replace(turn, image_ids=ids if shown and number == shown[-1] else ()) for number, turn in enumerate(item.turns)]
-    return replace(item, images=images, turns=tuple(turns))
+    return replace(item, images=(*images, *(image for image in item.images if image.role == OPTION)), turns=tuple(turns))
 
 
 def without_text(item: Item) -> Item:
@@ -92,7 +97,7 @@ def has_text(item: Item) -> bool:
 
 CHANGES: dict[Arm, tuple[Callable[[Item], bool], Callable[[Item], Item]]] = {
     Arm.FULL: (lambda _: True, lambda item: item),
-    Arm.NO_IMAGE: (lambda item: bool(item.images), lambda item: with_images(item, ())),
+    Arm.NO_IMAGE: (lambda item: bool(evidence(item)), lambda item: with_images(item, ())),
     Arm.NO_TEXT: (has_text, without_text),
     Arm.DIAGNOSIS_WITHHELD: (lambda item: bool(item.given), lambda item: replace(item, given="")),
 }
@@ -122,7 +127,7 @@ def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:
     Patients stand on a ring in the order of the digest of their id, and each gets the pictures of the next one: nobody
     gets the own pictures, it is the same in every run, and a new patient changes the donor of one other patient only.
     """
-    with_pictures = [item for item in items if item.images]
+    with_pictures = [item for item in items if evidence(item)]
     ring = sorted({item.patient_id for item in with_pictures}, key=lambda patient: hashlib.sha256(patient.encode()).hexdigest())
     if len(ring) < 2:
         message = "the arm 'shuffled_image' needs pictures of at least two patients; take it out of `arms`"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from neuralmedbench.prompts.labels import picture_label
-from neuralmedbench.prompts.templates import Templates
+from neuralmedbench.io.templates import Templates
+from neuralmedbench.prompts.labels import labelled
 from neuralmedbench.records.items import Arm, Item, Runner
-from neuralmedbench.records.requests import Fact, Inquiry, RequestImage, RequestTurn
+from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
 
 ARMS = (Arm.FULL, Arm.NO_IMAGE, Arm.SHUFFLED_IMAGE)
 """Arms that make sense where nothing is shown unasked."""
@@ -21,7 +22,7 @@ def is_asked(item: Item, arm: str) -> bool:
     return item.runner is Runner.DIALOGUE and arm in ARMS and len(sentences(item)) > 1
 
 
-def inquiry_of(item: Item, most: int, templates: Templates) -> tuple[RequestTurn, Inquiry]:
+def inquiry_of(item: Item, most: int, templates: Templates, *, sections: Sequence[str] = ()) -> tuple[RequestTurn, Inquiry]:
     """Turn a dialogue of fixed rounds into one in which the model asks.
 
     Parameters
@@ -32,6 +33,8 @@ def inquiry_of(item: Item, most: int, templates: Templates) -> tuple[RequestTurn
         How many questions may be asked.
     templates : Templates
         The prompt templates.
+    sections : sequence of str
+        Sections of the checklist in which the final answer is asked for; none for the short form.
 
     Returns
     -------
@@ -42,19 +45,15 @@ def inquiry_of(item: Item, most: int, templates: Templates) -> tuple[RequestTurn
     first, *others = sentences(item)
     facts = [Fact(text=sentence) for sentence in others]
     if item.images:
-        images = tuple(
-            RequestImage(path=image.path, sha256=image.sha256, label=picture_label(number, image, item.label_policy))
-            for number, image in enumerate(item.images, start=1)
-        )
-        facts.append(Fact(text=templates.render("ask_pictures"), asked_by=ASKED_BY, images=images))
+        facts.append(Fact(text=templates.render("ask_pictures"), asked_by=ASKED_BY, images=labelled(item, item.images)))
     inquiry = Inquiry(
         facts=tuple(facts),
         max_questions=most,
         unknown=templates.render("ask_unknown"),
         left=templates.render("ask_left"),
-        closing=templates.render("ask_closing"),
+        closing=templates.render("ask_closing", sections=sections),
     )
-    return RequestTurn(text=templates.render("ask", complaint=first, questions=most)), inquiry
+    return RequestTurn(text=templates.render("ask", complaint=first, questions=most, sections=sections)), inquiry
 
 
 def sentences(item: Item) -> list[str]:

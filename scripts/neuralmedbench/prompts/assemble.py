@@ -8,26 +8,18 @@ from dataclasses import dataclass, replace
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.io.templates import Templates
 from neuralmedbench.prompts.arms import View, views
 from neuralmedbench.prompts.asking import inquiry_of, is_asked
-from neuralmedbench.prompts.examples import example_pictures, example_text, examples_for, lettered
-from neuralmedbench.prompts.labels import picture_label
-from neuralmedbench.prompts.schemas import fields_in_words, stepwise_schema
-from neuralmedbench.prompts.templates import Templates
+from neuralmedbench.prompts.examples import examples_for
+from neuralmedbench.prompts.schemas import checklist_schema, stepwise_schema
 from neuralmedbench.prompts.texts import within_words
-from neuralmedbench.records.items import Disclosure, Exemplar, Family, Item, ItemImage, Runner, Strategy, Turn
+from neuralmedbench.prompts.turns import checklist_sections, dialogue_turns, single_turn
+from neuralmedbench.records.items import Disclosure, Exemplar, Item, Runner, Strategy
 from neuralmedbench.records.requests import Inquiry, Request, RequestImage, RequestTurn
 
 STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
 """Strategies that ask for steps before the answer."""
-
-TEMPLATE_OF_FAMILY = {
-    Family.DIFFERENTIAL_DIAGNOSIS: "open_differential",
-    Family.LESION_RECOGNITION: "lesion",
-    Family.RATIONALE_GENERATION: "rationale",
-    Family.QUESTION_ANSWERING: "open_answer",
-}
-"""Templates of the runner `open`."""
 
 
 @dataclass(frozen=True)
@@ -105,16 +97,20 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
     inquiry: Inquiry | None = None
     if strategy is Strategy.ASK and not is_asked(item, arm):
         return None
-    schema = stepwise_schema(item.answer_schema) if stepwise and item.answer_schema else item.answer_schema
+    sections = checklist_sections(item) if prompt.config.answer_form == "checklist" else ()
+    schema = checklist_schema(sections) if sections else item.answer_schema
+    schema = stepwise_schema(schema) if stepwise and schema else schema
     # only of slices that were cut from scans here is it known on which side the patient's left is
     system = templates.render("system", oriented=any(image.position_mm is not None for image in item.images))
     turns = (
-        _dialogue(view, templates, stepwise=stepwise)
+        dialogue_turns(view, templates, stepwise=stepwise, sections=sections)
         if item.runner is Runner.DIALOGUE
-        else (_single(replace(view, item=replace(item, answer_schema=schema)), templates, examples, stepwise=stepwise),)
+        else (
+            single_turn(replace(view, item=replace(item, answer_schema=schema)), templates, examples, stepwise=stepwise, sections=sections),
+        )
     )
     if strategy is Strategy.ASK:
-        first, inquiry = inquiry_of(item, prompt.config.max_questions, templates)
+        first, inquiry = inquiry_of(item, prompt.config.max_questions, templates, sections=sections)
         turns = (first,)
     return Request(
         item_id=item.item_id,
@@ -147,59 +143,3 @@ def request_digest(system: str, turns: tuple[RequestTurn, ...], answer_schema: s
 
 def _digests(images: Sequence[RequestImage]) -> list[list[str]]:
     return [[image.label, image.sha256] for image in images]
-
-
-def _single(view: View, templates: Templates, examples: Sequence[Exemplar], *, stepwise: bool) -> RequestTurn:
-    item = view.item
-    shown = {"notes": item.notes, "record": item.record, "given": item.given, "disclosed": view.disclosed, "pictures": bool(item.images)}
-    asked = {"question": item.question, "stepwise": stepwise}
-    if item.runner is Runner.STRUCTURED:
-        text = templates.render("structured", **shown, **asked, fields=fields_in_words(item.answer_schema))
-    elif item.runner is Runner.CHOICE:
-        text = templates.render("choice", **shown, **asked, options=lettered(item))
-    else:
-        text = templates.render(_template_of(item), **shown, **asked)
-    images = _pictures(item, item.images, 0)
-    if not examples:
-        return RequestTurn(text=text, images=images)
-    before = f"{example_text(item, examples, templates)}\n\n"
-    return RequestTurn(text=before + text, images=(*example_pictures(item, examples), *images), example_characters=len(before))
-
-
-def _template_of(item: Item) -> str:
-    if item.runner is not Runner.OPEN or item.family not in TEMPLATE_OF_FAMILY:
-        message = f"{item.item_id}: there is no prompt template for runner {item.runner} and family {item.family}"
-        raise ConfigError(message)
-    return TEMPLATE_OF_FAMILY[item.family]
-
-
-def _dialogue(view: View, templates: Templates, *, stepwise: bool) -> tuple[RequestTurn, ...]:
-    turns: list[RequestTurn] = []
-    shown = 0
-    for number, turn in enumerate(view.item.turns, start=1):
-        last = number == len(view.item.turns)
-        images = _pictures(view.item, _images_of(view.item, turn), shown)
-        shown += len(images)
-        text = templates.render(
-            "dialogue",
-            turn=number,
-            turns=len(view.item.turns),
-            reveal=turn.reveal,
-            question=turn.question,
-            pictures=bool(images),
-            disclosed=view.disclosed if last else "",
-            stepwise=stepwise,
-        )
-        turns.append(RequestTurn(text=text, images=images))
-    return tuple(turns)
-
-
-def _images_of(item: Item, turn: Turn) -> tuple[ItemImage, ...]:
-    return tuple(image for image in item.images if image.image_id in turn.image_ids)
-
-
-def _pictures(item: Item, images: tuple[ItemImage, ...], before: int) -> tuple[RequestImage, ...]:
-    return tuple(
-        RequestImage(path=image.path, sha256=image.sha256, label=picture_label(number, image, item.label_policy))
-        for number, image in enumerate(images, start=before + 1)
-    )

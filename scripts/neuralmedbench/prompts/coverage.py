@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from neuralmedbench.deid.coverage import require_covered
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.records.case import Audit, SliceRow
 from neuralmedbench.records.items import Item
+from neuralmedbench.records.requests import Request
 
 
-def check_passed(audit: Audit) -> None:
-    """Refuse to go on unless the audit passed: a withdrawn signature stops calls for prompts that are already rendered.
+def check_asked(requests: Sequence[Request], audit: Audit) -> None:
+    """Refuse to ask unless the audit, as it is now, passed and covers every picture of the requests.
+
+    A signature that was withdrawn, or a case that was taken out, stops calls for prompts that are already rendered.
+
+    Parameters
+    ----------
+    requests : sequence of Request
+        All requests of a benchmark; none for a grader, which is shown no picture.
+    audit : Audit
+        Of the same benchmark.
 
     Raises
     ------
     DeidentificationError
-        If it did not.
+        If it did not pass, or does not cover one.
     """
-    require_covered(audit, ())
+    images = (image for request in requests for turn in request.turns for image in turn.images)
+    told = (image for request in requests if request.inquiry for fact in request.inquiry.facts for image in fact.images)
+    require_covered(audit, {image.volume_sha256 for image in chain(images, told)})
 
 
 def check_pictures(items: Iterable[Item], slices: Iterable[SliceRow], audit: Audit) -> None:

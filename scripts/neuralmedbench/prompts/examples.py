@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.prompts.labels import picture_label
-from neuralmedbench.prompts.templates import Templates
+from neuralmedbench.io.templates import Templates
+from neuralmedbench.prompts.arms import evidence
+from neuralmedbench.prompts.labels import labelled
 from neuralmedbench.prompts.texts import within_words
-from neuralmedbench.records.items import Exemplar, Item, Runner
+from neuralmedbench.records.items import OPTION, Exemplar, Item, ItemImage, Runner
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import RequestImage
 
@@ -53,7 +54,7 @@ def example_text(item: Item, examples: Sequence[Exemplar], templates: Templates)
             "notes": example.item.notes if told else "",
             "record": example.item.record if told else "",
             "options": lettered(example.item),
-            "pictures": bool(item.images and example.item.images),
+            "pictures": bool(_shown(item, example.item)),
             "answer": example.answer,
         }
         for example in examples
@@ -64,15 +65,15 @@ def example_text(item: Item, examples: Sequence[Exemplar], templates: Templates)
 def example_pictures(item: Item, examples: Sequence[Exemplar]) -> tuple[RequestImage, ...]:
     """Pictures of the examples, labelled as the item's are, behind the number of their example; none where the item shows none."""
     return tuple(
-        RequestImage(
-            path=image.path,
-            sha256=image.sha256,
-            label=f"Example {number}, {picture_label(place, image, item.label_policy)}",
-            example=True,
-        )
+        replace(image, label=f"Example {number}, {image.label}", example=True)
         for number, example in enumerate(examples, start=1)
-        for place, image in enumerate(example.item.images if item.images else (), start=1)
+        for image in labelled(replace(example.item, label_policy=item.label_policy), _shown(item, example.item))
     )
+
+
+def _shown(item: Item, example: Item) -> tuple[ItemImage, ...]:
+    """Pictures of an example: its options, and the others where the item shows such."""
+    return tuple(image for image in example.images if image.role == OPTION or evidence(item))
 
 
 def lettered(item: Item) -> list[tuple[str, str]]:

@@ -2,8 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from neuralmedbench.records.case import Plane
-from neuralmedbench.records.items import ItemImage
+from neuralmedbench.records.items import OPTION, Item, ItemImage
+from neuralmedbench.records.questions import LETTERS
+from neuralmedbench.records.requests import RequestImage
+
+
+def labelled(item: Item, images: Sequence[ItemImage], *, before: int = 0) -> tuple[RequestImage, ...]:
+    """Give pictures of an item as they are sent, each with its label.
+
+    Parameters
+    ----------
+    item : Item
+        Whose: its label policy, and the options of which pictures may be some.
+    images : sequence of ItemImage
+        The pictures in their order.
+    before : int
+        How many were shown before; the others are numbered from there.
+
+    Returns
+    -------
+    tuple of RequestImage
+        A picture that is an option is labelled with its letter alone under every policy: what it shows may be what is asked for.
+    """
+    return tuple(
+        RequestImage(
+            path=image.path,
+            sha256=image.sha256,
+            volume_sha256=image.volume_sha256,
+            label=option_label(item, image) if image.role == OPTION else picture_label(number, image, item.label_policy),
+            option=image.role == OPTION,
+        )
+        for number, image in enumerate(images, start=before + 1)
+    )
+
+
+def option_label(item: Item, image: ItemImage) -> str:
+    """Label of a picture that is an option: its letter, and the name that the question gives it when that is another (`Option B (Figure 2)`)."""
+    label = f"Option {LETTERS[item.options.index(image.label)]}"
+    return label if image.label == label else f"{label} ({image.label})"
 
 
 def picture_label(number: int, image: ItemImage, policy: str) -> str:

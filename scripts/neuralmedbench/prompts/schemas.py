@@ -1,8 +1,32 @@
-"""The JSON schema of an answer: with steps before it, and in words."""
+"""The JSON schema of an answer: of a checklist, with steps before it, and in words."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+
+MAX_CANDIDATES = 5
+WORDS: dict[str, object] = {"type": "string"}
+CANDIDATE: dict[str, object] = {
+    "type": "object",
+    "properties": {"name": WORDS, "for": WORDS, "against": WORDS},
+    "required": ["name", "for", "against"],
+    "additionalProperties": False,
+}
+"""A hypothesis with what speaks for it and against it."""
+RULES: dict[str, dict[str, object]] = {
+    "LESION": CANDIDATE,
+    "SIDE": {"enum": ["left", "right", "bilateral", "midline", "none"]},
+    "DIFFERENTIAL": {"type": "array", "items": CANDIDATE, "minItems": 1, "maxItems": MAX_CANDIDATES},
+    "CONFIDENCE": {"type": "number", "minimum": 0, "maximum": 1},
+}
+"""Sections of a checklist that are more than words."""
+
+
+def checklist_schema(sections: Sequence[str]) -> str:
+    """Give the JSON schema of a checklist: a key for each of its sections, in their order, by its name in small letters."""
+    properties = {name.lower(): RULES.get(name, WORDS) for name in sections}
+    return json.dumps({"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False})
 
 
 def stepwise_schema(schema: str) -> str:

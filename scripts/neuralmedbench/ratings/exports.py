@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from neuralmedbench.config.load import check, read_yaml
 from neuralmedbench.config.section import Section
 from neuralmedbench.errors import RatingError
+from neuralmedbench.records.items import Family
+from neuralmedbench.records.scores import RatingPart
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -26,12 +28,44 @@ class Axis(Section):
     anchors: tuple[str, str]
 
 
+class RoundSettings(Section):
+    """How a round is drawn and shown: the section `rounds` of `config/rating.yaml`; what each key means stands there."""
+
+    responses: int = Field(60, ge=1)
+    raters: int = Field(2, ge=1, le=50)
+    raters_per_response: int = Field(2, ge=1)
+    repeats: float = Field(0.15, ge=0, le=0.5)
+    controls: int = Field(2, ge=0, le=20)
+    families: tuple[Family, ...] = (Family.DIFFERENTIAL_DIAGNOSIS, Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION)
+    seed: int = 1
+    reference: Literal["never", "after_first_judgement"] = "never"
+    first_judgement: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _fits(self) -> RoundSettings:
+        if self.raters_per_response > self.raters:
+            message = f"raters_per_response is {self.raters_per_response}, there are {self.raters} raters"
+            raise ValueError(message)
+        if (self.reference == "never") == bool(self.first_judgement):
+            message = "first_judgement names the axes that are answered before the reference is shown: give both, or neither"
+            raise ValueError(message)
+        return self
+
+
 class Form(Section):
-    """`config/rating.yaml`: the version of the rubric, its axes and the errors that may be marked."""
+    """`config/rating.yaml`: the version of the rubric, its axes, the errors that may be marked, and how rounds are made."""
 
     rubric: str
     axes: dict[str, Axis] = Field(min_length=1)
     errors: tuple[str, ...] = ()
+    rounds: RoundSettings = RoundSettings()
+
+    @model_validator(mode="after")
+    def _knows_its_axes(self) -> Form:
+        if unknown := sorted(set(self.rounds.first_judgement) - set(self.axes)):
+            message = f"rounds.first_judgement names axes that the form does not have: {', '.join(unknown)}"
+            raise ValueError(message)
+        return self
 
 
 class Strict(BaseModel):
@@ -48,15 +82,22 @@ class MarkedError(Strict):
 
 
 class RatedItem(Strict):
-    """One response as one rater saw it."""
+    """One response as one rater saw it.
+
+    `cannot_judge` names single axes, the status of that name means all of them. `reference_shown`: the reference was opened here, after
+    the first judgement; `reference_seen`: it stood open before that, at another answer to the same case.
+    """
 
     item_id: str
     position: int = Field(ge=1)
     status: Literal["rated", "cannot_judge", "not_rated"]
     scores: dict[str, int] = Field(default_factory=dict)
+    cannot_judge: list[str] = Field(default_factory=list)
     errors: list[MarkedError] = Field(default_factory=list)
     seconds_active: float | None = Field(None, ge=0, le=86_400)
     revisions: int = Field(0, ge=0)
+    reference_shown: bool = False
+    reference_seen: bool = False
     comment: str = ""
 
 
@@ -84,7 +125,11 @@ class Export(Strict):
 
 
 class RatedResponse(Strict):
-    """The response behind an opaque id: its key and the digest of the text that was shown."""
+    """What stands behind an opaque id: the key of a response and the digest of its text, or of a control's.
+
+    `probability` is that of the draw, in its `stratum`; `again_of` is the opaque id of the first showing; `masked` counts the names of
+    models that were hidden in the text.
+    """
 
     item_id: str
     arm: str
@@ -93,16 +138,46 @@ class RatedResponse(Strict):
     revision: str
     repeat: int
     text_sha256: Digest
+    part: RatingPart = RatingPart.SAMPLE
+    stratum: str = ""
+    probability: float | None = Field(None, gt=0, le=1)
+    again_of: str = ""
+    masked: int = Field(0, ge=0)
 
 
 class PacketKey(Strict):
-    """`key.json` of a round: never leaves this place, never goes to a rater."""
+    """One rater's packet; `packet_sha256` is the digest of everything that it shows, `order` is that in which it does."""
 
-    schema_name: Literal["neuralmedbench.rating_key/1"] = Field(alias="schema")
     packet_id: str
     packet_sha256: Digest
-    rubric: str
+    rater: Pseudonym
     items: dict[str, RatedResponse]
+    order: list[str] = Field(default_factory=list)
+
+
+class StratumKey(Strict):
+    """How many responses a stratum had and how many of them were drawn, each with the same probability."""
+
+    frame: int = Field(ge=1)
+    drawn: int = Field(ge=1)
+    probability: float = Field(gt=0, le=1)
+
+
+class RoundKey(Strict):
+    """`key.json` of a round: never leaves this place, never goes to a rater.
+
+    `seed` is that of the draw, opaque ids and orders come from `secret`; `first_judgement` names the axes that were answered before the
+    reference was shown, none where it never was.
+    """
+
+    schema_name: Literal["neuralmedbench.rating_key/2"] = Field(alias="schema")
+    round_id: str
+    rubric: str
+    seed: int
+    secret: str
+    first_judgement: list[str]
+    strata: dict[str, StratumKey]
+    packets: list[PacketKey]
 
 
 def read_form(path: Path) -> Form:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.exports import Export, Form, PacketKey, RatedItem, RatedResponse, read_file
+from neuralmedbench.ratings.exports import Export, Form, PacketKey, RatedItem, RatedResponse, RoundKey, read_file
+from neuralmedbench.ratings.tables import ERROR_AXIS, is_table, read_table, without_twins
 from neuralmedbench.records.keys import Key, response_key
-from neuralmedbench.records.scores import Rating
+from neuralmedbench.records.scores import Rating, RatingPart
 
 KEY_FILE = "key.json"
-ERROR_AXIS = "error."
-"""Before the code of a marked error: value 2 when it is significant, 1 when it is not."""
+EXPORTED = {".json", ".csv"}
 
 
 def import_round(folder: Path, form: Form, texts: Mapping[Key, str]) -> list[Rating]:
@@ -22,7 +22,7 @@ def import_round(folder: Path, form: Form, texts: Mapping[Key, str]) -> list[Rat
     Parameters
     ----------
     folder : Path
-        `data/ratings/<round>/` with the key and one export a rater.
+        `data/ratings/<round>/` with the key and one export a rater, as JSON, as a table, or as both.
     form : Form
         Axes, ranges and errors.
     texts : mapping of response key to str
@@ -36,24 +36,35 @@ def import_round(folder: Path, form: Form, texts: Mapping[Key, str]) -> list[Rat
     Raises
     ------
     RatingError
-        If a file belongs to another packet or another version of the rubric, names an unknown or repeated item, an
+        If a file belongs to another packet, another rater or another version of the rubric, names an unknown or repeated item, an
         unknown axis or a value out of its range, or if a rater exported twice as complete.
     """
-    key = read_file(folder / KEY_FILE, PacketKey)
-    files = [path for path in sorted(folder.glob("*.json")) if path.name != KEY_FILE]
-    exports = [(path.name, read_file(path, Export)) for path in files]
+    key = read_file(folder / KEY_FILE, RoundKey)
+    packets = {packet.packet_id: packet for packet in key.packets}
+    files = [path for path in sorted(folder.iterdir()) if path.suffix in EXPORTED and path.name != KEY_FILE]
+    exports = [(path.name, read_table(path) if is_table(path.name) else read_file(path, Export)) for path in files]
     for name, export in exports:
-        _check(name, export, key, form)
+        _check(name, export, key, packets.get(export.packet_id), form)
     ratings = []
-    for export in _latest(exports):
+    for export in _latest(without_twins(exports)):
+        shown = packets[export.packet_id].items
         for item in export.items:
-            ratings += _rows(folder.name, export, item, key.items[item.item_id], form)
-    return [replace(row, stale=texts.get(response_key(row)) != row.text_sha256) for row in ratings]
+            ratings += _rows(folder.name, export, item, shown[item.item_id], form, blind=key.first_judgement)
+    return [replace(row, stale=_is_stale(row, texts)) for row in ratings]
 
 
-def _check(name: str, export: Export, key: PacketKey, form: Form) -> None:
-    if (export.packet_id, export.packet_sha256) != (key.packet_id, key.packet_sha256):
-        message = f"{name}: it was made with another packet than {key.packet_id}; put it into the folder of its own round"
+def _is_stale(row: Rating, texts: Mapping[Key, str]) -> bool:
+    """Whether the rated text stands no more; a control is nobody's response and cannot go stale."""
+    drawn = row.part in {RatingPart.SAMPLE, RatingPart.AGAIN}
+    return drawn and texts.get(response_key(row)) != row.text_sha256
+
+
+def _check(name: str, export: Export, key: RoundKey, packet: PacketKey | None, form: Form) -> None:
+    if packet is None or export.packet_sha256 != packet.packet_sha256:
+        message = f"{name}: it was made with another packet than those of {key.round_id}; put it into the folder of its own round"
+        raise RatingError(message)
+    if export.rater.id != packet.rater:
+        message = f"{name}: it names another rater than the one whose packet it is; a packet goes to one person"
         raise RatingError(message)
     for rubric, what in ((key.rubric, "packet"), (form.rubric, "form in config/rating.yaml")):
         if export.rubric != rubric:
@@ -62,7 +73,7 @@ def _check(name: str, export: Export, key: PacketKey, form: Form) -> None:
     seen = set()
     for number, item in enumerate(export.items, start=1):
         where = f"{name}, entry {number}"
-        if item.item_id not in key.items:
+        if item.item_id not in packet.items:
             message = f"{where}: an item that is not in the packet"
             raise RatingError(message)
         if item.item_id in seen:
@@ -73,11 +84,17 @@ def _check(name: str, export: Export, key: PacketKey, form: Form) -> None:
 
 
 def _check_values(where: str, item: RatedItem, form: Form) -> None:
-    if item.status != "rated" and (item.scores or item.errors):
+    if item.status != "rated" and (item.scores or item.errors or item.cannot_judge):
         message = f"{where}: it has scores or errors, but its status is {item.status}"
         raise RatingError(message)
-    if item.status == "rated" and not item.scores:
+    if item.status == "rated" and not (item.scores or item.errors or item.cannot_judge):
         message = f"{where}: its status is rated, but it has no scores"
+        raise RatingError(message)
+    if set(item.cannot_judge) - set(form.axes):
+        message = f"{where}: cannot_judge names an axis that the form does not have; it has {', '.join(form.axes)}"
+        raise RatingError(message)
+    if set(item.cannot_judge) & set(item.scores):
+        message = f"{where}: an axis has a value and cannot be judged; it is one of them"
         raise RatingError(message)
     for axis, value in item.scores.items():
         if axis not in form.axes:
@@ -111,14 +128,15 @@ def _latest(exports: Iterable[tuple[str, Export]]) -> list[Export]:
 
 
 def _values(item: RatedItem, form: Form) -> dict[str, float | None]:
-    """Value by axis: none for an item that was not rated, None on every axis when the rater could not judge."""
+    """Value by axis: none for an item that was not rated, None on every axis that the rater could not judge."""
     if item.status == "cannot_judge":
         return dict.fromkeys(form.axes)
-    values: dict[str, float | None] = {axis: float(value) for axis, value in item.scores.items()}
+    values: dict[str, float | None] = dict.fromkeys(item.cannot_judge)
+    values |= {axis: float(value) for axis, value in item.scores.items()}
     return values | {f"{ERROR_AXIS}{error.code}": 2.0 if error.significant else 1.0 for error in item.errors}
 
 
-def _rows(round_id: str, export: Export, item: RatedItem, response: RatedResponse, form: Form) -> list[Rating]:
+def _rows(round_id: str, export: Export, item: RatedItem, response: RatedResponse, form: Form, *, blind: Collection[str]) -> list[Rating]:
     return [
         Rating(
             round_id=round_id,
@@ -135,6 +153,9 @@ def _rows(round_id: str, export: Export, item: RatedItem, response: RatedRespons
             seconds=item.seconds_active,
             stale=False,
             simulated=export.rater.simulated,
+            part=response.part,
+            probability=response.probability,
+            informed=item.reference_seen or (item.reference_shown and axis not in blind),
         )
         for axis, value in _values(item, form).items()
     ]

@@ -16,7 +16,6 @@ from neuralmedbench.recording.metadata import read_metadata
 from neuralmedbench.recording.repository import open_repository, why_not_versioned
 from neuralmedbench.recording.snakemake import planned_rules
 from neuralmedbench.recording.stages import TARGET, dvc_yaml
-from neuralmedbench.records.items import Kind
 from neuralmedbench.records.results import COLUMNS
 
 CASE_FOLDERS = ("deidentified", "normalised", "slices")
@@ -119,7 +118,7 @@ def leftovers(run: Run, root: Path = Path()) -> list[str]:
     """
     found: list[Path] = []
     for name in run.recorded():
-        if run.benchmarks[name].kind is Kind.SCANS:
+        if run.benchmarks[name].has_cases:
             cases = set(run.cases(name))
             folders = [path for stage in CASE_FOLDERS for path in (root / "data" / stage / name).glob("sub-*")]
             found += [path for path in folders if path.name.removeprefix("sub-") not in cases]

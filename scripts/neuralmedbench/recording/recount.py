@@ -134,7 +134,7 @@ def recount(name: str, answers: Sequence[Answers]) -> float | int | None:
     }
     shares["worst_case"] = shares["pass1"]
     if name in GRADES:
-        grades = [[value for row in _counted(one) if (value := getattr(row, name)) is not None] for one in answers]
+        grades = [[value for row in one.scores if not row.missing and (value := getattr(row, name)) is not None] for one in answers]
         shares[name] = [math.fsum(values) / len(values) for values in grades if values]
     values = shares.get(name, [])
     return math.fsum(values) / len(values) if values else None

@@ -17,6 +17,7 @@ BENCHMARK, MODEL, GRADER = "${item.benchmark}", "${item.model}", "${item.grader}
 RESPONSES, SCORES = f"results/responses/{BENCHMARK}/{MODEL}.parquet", f"results/scores/{BENCHMARK}/{MODEL}.parquet"
 GRADES = f"results/grades/{BENCHMARK}/{MODEL}/{GRADER}.parquet"
 PROMPTS = f"data/prompts/{BENCHMARK}.parquet"
+ACCEPTED = f"config/benchmarks/{BENCHMARK}.leaks.json"
 LEAKS, LEAK_PAGE = f"data/leaks/{BENCHMARK}.json", f"data/leaks/{BENCHMARK}.html"
 GOLD = f"data/gold/{BENCHMARK}.parquet"
 LESIONS = f"data/gold/{BENCHMARK}/lesions.parquet"
@@ -42,8 +43,11 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
     """
     shared = run.recorded()
     scans = [name for name in shared if run.benchmarks[name].kind is Kind.SCANS]
+    cased = [name for name in shared if run.benchmarks[name].has_cases]
     loose = [name for name in shared if name not in scans]
     phantoms = [name for name in scans if run.benchmarks[name].source == "phantoms"]
+    # all benchmarks of a stage have the same dependencies, and most have no such file
+    accepted = [name for name in shared if (run.folder / "benchmarks" / f"{name}.leaks.json").is_file()]
     models = list(run.models)
     graders = {kind: [name for name, grader in run.graders.items() if grader.kind == kind] for kind in ("rubric", "llm")}
     arguments = f"--configfile {' '.join(configfiles)} " if configfiles else ""
@@ -55,13 +59,13 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
             [f"data/answers/{BENCHMARK}.csv", f"data/answers/{BENCHMARK}"],
         ),
         "deidentify": _stage(
-            {"benchmark": scans},
+            {"benchmark": cased},
             [f"config/benchmarks/{BENCHMARK}.yaml", f"config/benchmarks/{BENCHMARK}.cases.tsv"],
             [f"data/deidentified/{BENCHMARK}"],
             target="/audit.json",
         ),
         "deidentify_pictures": _stage(
-            {"benchmark": loose},
+            {"benchmark": [name for name in loose if name not in cased]},
             [f"config/benchmarks/{BENCHMARK}.yaml"],
             [f"data/deidentified/{BENCHMARK}"],
             target="/audit.json",
@@ -81,18 +85,8 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
         "review_pictures": _stage(
             {"benchmark": loose}, [f"data/deidentified/{BENCHMARK}"], [f"data/reviews/{BENCHMARK}"], target="/review.json"
         ),
-        "prompts": _stage(
-            {"benchmark": shared},
-            [f"data/deidentified/{BENCHMARK}", f"config/benchmarks/{BENCHMARK}.yaml", "config/prompts", run.config.vocabulary],
-            [
-                LEAKS,
-                PROMPTS,
-                *(f"data/{part}/{BENCHMARK}.parquet" for part in ("items", "gold", "disclosures")),
-                LESIONS,
-                EXEMPLARS,
-                LEAK_PAGE,
-            ],
-        ),
+        "prompts": _prompts(run, [name for name in shared if name not in accepted]),
+        "prompts_with_accepted_leaks": _prompts(run, accepted, ACCEPTED),
         "infer": _stage(
             {"benchmark": shared, "model": models},
             [PROMPTS, LEAKS, f"config/models/{MODEL}.yaml"],
@@ -147,6 +141,21 @@ class _Plain(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+
+def _prompts(run: Run, benchmarks: list[str], *more: str) -> dict[str, Any]:
+    return _stage(
+        {"benchmark": benchmarks},
+        [f"data/deidentified/{BENCHMARK}", f"config/benchmarks/{BENCHMARK}.yaml", *more, "config/prompts", run.config.vocabulary],
+        [
+            LEAKS,
+            PROMPTS,
+            *(f"data/{part}/{BENCHMARK}.parquet" for part in ("items", "gold", "disclosures")),
+            LESIONS,
+            EXEMPLARS,
+            LEAK_PAGE,
+        ],
+    )
 
 
 def _grade_deps() -> list[str]:

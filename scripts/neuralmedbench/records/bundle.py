@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 1
+from neuralmedbench.records.scores import Evidence
+
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +30,10 @@ class BundleGrade:
 
 @dataclass(frozen=True, kw_only=True)
 class BundleResponse:
-    """One response with its score and its grades, as in `records.scores`; dialogues hold the last answer."""
+    """One response with its score and its grades, as in `records.scores`; dialogues hold the last answer.
+
+    `seen`, `evidence` and `missing` are those of its `Prediction`: empty unless it is a checklist.
+    """
 
     model: str
     arm: str
@@ -39,6 +44,9 @@ class BundleResponse:
     passed: bool | None
     relation: str
     grades: tuple[BundleGrade, ...]
+    seen: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    missing: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +57,10 @@ class CaseBundle:
     ----------
     context : str
         De-identified notes and record, as the item holds them.
+    options : tuple of str
+        As they are offered, in the order of their letters.
+    facts : tuple of str
+        Date and tags.
     answer, findings, established : str, tuple of str, str
         The reference answer, its findings, and how it was established; empty when there is no gold.
     responses : tuple of BundleResponse
@@ -69,3 +81,5 @@ class CaseBundle:
     findings: tuple[str, ...]
     established: str
     responses: tuple[BundleResponse, ...]
+    options: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()

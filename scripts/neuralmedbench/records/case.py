@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from neuralmedbench.records.answer_key import ScoreRow
@@ -207,6 +207,9 @@ class CaseRecord:
         Why de-identification or normalisation left a series out, by series id.
     slices : tuple of Slice
         The pictures (slices stage only).
+    pictures : tuple of PictureFate
+        The pictures of a case that came as pictures and not as scans (ingest and deidentify), with paths relative to the folder of
+        `case.json`; such a case has no series.
     fates : tuple of FileFate
         Every raw file (ingest stage only).
     raw_files : dict of str to int
@@ -234,6 +237,7 @@ class CaseRecord:
     series: tuple[Series, ...] = ()
     set_aside: dict[str, str] = field(default_factory=dict)
     slices: tuple[Slice, ...] = ()
+    pictures: tuple[PictureFate, ...] = ()
     fates: tuple[FileFate, ...] = ()
     raw_files: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -250,7 +254,7 @@ class PictureFate:
     Attributes
     ----------
     image_id : str
-        `img-000001`...: its row in the data set's own table.
+        `img-000001`...: its row in the data set's own table. Of an own case: its id and the number of the picture, `c0ffee-01`...
     path : str
         POSIX path relative to the folder of the manifest; empty when quarantined.
     sha256 : str
@@ -260,7 +264,12 @@ class PictureFate:
     reason : str
         Why not.
     flags : tuple of str
-        Findings that a person should know: `type_disagrees` when name or MIME type say another format than the bytes hold.
+        Findings that a person should know: `type_disagrees` when name or MIME type say another format than the bytes hold,
+        `burned_in_text_hidden`, and `burned_in_text_kept` when the benchmark's yaml says so.
+    case_id : str
+        Case that it belongs to; empty in data sets whose questions say it.
+    sequence, plane : str
+        What a person says that it shows; `unknown` and empty when nothing is said.
     """
 
     image_id: str
@@ -269,17 +278,36 @@ class PictureFate:
     state: State = State.OK
     reason: str = ""
     flags: tuple[str, ...] = ()
+    case_id: str = ""
+    sequence: str = "unknown"
+    plane: str = ""
+
+    def kept_back(self, reason: str) -> PictureFate:
+        """Give it as quarantined for a reason; one that is already stays as it is."""
+        return replace(self, path="", sha256="", state=State.QUARANTINED, reason=reason) if self.state is State.OK else self
 
 
 @dataclass(frozen=True, kw_only=True)
 class PictureManifest:
-    """All pictures of a benchmark of `kind: pictures`, after ingest or deidentify (`pictures.json`)."""
+    """All pictures of a benchmark of `kind: pictures`, after ingest or deidentify (`pictures.json`).
+
+    Attributes
+    ----------
+    pictures : tuple of PictureFate
+        In the order of the table, or of own cases by case.
+    checks : dict of str to int
+        As in `CaseRecord`.
+    cases : dict of str to str
+        Of own cases: the digest of `sub-<case>/case.json` beside the manifest, by case. It holds the digests of everything that the case
+        has, so a changed note is a changed manifest.
+    """
 
     benchmark: str
     stage: str
     source_sha256: str
     pictures: tuple[PictureFate, ...] = ()
     checks: dict[str, int] = field(default_factory=dict)
+    cases: dict[str, str] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
 

@@ -31,3 +31,6 @@ PICTURE_COLUMNS = ("dataset", "file_path", "class", "original_class", "subclass"
 
 RECORD_COLUMNS = ("variable", "value", "unit", "days_from_scan")
 """A structured health record after de-identification."""
+
+UNKNOWN_DAY = "n/a"
+"""In `days_from_scan` of a de-identified record: the value has a date, and whether it lies before the scan is not known. Empty: it has none."""

@@ -81,6 +81,10 @@ class Strategy(StrEnum):
     ASK = "ask"
 
 
+OPTION = "option"
+"""Role of a picture that is an option of a choice: its `label` is the text of that option."""
+
+
 class Runner(StrEnum):
     """How an item is run and scored."""
 
@@ -95,7 +99,8 @@ class ItemImage:
     """A picture of an item, in the order in which it is shown; units as in `records.case.Slice`.
 
     `tiles_mm` holds the positions of a montage's slices and is empty for a single one; `window` is the name of a CT window other than
-    the one for the brain; `label` is the name by which the question speaks of the picture (`Figure B`), shown under every label policy.
+    the one for the brain; `label` is the name by which the question speaks of the picture (`Figure B`), shown under every label policy. Of a picture that is an option
+    (`OPTION`) it is the option's text; such pictures stand behind the others, in the order of their letters.
     """
 
     image_id: str

@@ -14,6 +14,9 @@ LETTERS = "ABCDEFGHIJ"
 QUESTIONS, ANSWERS, DISCLOSURES, IMAGES = QUESTION_FILES = ("questions.jsonl", "answers.jsonl", "disclosures.jsonl", "images.csv")
 """Files of an imported data set: what is asked, what is right, what arms may show, and its pictures."""
 
+IMPORT_RECORD = "import.json"
+"""What an import found, beside them; a set that was curated or written by hand has none."""
+
 IMAGE_COLUMNS = ("file_path", "sha256", "width", "height")
 """Columns of `images.csv`: one row a picture, its path below the folder of the imported pictures, the digest of its bytes, and its size."""
 
@@ -31,7 +34,7 @@ class QuestionImage:
     sequence, plane : str
         As the data set says; `unknown` and empty when it does not.
     role : str
-        `picture`, `option` (the picture is an answer that can be chosen), `prior` or `current`.
+        `picture`, `option` (the picture is an answer that can be chosen: its label is the text of its option), `prior` or `current`.
     """
 
     file: str
@@ -141,6 +144,8 @@ class ImportRecord:
         Questions that have none.
     empty : dict of str to int
         Fields that stand in the set and are empty, by name.
+    long_questions : int
+        Questions of more words than a question needs: they tell of the case, where neither text budgets nor arms reach it.
     """
 
     benchmark: str
@@ -155,3 +160,4 @@ class ImportRecord:
     images: int = 0
     without_answer: int = 0
     empty: dict[str, int] = field(default_factory=dict)
+    long_questions: int = 0

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestImage:
     """A picture in a request: the very bytes of the PNG, known by their digest, and the words shown before it.
 
-    `example` marks the pictures of answered examples of other patients.
+    `example` marks the pictures of answered examples of other patients, `option` those that are options of a choice: no picture budget cuts them.
+    `volume_sha256` is the scan that the picture shows (of a benchmark of pictures: the picture itself), which a passed audit has to cover.
     """
 
     path: str
     sha256: str
     label: str
     example: bool = False
+    option: bool = False
+    volume_sha256: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +87,7 @@ class Request:
     turns : tuple of RequestTurn
         One message, or the messages of a dialogue that are sent one after the other, each after the answer before.
     answer_schema : str
-        JSON schema of the answer, or empty.
+        JSON schema of the answer, of a dialogue that of its last answer; or empty. An open item is asked for the same fields in words.
     samples : int
         How many answers are asked for; `repeat` counts from 0.
     words_cut : int

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class ResponseState(StrEnum):
@@ -41,9 +41,17 @@ class Response:
     call_keys : tuple of str
         Keys in the ledger, one a call.
     images_sent : int
-        Pictures sent after the model's own picture budget.
+        Pictures sent after the model's own picture budget; of a call that failed too, they left all the same.
+    characters_sent : int
+        Length of the words of the last conversation that was sent, labels of pictures included.
+    images_downscaled : int
+        Of these the ones that the provider shrinks by its own documentation.
+    destination : str
+        Host that was asked: `local`, or a name; empty when nothing was, or before it was kept.
     finish_reason, served_model, fingerprint : str
         What the provider said.
+    mean_logprob : float or None
+        Mean logarithm of the probability of the last answer's tokens; None when it was not asked for.
     prompt_tokens, completion_tokens : int or None
         Sums over the turns.
     latency_s : float or None
@@ -84,6 +92,10 @@ class Response:
     attempts: int = 0
     error: str = ""
     called_on: str = ""
+    images_downscaled: int = 0
+    destination: str = ""
+    characters_sent: int = 0
+    mean_logprob: float | None = None
 
 
 def current_rows(rows: Sequence[Response]) -> list[Response]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class ParseStatus(StrEnum):
@@ -25,6 +25,23 @@ class GradeState(StrEnum):
     SKIPPED = "skipped"
 
 
+class RatingPart(StrEnum):
+    """Why a rater saw a text: it was drawn, was drawn and is shown to the same rater again, or is a control that nobody's model wrote."""
+
+    SAMPLE = "sample"
+    AGAIN = "again"
+    CONTROL_RIGHT = "control_right"
+    CONTROL_WRONG = "control_wrong"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What an answer says for and against one of its candidates; empty where it says nothing. It never names a candidate."""
+
+    speaks_for: str = ""
+    against: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
     """What an answer says, read without gold.
@@ -38,11 +55,16 @@ class Prediction:
     choice : str
         Letter of the chosen option.
     fields : dict of str to str or None
-        Fields of a structured answer, an absent field is an abstention; or lesion, location and side of a lesion answer.
+        Fields of a structured answer, an absent field is an abstention; or lesion, location and side of a lesion answer; or location and
+        side as a checklist states them.
     confidence : float or None
         Stated confidence in rank 1, 0 to 1.
     abstained : bool
         Whether it declined to name a diagnosis; also true of an unreadable answer that is empty or refuses.
+    seen, missing : str
+        Of a checklist: what it says that it was shown (modality; sequences; planes), and what it would need to be surer.
+    evidence : tuple of Evidence
+        Of a checklist: one for each entry of `differential`.
     """
 
     parse_status: ParseStatus
@@ -53,6 +75,9 @@ class Prediction:
     fields: dict[str, str] | None = None
     confidence: float | None = None
     abstained: bool = False
+    seen: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    missing: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +94,12 @@ class Grade:
         0 to 1; None unless the state is ok.
     weight : float
         Points of the criterion.
+    served_model, fingerprint, called_on : str
+        Of the call of a grader that asks a model: what the provider said, and the day; the same for all criteria of a text.
+    destination : str
+        Host that was asked; empty when none was.
+    attempts, characters_sent : int
+        Calls made, retries counted, and the length of the words that were sent; 0 when nothing was.
     """
 
     item_id: str
@@ -85,6 +116,12 @@ class Grade:
     weight: float
     explanation: str
     state: GradeState
+    served_model: str = ""
+    fingerprint: str = ""
+    called_on: str = ""
+    destination: str = ""
+    attempts: int = 0
+    characters_sent: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +174,7 @@ class Score:
         As in :class:`Prediction`.
     fields : dict of str to str or None
         Structured items: the answered fields after spelling (an absent field is an abstention); lesion items: `lesion`,
-        `location` and `side` as answered.
+        `location` and `side` as answered; other open items: `location` and `side` where a checklist states them.
     fields_right : dict of str to bool or None
         Structured items: for each field with ground truth whether it is right.
     fields_abstained : tuple of str
@@ -203,6 +240,12 @@ class Rating:
         The rated text is not the text that stands in the responses now.
     simulated : bool
         Made by a program to exercise the form; never headlined.
+    part : RatingPart
+        `sample` alone is about a model: the others tell how far a rater can be relied on. A control has no model and no revision.
+    probability : float or None
+        With which the response was drawn into its round, 0 to 1, for inverse-probability weights; None when it was not drawn.
+    informed : bool
+        The rater had seen the reference of the case before giving this value.
     """
 
     round_id: str
@@ -219,3 +262,6 @@ class Rating:
     seconds: float | None
     stale: bool
     simulated: bool
+    part: RatingPart = RatingPart.SAMPLE
+    probability: float | None = None
+    informed: bool = False

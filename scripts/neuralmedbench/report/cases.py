@@ -45,7 +45,7 @@ class CaseBlock:
 
     @property
     def results(self) -> dict[str, list[int]]:
-        """Passing and scored answers under `full` by model, over all items; none are scored without a reference."""
+        """Passing and scored answers under `full` by model, over all items; none are scored without a reference or a grade."""
         sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
         for entry in self.index:
             for model, (passes, answers) in entry["results"].items():
@@ -95,13 +95,14 @@ def _index(bundle: CaseBundle) -> Json:
     for response in bundle.responses:
         if response.arm == FULL:
             results[response.model][0] += bool(response.passed)
-            results[response.model][1] += bool(bundle.answer)
+            ungraded = response.state == "ok" and response.passed is None
+            results[response.model][1] += bool(bundle.answer) and not ungraded
     arms = sorted({response.arm for response in bundle.responses})
     return {"level": bundle.level, "family": bundle.family, "arms": arms, "results": dict(results)}
 
 
 def _item(bundle: CaseBundle) -> Json:
-    names = ("item_id", "family", "level", "question", "context", "answer", "findings", "established")
+    names = ("item_id", "family", "level", "question", "context", "answer", "findings", "established", "options", "facts")
     return {name: getattr(bundle, name) for name in names} | {
         "images": [[image.sha256, image.label] for image in bundle.images],
         "responses": [_response(response) for response in bundle.responses],
@@ -109,9 +110,10 @@ def _item(bundle: CaseBundle) -> Json:
 
 
 def _response(response: BundleResponse) -> Json:
-    names = ("model", "arm", "repeat", "state", "text", "differential", "passed", "relation")
+    names = ("model", "arm", "repeat", "state", "text", "differential", "passed", "relation", "seen", "missing")
+    evidence = [[one.speaks_for, one.against] for one in response.evidence]
     grades = [[grade.grader, grade.criterion, grade.value, grade.explanation] for grade in response.grades]
-    return {name: getattr(response, name) for name in names} | {"grades": grades}
+    return {name: getattr(response, name) for name in names} | {"grades": grades, "evidence": evidence}
 
 
 def preview(image: BundleImage, root: Path) -> str:

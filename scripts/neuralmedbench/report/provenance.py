@@ -6,17 +6,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.config.load import load_model
+from neuralmedbench.config.load import load_asked
 from neuralmedbench.config.places import without_places
 from neuralmedbench.io.files import sha256_of
 from neuralmedbench.io.tables import read_records
+from neuralmedbench.io.templates import version_of
 from neuralmedbench.io.vocabulary import read_vocabulary
-from neuralmedbench.prompts.templates import version_of
 from neuralmedbench.records.responses import Response, current_rows
+from neuralmedbench.records.served import served_by
 
 Json = dict[str, Any]
 
@@ -98,7 +100,7 @@ def installed(lock: Path) -> dict[str, str]:
 
 
 def _model(root: Path, benchmark: str, model: str) -> Json:
-    config = load_model(root / "config" / "models" / f"{model}.yaml")
+    config = load_asked(root / "config", benchmark, model)
     responses = current_rows(read_records(root / "results" / "responses" / benchmark / f"{model}.parquet", Response))
     dates = sorted({row.called_on for row in responses} - {""})
     return {
@@ -107,7 +109,9 @@ def _model(root: Path, benchmark: str, model: str) -> Json:
         "backend": config.backend,
         "id": without_places(config.id),
         "revision": config.revision,
-        "served": without_places(sorted({row.served_model for row in responses} - {""})),
+        "served": [
+            without_places(asdict(one)) for one in served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)
+        ],
         "first_called_on": dates[0] if dates else "",
         "last_called_on": dates[-1] if dates else "",
         "temperature": config.temperature,

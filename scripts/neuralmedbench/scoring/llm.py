@@ -16,14 +16,17 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.models.control.bounds import ALONE, Control
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledger import open_ledger
-from neuralmedbench.records.items import Family, Gold, Item
+from neuralmedbench.models.ledgers.ledger import open_ledger
+from neuralmedbench.models.served import say_served
+from neuralmedbench.records.items import Family, Gold, Item, Runner
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState
+from neuralmedbench.scoring.checklist import is_checklist
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION, gradable, grade_row
 
 ARM = "grade"
@@ -84,6 +87,7 @@ def build_request(response: Response, item: Item, gold: Gold, template: Template
         "aliases": gold.aliases,
         "lesion_task": item.family is Family.LESION_RECOGNITION,
         "lesion": gold.lesion,
+        "checklist": is_checklist(response.text),
         "candidate": escape(response.text[:MAX_CHARACTERS], quote=False),
     }
     system, user = ("".join(template.blocks[name](template.new_context(values))).strip() for name in ("system", "user"))
@@ -95,7 +99,7 @@ def build_request(response: Response, item: Item, gold: Gold, template: Template
         arm=ARM,
         strategy=text_digest(response.text),
         request_id=sha256_of_value([system, user, SCHEMA]),
-        runner=item.runner,
+        runner=Runner.STRUCTURED,  # whatever the item is, a grader answers with one JSON object
         system=system,
         turns=(RequestTurn(text=user),),
         answer_schema=SCHEMA,
@@ -127,6 +131,7 @@ def grade_with_model(
     destinations: Sequence[str],
     max_failed_fraction: float | None,
     replay: bool = False,
+    control: Control = ALONE,
 ) -> list[Grade]:
     """Grade the responses of one model by asking another one.
 
@@ -148,6 +153,8 @@ def grade_with_model(
         A larger share of failed calls is an error.
     replay : bool
         Take every grade from the ledger and ask for nothing. A grader that asked nothing left an empty ledger: it stays skipped.
+    control : Control
+        As of `models.engine.answer_requests`.
 
     Returns
     -------
@@ -182,9 +189,15 @@ def grade_with_model(
         destinations=destinations,
         max_failed_fraction=max_failed_fraction,
         replay=replay,
+        control=control,
     )
+    say_served(f"grader {grader}", answers)
     by_text = {(answer.item_id, answer.strategy): answer for answer in answers}
-    return [grade for row in wanted for grade in _grades(row, by_text[row.item_id, text_digest(row.text)], grader)]
+    return [
+        _with_call(grade, by_text[row.item_id, text_digest(row.text)])
+        for row in wanted
+        for grade in _grades(row, by_text[row.item_id, text_digest(row.text)], grader)
+    ]
 
 
 def _may_not_ask(grader: str, model: ModelConfig, ledger: Path, destinations: Sequence[str], *, replay: bool) -> str:
@@ -208,6 +221,19 @@ def _grades(response: Response, answer: Response, grader: str) -> list[Grade]:
     if verdict is None:
         return [_row(response, grader, name, GradeState.FAILED, "the grader's answer is not in its form") for name in CRITERIA]
     return [grade_row(response, grader, name, value=verdict.values[name], weight=1.0, explanation=verdict.explanation) for name in CRITERIA]
+
+
+def _with_call(grade: Grade, answer: Response) -> Grade:
+    """Keep of the grader's call who answered, and what left the machine."""
+    return replace(
+        grade,
+        served_model=answer.served_model,
+        fingerprint=answer.fingerprint,
+        called_on=answer.called_on,
+        destination=answer.destination,
+        attempts=answer.attempts,
+        characters_sent=answer.characters_sent,
+    )
 
 
 def _row(response: Response, grader: str, criterion: str, state: GradeState, why: str) -> Grade:

@@ -8,30 +8,19 @@ from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.vocabulary import normal_form
+from neuralmedbench.scoring.answer_words import MAX_CANDIDATES, MAX_WORDS, abstains, clean, confidence_of, diagnosis_of, in_order, status_of
 from neuralmedbench.scoring.choice import read_choice
+from neuralmedbench.scoring.parse_checklist import parse_checklist
 from neuralmedbench.scoring.parse_structured import parse_structured
-from neuralmedbench.scoring.sections import DECORATION, Sections, read_sections
-
-MAX_CANDIDATES = 5
-MAX_WORDS = 14
-"""A line of a differential with more words is an explanation, unless it is numbered."""
+from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, read_sections
 
 FREE_ANSWER = ("REASONING", "ANSWER", "CONFIDENCE")
 """Sections of an answer in free words."""
 
-NUMBERED = re.compile(r"\s*(\d{1,2})[.)]\s*(.*)")
-INLINE_NUMBER = re.compile(r"(?<!\S)(?=\d{1,2}[.)]\s)")
-EXPLANATION = re.compile(r"\s+[-–—]\s+|:\s+|\s*\((?:confidence|probability|likelihood)?[:\s~]*\d{1,3}\s*%\)")
-ABSTENTION = re.compile(
-    r"(?:unknown|none|n a|not sure|uncertain|unclear|undetermined|indeterminate|inconclusive|no diagnosis|"
-    r"(?:i )?(?:cannot|can not|am unable to|unable to|not possible to)\b.*|(?:cannot|could not) be determined|insufficient\b.*|"
-    r"not enough information.*)"
-)
 REFUSAL = re.compile(
     r"\b(?:i(?: a|')?m sorry|i apologi[sz]e|i (?:cannot|can't|can not|am (?:not able|unable))|as an ai|i'm (?:not able|unable)|i won't)\b",
     re.I,
 )
-CONFIDENCE = re.compile(r"(\d{1,3}(?:\.\d{1,10})?|\.\d{1,10})\s*(%?)(.*)")
 
 
 def parse_answer(text: str, item: Item) -> Prediction:
@@ -56,31 +45,27 @@ def parse_answer(text: str, item: Item) -> Prediction:
     elif item.runner is Runner.CHOICE:
         prediction = _parse_choice(text, item.options)
     elif item.family is Family.LESION_RECOGNITION:
-        prediction = _parse_lesion(read_sections(text))
+        prediction = parse_checklist(text, item.family) or _parse_lesion(read_sections(text))
     elif item.family is Family.QUESTION_ANSWERING:
         prediction = _parse_open_answer(read_sections(text, FREE_ANSWER))
     else:
-        prediction = _parse_differential(read_sections(text))
+        prediction = parse_checklist(text, item.family) or _parse_differential(read_sections(text))
     if prediction.parse_status is ParseStatus.FAILED:
         return Prediction(parse_status=ParseStatus.FAILED, abstained=not text.strip() or bool(REFUSAL.search(text)))
     return prediction
-
-
-def _status(strict: bool) -> ParseStatus:
-    return ParseStatus.STRICT if strict else ParseStatus.REPAIRED
 
 
 def _parse_differential(sections: Sections) -> Prediction:
     if "DIFFERENTIAL" not in sections.lines:
         return Prediction(parse_status=ParseStatus.FAILED)
     candidates, strict = _candidates(sections.lines["DIFFERENTIAL"])
-    abstained = bool(candidates) and ABSTENTION.fullmatch(normal_form(candidates[0])) is not None
+    abstained = bool(candidates) and abstains(candidates[0])
     if not candidates:
         return Prediction(parse_status=ParseStatus.FAILED)
-    confidence, plain = _confidence(sections)
+    confidence, plain = confidence_of(sections)
     return Prediction(
-        parse_status=_status(
-            strict and plain and sections.strict and _in_order(sections, "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE")
+        parse_status=status_of(
+            strict and plain and sections.strict and in_order(sections, "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE")
         ),
         differential=() if abstained else candidates,
         findings=sections.text("FINDINGS"),
@@ -91,14 +76,14 @@ def _parse_differential(sections: Sections) -> Prediction:
 
 
 def _parse_lesion(sections: Sections) -> Prediction:
-    lesion = _clean(sections.text("LESION"))
+    lesion = clean(sections.text("LESION"))
     if not normal_form(lesion):
         return Prediction(parse_status=ParseStatus.FAILED)
-    abstained = ABSTENTION.fullmatch(normal_form(lesion)) is not None and normal_form(lesion) != "none"
-    confidence, plain = _confidence(sections)
-    fields = {"lesion": lesion, "location": _clean(sections.text("LOCATION")), "side": _clean(sections.text("SIDE"))}
+    abstained = abstains(lesion) and normal_form(lesion) != "none"
+    confidence, plain = confidence_of(sections)
+    fields = {"lesion": lesion, "location": clean(sections.text("LOCATION")), "side": clean(sections.text("SIDE"))}
     return Prediction(
-        parse_status=_status(plain and sections.strict and _in_order(sections, "LESION", "LOCATION", "SIDE", "FINDINGS", "CONFIDENCE")),
+        parse_status=status_of(plain and sections.strict and in_order(sections, "LESION", "LOCATION", "SIDE", "FINDINGS", "CONFIDENCE")),
         differential=() if abstained else (lesion,),
         findings=sections.text("FINDINGS"),
         fields=None if abstained else fields,
@@ -108,13 +93,13 @@ def _parse_lesion(sections: Sections) -> Prediction:
 
 
 def _parse_open_answer(sections: Sections) -> Prediction:
-    answer = _clean(sections.text("ANSWER"))
+    answer = clean(sections.text("ANSWER"))
     if not normal_form(answer):
         return Prediction(parse_status=ParseStatus.FAILED)
-    abstained = ABSTENTION.fullmatch(normal_form(answer)) is not None
-    confidence, plain = _confidence(sections)
+    abstained = abstains(answer)
+    confidence, plain = confidence_of(sections)
     return Prediction(
-        parse_status=_status(plain and sections.strict and _in_order(sections, "ANSWER", "CONFIDENCE")),
+        parse_status=status_of(plain and sections.strict and in_order(sections, "ANSWER", "CONFIDENCE")),
         differential=() if abstained else (answer,),
         findings=answer,
         rationale=sections.text("REASONING"),
@@ -128,10 +113,10 @@ def _parse_choice(text: str, options: tuple[str, ...]) -> Prediction:
     if not letter:
         return Prediction(parse_status=ParseStatus.FAILED)
     sections = read_sections(text)
-    confidence, plain = _confidence(sections)
+    confidence, plain = confidence_of(sections)
     asked = text.strip() == letter or (sections.strict and sections.text("ANSWER") == letter)
     return Prediction(
-        parse_status=_status(plain and asked),
+        parse_status=status_of(plain and asked),
         differential=(options[LETTERS.index(letter)],),
         choice=letter,
         confidence=confidence,
@@ -149,26 +134,6 @@ def _candidates(lines: list[str]) -> tuple[tuple[str, ...], bool]:
     else:
         strict = False
         texts = [DECORATION.sub("", row) for row in rows if len(row.split()) <= MAX_WORDS]
-    cleaned = [_clean(EXPLANATION.split(_clean(text), maxsplit=1)[0]) for text in texts]
+    cleaned = [diagnosis_of(text) for text in texts]
     strict &= len(texts) <= MAX_CANDIDATES and [text.strip() for text in texts] == cleaned
     return tuple(text for text in cleaned if normal_form(text))[:MAX_CANDIDATES], strict
-
-
-def _clean(text: str) -> str:
-    """Take off decoration, quotes and the full stop; a placeholder of the form that was left standing is empty."""
-    plain = re.sub(r"[*_`]{1,3}", "", text).strip(" \t\"'.,;")
-    return "" if re.fullmatch(r"<[^<>]*>", plain) else plain
-
-
-def _confidence(sections: Sections) -> tuple[float | None, bool]:
-    text = sections.text("CONFIDENCE")
-    match = CONFIDENCE.match(re.sub(r"[*_`]", "", text).strip())
-    if match is None:
-        return None, not text
-    value = float(match.group(1)) / (100 if match.group(2) else 1)
-    return (value, match.group(0) == match.group(1) == text) if 0 <= value <= 1 else (None, False)
-
-
-def _in_order(sections: Sections, *headers: str) -> bool:
-    """Whether the sections stand as asked; steps before them are asked for by some strategies."""
-    return tuple(sections.lines) in {headers, ("REASONING", *headers)}

@@ -43,7 +43,8 @@ def grade_with_rubric(
     -------
     list of Grade
         `main_condition`, `core_diagnosis` and the criteria of the item's rubric, for every open or dialogue response that
-        was answered; an answer that is not in the form earns nothing.
+        was answered; an answer that is not in the form earns nothing. What only a reader can judge has no grade: a free answer to a question
+        that is not the reference in the same words, and a criterion that asks a question. Free answers have no `main_condition`.
     """
     references = {item_id: Reference.of(row, vocabulary) for item_id, row in gold.items()}
     rows = []
@@ -58,9 +59,18 @@ def _grade(response: Response, item: Item, reference: Reference, grader: str) ->
     prediction = parse_answer(response.text, item)
     main, core, why = verdict(prediction, item, reference)
     rows = [(MAIN_CONDITION, main, 1.0, why), (CORE_DIAGNOSIS, core, 1.0, why)]
+    if item.family is Family.QUESTION_ANSWERING:  # a main condition is one of a diagnosis
+        rows = [] if _needs_reader(prediction, core=core) else rows[1:]
     for criterion in reference.gold.rubric:
+        if criterion.text.rstrip().endswith(("?", "？")):
+            continue
         rows.append((criterion.criterion, meets(prediction, reference, criterion), criterion.points, criterion.text))
     return [grade_row(response, grader, name, value=float(value), weight=weight, explanation=why) for name, value, weight, why in rows]
+
+
+def _needs_reader(prediction: Prediction, *, core: bool) -> bool:
+    """Whether words alone cannot tell that a free answer is wrong: it was read, and says something else or the same in other words."""
+    return prediction.parse_status is not ParseStatus.FAILED and not prediction.abstained and not core
 
 
 def grade_row(response: Response, grader: str, criterion: str, *, value: float | None, weight: float, explanation: str) -> Grade:

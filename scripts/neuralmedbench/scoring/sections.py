@@ -6,15 +6,21 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS
+
 HEADERS = ("REASONING", "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE", "LESION", "LOCATION", "SIDE", "ANSWER")
 OTHER_NAMES = {"DIFFERENTIAL DIAGNOSIS": "DIFFERENTIAL", "DIFFERENTIAL DIAGNOSES": "DIFFERENTIAL"}
-LEADING = frozenset({"DIFFERENTIAL", "LESION", "ANSWER"})
-"""Sections with which an answer begins; when one comes again the answer begins again and only the last counts."""
+LEADING = frozenset({"DIFFERENTIAL", "LESION", "ANSWER", "SEEN"})
+"""Sections with which an answer begins; when one comes again the answer begins again and only the last counts. What stands before the first
+of them counts in a checklist alone, where the differential follows the findings."""
 
-STRICT = re.compile(rf"({'|'.join(HEADERS)}):[ \t]*(.*)")
-LOOSE = re.compile(rf"({'|'.join((*OTHER_NAMES, *HEADERS))})\s*[*_`]*\s*:[ \t]*[*_`]*[ \t]*(.*)", re.IGNORECASE)
+KNOWN = (*HEADERS, *ONLY_IN_CHECKLISTS)
+STRICT = re.compile(rf"({'|'.join(KNOWN)}):[ \t]*(.*)")
+LOOSE = re.compile(rf"({'|'.join((*OTHER_NAMES, *KNOWN))})\s*[*_`]*\s*:[ \t]*[*_`]*[ \t]*(.*)", re.IGNORECASE)
 DECORATION = re.compile(r"^[\s>#*_`\-•]+")
 THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
+NUMBERED = re.compile(r"\s*(\d{1,2})[.)]\s*(.*)")
+INLINE_NUMBER = re.compile(r"(?<!\S)(?=\d{1,2}[.)]\s)")
 MAX_CHARACTERS = 200_000
 
 
@@ -55,11 +61,13 @@ def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
     """
     sections = Sections()
     header = ""
-    for line in THINKING.sub("", text[:MAX_CHARACTERS]).splitlines():
+    checklist, as_asked = "SEEN" in headers, set[str]()
+    for line in without_thoughts(text).splitlines():
         plain = STRICT.fullmatch(line.rstrip())
         found = plain or LOOSE.fullmatch(DECORATION.sub("", line).rstrip(" \t*_`"))
         name = _header(found[1]) if found else ""
-        if found is None or name not in headers:
+        # `Differential diagnosis: ...` in the rationale of a checklist is prose when DIFFERENTIAL stood as asked before
+        if found is None or name not in headers or (checklist and plain is None and name in as_asked):
             if header:
                 sections.lines[header].append(line)
             elif line.strip():
@@ -67,12 +75,19 @@ def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
             continue
         header = name
         sections.strict &= plain is not None
+        as_asked |= {name} if plain else set()
         if header in sections.lines:
             sections.strict = False
         if header in LEADING and header in sections.lines:
-            sections.lines = {}
+            before = list(sections.lines)[: list(sections.lines).index(header)] if checklist else ()
+            sections.lines = {name: sections.lines[name] for name in before}
         sections.lines[header] = [found.group(2)]
     return sections
+
+
+def without_thoughts(text: str) -> str:
+    """Give the text without thoughts between tags, cut to its longest length."""
+    return THINKING.sub("", text[:MAX_CHARACTERS])
 
 
 def _header(words: str) -> str:

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from neuralmedbench.records.bundle import BundleGrade, BundleImage, BundleResponse, CaseBundle
-from neuralmedbench.records.items import Gold, Item, ItemImage, ShownLesion
+from neuralmedbench.records.items import OPTION, Gold, Item, ItemImage, ShownLesion
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.stats.outcomes import DIRECT
 
 
@@ -44,11 +45,12 @@ def bundle_cases(
             graded[response_key(grade)].append(
                 BundleGrade(grader=grade.grader, criterion=grade.criterion, value=grade.value, explanation=grade.explanation)
             )
+    asked = {item.item_id: item for item in items}
     answers: dict[str, list[BundleResponse]] = defaultdict(list)
     for response in sorted(responses, key=lambda response: (response.model, response.arm, response.repeat)):
         if response.strategy == DIRECT:
             key = response_key(response)
-            answers[response.item_id].append(_response(response, scored.get(key), tuple(graded[key])))
+            answers[response.item_id].append(_response(response, asked.get(response.item_id), scored.get(key), tuple(graded[key])))
     known = {(row.case_id, row.image_id): row for row in lesions}
     return [
         _bundle(item, reference.get(item.item_id), tuple(answers[item.item_id]), known)
@@ -56,7 +58,8 @@ def bundle_cases(
     ]
 
 
-def _response(response: Response, score: Score | None, grades: tuple[BundleGrade, ...]) -> BundleResponse:
+def _response(response: Response, item: Item | None, score: Score | None, grades: tuple[BundleGrade, ...]) -> BundleResponse:
+    read = parse_answer(response.text, item) if item else None
     return BundleResponse(
         model=response.model,
         arm=response.arm,
@@ -67,6 +70,9 @@ def _response(response: Response, score: Score | None, grades: tuple[BundleGrade
         passed=score.passed if score else None,
         relation=score.relation if score else "",
         grades=grades,
+        seen=read.seen if read else "",
+        evidence=read.evidence if read else (),
+        missing=read.missing if read else "",
     )
 
 
@@ -91,11 +97,18 @@ def _bundle(
         findings=gold.findings if gold else (),
         established=gold.established if gold else "",
         responses=responses,
+        options=item.options,
+        facts=tuple(fact for fact in (item.date, *item.tags) if fact),
     )
 
 
 def _label(image: ItemImage, lesion: ShownLesion | None) -> str:
-    parts = [image.sequence, image.plane, f"{image.window} window" if image.window else ""]
+    parts = [
+        f"option: {image.label}" if image.role == OPTION else "",
+        image.sequence,
+        image.plane,
+        f"{image.window} window" if image.window else "",
+    ]
     if image.tiles_mm:
         parts.append(f"{len(image.tiles_mm)} slices")
     elif image.position_mm is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,21 @@ import numpy as np
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import destination_of
+from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import MISSING_STATES, Response
-from neuralmedbench.records.scores import GradeState
+from neuralmedbench.records.scores import Grade
+from neuralmedbench.records.served import served_by
 from neuralmedbench.stats.study import Study
 
-NOT_KNOWN = "not known"
+NOT_KNOWN, NOT_ASKED = "not known", "not asked here"
+GRADER = "grader "
+"""What stands before the name of a grader where models are listed."""
 
 Row = dict[str, Any]
 
 
 def efficiency_rows(study: Study) -> list[Row]:
-    """Rows of `efficiency.csv`, the only table that holds latency, attempts and dates."""
+    """Rows of `efficiency.csv`; no table but it and `destinations.csv` holds latency, attempts or dates."""
     return [
         {"benchmark": name, "model": model} | _efficiency(responses)
         for name, benchmark in study.benchmarks.items()
@@ -32,6 +37,7 @@ def _efficiency(responses: list[Response]) -> Row:
     latencies = [row.latency_s for row in responses if row.latency_s is not None]
     costs = [row.cost_usd for row in responses if row.cost_usd is not None]
     dates = sorted({row.called_on for row in responses} - {""})
+    served = served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)
     return {
         "requests": len(responses),
         "answered": sum(row.state not in MISSING_STATES for row in responses),
@@ -43,6 +49,8 @@ def _efficiency(responses: list[Response]) -> Row:
         "attempts": sum(row.attempts for row in responses),
         "first_called_on": dates[0] if dates else None,
         "last_called_on": dates[-1] if dates else None,
+        "served_models": len({one.name for one in served}),
+        "fingerprints": len(served),
     }
 
 
@@ -52,27 +60,70 @@ def _total(numbers: list[int | None]) -> int | None:
 
 
 def destination_rows(study: Study) -> list[Row]:
-    """Rows of `destinations.csv`: requests and pictures by model and destination, graders that ask a model included."""
+    """Rows of `destinations.csv`: what was sent by model and destination, graders that ask a model included.
+
+    Where it went is what was written down with each answer. A call of which nothing came back has no such line, nor has an answer that
+    was kept before there were any: they count where the model's yaml points today.
+    """
     rows = []
     for name, benchmark in study.benchmarks.items():
         for model, responses in benchmark.responses.items():
-            sent = [row for row in responses if row.attempts > 0]
-            pictures = sum(row.images_sent for row in sent)
-            place = _destination(model, study.models[model])
-            rows.append({"benchmark": name, "model": model, "destination": place, "requests": len(sent), "pictures": pictures})
-        asked: Counter[str] = Counter()
-        for (_, grader), grades in benchmark.grades.items():
-            asked[grader] += len({(grade.model, grade.text_sha256, grade.item_id) for grade in grades if grade.state != GradeState.SKIPPED})
+            # two requests that say the same are one call
+            calls = {row.call_keys or response_key(row): _sent_for(row) for row in responses if row.attempts}
+            rows += _rows_of(name, model, list(calls.values()), study.models[model])
         for grader, config in study.graders.items():
             if config.model is not None:
-                place = _destination(grader, config.model)
-                rows.append(
-                    {"benchmark": name, "model": f"grader {grader}", "destination": place, "requests": asked[grader], "pictures": 0}
-                )
+                graded = [grade for (_, one), grades in benchmark.grades.items() if one == grader for grade in grades if grade.attempts]
+                # one call graded one text: its criteria are one, and so are equal answers to an item
+                texts = {(grade.model, grade.item_id, grade.text_sha256): _sent_to_grade(grade) for grade in graded}
+                rows += _rows_of(name, f"{GRADER}{grader}", list(texts.values()), config.model)
     return rows
 
 
+@dataclass(frozen=True)
+class _Sent:
+    destination: str
+    calls: int
+    pictures: int
+    characters: int
+    day: str
+
+
+def _sent_for(row: Response) -> _Sent:
+    return _Sent(row.destination, row.attempts, row.images_sent, row.characters_sent, row.called_on)
+
+
+def _sent_to_grade(grade: Grade) -> _Sent:
+    return _Sent(grade.destination, grade.attempts, 0, grade.characters_sent, grade.called_on)
+
+
+def _rows_of(benchmark: str, who: str, sent: list[_Sent], model: ModelConfig) -> list[Row]:
+    """One row a destination; one for the present destination when nothing was sent."""
+    today = _destination(who, model)
+    places = defaultdict[str, list[_Sent]](list)
+    for one in sent:
+        places[one.destination or today].append(one)
+    return [_row(benchmark, who, place, places[place]) for place in sorted(places) or [today]]
+
+
+def _row(benchmark: str, who: str, place: str, sent: list[_Sent]) -> Row:
+    days = sorted({one.day for one in sent} - {""})
+    return {
+        "benchmark": benchmark,
+        "model": who,
+        "destination": place,
+        "requests": len(sent),
+        "calls": sum(one.calls for one in sent),
+        "pictures": sum(one.pictures for one in sent),
+        "characters": sum(one.characters for one in sent),
+        "first_called_on": days[0] if days else None,
+        "last_called_on": days[-1] if days else None,
+    }
+
+
 def _destination(name: str, model: ModelConfig) -> str:
+    if model.backend == "imported":
+        return NOT_ASKED
     try:
         return destination_of(name, model)
     except ConfigError:  # then nothing was sent: the engine asks the same question first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from neuralmedbench.records.case import State
@@ -12,6 +12,7 @@ from neuralmedbench.stats.intervals import clopper_pearson
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 
 QUARANTINE_STAGES = ("ingest", "deidentify", "normalise", "slices")
+QUESTION_STEPS = ("refused_import", "quarantined_picture", "example")
 
 Row = dict[str, Any]
 Fate = tuple[str, str, str, int, int]
@@ -19,21 +20,30 @@ Fate = tuple[str, str, str, int, int]
 
 
 def case_flow_rows(study: Study) -> list[Row]:
-    """Rows of `case_flow.csv`: cases (or pictures) listed, excluded, quarantined by stage and reason, used."""
-    return [{"benchmark": name} | row for name, benchmark in study.benchmarks.items() for row in _flow(benchmark)]
+    """Rows of `case_flow.csv`: cases (or pictures) listed, excluded, quarantined by stage and reason, used; then questions likewise.
+
+    The questions of an imported data set are those that its import found: refused by it, left out because a picture of theirs was quarantined
+    (`quarantined_picture`, with the picture's reason), kept as an example, used.
+    """
+    rows: list[Row] = []
+    for name, benchmark in study.benchmarks.items():
+        unit = "picture" if benchmark.config.kind is Kind.PICTURES and not benchmark.config.has_cases else "case"
+        rows += [{"benchmark": name, "unit": unit} | row for row in _flow(_fates(benchmark))]
+        if benchmark.questions:
+            rows += [{"benchmark": name, "unit": "question"} | row for row in _flow(benchmark.questions)]
+    return rows
 
 
-def _flow(benchmark: BenchmarkStudy) -> list[Row]:
-    fates = _fates(benchmark)
+def _flow(fates: Sequence[tuple[str, str]]) -> list[Row]:
     rows: list[Row] = [{"step": "listed", "reason": "", "n": len(fates)}]
-    for step in ("excluded", *(f"quarantined_{stage}" for stage in QUARANTINE_STAGES)):
+    for step in ("excluded", *(f"quarantined_{stage}" for stage in QUARANTINE_STAGES), *QUESTION_STEPS):
         reasons = Counter(reason for found, reason in fates if found == step)
         rows += [{"step": step, "reason": reason, "n": number} for reason, number in sorted(reasons.items())]
     return [*rows, {"step": "used", "reason": "", "n": sum(step == "used" for step, _ in fates)}]
 
 
 def _fates(benchmark: BenchmarkStudy) -> list[tuple[str, str]]:
-    if benchmark.config.kind is Kind.SCANS:
+    if benchmark.config.has_cases:
         return [(_step(case), case["reason"]) for case in benchmark.flow]
     if benchmark.config.kind is Kind.PICTURES:
         return [("used" if picture.state is State.OK else "quarantined_deidentify", picture.reason) for picture in benchmark.pictures]
@@ -54,7 +64,7 @@ def file_flow_rows(study: Study) -> list[Row]:
     """
     rows: list[Row] = []
     for name, benchmark in study.benchmarks.items():
-        if benchmark.config.kind is Kind.SCANS:
+        if benchmark.config.has_cases:
             found = [*_files_of_cases(benchmark), *_series_left_out(benchmark)]
         elif benchmark.config.kind is Kind.PICTURES:
             found = [("file", step, reason, 1, number) for number, (step, reason) in enumerate(_fates(benchmark))]
@@ -100,7 +110,7 @@ def case_rows(study: Study) -> list[Row]:
     rows: list[Row] = []
     for name, benchmark in study.benchmarks.items():
         number = Counter(item.case_id for item in benchmark.items)
-        if benchmark.config.kind is Kind.SCANS:
+        if benchmark.config.has_cases:
             keys = ("case_id", "patient_id", "state", "quarantined_by", "reason")
             rows += [
                 {"benchmark": name, "sequences": " ".join(case["sequences"]), "n_items": number[case["case_id"]]}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.keys import Key, response_key
+from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState, Score, SimilarityRow
 from neuralmedbench.scoring.fields import FIELDS, gold_labels
 from neuralmedbench.stats.intervals import (
@@ -22,6 +25,7 @@ from neuralmedbench.stats.intervals import (
     resampling_weights,
 )
 from neuralmedbench.stats.outcomes import DIRECT, FULL
+from neuralmedbench.stats.pool import MARK, reference_pools
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 
 SAME = frozenset({"exact", "synonym", "child"})
@@ -171,18 +175,32 @@ def _grader_row(benchmark: BenchmarkStudy, model: str, grader: str, first: dict[
         "mean_core_diagnosis": float(np.mean(means[CORE])) if means[CORE] else None,
         "mean_main_condition": float(np.mean(means[MAIN])) if means[MAIN] else None,
         "agreement_with_first": sum(own[key] == first[key] for key in shared) / len(shared) if shared else None,
-        "note": "" if states[GradeState.OK] else "gave no grade",
+        "note": _left_to_readers(benchmark, model, own) if states[GradeState.OK] else "gave no grade",
     }
+
+
+def _left_to_readers(benchmark: BenchmarkStudy, model: str, judged: Iterable[Key]) -> str:
+    """Say how many free answers a grader left to one that reads: means over the others are no means of the model."""
+    free = {item.item_id for item in benchmark.items if item.runner is Runner.OPEN and item.family is Family.QUESTION_ANSWERING}
+    free &= {row.item_id for row in benchmark.gold}
+    answers = {response_key(row) for row in benchmark.responses[model] if row.item_id in free and row.state is ResponseState.OK}
+    answers &= {response_key(row) for row in benchmark.scores[model]}  # of the samples of a vote only the elected one is graded
+    left = len(answers - set(judged))
+    return f"left {left} free answers to graders that read" if left else ""
 
 
 def rating_rows(study: Study) -> list[Row]:
     """Rows of `ratings.csv`: clinicians' means; stale ratings are counted and left out of the mean."""
     groups: dict[tuple[str, str, str, bool], list[tuple[float | None, bool]]] = defaultdict(list)
+    pools, chose = reference_pools(study), set[tuple[str, str]]()
     for rating in study.ratings:
         groups[rating.round_id, rating.model, rating.axis, rating.simulated].append((rating.value, rating.stale))
+        if rating.model in pools.get(rating.item_id.partition("/")[0], ()):  # a round may rate items of several benchmarks
+            chose.add((rating.round_id, rating.model))
     rows = []
     for (round_id, model, axis, simulated), entries in sorted(groups.items()):
         fresh = [value for value, stale in entries if value is not None and not stale]
-        row: Row = {"round_id": round_id, "model": model, "axis": axis, "n": len(fresh), "mean": float(np.mean(fresh)) if fresh else None}
+        row: Row = {MARK: (round_id, model) in chose}
+        row |= {"round_id": round_id, "model": model, "axis": axis, "n": len(fresh), "mean": float(np.mean(fresh)) if fresh else None}
         rows.append(row | {"stale": sum(stale for _, stale in entries), "simulated": simulated})
     return rows

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralmedbench.config.load import load_benchmark, load_model
+from neuralmedbench.config.load import load_asked, load_benchmark
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import DataError, ProviderError
-from neuralmedbench.models.earlier import rebuild
+from neuralmedbench.models.control.bounds import ALONE, Control
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.ledgers.earlier import rebuild
+from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.models.registry import closed_because, code_of
 from neuralmedbench.records.items import Gold, Item, Runner
 from neuralmedbench.records.requests import Request
@@ -53,7 +54,7 @@ class Place:
         """Find a model and its ledgers below the repository root; ConfigError as in `config.load`."""
         return cls(
             name=name,
-            model=load_model(root / "config" / "models" / f"{name}.yaml"),
+            model=load_asked(root / "config", benchmark, name),
             destinations=load_benchmark(root / "config", benchmark).allowed_destinations,
             ledger=root / "data" / "ledger" / benchmark / f"{name}.jsonl",
             checks=root / "data" / "ledger" / benchmark / "drift" / f"{name}.jsonl",
@@ -69,6 +70,7 @@ def check_drift(
     vocabulary: Vocabulary,
     settings: Settings,
     root: Path = Path(),
+    control: Control = ALONE,
 ) -> Drift:
     """Ask a model its 20 fixed items again and test the answers against those in its ledger.
 
@@ -86,6 +88,8 @@ def check_drift(
         Draws, seed and confidence of the test.
     root : Path
         Folder to which the paths of pictures are relative.
+    control : Control
+        As of `models.engine.answer_requests`.
 
     Returns
     -------
@@ -128,6 +132,7 @@ def check_drift(
         root=root,
         vocabulary=vocabulary,
         first_repeat=first,
+        control=control,
     )
     failures = Counter(row.error or str(row.state) for row in new if row.state in MISSING_STATES)
     lost = {row.item_id for row in new if row.state in MISSING_STATES}

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.records.items import DIAGNOSES
 from neuralmedbench.stats.contrasts import Pair
+from neuralmedbench.stats.groups import Mask, item_groups
 from neuralmedbench.stats.intervals import Floats, Interval, rate_interval
 from neuralmedbench.stats.item_pairs import PAIR_METRICS
 from neuralmedbench.stats.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.stats.prior import PRIOR
 from neuralmedbench.stats.ranks import rank_ranges, tiers
-from neuralmedbench.stats.study import BenchmarkStudy, Study
+from neuralmedbench.stats.study import BenchmarkStudy, Study, is_sampled
 
-PRIOR_TITLE = "Prior (commonest answers)"
-RATES = ("pass1", "pass5", "candidates5", "all_right")
-NORMAL = "normal"
-"""Key of the vocabulary's entry for a scan without abnormality."""
-
+PRIOR_TITLE, CHANCE_TITLE = "Prior (commonest answers)", "Chance (one option)"
+RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
 Row = dict[str, Any]
-Mask = npt.NDArray[np.bool_]
 
 
 def mean_of(values: Floats) -> float | None:
@@ -90,20 +84,22 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Row:
         "missing_fraction": counts.missing_fraction,
         "best_case": mean_of(outcomes.metric("best_case", key)),
         "worst_case": rates["pass1"].value,
-        "brier": counts.brier,
+        "brier": counts.brier if counts.missing_fraction <= study.settings.max_missing_fraction else None,
         "note": "; ".join((*_origin(benchmark, model, config), *_notes(outcomes, key, study.settings.max_missing_fraction))),
     }
-    for name in ("pass1", "pass5", "candidates5"):
+    for name in ("pass1", "pass5", "candidates5", "rubric"):
         row |= _bounds(name, rates[name])
-    row |= {name: mean_of(counts.grades[name]) for name in ("main_condition", "core_diagnosis", "rubric")}
+    row |= {name: mean_of(counts.grades[name]) for name in ("main_condition", "core_diagnosis")}
     return row | counts.tally
 
 
 def _origin(benchmark: BenchmarkStudy, model: str, config: ModelConfig) -> list[str]:
     """Say of a model where its answers, or the items, come from."""
     imported = ["answers imported"] if config.backend == "imported" else []
-    chose = ["of the pool by which the items were chosen: what it solved was taken out"] if model in benchmark.config.reference_pool else []
-    return imported + chose
+    if model not in benchmark.config.reference_pool:
+        return imported
+    chose = "of the pool by which the items were chosen: what it solved was taken out"
+    return [*imported, chose if is_sampled(config) else f"{chose}; at temperature 0 its new answers may be those that chose"]
 
 
 def _notes(outcomes: Outcomes, key: Key, limit: float) -> list[str]:
@@ -112,7 +108,7 @@ def _notes(outcomes: Outcomes, key: Key, limit: float) -> list[str]:
     if not outcomes.items:
         notes.append("not scored: no item has a reference answer")
     elif counts.missing_fraction > limit:
-        notes.append(f"no rank: {counts.missing_fraction:.0%} of the answers are missing")
+        notes.append(f"no rank: {counts.missing_fraction:.0%} of the answers are missing or not graded")
     if outcomes.repeatable.any() and not counts.sampled:
         notes.append("temperature 0: no pass@5")
     right, same = (mean_of(outcomes.metric(name, key)) for name in PAIR_METRICS)
@@ -123,10 +119,14 @@ def _notes(outcomes: Outcomes, key: Key, limit: float) -> list[str]:
 
 def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Row:
     rates = {name: rate_interval(values, benchmark.outcomes.patients, study.settings) for name, values in benchmark.prior.items()}
-    row = _head(benchmark) | {"model": PRIOR, "title": PRIOR_TITLE, "baseline": True, "interval": rates["pass1"].method}
+    lettered = [bool(item.options) for item in benchmark.outcomes.items]
+    title = CHANCE_TITLE if all(lettered) else PRIOR_TITLE
+    row = _head(benchmark) | {"model": PRIOR, "title": title, "baseline": True, "interval": rates["pass1"].method}
     for name, interval in rates.items():
         row |= _bounds(name, interval)
-    return row | {"note": "computed from the other patients' answers, leave one patient out; not a model"}
+    others = "computed from the other patients' answers, leave one patient out"
+    how = "one option at random" if all(lettered) else f"{others}{' (with options: one of them at random)' if any(lettered) else ''}"
+    return row | {"note": f"{how}; not a model"}
 
 
 def rate_rows(study: Study) -> list[Row]:
@@ -134,7 +134,7 @@ def rate_rows(study: Study) -> list[Row]:
     rows: list[Row] = []
     for benchmark in study.benchmarks.values():
         outcomes = benchmark.outcomes
-        parts = list(_slices(study, outcomes))
+        parts = list(item_groups(study, outcomes))
         for key in outcomes.counts:
             everything = np.ones(len(outcomes.items), dtype=bool)
             rows += [_rate_row(study, outcomes, key, ("all", "all"), mask=everything, name=name) for name in (*RATES, *PAIR_METRICS)]
@@ -167,29 +167,3 @@ def _rate_row(study: Study, outcomes: Outcomes, key: Key, part: tuple[str, str],
         "expected": int(counts.samples[known].sum()),
         "missing": int(counts.missing[known].sum()),
     }
-
-
-def _slices(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Mask]]:
-    columns = {
-        "family": [str(item.family) for item in outcomes.items],
-        "level": [str(item.level) for item in outcomes.items],
-        "diagnosis": [gold.answer if item.family in DIAGNOSES else "" for item, gold in zip(outcomes.items, outcomes.gold, strict=True)],
-        "sequence": [_only_sequence({image.sequence for image in item.images}) for item in outcomes.items],
-        "normal_control": ["true" if _is_normal(study, gold.answer) else "" for gold in outcomes.gold],
-        "lesion_shown": ["" if item.lesion_shown is None else str(item.lesion_shown).lower() for item in outcomes.items],
-    }
-    for part, values in columns.items():
-        for value in sorted(set(values) - {""}):
-            yield part, value, np.array([entry == value for entry in values], dtype=bool)
-    for tag in sorted({tag for item in outcomes.items for tag in item.tags if ":" in tag}):
-        part, _, value = tag.partition(":")
-        yield part, value, np.array([tag in item.tags for item in outcomes.items], dtype=bool)
-
-
-def _only_sequence(sequences: set[str]) -> str:
-    return next(iter(sequences)) if len(sequences) == 1 else ""
-
-
-def _is_normal(study: Study, answer: str) -> bool:
-    found = study.vocabulary.find(answer)
-    return found is not None and found.key == NORMAL

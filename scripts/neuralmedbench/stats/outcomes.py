@@ -203,6 +203,11 @@ def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: s
     confidences: list[float] = []
     for row in rows:
         index = place[row.item_id]
+        for name, (total, number) in () if row.missing else sums.items():
+            value = getattr(row, name)  # points of a rubric may be known where no grader could say whether the answer is right
+            if value is not None:
+                total[index] += value
+                number[index] += 1
         if row.missing or row.passed is None:
             continue
         answered[index] += 1
@@ -216,11 +221,6 @@ def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: s
         tally["abstained"] += row.abstained
         if row.confidence is not None:
             confidences.append((row.confidence - row.passed) ** 2)
-        for name, (total, number) in sums.items():
-            value = getattr(row, name)
-            if value is not None:
-                total[index] += value
-                number[index] += 1
     return Counts(
         samples=samples,
         passes=passes,

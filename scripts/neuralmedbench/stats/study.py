@@ -8,18 +8,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from neuralmedbench.benchmarks.questions import question_fates, read_questions
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model
 from neuralmedbench.config.model import GraderConfig, ModelConfig
-from neuralmedbench.io.cases import read_audit, read_pictures
+from neuralmedbench.io.case_flow import flow_of_cases
+from neuralmedbench.io.cases import read_audit, read_case_table, read_pictures
 from neuralmedbench.io.files import read_json, read_json_record
 from neuralmedbench.io.tables import read_records
 from neuralmedbench.io.vocabulary import read_vocabulary
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.case import Audit, PictureFate
 from neuralmedbench.records.items import Gold, Item, Kind
+from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import Grade, Rating, Score, SimilarityRow
+from neuralmedbench.records.scores import Grade, Rating, RatingPart, Score, SimilarityRow
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.stats.intervals import Floats, Settings
 from neuralmedbench.stats.outcomes import Outcomes, gather_outcomes
@@ -41,9 +44,11 @@ class BenchmarkStudy:
     grades : dict of (str, str) to list of Grade
         By model and grader; of the present revision.
     flow : list of dict
-        Cases of the table with their fate (scans), as `flow.json` has them.
+        Cases of the table with their fate (scans, and pictures of one's own patients), as `io.case_flow` tells it.
     pictures : list of PictureFate
         Pictures with their fate (pictures).
+    questions : list of (str, str)
+        Rows of an imported data set with their fate: step and reason.
     sampled : dict of str to bool
         By model: whether its temperature is above 0.
     leaking, leaks_accepted : int
@@ -61,6 +66,7 @@ class BenchmarkStudy:
     audit: Audit
     flow: list[dict[str, Any]]
     pictures: list[PictureFate]
+    questions: list[tuple[str, str]]
     sampled: dict[str, bool]
     leaking: int = 0
     leaks_accepted: int = 0
@@ -125,7 +131,8 @@ def read_study(
         benchmarks={name: _read_benchmark(root, name, configs, graders) for name in benchmarks},
         models=configs,
         graders={name: load_grader(root / "config" / "graders" / f"{name}.yaml") for name in graders},
-        ratings=read_records(root / "results" / "ratings" / "ratings.parquet", Rating),
+        # second showings and controls tell of the raters, not of the models
+        ratings=[row for row in read_records(root / "results" / "ratings" / "ratings.parquet", Rating) if row.part is RatingPart.SAMPLE],
         vocabulary=read_vocabulary(root / vocabulary),
         settings=settings,
     )
@@ -135,6 +142,7 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
     config = load_benchmark(root / "config", name)
     data, results = root / "data", root / "results"
     scores = {model: read_records(results / "scores" / name / f"{model}.parquet", Score) for model in models}
+    pictures = list(read_pictures(data / "deidentified" / name / "pictures.json").pictures) if config.kind is Kind.PICTURES else []
     leaks = read_json_record(data / "leaks" / f"{name}.json", AnswerLeaks, remedy="run find_answer_leaks again")
     return BenchmarkStudy(
         name=name,
@@ -154,12 +162,30 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
         },
         similarity=read_records(results / "similarity" / f"{name}.parquet", SimilarityRow),
         audit=read_audit(data / "deidentified" / name / "audit.json"),
-        flow=read_json(data / "slices" / name / "flow.json")["cases"] if config.kind is Kind.SCANS else [],
-        pictures=list(read_pictures(data / "deidentified" / name / "pictures.json").pictures) if config.kind is Kind.PICTURES else [],
+        flow=_case_flow(root, name, config),
+        pictures=pictures,
+        questions=_question_fates(root / config.questions, pictures) if config.questions else [],
         sampled={model: is_sampled(entry) for model, entry in models.items()},
         leaking=leaks.leaking,
         leaks_accepted=leaks.accepted,
     )
+
+
+def _case_flow(root: Path, name: str, config: BenchmarkConfig) -> list[dict[str, Any]]:
+    """Give the fate of every case; of scans it was written when their slices were gathered."""
+    if config.kind is Kind.SCANS:
+        return list(read_json(root / "data" / "slices" / name / "flow.json")["cases"])
+    table = root / "config" / "benchmarks" / f"{name}.cases.tsv"
+    return flow_of_cases(read_case_table(table), root / "data" / "deidentified" / name) if config.has_cases else []
+
+
+def _question_fates(folder: Path, pictures: list[PictureFate]) -> list[tuple[str, str]]:
+    """Give the fate of every question of an imported data set: refused by the import, then as `question_fates` says."""
+    path, refused = folder / IMPORT_RECORD, list[tuple[str, str]]()
+    if path.is_file():
+        record = read_json_record(path, ImportRecord, remedy="import the data set again")
+        refused = [("refused_import", refusal.reason) for refusal in record.refused]
+    return refused + question_fates(read_questions(folder), pictures)
 
 
 def _present(rows: list[R], model: ModelConfig) -> list[R]:

@@ -14,6 +14,7 @@ from neuralmedbench.stats.cohort import audit_rows, case_flow_rows, case_rows, c
 from neuralmedbench.stats.contrasts import arm_rows, axis_rows, decomposition_rows, model_pairs, pairwise_rows
 from neuralmedbench.stats.descriptive import field_rows, grader_rows, rating_rows, similarity_rows
 from neuralmedbench.stats.leaderboard import leaderboard_rows, rate_rows
+from neuralmedbench.stats.pool import marked, reference_pools
 from neuralmedbench.stats.revisions import revision_tables
 from neuralmedbench.stats.study import Study
 from neuralmedbench.stats.verdict import badges, notes, sentences
@@ -59,7 +60,9 @@ def write_tables(study: Study, folder: Path, metrics: Path) -> None:
         "revisions": revisions,
         "flips": flips,
     }
+    pools = reference_pools(study)
     for name, columns in COLUMNS.items():
+        tables[name] = marked(tables[name], columns.split(), pools)
         write_table(folder / f"{name}.csv", tables[name], columns.split())
     told = sentences(study, tables) + change_sentences(study, revisions)
     write_json(folder / "verdict.json", {"sentences": told, "badges": badges(study, tables)})

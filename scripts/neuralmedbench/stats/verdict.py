@@ -8,7 +8,9 @@ from neuralmedbench.records.items import Axis
 from neuralmedbench.stats.axes import MODELS_FOR_A_CORRELATION, rank_correlation
 from neuralmedbench.stats.contrasts import Pair
 from neuralmedbench.stats.pairs import holm, smallest_difference
+from neuralmedbench.stats.pool import statement
 from neuralmedbench.stats.prior import PRIOR
+from neuralmedbench.stats.served import served_badges, served_statements
 from neuralmedbench.stats.study import Study
 
 Row = dict[str, Any]
@@ -37,7 +39,7 @@ def sentences(study: Study, tables: Tables) -> list[str]:
     """Say what was found, depth before breadth; a sentence without numbers behind it is left out."""
     order = sorted(study.benchmarks.values(), key=lambda benchmark: benchmark.config.axis is not Axis.DEPTH)
     found = [_leader(study, tables, benchmark.name) for benchmark in order]
-    found += [_gap(tables), _pictures(study, tables), *(_decomposition(study, tables, benchmark.name) for benchmark in order)]
+    found += [gap_sentence(tables), _pictures(study, tables), *(_decomposition(study, tables, benchmark.name) for benchmark in order)]
     return [sentence for sentence in found if sentence]
 
 
@@ -50,8 +52,8 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     best = ranked[0]
     bounds = "" if best["pass1_low"] is None else f" ({percent(best['pass1_low'])} to {percent(best['pass1_high'])})"
     size = f"{best['n_items']} items of {best['n_patients']} patients"
-    sentence = f"{title}: {best['title']} passes {percent(best['pass1'])}{bounds} of {size} at the first answer"
-    others = [row["title"] for row in ranked[1:] if row["tier"] == 1]
+    sentence = f"{title}: {_named(best)} passes {percent(best['pass1'])}{bounds} of {size} at the first answer"
+    others = [_named(row) for row in ranked[1:] if row["tier"] == 1]
     if len(ranked) == 1:
         return f"{sentence}."
     if not others:
@@ -61,23 +63,33 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     return f"{sentence}; {told}." if rest == "no other model" else f"{sentence}; {told}, the rest scores significantly lower."
 
 
-def _gap(tables: Tables) -> str:
+def _named(row: Row) -> str:
+    return f"{row['title']} (of its reference pool)" if row["in_reference_pool"] else str(row["title"])
+
+
+def gap_sentence(tables: Tables) -> str:
+    """Say which models are surely better at one axis: on every pair of a breadth and a depth set, as one pair of many proves little."""
     rows = [row for row in tables["axes"] if row["gap_low"] is not None]
     if not rows:
         return ""
-    sure = [row for row in rows if row["gap_low"] > 0]
+    models: dict[str, list[Row]] = {}
+    for row in rows:
+        models.setdefault(row["model"], []).append(row)
+    pairs = len({(row["breadth_benchmark"], row["depth_benchmark"]) for row in rows})
+    beyond = "beyond guessing the commonest answer,"
+    where = f" on all {pairs} pairs of sets" if pairs > 1 else ""
+    sure = [own for own in models.values() if all(row["gap_low"] > 0 for row in own)]
+    depth = [own for own in models.values() if all(row["gap_high"] < 0 for row in own)]
     if not sure:
-        depth = len({row["model"] for row in rows if row["gap_high"] < 0})
-        of = len({row["model"] for row in rows})
-        beyond = "beyond guessing the commonest answer,"
         if depth:
-            return f"Breadth against depth: {beyond} {depth} of {of} models are surely better at depth, none at breadth."
-        return f"Breadth against depth: {beyond} no model is surely better at one than at the other."
-    top = max(sure, key=lambda row: row["gap"])
+            return (
+                f"Breadth against depth: {beyond} {len(depth)} of {len(models)} models are surely better at depth{where}, none at breadth."
+            )
+        return f"Breadth against depth: {beyond} no model is surely better at one than at the other{where}."
+    top = max((row for own in sure for row in own), key=lambda row: row["gap"])
     span = f"{100 * top['gap']:.0f} points ({100 * top['gap_low']:.0f} to {100 * top['gap_high']:.0f})"
-    count = len({row["model"] for row in sure})
-    of = len({row["model"] for row in rows})
-    return f"Breadth against depth: {count} of {of} models are surely better at breadth; the largest gap is that of {top['title']}, {span}."
+    told = f"{len(sure)} of {len(models)} models are surely better at breadth{where}"
+    return f"Breadth against depth: {told}; the largest gap is that of {top['title']}, {span}."
 
 
 def _pictures(study: Study, tables: Tables) -> str:
@@ -125,6 +137,7 @@ def badges(study: Study, tables: Tables) -> list[Row]:
         {"name": "Clinician ratings", "state": "ok" if clinical else "none", "text": ratings},
         {"name": "De-identification", "state": "ok" if passed else "warn", "text": "passed" if passed else "not passed everywhere"},
         {"name": "Subjects", "state": "none" if kinds == ["phantom"] else "ok", "text": " and ".join(kinds) or "none"},
+        *served_badges(study),
     ]
 
 
@@ -140,7 +153,7 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Row:
         "resamples": settings.resamples,
         "seed": settings.seed,
         "confidence": settings.confidence,
-        "statements": [*_statements(study), *_oracle(study), _correlation(study, tables)],
+        "statements": [*_statements(study), *_oracle(study), *statement(study), *served_statements(study), _correlation(study, tables)],
         "oracle": oracle_benchmarks(study),
     }
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from neuralmedbench.benchmarks.adapters.cells import day, texts, words, written
 from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.mapped_pictures import mapped_pictures
+from neuralmedbench.benchmarks.adapters.mapped_pictures import mapped_pictures, option_pictures
 from neuralmedbench.benchmarks.adapters.options import filled, letter_of, numbered_letter, options_of, spread
 from neuralmedbench.benchmarks.adapters.rows import choice_gold, plain_id, refused
+from neuralmedbench.benchmarks.adapters.stems import told_and_asked
 from neuralmedbench.benchmarks.rubric import criteria
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.config.mappings import AnswerMapping, MappingConfig, OptionsMapping
@@ -86,9 +87,15 @@ def columns_of(mapping: MappingConfig) -> list[str]:
 
 def _entry(mapping: MappingConfig, source: SourceFolder, row: Mapping[str, Any], number: int) -> Entry:
     question_id = _id(mapping, row, number)
-    options = _options(mapping.options, row, question_id) if mapping.options else ()
     images, pictures = mapped_pictures(mapping.images, source, row) if mapping.images else ((), {})
-    asked = words(row, mapping.question) if mapping.question else mapping.ask
+    if mapping.options and mapping.options.pictures:
+        shown, contents, names = option_pictures(mapping.options, mapping.options.pictures, source, row)
+        images, pictures, options = (*images, *shown), pictures | contents, tuple(image.label for image in shown)
+    else:
+        options = names = _options(mapping.options, row, question_id) if mapping.options else ()
+    asked, told = words(row, mapping.question) if mapping.question else mapping.ask, ""
+    if mapping.case_in_question:
+        told, asked = told_and_asked(asked)
     if asked and mapping.question and mapping.ask:
         asked = f"{asked}\n{mapping.ask}"
     question = Question(
@@ -97,14 +104,14 @@ def _entry(mapping: MappingConfig, source: SourceFolder, row: Mapping[str, Any],
         family=mapping.family,
         question=asked,
         case_id=plain_id(words(row, mapping.case)) if mapping.case and words(row, mapping.case) else "",
-        text="\n\n".join(filter(None, (words(row, column) for column in mapping.text))),
+        text="\n\n".join(filter(None, (*(words(row, column) for column in mapping.text), told))),
         options=options,
         images=images,
         language=words(row, mapping.language_column)[:2].lower() or mapping.language,
         date=day(row.get(mapping.date)) if mapping.date else "",
         tags=tuple(f"{column.lstrip('_')}:{value}" for column in mapping.tags for value in texts(_listed(row[column]))),
     )
-    return Entry(question=question, gold=_gold(mapping, question, row), pictures=pictures)
+    return Entry(question=question, gold=_gold(mapping, question, names, row), pictures=pictures)
 
 
 def _id(mapping: MappingConfig, row: Mapping[str, Any], number: int) -> str:
@@ -137,14 +144,15 @@ def _all_options(mapping: OptionsMapping, row: Mapping[str, Any], question_id: s
     return spread(question_id, (words(row, mapping.right), *wrong))
 
 
-def _gold(mapping: MappingConfig, question: Question, row: Mapping[str, Any]) -> Gold | None:
+def _gold(mapping: MappingConfig, question: Question, names: tuple[str, ...], row: Mapping[str, Any]) -> Gold | None:
+    """Read the answer; the right option may be named by its words, or by the path of its picture (`names`)."""
     answer = mapping.answer
     if mapping.options and mapping.options.right:
-        return choice_gold(question, letter_of(row[mapping.options.right], question.options), established=mapping.established)
+        return choice_gold(question, letter_of(row[mapping.options.right], names), established=mapping.established)
     if answer is None or not written(row[answer.column]):
         return None
     if mapping.options:
-        return choice_gold(question, _letter(answer, row[answer.column], question.options), established=mapping.established)
+        return choice_gold(question, _letter(answer, row[answer.column], names), established=mapping.established)
     aliases = texts(row[answer.aliases]) if answer.aliases else ()
     gold = Gold(item_id=question.question_id, answer=words(row, answer.column), aliases=aliases, established=mapping.established)
     return replace(gold, rubric=criteria(question.family, gold))

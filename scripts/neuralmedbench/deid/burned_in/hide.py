@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Voxels = npt.NDArray[Any]
 Policy = Literal["hide", "drop"]
+PicturePolicy = Literal["hide", "drop", "keep"]
+DONE: dict[PicturePolicy, str] = {"hide": "hidden", "drop": "dropped", "keep": "kept"}
 PASSES = 2
 THICKER = 1.15
 """Slices lie farther apart than pixels by this factor, or it is not known which axis they are stacked along."""
@@ -85,24 +87,23 @@ def hide_text(
     raise DeidentificationError(message)
 
 
-def count_text(checks: Counter[str], found: BurnedIn, policy: Policy, kind: Literal["series", "pictures"]) -> None:
+def count_text(checks: Counter[str], found: BurnedIn, policy: PicturePolicy, kind: Literal["series", "pictures"]) -> None:
     """Count one series or picture in the checks.
 
     Parameters
     ----------
     checks : Counter
-        Gains `burned_in_<kind>_searched`, `..._hidden` or `..._dropped`, `burned_in_single_marks` (side markers and the like, hidden
+        Gains `burned_in_<kind>_searched`, `..._hidden`, `..._dropped` or `..._kept`, `burned_in_single_marks` (side markers and the like, hidden
         too), and where tesseract was asked for a second opinion `..._read_by_ocr`, or `..._without_ocr` where it is not installed.
     found : BurnedIn
         What was found.
     policy : str
-        `hide` or `drop`.
+        `hide`, `drop` or `keep`.
     kind : str
         `series` or `pictures`.
     """
     checks[f"burned_in_{kind}_searched"] += 1
-    done = "hidden" if policy == "hide" else "dropped"
-    checks[f"burned_in_{kind}_{done}"] += bool(found)
+    checks[f"burned_in_{kind}_{DONE[policy]}"] += bool(found)
     checks["burned_in_single_marks"] += found.evidence.get("single_marks", 0)
     if found.ocr is not None:
         checks[f"burned_in_{kind}_{'read_by' if found.ocr else 'without'}_ocr"] += 1

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass, field
 from datetime import date
 
 from neuralmedbench.deid.notes import date_patterns as pattern
 from neuralmedbench.deid.notes.redaction import Redaction
 from neuralmedbench.deid.values import TOP_AGE, DateShift
+
+UNREAD = "[DATE]"
+"""What is shown in place of a date in which no day can be read."""
 
 
 def replace_dates(note: Redaction, dates: DateShift, scan_day: date | None) -> None:
@@ -36,21 +40,49 @@ def replace_dates(note: Redaction, dates: DateShift, scan_day: date | None) -> N
         lambda match: _show_named(match["year"], _roman(match["roman"]), match["day"], dates) if _roman(match["roman"]) else None,
     )
     for found in (pattern.DAY_RANGE, pattern.MONTH_RANGE):
-        note.replace(found, "date", "[DATE] - ")
+        note.replace(found, "date", f"{UNREAD} - ")
     for found in (pattern.DAY_MONTH_YEAR, pattern.MONTH_DAY_YEAR):
         note.replace(found, "date", lambda match: _show_named(match["year"], _month(match["month"]), match["day"], dates))
     note.replace(pattern.MONTH_YEAR, "date", lambda match: _show_month(_year(match["year"]), _month(match["month"]), dates))
     note.replace(pattern.FIGURE_MONTH, "date", lambda match: _show_figures(match, dates))
-    note.replace(pattern.MONTH_SPAN, "date", "[DATE]")
+    note.replace(pattern.MONTH_SPAN, "date", UNREAD)
     note.replace(pattern.SEASON, "date", lambda match: _show_year(int(match["year"]), match["part"].casefold(), dates))
     _replace_days(note)
     for found in (pattern.NEXT_DAY, pattern.SPELLED_DAY, pattern.DAY_ALONE, pattern.MONTH_ALONE, pattern.HOLIDAY):
-        note.replace(found, "date", "[DATE]")
+        note.replace(found, "date", UNREAD)
+
+
+@dataclass(frozen=True)
+class _Seen(DateShift):
+    """Remembers the days that it was asked to change."""
+
+    named: list[date] = field(default_factory=list)
+
+    def shifted(self, day: date) -> date:
+        """Give the day as it is."""
+        self.named.append(day)
+        return day
+
+
+def days_named(text: str, scan_day: date | None) -> list[date | None]:
+    """Give the days that a text names (of a month its middle), and None for each that it names in a way in which no day can be read.
+
+    Parameters
+    ----------
+    text : str
+        The text before dates were replaced in it.
+    scan_day : date or None
+        As for `replace_dates`.
+    """
+    seen = _Seen(0)
+    note = Redaction(text)
+    replace_dates(note, seen, scan_day)
+    return [*seen.named, *(None for span in note.spans if span.shown.startswith(UNREAD))]
 
 
 def _replace_days(note: Redaction) -> None:
     for match in list(pattern.DAY_MONTH.finditer(note.text)):
-        note.cover(*match.span("value" if match["value"] else "also" if match["also"] else 0), "date", "[DATE]")
+        note.cover(*match.span("value" if match["value"] else "also" if match["also"] else 0), "date", UNREAD)
 
 
 def _reads_day_first(text: str, scan_day: date | None) -> bool | None:
@@ -108,13 +140,13 @@ def _year(text: str) -> int:
 
 
 def _show(day: date | None, dates: DateShift) -> str:
-    return "[DATE]" if day is None else dates.text(day)
+    return UNREAD if day is None else dates.text(day)
 
 
 def _show_month(year: int, month: int, dates: DateShift) -> str:
     day = _day(year, month, 15)
     if day is None:
-        return "[DATE]"
+        return UNREAD
     return str(year) if dates.years_only else f"{dates.shifted(day):%Y-%m}"
 
 
@@ -128,7 +160,7 @@ def _show_figures(match: re.Match[str], dates: DateShift) -> str | None:
 def _show_year(year: int, part: str, dates: DateShift) -> str:
     """Show the year of a season or a quarter, by its middle."""
     day = _day(year, pattern.MIDDLE_MONTHS[part], 15)
-    return "[DATE]" if day is None else str(dates.shifted(day).year)
+    return UNREAD if day is None else str(dates.shifted(day).year)
 
 
 def replace_ages(note: Redaction) -> None:

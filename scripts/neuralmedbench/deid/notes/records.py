@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from math import ceil
 
 from neuralmedbench.deid.notes.clean import clean_note
+from neuralmedbench.deid.notes.dates import days_named
 from neuralmedbench.deid.values import TOP_AGE, DateShift, parse_day
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.identity import Identity, fold
 from neuralmedbench.io.words import word_set
-from neuralmedbench.records.columns import RECORD_COLUMNS
+from neuralmedbench.records.columns import RECORD_COLUMNS, UNKNOWN_DAY
 
 KNOWN_COLUMNS = frozenset({*RECORD_COLUMNS, "date"})
 PERSONAL = word_set(
@@ -35,6 +37,8 @@ PLACES = word_set("address street city town village county hospital clinic insti
 MAX_DAYS = 32_507
 """89 years: a longer distance tells an age that may not be told."""
 VALUE = re.compile(r"[^\n\t]{0,60}")
+DISTANCE = re.compile(r"[+-]?\d{1,6}(?:\.\d{1,6})?")
+"""A number of days as hospitals' tables write it."""
 NUMBER = re.compile(r"[<>≤≥~]?\s*-?\d{1,5}(?:[.,]\d+)?(?:\s*/\s*\d{1,3})?\s*%?")
 
 
@@ -109,7 +113,8 @@ def clean_record(
     -------
     CleanRecord
         TSV with the columns variable, value, unit, days_from_scan, in the order of the source. Rows that name a person, a place or a number
-        of one, and rows whose value is no short plain value, are dropped; ages over 89 become 90.
+        of one, and rows whose value is no short plain value, are dropped; ages over 89 become 90. `days_from_scan` is a whole number, empty
+        for a value without a date, and `UNKNOWN_DAY` for one whose date cannot be compared with the scan's.
 
     Raises
     ------
@@ -133,6 +138,7 @@ def clean_record(
             counts["record_rows_dropped"] += 1
         else:
             counts["record_values_changed"] += cleaned[1] != (row["value"] or "").strip()
+            counts["record_rows_of_unknown_day"] += cleaned[3] == UNKNOWN_DAY
             kept.append(cleaned)
     lines = ["\t".join(line) for line in (RECORD_COLUMNS, *kept)]
     return CleanRecord("\n".join(lines) + "\n" if kept else "", +counts)
@@ -150,7 +156,8 @@ def _clean_row(row: dict[str, str], dates: DateShift, own: Sequence[re.Pattern[s
         return None
     if "age" in words and NUMBER.fullmatch(value) and float(re.sub(r"[^\d.]", "", value.replace(",", ".")) or 0) > TOP_AGE - 1:
         cells[1] = f"{TOP_AGE}+"
-    return cells[0] or "", cells[1] or "", cells[2] or "", _days(row, scan_day)
+    named = [days_named(cell, scan_day) for cell in (variable, value, unit) if cell and not NUMBER.fullmatch(cell)]
+    return cells[0] or "", cells[1] or "", cells[2] or "", _days(row, scan_day, [day for days in named for day in days])
 
 
 def _clean_cell(cell: str, dates: DateShift, scan_day: date | None) -> str | None:
@@ -165,10 +172,32 @@ def _plain(cell: str | None) -> str:
     return re.sub(r"\s+", " ", cell or "").strip()
 
 
-def _days(row: dict[str, str], scan_day: date | None) -> str:
-    """Days from the scan; no date leaves, only distances do."""
-    given = _plain(row.get("days_from_scan"))
-    if re.fullmatch(r"-?\d{1,6}", given):
-        return given if abs(int(given)) < MAX_DAYS else ""
-    day = parse_day(row.get("date") or "")
-    return str((day - scan_day).days) if day and scan_day and abs((day - scan_day).days) < MAX_DAYS else ""
+def _days(row: dict[str, str], scan_day: date | None, named: Sequence[date | None]) -> str:
+    """Days from the scan; no date leaves, only distances do.
+
+    Parameters
+    ----------
+    row : dict
+        The row as it came.
+    scan_day : date or None
+        Day of the index scan.
+    named : sequence of date or None
+        Days that its other cells name, None for one that cannot be read. One after the scan puts the whole row after it.
+
+    Returns
+    -------
+    str
+        The latest that any of them says, as a whole number (a part of a day after the scan is a day after it). Empty for a value without a
+        date, and for one from more than 89 years before the scan: that tells an age. `UNKNOWN_DAY` when a date cannot be compared.
+    """
+    given, day = _plain(row.get("days_from_scan")).replace("−", "-"), _plain(row.get("date"))
+    told = [ceil(float(given))] if DISTANCE.fullmatch(given) else []
+    read = parse_day(re.split("[T ]", day)[0])
+    if read and scan_day:
+        told.append((read - scan_day).days)
+    after = [(other - scan_day).days for other in named if other and scan_day and other > scan_day]
+    if told or after:
+        latest = max(*told, *after, -MAX_DAYS)
+        return UNKNOWN_DAY if latest >= MAX_DAYS else "" if latest <= -MAX_DAYS else str(latest)
+    unknown = any(other is None or not scan_day for other in named)
+    return UNKNOWN_DAY if given or day or unknown else ""

@@ -15,16 +15,15 @@ from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.io.cases import read_audit, read_case_table, read_pictures, write_case_table
 from neuralmedbench.io.files import sha256_of
 from neuralmedbench.records.case import State
-from neuralmedbench.records.items import Kind
 from neuralmedbench.records.review import ExcludeReason, Shown
 
 TABLE_WORDS = "review"
 """How the reason begins that stands in the case table."""
 
 
-def read_decisions(entries: Sequence[str], kind: Kind) -> dict[str, ExcludeReason]:
+def read_decisions(entries: Sequence[str], config: BenchmarkConfig) -> dict[str, ExcludeReason]:
     """Read `CASE=REASON` entries; DeidentificationError for a reason that is not known, or a benchmark that has no cases."""
-    if entries and kind is not Kind.SCANS:
+    if entries and not config.has_cases:
         message = "single pictures cannot be taken out here: take them out of the table of the data set, and run the pipeline again"
         raise DeidentificationError(message)
     excluded: dict[str, ExcludeReason] = {}
@@ -60,7 +59,7 @@ def check_up_to_date(sheets: Shown, config: BenchmarkConfig, config_folder: Path
     if audit.state == "failed":
         message = f"{name}: the audit failed ({audit.reason}); a signature cannot change that"
         raise DeidentificationError(message)
-    if config.kind is Kind.SCANS:
+    if config.has_cases:
         rows = read_case_table(config_folder / "benchmarks" / f"{name}.cases.tsv")
         cases = [row.case_id for row in rows if not row.exclude]
         now = shown_now(Rules(benchmark=name, profile=config.profile, subjects=config.subjects), cases, data)

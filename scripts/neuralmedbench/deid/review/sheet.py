@@ -9,6 +9,7 @@ from pathlib import Path
 
 from neuralmedbench.deid.case_stages import CaseStages, Stage
 from neuralmedbench.deid.headers.diff import ACTIONS
+from neuralmedbench.deid.review.picture_section import picture_section
 from neuralmedbench.io.files import read_json
 from neuralmedbench.io.pages import figure, page, table, tick, warning
 from neuralmedbench.records.case import Series, State
@@ -43,7 +44,10 @@ def case_sheet(stages: CaseStages, neighbours: tuple[str, str], at: Path) -> str
     ways += ['<a href="../review.html">All cases</a>'] + ([f'<a href="sub-{after}.html" rel="next">Next case</a>'] if after else [])
     navigation = f"<nav>{' '.join(ways)}</nav>\n"
     body = [navigation, warning(stages.kept_back) if stages.kept_back else ""]
-    if stages.clean.case.state is State.OK:
+    if stages.clean.case.pictures:
+        body.append(_warnings(stages))
+        body += [picture_section(stages.clean, at), texts_section(stages.clean)] if stages.clean.case.state is State.OK else []
+    elif stages.clean.case.state is State.OK:
         body += [_warnings(stages), *_scans(stages), _headers(stages.clean), texts_section(stages.clean), *_imaging(stages, at)]
     return page(f"{stages.clean.case.benchmark}: case {stages.case_id}", [*body, navigation])
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from html import escape
 from pathlib import Path
 
 from neuralmedbench.deid.audit import Rules, audit_cases, audit_pictures
 from neuralmedbench.deid.case_stages import CaseStages, stages_of
 from neuralmedbench.deid.review.index import Line, index_page
+from neuralmedbench.deid.review.picture_section import linked_figures
 from neuralmedbench.deid.review.sheet import case_sheet
 from neuralmedbench.deid.review.signature import case_digest, shown
 from neuralmedbench.io.files import whole_folder, write_text
-from neuralmedbench.io.pages import page, picture_figure, tick
+from neuralmedbench.io.pages import page, tick
 from neuralmedbench.records.case import CaseRecord, PictureManifest, State
 from neuralmedbench.records.review import Shown
 
@@ -75,15 +74,20 @@ def write_case_review(rules: Rules, case_ids: Sequence[str], data: Path, out: Pa
 
 def _line(stages: CaseStages) -> Line:
     clean, cut = stages.clean.case, stages.cut.case
-    kinds = ", ".join(series.sequence.value for series in clean.series) or "no scans"
+    loose = [picture for picture in clean.pictures if picture.state is State.OK]
+    kinds = ", ".join(series.sequence.value for series in clean.series) or ("no scans" if not clean.pictures else "pictures and no scans")
     texts = len(clean.notes) + bool(clean.record)
     warnings = list(dict.fromkeys(line for lines in stages.warnings().values() for line in lines))
     if clean.checks.get("notes_without_known_names"):
-        warnings.append("no header tells the patient's name: read the notes with care")
+        warnings.append(
+            "nothing tells the patient's name: read the notes with care"
+            if loose
+            else "no header tells the patient's name: read the notes with care"
+        )
     return Line(
         name=stages.case_id,
         sheet=f"{SHEETS}/sub-{stages.case_id}.html",
-        holds=f"{kinds}; {texts} texts; {len(cut.slices)} pictures",
+        holds=f"{kinds}; {texts} texts; {len(cut.slices) or len(loose)} pictures",
         warnings=tuple(warnings),
         kept_back=stages.kept_back,
     )
@@ -127,8 +131,6 @@ def _picture_sheet(benchmark: str, paths: Sequence[str], folder: Path, at: Path)
     body = [
         '<nav><a href="../review.html">All sheets</a></nav>\n',
         tick("No picture shows a face, a name, a date or a number of a patient."),
+        linked_figures(((path, Path(path).stem) for path in paths), folder, at),
     ]
-    for path in paths:
-        link = escape(Path(os.path.relpath(folder / path, at.parent)).as_posix())
-        body.append(f'<a href="{link}">{picture_figure(folder / path, Path(path).stem).rstrip()}</a>\n')
     return page(f"{benchmark}: pictures", body)

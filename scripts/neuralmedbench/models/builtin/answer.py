@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.models.builtin import format as forms
 from neuralmedbench.models.builtin.choice import read_choice, without_examples
-from neuralmedbench.models.builtin.opinion import Opinion, Reader, normalised
+from neuralmedbench.models.builtin.opinion import NOTHING, Opinion, Reader, normalised
 from neuralmedbench.models.builtin.sampling import generator, ranking
 from neuralmedbench.models.protocol import Message
 from neuralmedbench.records.items import NO_LESION
@@ -63,9 +64,7 @@ class Answerer:
             return self._fields(opinion, opinion.scores, random, temperature)
         ranked, confidence = ranking(opinion.scores, self._reader.keys, self._reader.vocabulary, random, temperature)
         entries = [self._reader.vocabulary.diagnoses[key] for key in ranked]
-        if form is forms.Form.DIFFERENTIAL:
-            return forms.differential([entry.name for entry in entries], opinion.findings, opinion.reason(ranked[0]), confidence)
-        return _lesion(entries[0], opinion, confidence)
+        return _written(form, entries, opinion, confidence)
 
     def _choice(self, messages: Sequence[Message], random: np.random.Generator, temperature: float) -> str:
         """Choose an option; options that weigh alike are drawn by the seed at every temperature."""
@@ -102,20 +101,58 @@ class Answerer:
         )
 
 
-def _lesion(entry: Diagnosis, opinion: Opinion, confidence: float) -> str:
-    """Write a diagnosis as a lesion with its place."""
+def _written(form: forms.Form, entries: Sequence[Diagnosis], opinion: Opinion, confidence: float) -> str:
+    """Write ranked diagnoses in the form that is asked for."""
+    if form is forms.Form.CHECKLIST:
+        return forms.checklist([_candidate(entry, opinion) for entry in entries], _review(entries[0], opinion), confidence)
+    if form is forms.Form.LESION_CHECKLIST:
+        candidate = replace(_candidate(entries[0], opinion), name=_lesion_name(entries[0]))
+        return forms.lesion_checklist(candidate, _review(entries[0], opinion), confidence)
+    if form is forms.Form.LESION:
+        return forms.lesion(_lesion_name(entries[0]), *_place(entries[0], opinion), opinion.findings, confidence)
+    return forms.differential([entry.name for entry in entries], opinion.findings, opinion.reason(entries[0].key), confidence)
+
+
+def _place(entry: Diagnosis, opinion: Opinion) -> tuple[str, str]:
+    """Give location and side of what a diagnosis shows."""
     if entry.classes == NORMAL:
-        return forms.lesion(NO_LESION, "none", "none", opinion.findings, confidence)
+        return "none", "none"
     location, side = opinion.location, opinion.side
     if entry.key in DIFFUSE_PLACES and (not location or location == "lateral ventricles" or not side):
         location, side = DIFFUSE_PLACES[entry.key], "bilateral"
-    return forms.lesion(entry.name, location or forms.UNDETERMINED, side or "none", opinion.findings, confidence)
+    return location or forms.UNDETERMINED, side or "none"
+
+
+def _lesion_name(entry: Diagnosis) -> str:
+    return NO_LESION if entry.classes == NORMAL else entry.name
+
+
+def _candidate(entry: Diagnosis, opinion: Opinion) -> forms.Candidate:
+    return forms.Candidate(entry.name, *opinion.evidence(entry.key))
+
+
+def _review(entry: Diagnosis | None, opinion: Opinion) -> forms.Review:
+    """Give what stands in a checklist beside the candidates; without a diagnosis the model abstains."""
+    location, side = _place(entry, opinion) if entry else (forms.UNDETERMINED, "none")
+    return forms.Review(
+        seen=opinion.seen,
+        location=location,
+        side=side,
+        findings=opinion.findings,
+        missing=", ".join(opinion.missing) or NOTHING,
+        rationale=opinion.reason(entry.key if entry else ""),
+    )
 
 
 def _abstain(form: forms.Form, opinion: Opinion) -> str:
     """Say that there is nothing to go by: an honest model does not guess from prevalence."""
     if form is forms.Form.FIELDS:
         return forms.fields(modality=None, kind=None, plane=None, diagnosis_class=None, subtype=None, confidence=None)
+    nobody = forms.Candidate(forms.UNDETERMINED, NOTHING, NOTHING)
+    if form is forms.Form.LESION_CHECKLIST:
+        return forms.lesion_checklist(nobody, _review(None, opinion), 0.0)
+    if form is forms.Form.CHECKLIST:
+        return forms.checklist([nobody], _review(None, opinion), 0.0)
     if form is forms.Form.LESION:
         return forms.lesion(forms.UNDETERMINED, forms.UNDETERMINED, "none", opinion.findings, 0.0)
     return forms.differential([forms.UNDETERMINED], opinion.findings, opinion.reason(""), 0.0)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from neuralmedbench.models.protocol import Message
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.case import Sequence as Kind
+from neuralmedbench.records.checklist import SECTIONS
+from neuralmedbench.records.items import Family
 
 UNDETERMINED = "undetermined"
 """What stands for a diagnosis in an answer that abstains."""
@@ -29,6 +32,8 @@ SEQUENCE_NAMES = {
 class Form(StrEnum):
     """What a prompt asks for."""
 
+    CHECKLIST = "checklist"
+    LESION_CHECKLIST = "lesion_checklist"
     DIFFERENTIAL = "differential"
     LESION = "lesion"
     FIELDS = "fields"
@@ -37,12 +42,36 @@ class Form(StrEnum):
 
 
 FORM_MARKS = {
+    Form.CHECKLIST: re.compile(r"^[ \t]*DIFFERENTIAL:[ \t]*\n.*\| for: <", re.MULTILINE),
+    Form.LESION_CHECKLIST: re.compile(r"^[ \t]*LESION: .*\| for: <", re.MULTILINE),
     Form.DIFFERENTIAL: re.compile(r"^\s*DIFFERENTIAL:", re.MULTILINE),
     Form.LESION: re.compile(r"^\s*LESION:", re.MULTILINE),
     Form.FIELDS: re.compile(r"\bJSON\b"),
     Form.CHOICE: re.compile(r"^\s*ANSWER: <the letter", re.MULTILINE),
     Form.ANSWER: re.compile(r"^\s*ANSWER: <your whole", re.MULTILINE),
 }
+"""Where two marks stand at one place the first of them counts: a checklist has the headers of the short form too."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A hypothesis, what speaks for it and what against it."""
+
+    name: str
+    speaks_for: str
+    against: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Review:
+    """What stands in a checklist beside its candidates; every field is the section of this name."""
+
+    seen: str
+    location: str
+    side: str
+    findings: str
+    missing: str
+    rationale: str = ""
 
 
 def wanted(messages: Sequence[Message]) -> Form:
@@ -79,6 +108,17 @@ def lesion(name: str, location: str, side: str, findings: str, confidence: float
     return f"LESION: {name}\nLOCATION: {location}\nSIDE: {side}\nFINDINGS: {paragraph(findings)}\nCONFIDENCE: {_number(confidence)}"
 
 
+def checklist(candidates: Sequence[Candidate], review: Review, confidence: float) -> str:
+    """Write a checklist with a differential of at most five names."""
+    lines = "".join(f"\n{rank}. {_line(candidate)}" for rank, candidate in enumerate(candidates, start=1))
+    return _sections(Family.DIFFERENTIAL_DIAGNOSIS, review, {"DIFFERENTIAL": lines}, confidence)
+
+
+def lesion_checklist(candidate: Candidate, review: Review, confidence: float) -> str:
+    """Write a checklist on a lesion."""
+    return _sections(Family.LESION_RECOGNITION, review, {"LESION": f" {_line(candidate)}"}, confidence)
+
+
 def short(answer: str, confidence: float) -> str:
     """Write the letter of an option, or a free answer."""
     return f"ANSWER: {paragraph(answer)}\nCONFIDENCE: {_number(confidence)}"
@@ -109,6 +149,21 @@ def paragraph(text: str) -> str:
     """One paragraph that cannot be taken for another part of the answer, even when it quotes a prompt."""
     flat = " ".join(text.split())
     return re.sub(r"\b([A-Z]{4,}):", lambda found: f"{found.group(1).lower()} -", flat) or "None."
+
+
+def _sections(family: Family, review: Review, named: dict[str, str], confidence: float) -> str:
+    words = {name.upper(): f" {paragraph(text)}" for name, text in vars(review).items()}
+    words |= {"LOCATION": f" {review.location}", "SIDE": f" {review.side}", "CONFIDENCE": f" {_number(confidence)}", **named}
+    return "\n".join(f"{name}:{words[name]}" for name in SECTIONS[family])
+
+
+def _line(candidate: Candidate) -> str:
+    return f"{candidate.name} | for: {_evidence(candidate.speaks_for)} | against: {_evidence(candidate.against)}"
+
+
+def _evidence(text: str) -> str:
+    """Words that cannot be taken for another candidate or another part of its line."""
+    return re.sub(r"\b(for|against):", r"\1 -", paragraph(text).replace("|", "/"), flags=re.IGNORECASE)
 
 
 def _number(confidence: float) -> str:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from neuralmedbench.models.builtin.choice import Choice
 from neuralmedbench.models.builtin.image import ImageReader
-from neuralmedbench.models.builtin.opinion import Opinion, normalised
+from neuralmedbench.models.builtin.opinion import NO_PICTURES, NO_WORDS, NOT_WEIGHED, NOTHING, Opinion, normalised
 from neuralmedbench.models.builtin.text import TextReader
 from neuralmedbench.models.protocol import Message
 
@@ -38,6 +38,10 @@ class FusionReader:
         def reason(key: str) -> str:
             return f"{image.reason(key)} {text.reason(key)}"
 
+        def evidence(key: str) -> tuple[str, str]:
+            (seen_for, seen_against), (read_for, read_against) = image.evidence(key), text.evidence(key)
+            return _both(seen_for, read_for), _both(seen_against, read_against)
+
         return Opinion(
             scores=normalised(text.scores) + normalised(image.scores),
             findings=image.findings,
@@ -47,8 +51,15 @@ class FusionReader:
             modality=image.modality,
             sequence=image.sequence,
             plane=image.plane,
+            seen=image.seen,
+            evidence=evidence,
+            missing=tuple(what for what in (*image.missing, *text.missing) if what not in {NO_WORDS, NO_PICTURES}),
         )
 
     def weigh(self, choice: Choice) -> npt.NDArray[np.float64]:
         """Weigh options as the text reader does: the pictures say nothing about words."""
         return self.text.weigh(choice)
+
+
+def _both(seen: str, read: str) -> str:
+    return "; ".join(part for part in (seen, read) if part not in {NOTHING, NOT_WEIGHED}) or NOTHING

@@ -13,15 +13,22 @@ import numpy.typing as npt
 from neuralmedbench.models.builtin.anatomy import place, side
 from neuralmedbench.models.builtin.choice import Choice
 from neuralmedbench.models.builtin.evidence import WORDS, candidates, contributions, log_scores
-from neuralmedbench.models.builtin.features import Findings, read_pictures
+from neuralmedbench.models.builtin.features import CT_KINDS, Findings, read_pictures
+from neuralmedbench.models.builtin.format import SEQUENCE_NAMES
 from neuralmedbench.models.builtin.measure import Frame, measure
-from neuralmedbench.models.builtin.opinion import Opinion
+from neuralmedbench.models.builtin.opinion import NO_PICTURES, NO_WORDS, NOTHING, Opinion
 from neuralmedbench.models.protocol import Message, MessageImage
 from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.vocabulary import Vocabulary
 
 SHOWN = 0.4
 """A feature above this is named in an answer."""
+
+SPEAKS, MOST_NAMED = 0.3, 2
+"""Log-odds from which a feature speaks for or against a diagnosis, and how many of them are named as evidence."""
+
+USUAL = (Kind.T1W, Kind.CE_T1W, Kind.T2W, Kind.FLAIR, Kind.DWI, Kind.ADC, Kind.SWI)
+"""Sequences of a usual examination of the head."""
 
 
 class ImageReader:
@@ -62,7 +69,12 @@ class ImageReader:
     def _opinion(self, frames: Sequence[Frame | None]) -> Opinion:
         usable = [frame for frame in frames if frame is not None]
         if not usable:
-            return Opinion(None, "No picture was shown that could be measured.", lambda _: "There is nothing to go by.")
+            return Opinion(
+                None,
+                "No picture was shown that could be measured.",
+                lambda _: "There is nothing to go by.",
+                missing=(NO_PICTURES, NO_WORDS),
+            )
         found = read_pictures(usable)
         one = usable[0] if len(usable) == 1 else None
 
@@ -75,15 +87,18 @@ class ImageReader:
             reason=reason,
             location=place(found.lesion),
             side=side(found.lesion),
-            modality=("CT" if one.sequence in {Kind.CT, Kind.CE_CT} else "MRI") if one else None,
+            modality=_modality(one) if one else None,
             sequence=one.sequence if one else None,
             plane=one.plane if one else None,
+            seen=_seen(usable),
+            evidence=lambda key: _evidence(found, key),
+            missing=(NO_WORDS, *_not_shown(usable)),
         )
 
     def _reason(self, found: Findings, key: str) -> str:
         name = self.vocabulary.diagnoses[key].name
         added = contributions(found.features, key)
-        best = sorted((feature for feature in added if added[feature] > 0.3), key=lambda feature: -added[feature])[:3]
+        best = sorted((feature for feature in added if added[feature] > SPEAKS), key=lambda feature: -added[feature])[:3]
         shown = [WORDS[feature] for feature in best if found.features[feature] > SHOWN]
         missing = [WORDS[feature] for feature in best if found.features[feature] <= SHOWN]
         if not best:
@@ -98,6 +113,38 @@ class ImageReader:
 def _key(image: MessageImage) -> tuple[str, str]:
     """Bytes and what is said of them; the number of a picture in its label does not matter."""
     return image.sha256, image.label.partition(":")[2]
+
+
+def _modality(frame: Frame) -> str:
+    return "CT" if frame.sequence in CT_KINDS else "MRI"
+
+
+def _seen(frames: Sequence[Frame]) -> str:
+    """Modality; sequences; planes: those that the labels say or that were guessed from the pictures."""
+    kinds = {frame.sequence for frame in frames if frame.sequence and frame.sequence not in CT_KINDS}
+    sequences = sorted(SEQUENCE_NAMES.get(kind, str(kind)) for kind in kinds)
+    planes = sorted({str(frame.plane) for frame in frames if frame.plane})
+    parts = (sorted({_modality(frame) for frame in frames}), sequences, planes)
+    return "; ".join(", ".join(part) or "unknown" for part in parts)
+
+
+def _not_shown(frames: Sequence[Frame]) -> list[str]:
+    """Name the usual kinds of pictures that were not among them."""
+    shown = {frame.sequence for frame in frames}
+    kinds = [SEQUENCE_NAMES[kind] for kind in USUAL if kind not in shown]
+    return kinds if shown & set(CT_KINDS) else [*kinds, "CT"]
+
+
+def _evidence(found: Findings, key: str) -> tuple[str, str]:
+    """Say which measurements speak most for a diagnosis, and which against it."""
+    added = contributions(found.features, key)
+    speak_for = sorted((name for name in added if added[name] > SPEAKS), key=lambda name: -added[name])[:MOST_NAMED]
+    against = sorted((name for name in added if added[name] < -SPEAKS), key=lambda name: added[name])[:MOST_NAMED]
+    return _named(found, speak_for), _named(found, against)
+
+
+def _named(found: Findings, features: Sequence[str]) -> str:
+    return "; ".join(WORDS[name] if found.features[name] > SHOWN else f"lack of {WORDS[name]}" for name in features) or NOTHING
 
 
 def _sentence(found: Findings) -> str:

@@ -15,6 +15,11 @@ from neuralmedbench.records.case import Plane
 from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.vocabulary import Vocabulary
 
+NOTHING, NOT_WEIGHED = "nothing", "not weighed by this model"
+"""What stands for evidence where there is none, and where a reader does not look for any."""
+NO_WORDS, NO_PICTURES = "words about the patient", "pictures of the head"
+"""What a reader lacks that does not read words, or sees no pictures."""
+
 
 @dataclass(frozen=True)
 class Opinion:
@@ -34,6 +39,12 @@ class Opinion:
         `MRI` or `CT`, of a single picture; None when there is none.
     sequence, plane : Sequence or None, Plane or None
         What a single picture is; None when unsure.
+    seen : str
+        What it was shown, as a checklist tells it: modality; sequences; planes.
+    evidence : callable
+        From the key of a diagnosis to what speaks for it and what against it.
+    missing : tuple of str
+        What it did not have.
     """
 
     scores: npt.NDArray[np.float64] | None
@@ -44,6 +55,9 @@ class Opinion:
     modality: str | None = None
     sequence: Kind | None = None
     plane: Plane | None = None
+    seen: str = NOTHING
+    evidence: Callable[[str], tuple[str, str]] = lambda _: (NOTHING, NOTHING)
+    missing: tuple[str, ...] = ()
 
 
 class Reader(Protocol):

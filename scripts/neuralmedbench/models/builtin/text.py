@@ -16,7 +16,7 @@ import numpy.typing as npt
 from neuralmedbench.models.builtin.choice import Choice
 from neuralmedbench.models.builtin.encoder import Encoder
 from neuralmedbench.models.builtin.evidence import candidates
-from neuralmedbench.models.builtin.opinion import Opinion
+from neuralmedbench.models.builtin.opinion import NO_PICTURES, NO_WORDS, NOT_WEIGHED, Opinion
 from neuralmedbench.models.protocol import Message
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 
@@ -53,6 +53,9 @@ NEUTRAL = (
     "Pulse regular, 72 per minute.",
 )
 """Words of any letter: they speak for no diagnosis."""
+
+LONGEST_QUOTE = 20
+"""Words of a sentence that is quoted as evidence."""
 
 INSTRUCTION = re.compile(r"^(Answer in|Answer with|DIFFERENTIAL:|LESION:)", re.MULTILINE)
 SCAFFOLD = re.compile(
@@ -143,7 +146,10 @@ class TextReader:
         parts = sentences(text)
         if not parts:
             return Opinion(
-                None, "There is no text about the patient, and this model sees no pictures.", lambda _: "There is nothing to go by."
+                None,
+                "There is no text about the patient, and this model sees no pictures.",
+                lambda _: "There is nothing to go by.",
+                missing=(NO_WORDS, NO_PICTURES),
             )
         told = [part for part in parts if len(part.split()) >= SHORTEST] or parts
         windows = [" ".join(told[start : start + WINDOW]) for start in range(0, len(told), WINDOW)]
@@ -160,8 +166,12 @@ class TextReader:
             best = [parts[int(index)] for index in np.argsort(-column, kind="stable")[:2]]
             return f"The words that come closest to the description of {name}: " + " / ".join(f'"{part}"' for part in best)
 
+        def evidence(key: str) -> tuple[str, str]:
+            words = parts[int(np.argmax(by_sentence[:, self.keys.index(key)]))].split()
+            return f'"{" ".join(words[:LONGEST_QUOTE])}{" ..." if len(words) > LONGEST_QUOTE else ""}"', NOT_WEIGHED
+
         findings = f"Only the text was read ({len(parts)} sentences); this model sees no pictures."
-        return Opinion(SHARPNESS * score, findings, reason, location=self._place(parts))
+        return Opinion(SHARPNESS * score, findings, reason, location=self._place(parts), evidence=evidence, missing=(NO_PICTURES,))
 
     def _likeness(self, vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Cosine of each vector with the nearer view of each candidate, less what any letter has in common with it."""

@@ -53,6 +53,17 @@ function fits(item) {
   return !wants("outcome") || results.some((result) => outcomeOf(result) === wants("outcome"));
 }
 
+// What was read in a checklist; the answer as it came stands below.
+function checklistElements(response) {
+  if (!response.evidence.length) return [];
+  const said = (name, text) => make("div", { class: "quiet" }, `${name}: ${text || "nothing stated"}`);
+  const candidate = (name, place) => {
+    const [speaksFor, against] = response.evidence[place] ?? ["", ""];
+    return make("li", {}, name, said("for", speaksFor), said("against", against));
+  };
+  return [make("ol", { class: "read" }, ...response.differential.map(candidate)), said("Seen", response.seen), said("Missing", response.missing)];
+}
+
 function answerElement(response) {
   const missing = ["failed", "over_budget", "skipped"].includes(response.state);
   const outcome = missing ? "none" : response.passed ? "pass" : response.passed === false ? "fail" : "none";
@@ -63,6 +74,7 @@ function answerElement(response) {
       make("span", { class: `outcome ${outcome}` }, label),
       make("span", { class: "first" }, first),
       make("span", { class: "quiet" }, `sample ${response.repeat + 1}`)),
+    ...checklistElements(response),
     make("pre", {}, response.text || "(no text)"));
   for (const [grader, criterion, value, explanation] of response.grades) {
     element.append(make("p", { class: "quiet" }, `${grader}, ${words(criterion)}: ${value ?? "no grade"}. ${explanation}`));
@@ -79,6 +91,8 @@ function itemElement(item, pictures) {
       make("figcaption", {}, label)))));
   }
   const asked = make("div", {}, make("h4", {}, "Question"), make("p", {}, item.question));
+  if (item.options.length) asked.append(make("ol", { class: "options" }, ...item.options.map((option) => make("li", {}, option))));
+  if (item.facts.length) asked.append(make("p", { class: "quiet" }, item.facts.join(" · ")));
   if (item.context) asked.append(make("details", {}, make("summary", { class: "quiet" }, "Context"), make("pre", {}, item.context)));
   const right = make("div", {}, make("h4", {}, "Reference"), make("p", {}, make("b", {}, item.answer || "none")));
   if (item.findings.length) right.append(make("ul", {}, ...item.findings.map((finding) => make("li", {}, finding))));

@@ -9,8 +9,8 @@ from pathlib import Path
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
 from neuralmedbench.models.conversation import Said, next_messages
-from neuralmedbench.models.keys import call_key
-from neuralmedbench.models.ledger import Entry, read_ledger
+from neuralmedbench.models.keys import request_key
+from neuralmedbench.models.ledgers.ledger import SAMPLING, Entry, read_ledger
 from neuralmedbench.models.rows import response_row
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
@@ -64,7 +64,7 @@ def earlier_entry(entries: Iterable[Entry], revision: str) -> Entry | None:
     variants: dict[str, dict[tuple[object, ...], Entry]] = {}
     for entry in entries:
         if entry.revision not in ("", revision):
-            settings = (entry.model, entry.temperature, entry.top_p, entry.seed, entry.max_tokens, entry.code)
+            settings = (entry.model, entry.code, *(repr(getattr(entry, name)) for name in SAMPLING))
             variants.setdefault(entry.revision, {}).setdefault(settings, entry)
     return list(list(variants.values())[-1].values())[-1] if variants else None
 
@@ -75,10 +75,7 @@ def model_of(entry: Entry, model: ModelConfig) -> ModelConfig:
         update={
             "id": model.id if entry.model == without_places(model.id) else entry.model,
             "revision": entry.revision,
-            "temperature": entry.temperature,
-            "top_p": entry.top_p,
-            "seed": entry.seed,
-            "max_tokens": entry.max_tokens,
+            **{name: getattr(entry, name) for name in SAMPLING},
             "prices": None,
         }
     )
@@ -123,7 +120,7 @@ def _calls(
     said: tuple[Said, ...] = ()
     while (due := next_messages(request, [entry.text for entry in found], model.max_images)) is not None:
         said = due
-        entry = entries.get(call_key(model, said, repeat, code=code))
+        entry = entries.get(request_key(request, model, said, repeat, code=code))
         if entry is None:
             return [], said
         found.append(entry)

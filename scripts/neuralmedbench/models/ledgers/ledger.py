@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,8 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 from neuralmedbench.errors import ProviderError
 from neuralmedbench.io.storage import has_room
 
-SYNC_EVERY = 16
-SYNC_AFTER_S = 5.0
+SYNC_EVERY = 64
+SYNC_AFTER_S = 2.0
 """Answers, or seconds, between two flushes to the disk: a power cut loses at most these, a killed process loses nothing."""
 ROOM_BYTES = 8 * 2**20
 """So much must be free on the disk of a ledger before a call is made: more than all answers that can be under way."""
@@ -29,8 +29,9 @@ class Entry:
     """One answer in the ledger; `state` is `ok`, `refused` or `truncated` (a failure is never kept).
 
     The attributes from `item_id` on say for whom it was asked first; nothing is looked up by them. Those from `model` on say what
-    the key says of the model: by them the answers of an earlier revision are found again (`models.earlier`). Lines that were
-    written before they were kept have an empty `revision`.
+    the key says of the model: by them the answers of an earlier revision are found again (`models.ledgers.earlier`). Lines that were
+    written before they were kept have an empty `revision`. `destination` is the host that was asked, `images_downscaled` how many pictures
+    lie above the provider's documented size; with `logprobs` the logarithms of the tokens' probabilities are kept.
     """
 
     key: str
@@ -56,8 +57,17 @@ class Entry:
     top_p: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
+    parameters: dict[str, str | float | int | bool] = field(default_factory=dict)
+    structured_output: str = "none"
+    logprobs: bool = False
     code: str = ""
+    destination: str = ""
+    images_downscaled: int = 0
+    token_logprobs: tuple[float, ...] = ()
 
+
+SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "parameters", "structured_output", "logprobs")
+"""What of a model's yaml is in the key beside its id and revision; of the same name there."""
 
 ENTRY = TypeAdapter(Entry)
 
@@ -84,7 +94,7 @@ class Ledger:
         if entry.key in self._entries:
             return
         self._entries[entry.key] = entry
-        self._file.write(json.dumps(asdict(entry), sort_keys=True, ensure_ascii=False).encode() + b"\n")
+        self._file.write(json.dumps(vars(entry), sort_keys=True, ensure_ascii=False).encode() + b"\n")
         self._file.flush()
         self._waiting += 1
         if self._waiting >= SYNC_EVERY or time.monotonic() - self._synced > SYNC_AFTER_S:

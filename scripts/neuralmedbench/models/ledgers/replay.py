@@ -14,8 +14,9 @@ from pathlib import Path
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.io.dvc_lock import read_dvc_lock
-from neuralmedbench.models.earlier import rebuild
-from neuralmedbench.models.ledger import Entry, read_ledger
+from neuralmedbench.models.ledgers.earlier import rebuild
+from neuralmedbench.models.ledgers.ledger import Entry, read_ledger
+from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.registry import code_of
 from neuralmedbench.models.rows import Missing, response_row
 from neuralmedbench.records.requests import Request
@@ -66,6 +67,12 @@ def replay_requests(
         skipped = Missing(ResponseState.SKIPPED, NOTHING_RECORDED)
         print(f"{name}: {len(asked)} answers skipped: {NOTHING_RECORDED}", file=sys.stderr)
         return [response_row(request, repeat, (), (), skipped, model=model, name=name) for request, repeat in asked]
+    reasons = [(request, repeat, too_many_options(request, model.max_images)) for request, repeat in asked]
+    rows += [
+        response_row(request, repeat, (), (), Missing(ResponseState.SKIPPED, reason), model=model, name=name)
+        for request, repeat, reason in reasons
+        if reason
+    ]
     if len(rows) < len(asked):
         there = {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
         first, repeat = next((request, repeat) for request, repeat in asked if (*_order(request), repeat) not in there)
@@ -75,7 +82,7 @@ def replay_requests(
         )
         raise ProviderError(message)
     print(f"{name}: {len(rows)} answers from the ledger alone", file=sys.stderr)
-    return rows
+    return sorted(rows, key=lambda row: (row.item_id, row.arm, row.strategy, row.repeat))
 
 
 def _order(request: Request) -> tuple[str, str, str]:

@@ -1,0 +1,281 @@
+"""Measure how fast a model behind an API is asked: this project, a plain loop over litellm, and bare HTTP, side by side.
+
+Run on purpose (`python perf/inference_speed.py`), never a test. A server on this machine, in a process and where possible on a core of
+its own, answers after 200 ms; every request carries a picture of 50 kB. Each figure is the median of paired runs, each client in a process
+of its own, imports and the first call excluded. Ours is `answer_requests` from the requests to the responses: keys, ledger with its
+fsyncs, money caps and rate limits with their books, checks of pictures and destination. The limit is concurrency / latency.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import resource
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
+
+LATENCY_S = 0.2
+PICTURE_BYTES = 50_000
+HEAD = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBB", 13, b"IHDR", 512, 512, 8, 0, 0, 0, 0)
+CLIENTS = ("bare", "plain", "ours")
+REPLAYED = 10_000
+WORDS = "The patient is 54 years old and has had a headache for three weeks. " * 12
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=1000, help="requests of a run (at concurrency 1 a tenth of them)")
+    parser.add_argument("--concurrency", type=int, nargs="*", default=[1, 16, 64, 256])
+    parser.add_argument("--runs", type=int, default=3, help="paired runs")
+    parser.add_argument("--clients", nargs="*", choices=CLIENTS, default=list(CLIENTS))
+    parser.add_argument("--no-replay", action="store_true", help="leave out the replay of the ledger")
+    parser.add_argument("--one", nargs="*", help=argparse.SUPPRESS)
+    return parser.parse_args(argv)
+
+
+def serve(core: int) -> None:
+    """Answer every request with the same words after the delay; print the port first."""
+
+    class Protocol(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            self.transport, self.buffer = transport, bytearray()
+
+        def data_received(self, data: bytes) -> None:
+            self.buffer += data
+            end = self.buffer.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            head = bytes(self.buffer[:end]).lower()
+            length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
+            if len(self.buffer) >= end + 4 + length:
+                del self.buffer[: end + 4 + length]
+                asyncio.get_running_loop().call_later(LATENCY_S, self.transport.write, answer)
+
+    async def run() -> None:
+        server = await asyncio.get_running_loop().create_server(Protocol, "127.0.0.1", 0, backlog=1024)
+        print(server.sockets[0].getsockname()[1], flush=True)
+        await server.serve_forever()
+
+    from models_fixtures import reply
+
+    body = json.dumps(reply("The most likely diagnosis is a glioblastoma. " * 20)).encode()
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    pin(core)
+    asyncio.run(run())
+
+
+def pin(core: int) -> None:
+    """Stay on one core, where there are two."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+    if len(cores) > 1:
+        os.sched_setaffinity(0, {cores[core]})
+
+
+async def loop(number: int, concurrency: int, ask: Callable[[int], Awaitable[object]]) -> None:
+    """Ask so many times, so many at a time: what most people write."""
+    slots = asyncio.Semaphore(concurrency)
+
+    async def one(place: int) -> None:
+        async with slots:
+            await ask(place)
+
+    await asyncio.gather(*(one(place) for place in range(number)))
+
+
+def messages(folder: Path, place: int) -> list[dict[str, object]]:
+    """Write one request as the protocol carries it."""
+    import base64
+
+    url = "data:image/png;base64," + base64.b64encode((folder / f"{place}.png").read_bytes()).decode()
+    parts = [{"type": "text", "text": f"{WORDS} ({place})"}, {"type": "text", "text": "Picture"}]
+    return [
+        {"role": "system", "content": "You are a neurologist."},
+        {"role": "user", "content": [*parts, {"type": "image_url", "image_url": {"url": url}}]},
+    ]
+
+
+def bare(folder: Path, address: str, number: int, concurrency: int) -> None:
+    """Post with aiohttp and read the answer."""
+    import aiohttp
+
+    async def run() -> None:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+            async def ask(place: int) -> object:
+                body = {"model": "m", "messages": messages(folder, place), "max_tokens": 1024, "seed": 1}
+                async with session.post(f"{address}/chat/completions", json=body) as reply:
+                    return (await reply.json())["choices"][0]["message"]["content"]
+
+            await loop(number, concurrency, ask)
+
+    asyncio.run(run())
+
+
+def plain(folder: Path, address: str, number: int, concurrency: int) -> None:
+    """Call litellm as its documentation says, with its own (aiohttp) transport."""
+    import litellm
+
+    litellm.suppress_debug_info = True
+
+    async def run() -> None:
+        async def ask(place: int) -> object:
+            reply = await litellm.acompletion(
+                model="openai/m",
+                messages=messages(folder, place),
+                api_base=address,
+                api_key="k",
+                max_tokens=1024,
+                seed=1,
+                max_retries=0,
+                num_retries=0,
+            )
+            return reply.choices[0].message.content
+
+        await loop(number, concurrency, ask)
+
+    asyncio.run(run())
+
+
+def ours(folder: Path, address: str, number: int, concurrency: int, *, replay: bool = False) -> None:
+    """Ask as the pipeline does."""
+    from models_fixtures import model_config
+    from neuralmedbench.config.pipeline import RateLimit
+    from neuralmedbench.models.control.bounds import Control
+    from neuralmedbench.models.engine import answer_requests
+    from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
+
+    prices = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2, "dated": "2026-01-01"}
+    changes = {"concurrency": concurrency, "seed": 1, "prices": prices, "max_cost_usd": 10**6, "rate_limit_group": "g"}
+    limits = {"g": RateLimit(requests_per_minute=10**8, tokens_per_minute=10**12)}
+    names = {"case_id": "c", "patient_id": "p", "benchmark": "b", "arm": "full", "strategy": "direct", "request_id": "r"}
+    rest = {"runner": "open", "system": "You are a neurologist.", "answer_schema": "", "samples": 1}
+    digests = [sha256((folder / f"{place}.png").read_bytes()).hexdigest() for place in range(min(number, 1000))]
+    requests = []
+    for place in range(number):
+        image = RequestImage(path=f"{place % 1000}.png", sha256=digests[place % 1000], label="Picture")
+        turn = RequestTurn(text=f"{WORDS} ({place})", images=(image,))
+        requests.append(Request(item_id=f"b/i{place}", turns=(turn,), **names, **rest))
+    rows = answer_requests(
+        requests,
+        model_config(api_base=address, **changes),
+        name="m",
+        ledger=Path(folder, f"ledger-{number}.jsonl"),
+        destinations=["local"],
+        max_failed_fraction=0,
+        root=folder,
+        replay=replay,
+        control=Control(10**6, limits, folder / f"spending-{os.getpid()}"),
+    )
+    if any(row.state != "ok" for row in rows) or len(rows) != number:
+        message = "not every request was answered"
+        raise SystemExit(message)
+
+
+def one(client: str, folder: Path, address: str, number: int, concurrency: int) -> dict[str, float]:
+    """Measure one client in this process."""
+    pin(0)
+    asked = {"bare": bare, "plain": plain, "ours": ours, "replay": ours}[client]
+    if client == "replay":
+        for module in ("models_fixtures", "neuralmedbench.models.engine"):
+            import_module(module)
+        begin = time.perf_counter(), time.process_time()
+        ours(folder, address, number, concurrency, replay=True)
+    else:
+        asked(folder, address, 2, 1)
+        begin = time.perf_counter(), time.process_time()
+        asked(folder, address, number, concurrency)
+    wall, cpu = time.perf_counter() - begin[0], time.process_time() - begin[1]
+    return {"wall_s": wall, "cpu_s": cpu, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def measured(*words: object) -> dict[str, float]:
+    """Measure in a process of its own."""
+    command = [sys.executable, __file__, "--one", *map(str, words)]
+    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
+def write_ledger(folder: Path) -> None:
+    """Fill the ledger that is replayed, without asking anybody."""
+    from models_fixtures import model_config
+    from neuralmedbench.models.conversation import Said
+    from neuralmedbench.models.keys import call_key
+    from neuralmedbench.models.ledgers.ledger import Entry, open_ledger
+    from neuralmedbench.records.requests import RequestImage
+
+    model = model_config(seed=1)
+    with open_ledger(folder / f"ledger-{REPLAYED}.jsonl") as book:
+        for place in range(REPLAYED):
+            digest = sha256((folder / f"{place % 1000}.png").read_bytes()).hexdigest()
+            image = RequestImage(path="", sha256=digest, label="Picture")
+            said = (Said("system", "You are a neurologist."), Said("user", f"{WORDS} ({place})", (image,)))
+            text = "The most likely diagnosis is a glioblastoma. " * 20
+            book.add(
+                Entry(key=call_key(model, said, 0), state="ok", text=text, item_id=f"b/i{place}", prompt_tokens=1, completion_tokens=1)
+            )
+
+
+def compare(args: argparse.Namespace, folder: Path, address: str) -> None:
+    """Print a row for every client and concurrency."""
+    print("concurrency  client  req/s  of limit  CPU s  peak MB  of plain")
+    for concurrency in args.concurrency:
+        number = args.requests if concurrency > 1 else max(10, args.requests // 10)
+        runs: dict[str, list[dict[str, float]]] = {client: [] for client in args.clients}
+        for _ in range(args.runs):
+            for client in args.clients:
+                (folder / f"ledger-{number}.jsonl").unlink(missing_ok=True)
+                (folder / "ledger-2.jsonl").unlink(missing_ok=True)
+                runs[client].append(measured(client, folder, address, number, concurrency))
+        for client, figures in runs.items():
+            rate = [number / figure["wall_s"] for figure in figures]
+            beside = [number / figure["wall_s"] for figure in runs.get("plain", figures)]
+            ratio = statistics.median(mine / other for mine, other in zip(rate, beside, strict=True))
+            speed, cpu = statistics.median(rate), statistics.median(figure["cpu_s"] for figure in figures)
+            peak = statistics.median(figure["peak_mb"] for figure in figures)
+            print(f"{concurrency:11} {client:>7} {speed:6.1f} {speed * LATENCY_S / concurrency:9.2f} {cpu:6.2f} {peak:8.0f} {ratio:9.2f}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    if args.one and args.one[0] == "serve":
+        serve(-1)
+    if args.one:
+        client, folder, address, number, concurrency = args.one
+        print(json.dumps(one(client, Path(folder), address, int(number), int(concurrency))))
+        return 0
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, source = Path(scratch), random.Random(1)
+        for place in range(max(args.requests, 1000)):
+            (folder / f"{place}.png").write_bytes(HEAD + source.randbytes(PICTURE_BYTES - len(HEAD)))
+        server = subprocess.Popen([sys.executable, __file__, "--one", "serve"], stdout=subprocess.PIPE, text=True)
+        try:
+            assert server.stdout
+            compare(args, folder, f"http://127.0.0.1:{server.stdout.readline().strip()}/v1")
+        finally:
+            server.kill()
+        if not args.no_replay:
+            write_ledger(folder)
+            replayed = [measured("replay", folder, "http://127.0.0.1:9/v1", REPLAYED, 1) for _ in range(args.runs)]
+            middle = {name: statistics.median(figure[name] for figure in replayed) for name in replayed[0]}
+            print(f"replay of {REPLAYED} answers: {middle['wall_s']:.2f} s, {middle['cpu_s']:.2f} CPU s, {middle['peak_mb']:.0f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,169 @@
+"""Measure generated tokens a second of local weights: our backend and plain batched `generate` of transformers, with the same prompts.
+
+Run on purpose (`python perf/local_generation.py`, on a machine with a graphics card `--size 7b`), never a test. The model is a LLaVA whose
+weights are random numbers made where they compute and never saved: its answers mean nothing and are all as long as they may be (the token
+that ends an answer is suppressed, so that both generate as much); its work is that of a real one. Plain means: `batch_size` prompts at a time in the order in which they come, the same temperature and top-p,
+pictures scaled before each batch. Both begin with encoded PNG pictures, both are warmed up, and they take turns; the median is told.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import io
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
+
+from neuralmedbench.models.local.batching import BatchingBackend  # noqa: E402
+from neuralmedbench.models.local.settings import Settings  # noqa: E402
+from neuralmedbench.models.local.weights import Weights  # noqa: E402
+from neuralmedbench.models.protocol import Answer, Call, Message, MessageImage  # noqa: E402
+from weights_fixtures import SIZES, llava, picture_bytes  # noqa: E402
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=sorted(SIZES), default="tiny", help="size of the LLaVA; 7b needs about 20 GB of a card's memory")
+    parser.add_argument("--prompts", type=int, default=64, help="conversations, one answer each")
+    parser.add_argument("--batch", type=int, default=8, help="answers generated at once, by both")
+    parser.add_argument("--tokens", type=int, default=128, help="longest answer")
+    parser.add_argument("--pictures", type=int, default=3, help="pictures of a prompt at most: 1, 2, ... in turn")
+    parser.add_argument("--words", type=int, default=60, help="words of a prompt at most")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
+    parser.add_argument("--temperature", type=float, default=1.0)
+    parser.add_argument("--top-p", type=float, default=0.95)
+    return parser.parse_args(argv)
+
+
+def conversations(args: argparse.Namespace) -> list[tuple[Message, ...]]:
+    """Write prompts of different lengths that show different numbers of pictures, none like another."""
+    side = 2 * SIZES[args.size].picture
+    talks = []
+    for number in range(args.prompts):
+        pngs = [picture_bytes(number * args.pictures + place, side, side) for place in range(1 + number % args.pictures)]
+        shown = tuple(MessageImage(f"Picture {place}.", png, hashlib.sha256(png).hexdigest()) for place, png in enumerate(pngs))
+        words = " ".join(["finding"] * (1 + number * 37 % args.words))
+        talks.append((Message("system", "You look."), Message("user", f"{number}: {words}", shown)))
+    return talks
+
+
+def ours(backend: BatchingBackend, talks: Sequence[tuple[Message, ...]]) -> int:
+    """Answer all prompts as the engine would, `in_flight` at once; gives the generated tokens."""
+
+    async def all_of_them() -> list[Answer]:
+        waiting, answers = iter(talks), []
+
+        async def work() -> None:
+            for talk in waiting:
+                answers.extend(await backend.answer(Call(talk, (0,), 1)))
+
+        await asyncio.gather(*(work() for _ in range(backend.in_flight)))
+        return answers
+
+    return sum(answer.completion_tokens or 0 for answer in asyncio.run(all_of_them()))
+
+
+def plain(model: Any, processor: Any, talks: Sequence[tuple[Message, ...]], args: argparse.Namespace) -> int:
+    """Answer all prompts with `generate` alone; gives the generated tokens."""
+    import torch
+    from PIL import Image
+
+    def parts(message: Message) -> list[dict[str, Any]]:
+        shown = []
+        for image in message.images:
+            shown += [{"type": "text", "text": image.label}, {"type": "image", "image": Image.open(io.BytesIO(image.png)).convert("RGB")}]
+        return [{"type": "text", "text": message.text}, *shown]
+
+    sampling = {"do_sample": True, "temperature": args.temperature, "top_p": args.top_p, "top_k": 0} if args.temperature else {}
+    total = 0
+    for start in range(0, len(talks), args.batch):
+        batch = [[{"role": message.role, "content": parts(message)} for message in talk] for talk in talks[start : start + args.batch]]
+        options = {"tokenize": True, "add_generation_prompt": True, "return_dict": True, "return_tensors": "pt"}
+        inputs = processor.apply_chat_template(batch, **options, processor_kwargs={"padding": True}).to(model.device, dtype=model.dtype)
+        with torch.inference_mode():
+            tokens = model.generate(**inputs, max_new_tokens=args.tokens, pad_token_id=0, **sampling)
+        answers = tokens[:, inputs["input_ids"].shape[1] :]
+        processor.batch_decode(answers, skip_special_tokens=True)
+        total += answers.numel()
+    return total
+
+
+@contextlib.contextmanager
+def utilisation() -> Iterator[list[int]]:
+    """Collect how busy the first graphics card is, in percent twice a second, by nvidia-smi; stays empty where there is none."""
+    seen: list[int] = []
+    command = ["nvidia-smi", "-i", "0", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "500"]
+    with tempfile.TemporaryFile("w+") as file:
+        try:
+            process = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL)
+        except OSError:
+            yield seen
+            return
+        try:
+            yield seen
+        finally:
+            process.terminate()
+            process.wait()
+            file.seek(0)
+            seen += [int(line) for line in file.read().split() if line.isdigit()]
+
+
+def measured(run: Any) -> dict[str, float]:
+    """Run once; give tokens, seconds of the wall clock and of this process, and the mean utilisation if there is a card."""
+    before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    with utilisation() as seen:
+        tokens = run()
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    busy = {"busy_percent": sum(seen) / len(seen)} if seen else {}
+    return {"tokens": tokens, "wall_s": wall, "cpu_s": cpu, "tokens_per_s": tokens / wall, "tokens_per_cpu_s": tokens / cpu, **busy}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    import torch
+    import transformers
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model, processor = llava(SIZES[args.size], device=device, dtype="bfloat16" if device == "cuda" else "float32")
+    model.generation_config.suppress_tokens = [processor.tokenizer.eos_token_id]
+    settings = Settings(max_tokens=args.tokens, temperature=args.temperature, top_p=args.top_p, batch_size=args.batch)
+    backend, talks = BatchingBackend("perf", Weights(model, processor, settings), settings), conversations(args)
+    runs = {"ours": lambda: ours(backend, talks), "plain": lambda: plain(model, processor, talks, args)}
+    ours(backend, talks[: args.batch])
+    plain(model, processor, talks[: args.batch], args)
+    figures: dict[str, list[dict[str, float]]] = {name: [] for name in runs}
+    for number in range(args.rounds):
+        for name in sorted(runs, reverse=bool(number % 2)):
+            figures[name].append(measured(runs[name]))
+    said: dict[str, Any] = {
+        "model": f"LLaVA {args.size}, {sum(each.numel() for each in model.parameters()) / 1e6:.1f} million random weights",
+        "device": torch.cuda.get_device_name() if device == "cuda" else f"cpu, {torch.get_num_threads()} threads",
+        "versions": f"torch {torch.__version__}, transformers {transformers.__version__}",
+        "what": {
+            name: getattr(args, name) for name in ("prompts", "batch", "tokens", "pictures", "words", "temperature", "top_p", "rounds")
+        },
+    }
+    for name, rows in figures.items():
+        said[name] = {key: round(median(row[key] for row in rows), 2) for key in rows[0]}
+    for key in ("tokens_per_s", "tokens_per_cpu_s"):
+        said[f"ratio of {key}"] = round(median(a[key] / b[key] for a, b in zip(figures["ours"], figures["plain"], strict=True)), 3)
+    if device == "cuda":
+        said["memory_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 1)
+    print(json.dumps(said, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,149 @@
+"""The wire to the one host that a benchmark allows: what a backend sends leaves here, or not at all."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import sys
+import urllib.request
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import httpx
+from yarl import URL
+
+PROXIES = ("http", "https", "all")
+NO_CONNECTION, BAD_CERTIFICATE = "NoConnection", "BadCertificate"
+PATIENCE_S = 5.0
+"""So much later than the deadline of an attempt (`models.control.retry`) the wire gives up by itself."""
+
+
+@dataclass
+class Exchange:
+    """What one call did on the wire.
+
+    Attributes
+    ----------
+    sent : bool
+        Whether a request was begun; a second one is not, whatever litellm would do after an error.
+    elsewhere : str
+        Host to which one was to go that is not the checked one; it was not sent.
+    unreached : str
+        Why there was no connection, so that nothing was sent: `NO_CONNECTION` or `BAD_CERTIFICATE`.
+    status : int or None
+        Status of the last response; None when none came.
+    headers : dict of str to str
+        Its headers, names in lower case.
+    body : bytes
+        Its body; empty until it came whole.
+    """
+
+    sent: bool = False
+    elsewhere: str = ""
+    unreached: str = ""
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
+"""The exchange of the call that is under way in this task."""
+
+
+class OneHost(httpx.AsyncBaseTransport):
+    """A transport to one origin: no redirect, no proxy, no second attempt, and no request to any other place.
+
+    Parameters
+    ----------
+    address : str
+        An address at that origin, `https://host.domain/v1`: scheme, host and port are compared with those of every request.
+    timeout_s : float
+        Deadline of a request.
+
+    Notes
+    -----
+    What is compared is the very object that is connected to, so that two readers of one address cannot disagree.
+    """
+
+    def __init__(self, address: str, timeout_s: float) -> None:
+        self._origin = URL(address).origin()
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s + PATIENCE_S)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request and read its response whole.
+
+        Raises
+        ------
+        httpx.ReadError
+            If no whole response came, whatever the reason. (After an error of any other class the caller would send it again.)
+        """
+        exchange = EXCHANGE.get(None) or Exchange()
+        url = URL(str(request.url), encoded=True)
+        if url.origin() != self._origin:
+            exchange.elsewhere = url.host or "?"
+            message = "this host was not checked"
+            raise httpx.ReadError(message)
+        if exchange.sent:
+            message = "one attempt a call"
+            raise httpx.ReadError(message)
+        exchange.sent = True
+        try:
+            async with self._opened().request(
+                request.method, url, headers=request.headers.multi_items(), data=request.content or None, allow_redirects=False
+            ) as response:
+                exchange.status = response.status
+                exchange.headers = {name.lower(): value for name, value in response.headers.items()}
+                body = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            exchange.status = None
+            if isinstance(error, aiohttp.ClientConnectorError):
+                exchange.unreached = BAD_CERTIFICATE if isinstance(error, aiohttp.ClientConnectorCertificateError) else NO_CONNECTION
+            raise httpx.ReadError(type(error).__name__) from None
+        reply = httpx.Response(response.status, headers=list(response.headers.items()), content=body, request=request)
+        exchange.body = reply.content
+        return reply
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        """Give the session; it belongs to the loop in which the first request is made."""
+        if self._session is None:
+            certificates = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or _certificates())
+            connector = aiohttp.TCPConnector(limit=0, ssl=certificates, ttl_dns_cache=300)
+            jar = aiohttp.DummyCookieJar()
+            self._session = aiohttp.ClientSession(
+                connector=connector, timeout=self._timeout, cookie_jar=jar, auto_decompress=False, trust_env=False
+            )
+        return self._session
+
+
+def tell_of_proxies(name: str, address: str) -> None:
+    """Say that the proxies of the environment are not used: a proxy would be a destination that nobody checked.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    address : str
+        Where its requests go.
+    """
+    host = urlsplit(address).hostname or ""
+    if any(urllib.request.getproxies().get(kind) for kind in PROXIES) and not urllib.request.proxy_bypass(host):
+        print(
+            f"{name}: the environment names a proxy; it is not used, because its host is no destination that was checked."
+            " Where nothing leaves without one, set a gateway of your network as api_base",
+            file=sys.stderr,
+        )
+
+
+def _certificates() -> Any:
+    import certifi
+
+    return certifi.where()

@@ -1,0 +1,212 @@
+"""One call of a model, from the money that is set aside for it to the line in the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.config.places import without_places
+from neuralmedbench.models.control.bounds import CallGate, Control
+from neuralmedbench.models.control.budget import cost_usd
+from neuralmedbench.models.control.retry import GaveUpError, answer_with_retries
+from neuralmedbench.models.conversation import Said, load
+from neuralmedbench.models.downscale import shrunk_pictures
+from neuralmedbench.models.keys import KEY_VERSION, sent_schema
+from neuralmedbench.models.ledgers.ledger import ROOM_BYTES, SAMPLING, Entry, Ledger
+from neuralmedbench.models.protocol import Answer, Backend, Call
+from neuralmedbench.models.registry import Opened
+from neuralmedbench.models.rows import Missing
+from neuralmedbench.records.requests import Request
+from neuralmedbench.records.responses import ResponseState
+
+INTERRUPTED = "Interrupted"
+"""Why a call was not made, or not again: a person or the system asked the command to end."""
+TURNED_AWAY = frozenset({401, 402, 404})
+"""A wrong key, no credit, no such model: what one call is told, all are; the others are not sent."""
+
+
+class Caller:
+    """Makes the calls of one run and keeps every answer that comes.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        The model's yaml.
+    opened : Opened
+        Its backend, or why there is none.
+    book : Ledger
+        Where answers are kept.
+    name : str
+        Its name.
+    control : Control
+        Caps and rate limits of the run.
+    destination : str
+        The host that was checked.
+    root : Path
+        Folder to which the paths of pictures are relative.
+    first : int
+        Number of the first sample of this run.
+
+    Attributes
+    ----------
+    calls : int
+        Calls made, retries not counted.
+    disk_says : str
+        Why answers cannot be kept any more; empty while they can.
+    """
+
+    def __init__(
+        self, model: ModelConfig, opened: Opened, book: Ledger, *, name: str, control: Control, destination: str, root: Path, first: int
+    ) -> None:
+        self._model, self._opened, self._book = model, opened, book
+        self._destination, self._root, self._first = destination, root, first
+        self._jitter = random.Random(0)
+        self._stop = asyncio.Event()
+        self._purse, self._limits = control.purse(name, model, root), control.limits(name, model, self._stop)
+        self._turned_away = ""
+        self.calls = 0
+        self.disk_says = ""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the command was asked to end."""
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """Begin no more calls; those under way are waited for and kept."""
+        self._stop.set()
+        if self._opened.backend:
+            self._opened.backend.stop()
+
+    async def ask(self, request: Request, said: tuple[Said, ...], keys: Mapping[int, str], turn: int) -> dict[int, Entry | Missing]:
+        """Ask for samples of one conversation, in one call if the backend gives them all.
+
+        Parameters
+        ----------
+        request : Request
+            Whose conversation it is.
+        said : tuple of Said
+            What is sent.
+        keys : mapping of int to str
+            Keys in the ledger by the numbers of the samples.
+        turn : int
+            Which call of a sample it is, from 0.
+
+        Returns
+        -------
+        dict of int to Entry or Missing
+            By number: the answer as it is kept, or why there is none.
+
+        Raises
+        ------
+        DataError
+            If a picture is not the one that the audit covered.
+        """
+        outcomes: dict[int, Entry | Missing] = {}
+        while rest := {repeat: key for repeat, key in keys.items() if repeat not in outcomes}:
+            outcomes |= await self._ask_once(request, said, rest, turn)
+        return outcomes
+
+    async def _ask_once(self, request: Request, said: tuple[Said, ...], keys: Mapping[int, str], turn: int) -> dict[int, Entry | Missing]:
+        backend = self._opened.backend
+        if self._turned_away:
+            return dict.fromkeys(keys, Missing(ResponseState.FAILED, self._turned_away))
+        if backend is None or self.stopped or not self._can_keep():
+            why = self._opened.reason if backend is None else INTERRUPTED if self.stopped else "no room"
+            return dict.fromkeys(keys, Missing(ResponseState.SKIPPED, why))
+        call = self._call(request, said, list(keys))
+        reserved = await self._purse.reserve_in_turn(said, len(keys), sent_schema(request, self._model))
+        if reserved is None:
+            return dict.fromkeys(keys, Missing(ResponseState.OVER_BUDGET, self._purse.why))
+        self.calls += 1
+        gate = CallGate(self._purse, self._limits, reserved)
+        spent: float | None = None  # whatever happens to a call that was begun: it may have been charged
+        try:
+            answers, attempts, seconds = await self._answers(backend, call, gate)
+            gate.close(answers)
+            spent = _cost_usd(self._model, answers)
+        except GaveUpError as error:
+            spent = None if error.perhaps_paid else 0.0
+            if error.status in TURNED_AWAY:
+                self._turned_away = str(error)
+            return {repeat: Missing(ResponseState.FAILED, str(error), 0 if place else error.attempts) for place, repeat in enumerate(keys)}
+        finally:
+            self._purse.settle(reserved, spent)
+        counts = {"latency_s": round(seconds, 4), "images_downscaled": shrunk_pictures(call.messages, self._model.provider_downscale)}
+        outcomes: dict[int, Entry | Missing] = {}
+        for (repeat, key), answer in zip(keys.items(), answers, strict=False):
+            # the attempts of one call stand once, with its first sample
+            entry = self._entry(answer, request, key=key, repeat=repeat, turn=turn, attempts=0 if outcomes else attempts, **counts)
+            outcomes[repeat] = self._keep(entry, attempts)
+        return outcomes
+
+    def _call(self, request: Request, said: tuple[Said, ...], repeats: Sequence[int]) -> Call:
+        schema = sent_schema(request, self._model)
+        # a backend counts the samples of a conversation from 0; their seeds start where this run's repeats do
+        seed = None if self._model.seed is None else self._model.seed + self._first
+        numbers = tuple(repeat - self._first for repeat in repeats)
+        return Call(load(said, self._root), numbers, seed, json.loads(schema) if schema else None)
+
+    async def _answers(self, backend: Backend, call: Call, gate: CallGate) -> tuple[tuple[Answer, ...], int, float]:
+        remote = self._model.backend == "litellm"  # a model in this process answers when its turn has come
+        return await answer_with_retries(
+            lambda: backend.answer(call),
+            max_attempts=self._model.max_attempts,
+            timeout_s=self._model.timeout_s if remote else None,
+            jitter=self._jitter,
+            stop=self._stop,
+            deadline_s=self._model.deadline_s if remote else None,
+            gate=gate,
+        )
+
+    def _entry(self, answer: Answer, request: Request, *, key: str, repeat: int, turn: int, **counts: Any) -> Entry:
+        return Entry(
+            key=key,
+            state=answer.state,
+            text=answer.text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair is valid JSON, but no text
+            finish_reason=answer.finish_reason,
+            served_model=answer.served_model,
+            fingerprint=answer.fingerprint,
+            prompt_tokens=answer.prompt_tokens,
+            completion_tokens=answer.completion_tokens,
+            called_on=datetime.datetime.now(datetime.UTC).date().isoformat(),
+            key_version=KEY_VERSION,
+            item_id=request.item_id,
+            arm=request.arm,
+            strategy=request.strategy,
+            repeat=repeat,
+            turn=turn,
+            model=without_places(self._model.id),
+            revision=self._model.revision,
+            **{name: getattr(self._model, name) for name in SAMPLING},
+            code=self._opened.code,
+            destination=self._destination,
+            token_logprobs=tuple(round(value, 4) for value in answer.token_logprobs),
+            **counts,
+        )
+
+    def _keep(self, entry: Entry, attempts: int) -> Entry | Missing:
+        try:
+            self._book.add(entry)
+        except OSError as error:  # a quota, which is not seen beforehand, or a disk that breaks
+            self.disk_says = f"its ledger cannot be written ({error.strerror})"
+            return Missing(ResponseState.FAILED, "not kept", attempts)
+        return entry
+
+    def _can_keep(self) -> bool:
+        """Whether one more answer could be kept; once it could not, nothing is asked any more."""
+        if not self.disk_says and not self._book.has_room():
+            self.disk_says = f"less than {ROOM_BYTES // 2**20} MiB are free on the disk of its ledger"
+        return not self.disk_says
+
+
+def _cost_usd(model: ModelConfig, answers: Sequence[Answer]) -> float | None:
+    costs = [cost_usd(model, answer.prompt_tokens, answer.completion_tokens) for answer in answers]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None

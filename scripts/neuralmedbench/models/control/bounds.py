@@ -1,0 +1,135 @@
+"""What bounds the calls of a run beside the models' own yamls: it changes no answer, so a change of it makes nothing anew."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from neuralmedbench.config.load import check, group_limit
+from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
+from neuralmedbench.config.section import Section
+from neuralmedbench.io.parent_run import this_run
+from neuralmedbench.models.control.budget import Purse, Reservation
+from neuralmedbench.models.control.rate_limits import Grant, RateLimits
+from neuralmedbench.models.control.retry import CallError
+from neuralmedbench.models.protocol import Answer
+
+SPENDING = Path("data/spending")
+"""Folder of the books. It belongs to this copy of the project as the ledgers do, so that jobs on several machines share it; but it is not
+recorded: what one group has spent does not use up the caps of another one that pulls its run."""
+MONEY = "money.jsonl"
+
+
+class _Text(Section):
+    max_run_cost_usd: float | None = None
+    rate_limits: dict[str, RateLimit] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Control:
+    """Caps and limits of a run.
+
+    Attributes
+    ----------
+    max_run_cost_usd : float or None
+        Cap of the run, over all models and graders.
+    rate_limits : mapping of str to RateLimit
+        Limits by group.
+    folder : Path or None
+        Where the books lie; None: every cap and limit holds within this process alone.
+    """
+
+    max_run_cost_usd: float | None = None
+    rate_limits: Mapping[str, RateLimit] = field(default_factory=dict)
+    folder: Path | None = None
+
+    @classmethod
+    def of(cls, config: PipelineConfig, folder: Path = SPENDING) -> Control:
+        """Take it from the configuration."""
+        return cls(config.max_run_cost_usd, config.rate_limits, folder)
+
+    @classmethod
+    def read(cls, text: str) -> Control:
+        """Read what `write` wrote; the books lie in the folder of this project.
+
+        Raises
+        ------
+        ConfigError
+            If it is something else.
+        """
+        try:
+            value: Any = json.loads(text)
+        except ValueError:
+            value = None
+        found = check(_Text, value, "--control")
+        return cls(found.max_run_cost_usd, found.rate_limits, SPENDING)
+
+    def write(self) -> str:
+        """Give it as the argument of a command."""
+        limits = {name: limit.model_dump(exclude_none=True) for name, limit in self.rate_limits.items()}
+        return json.dumps({"max_run_cost_usd": self.max_run_cost_usd, "rate_limits": limits}, sort_keys=True)
+
+    def purse(self, name: str, model: ModelConfig, root: Path = Path()) -> Purse:
+        """Open the purse of a model; see `models.control.budget`."""
+        book = self.folder / MONEY if self.folder else None
+        return Purse(model, name=name, book=book, run=this_run(), run_cap=self.max_run_cost_usd, root=root)
+
+    def limits(self, name: str, model: ModelConfig, stop: asyncio.Event) -> RateLimits:
+        """Open the limits of a model's group; see `models.control.rate_limits`.
+
+        Raises
+        ------
+        ConfigError
+            If the model's group is not one of `rate_limits`.
+        """
+        limit = group_limit(name, model, self.rate_limits)
+        book = self.folder / "rates" / f"{model.rate_limit_group}.jsonl" if self.folder else None
+        return RateLimits(model.rate_limit_group, limit, book, stop=stop)
+
+
+ALONE = Control()
+"""Nothing but the models' own caps, and those within this process alone."""
+
+
+class CallGate:
+    """What the attempts of one call have to pass; a `models.control.retry.Gate`.
+
+    Parameters
+    ----------
+    purse : Purse
+        The money of the model.
+    limits : RateLimits
+        The limits of its group.
+    reserved : Reservation
+        What is set aside for the first attempt.
+    """
+
+    def __init__(self, purse: Purse, limits: RateLimits, reserved: Reservation) -> None:
+        self._purse, self._limits, self._reserved = purse, limits, reserved
+        self._grant: Grant | None = None
+
+    async def enter(self) -> None:
+        """Wait until the group may send one more request."""
+        self._grant = await self._limits.wait(self._reserved.tokens)
+
+    def pause(self, seconds: float) -> None:
+        """Let the whole group wait."""
+        self._limits.pause(seconds)
+
+    def again(self, error: CallError) -> bool:
+        """Whether there is money for one more attempt: one that may have been charged stays spent."""
+        return not error.perhaps_paid or self._purse.again(self._reserved)
+
+    def close(self, answers: Sequence[Answer]) -> None:
+        """Say what the answers had in tokens; when the provider did not count them all, they count as they were asked for."""
+        counts = [count for answer in answers for count in (answer.prompt_tokens, answer.completion_tokens)]
+        known = [count for count in counts if count is not None]
+        if self._grant:
+            self._limits.settle(self._grant, sum(known) if known and len(known) == len(counts) else None)

@@ -1,0 +1,217 @@
+"""Money: no paid model runs without a cap, and no call starts that could break it, whatever other jobs do at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.io.shared_book import Record, SharedBook
+from neuralmedbench.models.control.estimate import Estimator, answers_of_a_call, longest_answer
+from neuralmedbench.models.control.spending import NANO, Spending, account_of
+from neuralmedbench.models.conversation import Said
+
+OF_MODEL, OF_RUN = "max_cost_usd", "max_run_cost_usd"
+SYNC_AFTER_S = 5.0
+
+
+def is_paid(model: ModelConfig) -> bool:
+    """Whether a model's prices are known and not all zero."""
+    return model.prices is not None and bool(model.prices.usd_per_million_prompt_tokens or model.prices.usd_per_million_completion_tokens)
+
+
+def check_paid(name: str, model: ModelConfig) -> None:
+    """Refuse a model that costs money without a cap that can be kept.
+
+    Raises
+    ------
+    ConfigError
+        If the model has a key or prices, and has no `max_cost_usd`, no prices to keep it by, or answers of any length.
+    """
+    if model.api_key_env is None and model.prices is None:
+        return
+    if model.max_cost_usd is None:
+        message = f"model {name}: it may cost money; set max_cost_usd, the cap of this model and revision, in its yaml: `max_cost_usd: 20`"
+        raise ConfigError(message)
+    if model.prices is None:
+        message = (
+            f"model {name}: max_cost_usd cannot be kept without prices; add to its yaml, with the numbers of the provider's price list (0 and"
+            " 0 when your server is free): `prices: {usd_per_million_prompt_tokens: 2.5, usd_per_million_completion_tokens: 10,"
+            ' dated: "YYYY-MM-DD"}`'
+        )
+        raise ConfigError(message)
+    if is_paid(model) and longest_answer(model) is None:
+        message = (
+            f"model {name}: max_cost_usd cannot be kept when answers may have any length; add to its yaml `max_tokens: 1024`, or for a model"
+            " that takes its limit under another name `parameters: {max_completion_tokens: 4096}`"
+        )
+        raise ConfigError(message)
+
+
+def cost_usd(model: ModelConfig, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
+    """Price of an answer in USD; None when the prices or the tokens are not known."""
+    if model.prices is None or prompt_tokens is None or completion_tokens is None:
+        return None
+    prompt = prompt_tokens * model.prices.usd_per_million_prompt_tokens
+    return (prompt + completion_tokens * model.prices.usd_per_million_completion_tokens) / 1e6
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Money that is set aside for one call.
+
+    Attributes
+    ----------
+    id : str
+        Its name in the book; empty when the model costs nothing.
+    nano_usd : int
+        How much, in billionths of a dollar.
+    tokens : int
+        Tokens that prompt and answers have at most.
+    """
+
+    id: str
+    nano_usd: int
+    tokens: int
+
+
+class Purse:
+    """The money of one model in one run; the book is shared by all jobs of all runs.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        Its prices and its cap: of everything that was ever spent on this name, id and revision according to the book.
+    name : str
+        Its name.
+    book : Path or None
+        The book; None: the caps hold within this process alone.
+    run : str
+        Name of the run (`io.parent_run.this_run`).
+    run_cap : float or None
+        Cap in USD of the run, over all models and graders.
+    root : Path
+        Folder to which the paths of pictures are relative.
+
+    Attributes
+    ----------
+    why : str
+        Which cap left no room for the last call that was refused: `max_cost_usd` or `max_run_cost_usd`.
+
+    Notes
+    -----
+    A model that costs nothing opens no book. What a killed process had set aside stays spent: its calls may have been charged.
+    """
+
+    def __init__(
+        self,
+        model: ModelConfig,
+        *,
+        name: str = "",
+        book: Path | None = None,
+        run: str = "",
+        run_cap: float | None = None,
+        root: Path = Path(),
+    ) -> None:
+        self._model, self._run, self._account = model, run, account_of(name, model)
+        caps = ((OF_MODEL, model.max_cost_usd), (OF_RUN, run_cap))
+        self._caps = {why: round(cap * NANO) for why, cap in caps if cap is not None}
+        self._estimator = Estimator(model, root)
+        self._book, self._spending = SharedBook(book), Spending()
+        self._process, self._count = os.urandom(6).hex(), 0
+        self._underway: set[str] = set()
+        self._settled: asyncio.Event | None = None
+        self._synced = time.monotonic()
+        self.why = OF_MODEL
+
+    def reserve(self, said: Sequence[Said], samples: int = 1, schema: str = "") -> Reservation | None:
+        """Set the highest price of one attempt of a call aside.
+
+        Parameters
+        ----------
+        said : sequence of Said
+            What is about to be sent.
+        samples : int
+            Answers that are asked for in this call.
+        schema : str
+            JSON schema that is sent with it.
+
+        Returns
+        -------
+        Reservation or None
+            What was set aside, to be given back to `settle`; None when a cap leaves no room for the call.
+
+        Raises
+        ------
+        OSError
+            If the book cannot be written: then nothing may be asked.
+        """
+        prompt = self._estimator.prompt_at_most(said, schema)
+        completion = (longest_answer(self._model) or 0) * samples * answers_of_a_call(self._model)
+        usd = cost_usd(self._model, prompt, completion) or 0.0
+        return self._reserve(math.ceil(usd * NANO), prompt + completion)
+
+    async def reserve_in_turn(self, said: Sequence[Said], samples: int = 1, schema: str = "") -> Reservation | None:
+        """As `reserve`, but while calls of this process are under way wait for what they leave: they cost less than was set aside."""
+        while (reservation := self.reserve(said, samples, schema)) is None and self._underway:
+            self._settled = self._settled or asyncio.Event()
+            self._settled.clear()
+            await self._settled.wait()
+        return reservation
+
+    def again(self, reservation: Reservation) -> bool:
+        """Set money aside for one more attempt, because the one before may have been charged; False when a cap leaves no room."""
+        if not reservation.id:
+            return True
+        paid = self._reserve(reservation.nano_usd, 0)
+        if paid is None:
+            return False
+        self._underway.discard(paid.id)  # it is never settled: that attempt stays spent
+        return True
+
+    def settle(self, reservation: Reservation, usd: float | None) -> None:
+        """Book what a call really cost; one whose price is not known costs what was set aside."""
+        if not reservation.id:
+            return
+        self._underway.discard(reservation.id)
+        if usd is not None:
+            with suppress(OSError):  # a full disk: it stays booked as it was set aside, which is more and never less
+                self._write({"id": reservation.id, "usd": math.ceil(round(usd * NANO, 3)) / NANO})
+        if self._settled:
+            self._settled.set()
+
+    def _reserve(self, amount: int, tokens: int) -> Reservation | None:
+        if not amount:
+            return Reservation("", 0, tokens)
+        with self._book.turn() as turn:
+            for record in turn.news:
+                self._spending.take(record)
+            booked = {OF_MODEL: self._spending.by_account[self._account], OF_RUN: self._spending.by_run[self._run]}
+            for why, cap in self._caps.items():
+                if booked[why] + amount > cap:
+                    self.why = why
+                    return None
+            self._count += 1
+            key = f"{self._process}.{self._count}"
+            record = {"account": self._account, "id": key, "run": self._run, "usd": amount / NANO}
+            turn.added.append(record)
+        self._spending.take(record)
+        self._underway.add(key)
+        return Reservation(key, amount, tokens)
+
+    def _write(self, record: Record) -> None:
+        with self._book.turn() as turn:
+            for other in turn.news:
+                self._spending.take(other)
+            turn.added.append(record)
+        self._spending.take(record)
+        if time.monotonic() - self._synced > SYNC_AFTER_S:
+            self._book.sync()
+            self._synced = time.monotonic()

@@ -1,0 +1,134 @@
+"""Tokens before a call: at most, for what is set aside, and probably, for a plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.config.model import Downscale, ModelConfig
+from neuralmedbench.models.conversation import Said
+from neuralmedbench.records.requests import RequestImage
+
+MESSAGE_TOKENS = 16
+"""Words of the chat template around a message or a label."""
+SCHEMA_TOKENS = 512
+"""What a provider writes around a schema (some send it as a tool)."""
+PATCH_PX = 16
+LEAST_PICTURE_TOKENS = 3400
+MINI_PICTURE_TOKENS = 2833 + 8 * 5667
+"""A picture of 8 tiles under gpt-4o-mini, which counts them 33 times so that a picture costs what it costs under gpt-4o."""
+LARGEST_PX = 2048
+"""Side of a picture whose size cannot be read."""
+LIKELY_PICTURE_TOKENS = (258, 1600)
+PIXELS_PER_TOKEN = 750
+ASCII_PER_TOKEN = 4
+ANSWER_LIMITS = ("max_completion_tokens", "max_output_tokens")
+"""Other names, among `parameters`, of the longest answer."""
+
+
+class Estimator:
+    """Counts the tokens of conversations for one model.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        Its yaml.
+    root : Path
+        Folder to which the paths of pictures are relative.
+
+    Notes
+    -----
+    At most: a byte of UTF-8 a token, because every tokeniser in use falls back to bytes; measured with cl100k, bytes a token go from 1.01
+    (rare Chinese characters) over 1.3 (random ASCII, emoji), 1.9 (Japanese) and 2.5 (clinical shorthand) to 5.2 (English). Two characters a
+    token, the rule before, was broken by everything but English. A picture: a token a patch of 16 px, at least 3,400. The published rules
+    stay below that: OpenAI 85 + 170 a tile (1,445 at most) or 2.46 a patch of 32 px, Anthropic a patch of 28 px or 750 pixels, Google 258 a
+    tile of 768 px or 2,240, Qwen a patch of 28 px, LLaVA and InternVL up to 2,880 and 3,328 whatever the size. gpt-4o-mini is the exception.
+    """
+
+    def __init__(self, model: ModelConfig, root: Path = Path()) -> None:
+        self._model, self._root = model, root
+        self._sizes: dict[str, tuple[int, int]] = {}
+
+    def prompt_at_most(self, said: Sequence[Said], schema: str = "") -> int:
+        """Tokens that a conversation cannot exceed."""
+        text = sum(text_tokens_at_most(message.text) + MESSAGE_TOKENS for message in said)
+        pictures = [image for message in said for image in message.images]
+        labels = sum(text_tokens_at_most(image.label) + MESSAGE_TOKENS for image in pictures)
+        asked = text_tokens_at_most(schema) + SCHEMA_TOKENS if schema else 0
+        return text + labels + asked + sum(self._picture_at_most(image) for image in pictures)
+
+    def prompt_probably(self, said: Sequence[Said], schema: str = "") -> int:
+        """Tokens that a conversation probably has."""
+        texts = [*(message.text for message in said), *(image.label for message in said for image in message.images), schema]
+        low, high = LIKELY_PICTURE_TOKENS
+        sizes = [self._size(image) for message in said for image in message.images]
+        return sum(map(likely_text_tokens, texts)) + sum(min(high, max(low, w * h // PIXELS_PER_TOKEN)) for w, h in sizes)
+
+    def _picture_at_most(self, image: RequestImage) -> int:
+        if "4o-mini" in self._model.id:
+            return MINI_PICTURE_TOKENS
+        width, height = self._size(image)
+        return max(LEAST_PICTURE_TOKENS, math.ceil(width / PATCH_PX) * math.ceil(height / PATCH_PX))
+
+    def _size(self, image: RequestImage) -> tuple[int, int]:
+        if image.sha256 not in self._sizes:
+            self._sizes[image.sha256] = _downscaled(_png_size(self._root / image.path), self._model.provider_downscale)
+        return self._sizes[image.sha256]
+
+
+def longest_answer(model: ModelConfig) -> int | None:
+    """Tokens that one answer has at most; None when nothing limits it."""
+    others = [value for name in ANSWER_LIMITS if isinstance(value := model.parameters.get(name), int)]
+    return model.max_tokens or (max(others) if others else None)
+
+
+def answers_of_a_call(model: ModelConfig) -> int:
+    """Answers that every sample is paid for: more than one when `parameters` ask for more (`n`), although one alone is kept."""
+    asked = model.parameters.get("n", 1)
+    return max(1, asked) if isinstance(asked, int) else 1
+
+
+def text_tokens_at_most(text: str) -> int:
+    """Tokens that a text cannot exceed.
+
+    Examples
+    --------
+    >>> text_tokens_at_most("stroke"), text_tokens_at_most("脳梗塞")
+    (6, 9)
+    """
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def likely_text_tokens(text: str) -> int:
+    """Tokens that a text probably has: four letters of English, or one of any other script.
+
+    Examples
+    --------
+    >>> likely_text_tokens("A stroke on the left"), likely_text_tokens("脳梗塞")
+    (5, 3)
+    """
+    plain = len(text.encode("ascii", "ignore"))
+    return math.ceil(plain / ASCII_PER_TOKEN) + len(text) - plain
+
+
+def _png_size(path: Path) -> tuple[int, int]:
+    try:
+        with path.open("rb") as file:
+            head = file.read(24)
+    except OSError:
+        return LARGEST_PX, LARGEST_PX
+    if len(head) < 24 or head[:4] != b"\x89PNG":
+        return LARGEST_PX, LARGEST_PX
+    return max(1, int.from_bytes(head[16:20], "big")), max(1, int.from_bytes(head[20:24], "big"))
+
+
+def _downscaled(size: tuple[int, int], limit: Downscale | None) -> tuple[int, int]:
+    if limit is None:
+        return size
+    factors = [
+        1.0,
+        *([limit.longest_side_px / max(size)] if limit.longest_side_px else []),
+        *([limit.shortest_side_px / min(size)] if limit.shortest_side_px else []),
+    ]
+    return math.ceil(size[0] * min(factors)), math.ceil(size[1] * min(factors))

@@ -1,0 +1,117 @@
+"""How far a job is: a bar on a terminal, a few plain lines everywhere else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from neuralmedbench.records.responses import ResponseState
+
+EVERY_S = 30.0
+"""Seconds between two plain lines."""
+
+
+class Progress:
+    """Counts the answers of one job while they come, for a person who waits.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    total : int
+        Answers that are asked for.
+    stream : TextIO, optional
+        Where to write; standard error when absent.
+
+    Notes
+    -----
+    Nothing but the model's name, states and numbers is ever written: a log is read by people who may not read the cases. A stream that
+    takes no more (a full disk, a closed terminal) silences the progress and nothing else: the answers matter.
+    """
+
+    def __init__(self, name: str, total: int, stream: TextIO | None = None) -> None:
+        self._name, self._total = name, total
+        self._stream = sys.stderr if stream is None else stream
+        self._states: Counter[ResponseState] = Counter()
+        self._from_ledger = 0
+        self._usd: float | None = None
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        self._start = self._said = time.monotonic()
+        if self._stream.isatty():
+            from tqdm import tqdm
+
+            with suppress(OSError):
+                # smoothing 0: the mean rate since the start; that of the last calls jumps with every wait for a rate limit
+                self._bar = tqdm(
+                    total=self._total, desc=self._name, unit=" answers", file=self._stream, mininterval=0.5, smoothing=0, dynamic_ncols=True
+                )
+        return self
+
+    def count(self, state: str, usd: float | None, from_ledger: bool) -> None:
+        """Count one answer.
+
+        Parameters
+        ----------
+        state : str
+            A `ResponseState`.
+        usd : float or None
+            What it cost; None when the price is not known or there is none.
+        from_ledger : bool
+            Whether it was there before: then it cost nothing today, and says nothing about the speed.
+
+        Raises
+        ------
+        ValueError
+            If the state is not one: no other word may reach the log.
+        """
+        self._states[ResponseState(state)] += 1
+        self._from_ledger += from_ledger
+        if usd is not None and not from_ledger:
+            self._usd = (self._usd or 0.0) + usd
+        with suppress(OSError, ValueError):  # ValueError: the stream is closed
+            if self._bar is not None:
+                self._bar.initial += from_ledger
+                self._bar.set_postfix_str(self._counts(), refresh=False)
+                self._bar.update()
+            elif time.monotonic() - self._said >= EVERY_S:
+                self._said = time.monotonic()
+                self._print(self._speed())
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with suppress(OSError, ValueError):
+            if self._bar is not None:
+                self._bar.close()
+            else:
+                self._print(f"{_duration(time.monotonic() - self._start)} in all")
+
+    def _print(self, last: str) -> None:
+        done = self._states.total()
+        share = f" ({done / self._total:.0%})" if self._total else ""
+        parts = [f"{done} of {self._total} answers{share}", self._counts(), last]
+        print(f"{self._name}: {'; '.join(filter(None, parts))}", file=self._stream, flush=True)
+
+    def _counts(self) -> str:
+        words = [f"{state.value} {self._states[state]}" for state in ResponseState if self._states[state]]
+        words += [f"{self._from_ledger} from the ledger"] if self._from_ledger else []
+        words += [f"{self._usd:.4f} USD"] if self._usd is not None else []
+        return ", ".join(words)
+
+    def _speed(self) -> str:
+        """Give rate and time left by the answers that were really asked for; nothing before the first of them."""
+        fresh, seconds = self._states.total() - self._from_ledger, time.monotonic() - self._start
+        if not fresh or not seconds:
+            return ""
+        left = (self._total - self._states.total()) * seconds / fresh
+        return f"{fresh / seconds:.2g} a second, about {_duration(left)} left"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

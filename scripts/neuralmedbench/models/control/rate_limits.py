@@ -1,0 +1,194 @@
+"""Requests and tokens per minute of a group of models, over all processes, and the pauses that a provider asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuralmedbench.config.pipeline import RateLimit
+from neuralmedbench.io.shared_book import Record, SharedBook
+from neuralmedbench.models.control.retry import LONGEST_RETRY_AFTER_S, TOO_MANY, CallError
+from neuralmedbench.models.control.retry import pause as rest
+
+PAUSED = "GroupPaused"
+WINDOW_S = 60.0
+POLL_S = 0.25
+"""Longest sleep before the book is looked at again: other processes may have used less than they had asked for."""
+OLD_LINES = 20_000
+"""A book with so many lines, none of which counts any more, begins anew."""
+
+
+@dataclass
+class Grant:
+    """Leave to send one request.
+
+    Attributes
+    ----------
+    at : float
+        When it was given, in seconds since 1970.
+    id : str
+        Its name in the book; empty for leave that nobody counts.
+    tokens : int
+        Tokens that it counts for.
+    """
+
+    at: float
+    id: str
+    tokens: int
+
+
+class RateLimits:
+    """The limits of one group; one object for each run of a model, one book for all of them.
+
+    Parameters
+    ----------
+    group : str or None
+        Name of the group. None: no limits; a pause holds for this object alone.
+    limit : RateLimit
+        What the group may do in any 60 seconds.
+    book : Path or None
+        The book of the group; None: the limits hold within this object alone.
+    stop : asyncio.Event or None
+        When it is set nobody waits any more; None: it never is.
+    clock : callable
+        Seconds since 1970; the wall clock, because processes on several machines may share a book.
+
+    Notes
+    -----
+    A sliding window: a request may be sent when, counted with it, no more than `requests_per_minute` were sent in the 60 s that end
+    now and their tokens are no more than `tokens_per_minute`. A request counts with the most tokens that it can have until its answer
+    says how many it had. One that is larger than `tokens_per_minute` waits for an empty window and then goes. Within a process nobody is
+    overtaken.
+    """
+
+    def __init__(
+        self,
+        group: str | None,
+        limit: RateLimit,
+        book: Path | None,
+        *,
+        stop: asyncio.Event | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._limit, self._stop, self._clock = limit, stop or asyncio.Event(), clock
+        self._book = SharedBook(book if group else None)
+        self._line = asyncio.Lock()
+        self._process, self._count = os.urandom(6).hex(), 0
+        self._window: deque[Grant] = deque()
+        self._by_id: dict[str, Grant] = {}
+        self._tokens = 0
+        self._paused_until = 0.0
+        self._counted = bool(group and (limit.requests_per_minute or limit.tokens_per_minute))
+        self._shared = bool(group)
+
+    async def wait(self, tokens: int) -> Grant:
+        """Wait until one request may be sent.
+
+        Parameters
+        ----------
+        tokens : int
+            Tokens that it and its answer have at most.
+
+        Returns
+        -------
+        Grant
+            To be given back to `settle`. It is given at once when the command was asked to end.
+
+        Raises
+        ------
+        CallError
+            If the provider asked for a pause that ends more than 300 s from now: nothing is sent meanwhile.
+        """
+        async with self._line:
+            while not self._stop.is_set():
+                grant, wait_s = self._try(tokens)
+                if grant:
+                    return grant
+                await rest(min(wait_s, POLL_S), self._stop)
+        return Grant(self._clock(), "", 0)
+
+    def settle(self, grant: Grant, tokens: int | None) -> None:
+        """Say how many tokens a request had; None: not known, it counts as it was asked for."""
+        if grant.id and self._limit.tokens_per_minute and tokens is not None and tokens != grant.tokens:
+            self._add({"id": grant.id, "tokens": tokens})
+
+    def pause(self, seconds: float) -> None:
+        """Let the whole group wait from now on: a provider that is asked in spite of it counts that too."""
+        self._add({"until": self._clock() + seconds})
+
+    def _add(self, record: Record) -> None:
+        with suppress(OSError), self._book.turn() as turn:  # a full disk: the limits are then kept by what is known here
+            for other in turn.news:
+                self._take(other)
+            turn.added.append(record)
+        self._take(record)
+
+    def _try(self, tokens: int) -> tuple[Grant | None, float]:
+        now = self._clock()
+        if not self._shared:
+            return self._granted(now, tokens) if now >= self._paused_until else (None, self._left(now))
+        with self._book.turn() as turn:
+            now = self._clock()
+            for record in turn.news:
+                self._take(record)
+            self._forget(now)
+            wait_s = max(self._left(now), self._full_for(now, tokens))
+            if wait_s > 0:
+                return None, wait_s
+            grant, wait_s = self._granted(now, tokens)
+            if self._counted and grant:
+                turn.anew = len(turn.news) > OLD_LINES and not self._window
+                turn.added.append({"at": grant.at, "id": grant.id, "tokens": grant.tokens})
+                self._take(turn.added[0])
+        return grant, wait_s
+
+    def _granted(self, now: float, tokens: int) -> tuple[Grant, float]:
+        self._count += 1
+        return Grant(now, f"{self._process}.{self._count}" if self._counted else "", tokens), 0.0
+
+    def _take(self, record: Record) -> None:
+        with suppress(KeyError, TypeError, ValueError):
+            if "until" in record:
+                self._paused_until = max(self._paused_until, float(record["until"]))
+            elif "at" in record:
+                # a clock that was set back must not keep the window full for longer than its length
+                grant = Grant(min(float(record["at"]), self._clock()), str(record["id"]), int(record["tokens"]))
+                self._window.append(grant)
+                self._by_id[grant.id] = grant
+                self._tokens += grant.tokens
+            elif grant_of := self._by_id.get(str(record["id"])):
+                self._tokens += int(record["tokens"]) - grant_of.tokens
+                grant_of.tokens = int(record["tokens"])
+
+    def _forget(self, now: float) -> None:
+        while self._window and self._window[0].at <= now - WINDOW_S:
+            old = self._window.popleft()
+            self._by_id.pop(old.id, None)
+            self._tokens -= old.tokens
+
+    def _left(self, now: float) -> float:
+        left = self._paused_until - now
+        if left > LONGEST_RETRY_AFTER_S:
+            raise CallError(PAUSED, TOO_MANY, left, final=True, sent=False)
+        return max(0.0, left)
+
+    def _full_for(self, now: float, tokens: int) -> float:
+        """Seconds until the window has room for one more request, should nobody use less than asked for; 0: it has."""
+        waits = [0.0]
+        most, of_tokens = self._limit.requests_per_minute, self._limit.tokens_per_minute
+        if most and len(self._window) >= most:
+            waits.append(self._window[len(self._window) - most].at + WINDOW_S - now)
+        if of_tokens:
+            too_many = self._tokens + min(tokens, of_tokens) - of_tokens
+            for old in self._window:
+                if too_many <= 0:
+                    break
+                too_many -= old.tokens
+                waits.append(old.at + WINDOW_S - now)
+        return max(waits)

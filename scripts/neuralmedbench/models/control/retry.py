@@ -1,0 +1,230 @@
+"""One policy for calls that fail on their way: what is tried again, how often, after how long.
+
+| what came back | tried again | charged | what else |
+| --- | --- | --- | --- |
+| 429 | yes | no | the whole group pauses, as long as the provider says, else as long as this call waits |
+| 408, 409, 425 | yes | no | |
+| 5xx but 501 and 505 (503, and 529 of an overloaded provider, among them) | yes | no | with Retry-After the whole group pauses |
+| 501, 505 and every other 4xx (400 bad request, 401 and 403 key, 402 money, 404 model, 413 too large, 422) | no | no | |
+| nothing: the deadline of an attempt, a connection that broke, a body without an answer | yes | perhaps | set aside once more before the next attempt |
+| no connection at all, a certificate that is not good (`sent=False`) | unless `final` | no | |
+
+The wait is the longer of what the provider asks for (`retry-after-ms`, or `Retry-After` in seconds or as a date) and a wait that doubles
+from 0.5 s to 60 s, with jitter. A provider that asks for more than 300 s has no quota left: the call is given up, and nothing is sent to
+its group until then. A call ends with its last attempt (`max_attempts`) or its deadline (`deadline_s`, counted from the first attempt: to
+stand in line for one's turn is no failure).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import email.utils
+import math
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+RETRIED = frozenset({408, 409, 425, 429})
+NEVER = frozenset({501, 505})
+TOO_MANY = 429
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 60.0
+LONGEST_RETRY_AFTER_S = 300.0
+"""A provider that asks for more patience than this has no quota left today."""
+
+
+class CallError(Exception):
+    """A call that failed on its way.
+
+    Parameters
+    ----------
+    kind : str
+        Class of the failure, for example `RateLimitError`; never the provider's text, which may repeat the prompt or a key.
+    status : int or None
+        HTTP status; None when there was no answer at all (no connection, deadline).
+    retry_after_s : float or None
+        What the provider asked for.
+    final : bool
+        Whether the same call cannot succeed later, whatever its status.
+    sent : bool
+        Whether the provider may have got the call, and so may charge it although nothing came back.
+    """
+
+    def __init__(
+        self, kind: str, status: int | None = None, retry_after_s: float | None = None, *, final: bool = False, sent: bool = True
+    ) -> None:
+        super().__init__(f"{kind} ({'no status' if status is None else status})")
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.perhaps_paid = status is None and sent
+        self._final = final
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same call may succeed later."""
+        return not self._final and (self.status is None or self.status in RETRIED or (self.status >= 500 and self.status not in NEVER))
+
+
+class GaveUpError(Exception):
+    """A call that failed for good after so many attempts; when nothing came back it may have been charged all the same."""
+
+    def __init__(self, last: CallError, attempts: int) -> None:
+        super().__init__(str(last))
+        self.attempts = attempts
+        self.status = last.status
+        self.perhaps_paid = last.perhaps_paid and attempts > 0
+
+
+class Gate(Protocol):
+    """What an attempt has to pass: the limits of its group, and its money."""
+
+    async def enter(self) -> None:
+        """Wait for one's turn; CallError when it does not come."""
+        ...
+
+    def pause(self, seconds: float) -> None:
+        """Let the whole group wait."""
+        ...
+
+    def again(self, error: CallError) -> bool:
+        """Whether there is money for one more attempt after this failure."""
+        ...
+
+
+class OpenGate:
+    """A gate that lets everything pass."""
+
+    async def enter(self) -> None:
+        """There is no line to stand in."""
+
+    def pause(self, seconds: float) -> None:
+        """There is no group."""
+
+    def again(self, error: CallError) -> bool:
+        """Nothing costs anything."""
+        return True
+
+
+OPEN = OpenGate()
+
+
+async def answer_with_retries(
+    call: Callable[[], Awaitable[T]],
+    *,
+    max_attempts: int,
+    timeout_s: float | None,
+    jitter: random.Random,
+    stop: asyncio.Event,
+    deadline_s: float | None = None,
+    gate: Gate = OPEN,
+) -> tuple[T, int, float]:
+    """Call until there is an answer.
+
+    Parameters
+    ----------
+    call : callable
+        Makes one attempt.
+    max_attempts : int
+        Attempts at most.
+    timeout_s : float or None
+        Deadline of one attempt; None: it has none.
+    jitter : random.Random
+        Source of the random part of a wait; it never reaches an answer.
+    stop : asyncio.Event
+        When it is set no further attempt is made; one that is under way is waited for.
+    deadline_s : float or None
+        Deadline of the call with all its attempts and waits, from its first attempt; None: it has none.
+    gate : Gate
+        What every attempt has to pass.
+
+    Returns
+    -------
+    tuple
+        The answer, the number of attempts, and the seconds that the last one took.
+
+    Raises
+    ------
+    GaveUpError
+        If the failure will not pass, or the attempts are used up.
+
+    Notes
+    -----
+    What is tried again stands in the table above.
+    """
+    ends, error = math.inf, CallError("Interrupted", final=True, sent=False)
+    for attempt in range(1, max_attempts + 1):
+        try:
+            await gate.enter()
+        except CallError as closed:
+            raise GaveUpError(closed, attempt - 1) from None
+        start = time.monotonic()
+        if attempt == 1 and deadline_s is not None:
+            ends = start + deadline_s
+        if stop.is_set() or start >= ends:
+            raise GaveUpError(error, attempt - 1)
+        try:
+            answer = await asyncio.wait_for(call(), _shorter(timeout_s, ends - start))
+        except TimeoutError:
+            error = CallError("Timeout")
+        except CallError as failure:
+            error = failure
+        else:
+            return answer, attempt, time.monotonic() - start
+        asked = error.retry_after_s or 0.0
+        wait_s = max(asked, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (attempt - 1)) * (0.5 + jitter.random() / 2))
+        if asked or error.status == TOO_MANY:
+            gate.pause(wait_s)
+        hopeless = not error.passing or attempt == max_attempts or asked > LONGEST_RETRY_AFTER_S or time.monotonic() + wait_s >= ends
+        if hopeless or stop.is_set() or not gate.again(error):
+            raise GaveUpError(error, attempt)
+        await pause(wait_s, stop)
+    message = "max_attempts must be at least 1"
+    raise ValueError(message)
+
+
+def asked_wait_s(headers: Mapping[str, str], now: datetime.datetime | None = None) -> float | None:
+    """Read how long a provider asks to wait.
+
+    Parameters
+    ----------
+    headers : mapping of str to str
+        Of its answer, names in lower case.
+    now : datetime or None
+        The present time, with its zone; None: that of the clock.
+
+    Returns
+    -------
+    float or None
+        Seconds, not negative; None when it asks for nothing, or what it says cannot be read.
+
+    Examples
+    --------
+    >>> asked_wait_s({"retry-after-ms": "1500", "retry-after": "2"}), asked_wait_s({"retry-after": "7"}), asked_wait_s({})
+    (1.5, 7.0, None)
+    """
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        with suppress(KeyError, TypeError, ValueError):
+            seconds = float(headers[name]) / unit
+            if math.isfinite(seconds):
+                return max(0.0, seconds)
+    with suppress(KeyError, TypeError, ValueError, IndexError):
+        date = email.utils.parsedate_to_datetime(headers["retry-after"])
+        date = date if date.tzinfo else date.replace(tzinfo=datetime.UTC)
+        return max(0.0, (date - (now or datetime.datetime.now(datetime.UTC))).total_seconds())
+    return None
+
+
+def _shorter(timeout_s: float | None, left_s: float) -> float | None:
+    shorter = left_s if timeout_s is None else min(timeout_s, left_s)
+    return None if math.isinf(shorter) else shorter
+
+
+async def pause(seconds: float, stop: asyncio.Event) -> None:
+    """Wait so many seconds, or until `stop` is set."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), seconds)

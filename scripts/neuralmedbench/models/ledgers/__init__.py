@@ -1,0 +1,1 @@
+"""Answers that are kept, and what is put together from them."""

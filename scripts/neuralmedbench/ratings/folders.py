@@ -1,0 +1,68 @@
+"""A round on the disk: written once, whole, and never again."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+from neuralmedbench.errors import RatingError
+from neuralmedbench.io.files import write_json, write_text
+from neuralmedbench.io.partial import partial_folder
+from neuralmedbench.ratings.imports import KEY_FILE
+from neuralmedbench.ratings.rounds import FrozenRound
+from neuralmedbench.records.scores import RatingPart
+
+PACKETS = "packets"
+"""Folder of the pages, beside the key: they alone go to raters."""
+
+
+def require_new(folder: Path) -> None:
+    """Refuse a round that is there: raters may hold its packets, and their ratings are bound to its key.
+
+    Raises
+    ------
+    RatingError
+        If the folder is there.
+    """
+    if folder.exists():
+        message = f"{folder.name}: this round is there already and is never made again; give the new one another name"
+        raise RatingError(message)
+
+
+def write_round(folder: Path, frozen: FrozenRound) -> None:
+    """Write a round, whole or not at all; only its owner can read the key.
+
+    Raises
+    ------
+    RatingError
+        As in :func:`require_new`.
+    """
+    require_new(folder)
+    with partial_folder(folder.parent) as work:
+        made = work / folder.name
+        write_json(made / KEY_FILE, frozen.key.model_dump(mode="json", by_alias=True), private=True)
+        for rater, text in frozen.pages.items():
+            write_text(made / PACKETS / f"{rater}.html", text)
+        try:
+            os.rename(made, folder)
+        except OSError:  # somebody else was faster
+            require_new(folder)
+            raise
+
+
+def round_lines(folder: Path, frozen: FrozenRound) -> list[str]:
+    """Say what was made and what a person does with it."""
+    parts = Counter(rated.part for packet in frozen.key.packets for rated in packet.items.values())
+    drawn, frame = (sum(getattr(stratum, name) for stratum in frozen.key.strata.values()) for name in ("drawn", "frame"))
+    lines = [f"{folder.name}: {drawn} of {frame} answers drawn from {len(frozen.key.strata)} strata (model x family x level)"]
+    for packet in frozen.key.packets:
+        megabytes = len(frozen.pages[packet.rater].encode()) / 1e6
+        lines.append(f"  {folder.as_posix()}/{PACKETS}/{packet.rater}.html: {len(packet.order)} to rate, {megabytes:.1f} MB")
+    if not parts[RatingPart.CONTROL_RIGHT] or not parts[RatingPart.CONTROL_WRONG]:
+        lines.append("  controls of one kind are missing: no question of the round has an answer from which one can be made")
+    lines.append(f"Give each rater one page and nothing else; {KEY_FILE} never leaves this place.")
+    lines.append(
+        f"Put the exports into {folder.as_posix()}/, add {folder.name} to `rating_rounds` of the configuration, and run the workflow."
+    )
+    return lines

@@ -1,0 +1,124 @@
+"""One rater's packet: what it shows as data, and the offline page that shows it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.io.pages import page
+from neuralmedbench.ratings.exports import Form
+from neuralmedbench.records.requests import RequestTurn
+
+HERE = Path(__file__).parent
+TITLE = "Rating of answers"
+
+Json = dict[str, Any]
+
+
+def shown_item(item_id: str, group: str, sent: Sequence[RequestTurn], answers: Sequence[str], reference: Sequence[str]) -> Json:
+    """Give one answer as the page reads it: each message with its pictures by digest and label, and what was answered to it.
+
+    Parameters
+    ----------
+    item_id : str
+        The opaque id.
+    group : str
+        The same for answers to the same case: the page tells by it that a reference was seen before.
+    sent : sequence of RequestTurn
+        The messages as they were sent; answered examples of other patients are left out.
+    answers : sequence of str
+        One a message.
+    reference : sequence of str
+        What is right, in lines; empty when the page must not hold it.
+    """
+    turns = [
+        {
+            "text": turn.text[turn.example_characters :].strip(),
+            "pictures": [[image.sha256, image.label] for image in turn.images if not image.example],
+            "answer": answer,
+        }
+        for turn, answer in zip(sent, answers, strict=True)
+    ]
+    return {"item_id": item_id, "group": group, "turns": turns, "reference": list(reference)}
+
+
+def read_pictures(turns: Iterable[RequestTurn], root: Path) -> dict[str, str]:
+    """Read the pictures of messages.
+
+    Parameters
+    ----------
+    turns : iterable of RequestTurn
+        Whose pictures.
+    root : Path
+        Repository root, to which their paths are relative.
+
+    Returns
+    -------
+    dict of str to str
+        The very bytes that were sent, in base64, by their SHA-256.
+
+    Raises
+    ------
+    DataError
+        If a picture is not there or not the one that was sent.
+    """
+    found: dict[str, str] = {}
+    for image in (image for turn in turns for image in turn.images if not image.example):
+        if image.sha256 in found:
+            continue
+        path = root / image.path
+        content = path.read_bytes() if path.is_file() else b""
+        if hashlib.sha256(content).hexdigest() != image.sha256:
+            message = f"picture {image.sha256[:12]} is not there or not the one that was sent; run the workflow first"
+            raise DataError(message)
+        found[image.sha256] = base64.b64encode(content).decode("ascii")
+    return found
+
+
+def packet_data(packet_id: str, rater: str, form: Form, items: Sequence[Json], pictures: Mapping[str, str]) -> Json:
+    """Put together what a packet shows; `packet_sha256` is the digest of all the rest."""
+    axes = [
+        {"name": name, "question": axis.question, "lowest": axis.lowest, "highest": axis.highest, "anchors": list(axis.anchors)}
+        for name, axis in form.axes.items()
+    ]
+    needed = {digest for item in items for turn in item["turns"] for digest, _ in turn["pictures"]}
+    data = {
+        "packet_id": packet_id,
+        "rater": rater,
+        "rubric": form.rubric,
+        "axes": axes,
+        "errors": list(form.errors),
+        "first_judgement": list(form.rounds.first_judgement),
+        "items": list(items),
+        "pictures": {digest: pictures[digest] for digest in sorted(needed)},
+    }
+    return data | {"packet_sha256": sha256_of_value(data)}
+
+
+def packet_page(data: Json) -> str:
+    """Render the page of a packet.
+
+    Parameters
+    ----------
+    data : dict
+        As :func:`packet_data` gives it.
+
+    Returns
+    -------
+    str
+        One HTML file. The texts in it are data that no browser reads as HTML; the script shows them as text alone.
+    """
+    # nothing in the data can end the element that holds it
+    block = json.dumps(data, ensure_ascii=False, sort_keys=True).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    style, script = ((HERE / name).read_text(encoding="utf-8").strip() for name in ("packet.css", "packet.js"))
+    body = [
+        (HERE / "packet.html").read_text(encoding="utf-8"),
+        f'<script type="application/json" id="packet">{block}</script>\n',
+    ]
+    return page(TITLE, body, style=style, script=script)

@@ -1,0 +1,165 @@
+"""Freezing a round: the draw, one blinded packet a rater, and the key that stays here."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+from neuralmedbench.errors import RatingError
+from neuralmedbench.ratings.blinding import hide_names
+from neuralmedbench.ratings.candidates import Candidate, reference_lines
+from neuralmedbench.ratings.controls import make_controls
+from neuralmedbench.ratings.exports import Form, PacketKey, RatedResponse, RoundKey
+from neuralmedbench.ratings.packet import Json, packet_data, packet_page, read_pictures, shown_item
+from neuralmedbench.ratings.sampling import assign, draw, put_in_order
+from neuralmedbench.records.keys import response_key, text_digest
+from neuralmedbench.records.scores import RatingPart
+
+
+@dataclass(frozen=True)
+class Showing:
+    """One answer in front of one rater."""
+
+    candidate: Candidate
+    answers: tuple[str, ...]
+    rated: RatedResponse
+
+
+@dataclass(frozen=True)
+class FrozenRound:
+    """A round before it is written: its key, and the page of each rater by pseudonym."""
+
+    key: RoundKey
+    pages: dict[str, str]
+
+
+def freeze_round(
+    round_id: str, form: Form, candidates: Iterable[Candidate], names: Sequence[str], *, root: Path = Path(), secret: str = ""
+) -> FrozenRound:
+    """Draw a round and make its packets.
+
+    Parameters
+    ----------
+    round_id : str
+        Its name; other names draw other answers.
+    form : Form
+        The rubric and how the round is drawn.
+    candidates : iterable of Candidate
+        Every answer that may be drawn: the population for which the probabilities hold.
+    names : sequence of str
+        Names by which an answer could give its model away.
+    root : Path
+        Repository root, to which the paths of pictures are relative.
+    secret : str
+        Hexadecimal; from it come opaque ids and orders. A new one is made when it is empty.
+
+    Returns
+    -------
+    FrozenRound
+        With the same secret and the same input the same bytes.
+
+    Raises
+    ------
+    RatingError
+        If nothing can be drawn, or fewer answers are wanted than there are strata.
+    DataError
+        If a picture is not the one that was sent.
+    """
+    settings, secret = form.rounds, secret or secrets.token_hex(32)
+    frame = sorted(candidates, key=lambda one: response_key(one.response))
+    if not frame:
+        message = f"{round_id}: there is no answer to draw from the families {', '.join(settings.families)}; run the workflow first"
+        raise RatingError(message)
+    drawn = draw([one.stratum for one in frame], settings.responses, f"{settings.seed}/{round_id}")
+    chosen = [_showing(frame[place], names, drawn.strata[frame[place].stratum].probability) for place in drawn.places]
+    controls = [
+        Showing(control.candidate, (control.text,), _control(control.candidate, control.text, control.part))
+        for control in make_controls([one.candidate for one in chosen], settings.controls, Random(f"{settings.seed}/{round_id}/controls"))
+    ]
+    seen_by = assign(len(chosen), settings.raters, settings.raters_per_response)
+    packets, pages = [], {}
+    for number in range(settings.raters):
+        rater = f"rater-{number + 1}"
+        own = [one for one, raters in zip(chosen, seen_by, strict=True) if number in raters]
+        key, data = _packet(rater, [*own, *controls], form, secret, root)
+        packets.append(key)
+        pages[rater] = packet_page(data)
+    whole = RoundKey(
+        schema="neuralmedbench.rating_key/2",
+        round_id=round_id,
+        rubric=form.rubric,
+        seed=settings.seed,
+        secret=secret,
+        first_judgement=list(settings.first_judgement),
+        strata=drawn.strata,
+        packets=packets,
+    )
+    return FrozenRound(whole, pages)
+
+
+def _showing(candidate: Candidate, names: Sequence[str], probability: float) -> Showing:
+    hidden = [hide_names(text, names) for text in candidate.answers]
+    response = candidate.response
+    rated = RatedResponse(
+        item_id=response.item_id,
+        arm=response.arm,
+        strategy=response.strategy,
+        model=response.model,
+        revision=response.revision,
+        repeat=response.repeat,
+        text_sha256=text_digest(response.text),
+        stratum=candidate.stratum,
+        probability=probability,
+        masked=sum(count for _, count in hidden),
+    )
+    return Showing(candidate, tuple(text for text, _ in hidden), rated)
+
+
+def _control(candidate: Candidate, text: str, part: RatingPart) -> RatedResponse:
+    return RatedResponse(
+        item_id=candidate.item.item_id, arm=candidate.response.arm, strategy=candidate.response.strategy, model="", revision="", repeat=0,
+        text_sha256=text_digest(text), part=part,
+    )  # fmt: skip
+
+
+def _packet(rater: str, firsts: Sequence[Showing], form: Form, secret: str, root: Path) -> tuple[PacketKey, Json]:
+    """Give one rater's packet: ids and order come from the secret, so that nobody who knows the seed can tell them."""
+    random = Random(f"{secret}/{rater}")
+    packet_id = _opaque(secret, rater, "packet")
+    shown = {_opaque(secret, rater, _name(one)): one for one in firsts}
+    drawn = [item_id for item_id, one in shown.items() if one.rated.part is RatingPart.SAMPLE]
+    again = {
+        _opaque(secret, rater, f"again/{first}"): first for first in random.sample(sorted(drawn), round(form.rounds.repeats * len(drawn)))
+    }
+    for item_id, first in again.items():
+        rated = shown[first].rated.model_copy(update={"part": RatingPart.AGAIN, "again_of": first})
+        shown[item_id] = replace(shown[first], rated=rated)
+    cases = {item_id: f"{one.candidate.item.benchmark}/{one.candidate.item.case_id}" for item_id, one in shown.items()}
+    order = put_in_order(shown, cases, again, random)
+    items = [_item(item_id, _opaque(secret, rater, f"case/{cases[item_id]}"), shown[item_id], form) for item_id in order]
+    pictures = read_pictures((turn for one in shown.values() for turn in one.candidate.sent), root)
+    data = packet_data(packet_id, rater, form, items, pictures)
+    rated_items: Mapping[str, RatedResponse] = {item_id: one.rated for item_id, one in shown.items()}
+    key = PacketKey(packet_id=packet_id, packet_sha256=data["packet_sha256"], rater=rater, items=dict(rated_items), order=order)
+    return key, data
+
+
+def _item(item_id: str, group: str, one: Showing, form: Form) -> Json:
+    gold = one.candidate.gold
+    told = form.rounds.reference != "never" and gold is not None
+    return shown_item(item_id, group, one.candidate.sent, one.answers, reference_lines(one.candidate.item, gold) if told and gold else ())
+
+
+def _name(one: Showing) -> str:
+    rated = one.rated
+    return "/".join((rated.part, rated.item_id, rated.arm, rated.strategy, rated.model, rated.revision, str(rated.repeat)))
+
+
+def _opaque(secret: str, rater: str, name: str) -> str:
+    """Give an id that cannot be guessed, nor joined with another rater's."""
+    return hmac.new(bytes.fromhex(secret), f"{rater}\n{name}".encode(), hashlib.sha256).hexdigest()[:16]

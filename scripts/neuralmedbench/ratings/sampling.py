@@ -1,0 +1,156 @@
+"""Which answers a round shows to whom, and in which order: every draw has a known probability."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from random import Random
+from typing import TypeVar
+
+from neuralmedbench.errors import RatingError
+from neuralmedbench.ratings.exports import StratumKey
+
+T = TypeVar("T", bound=Hashable)
+
+GAP = 10
+"""Answers between two of the same case, as far as there are enough others."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What was drawn: positions among the candidates, ascending in each stratum, and how each stratum was drawn."""
+
+    places: tuple[int, ...]
+    strata: dict[str, StratumKey]
+
+
+def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
+    """Share a number of draws over strata as evenly as their sizes allow.
+
+    Parameters
+    ----------
+    sizes : mapping of str to int
+        Responses of each stratum, at least 1.
+    total : int
+        Draws; more than there are responses draws them all.
+
+    Returns
+    -------
+    dict of str to int
+        Draws of each stratum, at least 1; what does not divide goes to the first ones by name.
+
+    Raises
+    ------
+    RatingError
+        If there are fewer draws than strata: one that nobody sees has no weight.
+
+    Examples
+    --------
+    >>> allocate({"a": 2, "b": 9, "c": 9}, 11)
+    {'a': 2, 'b': 5, 'c': 4}
+    """
+    if total < len(sizes):
+        message = (
+            f"rounds.responses is {total}, but models, families and levels make {len(sizes)} strata, each of which needs one; raise it"
+        )
+        raise RatingError(message)
+    given = dict.fromkeys(sorted(sizes), 0)
+    left = min(total, sum(sizes.values()))
+    while left:
+        room = [name for name in given if given[name] < sizes[name]]
+        share = max(1, left // len(room))
+        for name in room:
+            step = min(share, sizes[name] - given[name], left)
+            given[name] += step
+            left -= step
+    return given
+
+
+def draw(strata: Sequence[str], total: int, seed: str) -> Drawn:
+    """Draw responses without replacement in each stratum.
+
+    Parameters
+    ----------
+    strata : sequence of str
+        Stratum of each candidate, in the order of the candidates' keys.
+    total : int
+        Draws.
+    seed : str
+        Equal seeds and candidates give equal draws.
+
+    Returns
+    -------
+    Drawn
+        In a stratum of N responses of which n are drawn each has the probability n / N.
+
+    Raises
+    ------
+    RatingError
+        As in :func:`allocate`.
+    """
+    members: dict[str, list[int]] = defaultdict(list)
+    for place, name in enumerate(strata):
+        members[name].append(place)
+    counts = allocate({name: len(places) for name, places in members.items()}, total)
+    chosen = [place for name in sorted(members) for place in sorted(Random(f"{seed}/{name}").sample(members[name], counts[name]))]
+    keys = {
+        name: StratumKey(frame=len(places), drawn=counts[name], probability=counts[name] / len(places)) for name, places in members.items()
+    }
+    return Drawn(tuple(chosen), keys)
+
+
+def assign(number: int, raters: int, per_response: int) -> list[tuple[int, ...]]:
+    """Say which raters see each of `number` responses: all groups of `per_response` raters in turn, so that every pair shares as many.
+
+    Examples
+    --------
+    >>> assign(4, 3, 2)
+    [(0, 1), (0, 2), (1, 2), (0, 1)]
+    """
+    groups = list(combinations(range(raters), per_response))
+    return [groups[place % len(groups)] for place in range(number)]
+
+
+def put_in_order(entries: Iterable[T], cases: Mapping[T, str], again: Mapping[T, T], random: Random) -> list[T]:
+    """Shuffle what a rater sees; answers to the same case stand apart, a second showing comes after the first.
+
+    Parameters
+    ----------
+    entries : iterable
+        Everything that is shown, hashable.
+    cases : mapping
+        Case of each.
+    again : mapping
+        Of a second showing the first one.
+    random : Random
+        Where chance comes from.
+
+    Returns
+    -------
+    list
+        All of them; at least `GAP` others stand between two of a case unless there are not enough.
+    """
+    left = sorted(entries, key=str)
+    random.shuffle(left)
+    to_come = Counter(cases[entry] for entry in left)
+    order: list[T] = []
+    last: dict[str, int] = {}
+    placed: set[T] = set()
+    while left:
+        ready = [entry for entry in left if entry not in again or again[entry] in placed]
+        far = [entry for entry in ready if len(order) - last.get(cases[entry], -GAP - 1) > GAP]
+        # a case of which so much is left that it would end close together comes first
+        urgent = [entry for entry in far if (to_come[cases[entry]] - 1) * (GAP + 1) + 1 >= len(left)]
+        if urgent:
+            chosen = max(urgent, key=lambda entry: to_come[cases[entry]])
+        else:
+            # and where none is far enough, the one whose case was seen longest ago
+            chosen = far[0] if far else min(ready, key=lambda entry: last.get(cases[entry], -1))
+        left.remove(chosen)
+        placed.add(chosen)
+        to_come[cases[chosen]] -= 1
+        last[cases[chosen]] = len(order)
+        order.append(chosen)
+    return order

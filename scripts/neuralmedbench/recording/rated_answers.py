@@ -1,0 +1,83 @@
+"""The answers of a run that a rating round may show, each as its model was asked; nothing of them that the audit does not cover."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from neuralmedbench.config.load import load_asked
+from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.config.workflow import Run
+from neuralmedbench.errors import RatingError
+from neuralmedbench.io.cases import read_audit
+from neuralmedbench.io.tables import read_records
+from neuralmedbench.models.picture_budget import within_budget
+from neuralmedbench.prompts.coverage import check_asked
+from neuralmedbench.ratings.candidates import Candidate
+from neuralmedbench.records.items import Arm, Family, Gold, Item, Strategy
+from neuralmedbench.records.requests import Request
+from neuralmedbench.records.responses import Response, ResponseState, current_rows
+
+
+def rated_answers(run: Run, families: Collection[Family], root: Path = Path()) -> list[Candidate]:
+    """Collect the answers that a round may draw: arm `full`, strategy `direct`, state ok, of the present revision.
+
+    Parameters
+    ----------
+    run : Run
+        Its benchmarks and models.
+    families : collection of Family
+        Task families that are rated.
+    root : Path
+        Repository root.
+
+    Returns
+    -------
+    list of Candidate
+        Of all benchmarks and models; every sample of a model is one.
+
+    Raises
+    ------
+    DeidentificationError
+        If an audit did not pass, or does not cover a picture.
+    DataError
+        If a table is absent.
+    RatingError
+        If an answer does not belong to the prompts or the picture budget as they are now.
+    """
+    return [one for benchmark in run.benchmarks for one in _of_benchmark(run, benchmark, families, root)]
+
+
+def model_names(run: Run) -> list[str]:
+    """Names, titles and ids of the run's models: what must not stand in an answer that is rated blind."""
+    names = {word for name, model in run.models.items() for word in (name, model.title, model.id, model.id.rpartition("/")[2])}
+    return sorted(name for name in names if name)
+
+
+def _of_benchmark(run: Run, benchmark: str, families: Collection[Family], root: Path) -> Iterator[Candidate]:
+    items = {row.item_id: row for row in read_records(root / f"data/items/{benchmark}.parquet", Item) if row.family in families}
+    if not items:
+        return
+    gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
+    asked = {
+        row.item_id: row
+        for row in read_records(root / f"data/prompts/{benchmark}.parquet", Request)
+        if row.item_id in items and (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)
+    }
+    check_asked(list(asked.values()), read_audit(root / f"data/deidentified/{benchmark}/audit.json"))
+    for name in run.models:
+        model = load_asked(run.folder, benchmark, name)
+        for response in current_rows(read_records(root / f"results/responses/{benchmark}/{name}.parquet", Response)):
+            if response.item_id in items and (response.arm, response.strategy) == (Arm.FULL, Strategy.DIRECT):
+                if response.state is not ResponseState.OK or not response.text.strip():
+                    continue
+                yield _candidate(response, model, asked.get(response.item_id), items[response.item_id], gold.get(response.item_id))
+
+
+def _candidate(response: Response, model: ModelConfig, request: Request | None, item: Item, gold: Gold | None) -> Candidate:
+    sent = within_budget(request.turns, model.max_images) if request else ()
+    pictures = sum(len(turn.images) for turn in sent)
+    if request is None or request.request_id != response.request_id or pictures != response.images_sent:
+        message = f"{response.item_id}: the answer of {response.model} is not to the question as it is asked now; run the workflow first"
+        raise RatingError(message)
+    return Candidate(item=item, response=response, sent=sent, gold=gold)

@@ -1,0 +1,175 @@
+"""Reading a checklist: its sections, and its candidates with the evidence for and against each; evidence is never a candidate."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS, SECTIONS
+from neuralmedbench.records.items import Family
+from neuralmedbench.records.scores import Evidence
+from neuralmedbench.scoring.answer_words import clean
+from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, read_sections, without_thoughts
+
+REASONING = "REASONING"
+BAR = re.compile(r"\s*[|｜]\s*")
+LABEL = r"[*_]{0,3}(?:for|against)[*_]{0,3}\s{0,3}[:：]"
+"""Repeats are bounded here and below: a hostile answer of 200,000 blanks must not take minutes."""
+MARK = re.compile(rf"^[ \t>#*_`\-•]*({'|'.join(ONLY_IN_CHECKLISTS)})\s{{0,3}}[*_`]{{0,3}}\s{{0,3}}:", re.MULTILINE | re.IGNORECASE)
+LABELLED_BAR = re.compile(rf"[|｜]\s*{LABEL}", re.IGNORECASE)
+NAME_ENDS = re.compile(rf"\s*[|｜]\s*|(?:^|[\s(\[,;.–—-]{{1,4}})(?={LABEL})", re.IGNORECASE)
+PART_ENDS = re.compile(rf"\s*[|｜]\s*|[\s;,.]{{1,4}}(?={LABEL})", re.IGNORECASE)
+PART = re.compile(r"[*_]{0,3}(for|against)[*_]{0,3}\s{0,3}[:：](.*)", re.IGNORECASE)
+AS_ASKED = re.compile(r"[^|｜]+ \| for: [^|｜]+ \| against: [^|｜]+")
+
+
+@dataclass
+class Candidate:
+    """One line of a differential: its number (0: none), its name as written, what follows the name, and whether all stands as asked."""
+
+    number: int
+    name: str
+    rest: list[str] = field(default_factory=list)
+    as_asked: bool = False
+
+    @property
+    def evidence(self) -> Evidence:
+        """Evidence for and against it; parts without a label count by their place."""
+        found: dict[str, list[str]] = {"for": [], "against": []}
+        labels = iter(("for", "against"))
+        for part in (part for rest in self.rest for part in PART_ENDS.split(rest)):
+            labelled = PART.fullmatch(part.strip())
+            label = labelled[1].lower() if labelled else next(labels, "against") if part.strip() else ""
+            words = clean(labelled[2] if labelled else part)
+            if label and words:
+                found[label].append(words)
+        return Evidence("; ".join(found["for"]), "; ".join(found["against"]))
+
+
+def is_checklist(text: str) -> bool:
+    """Whether an answer is a checklist, whole or in part: it has a section that only checklists have, or labelled evidence behind a bar.
+
+    In small letters one such header is not enough: `Seen:` begins a sentence of findings too.
+    """
+    plain = without_thoughts(text)
+    names = {found[1] for found in MARK.finditer(plain)}
+    return any(name.isupper() for name in names) or len({name.upper() for name in names}) > 1 or bool(LABELLED_BAR.search(plain))
+
+
+def read_checklist(text: str, family: Family) -> Sections | None:
+    """Cut a checklist into its sections.
+
+    Parameters
+    ----------
+    text : str
+        The answer.
+    family : Family
+        Decides which sections there are; a line with another header is a line of the section that it stands in.
+
+    Returns
+    -------
+    Sections or None
+        None when it is no checklist: then it is read as the short form. One JSON object with exactly the keys of the answer schema is a
+        checklist too.
+    """
+    names = SECTIONS.get(family, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
+    if (value := _object(text, names)) is not None:
+        return Sections({key.upper(): list(_lines(key.upper(), entry)) for key, entry in value.items()})
+    return read_sections(text, (REASONING, *names)) if is_checklist(text) else None
+
+
+def read_candidates(lines: Sequence[str]) -> tuple[list[Candidate], bool]:
+    """Read the candidates of a differential.
+
+    Parameters
+    ----------
+    lines : sequence of str
+        Lines of the section, the one beside the header first.
+
+    Returns
+    -------
+    candidates : list of Candidate
+        In order of rank. What stands behind a bar or a label is evidence, as are lines without a number below one with a number,
+        numbers that stand further to the right, and a number that stood before.
+    as_asked : bool
+        Whether all of them stand as asked: numbered, one a line, each with its evidence for and against.
+    """
+    rows = list(_rows(lines))
+    first = next((row for row in rows if row.number or (row.name and row.rest)), None)
+    numbered = first is not None and first.number > 0
+    candidates: list[Candidate] = []
+    known = {0}
+    for row in rows:
+        if row.number not in known if numbered else row.name:
+            candidates.append(row)
+            known.add(row.number)
+        elif candidates:
+            candidates[-1].rest += [part for part in (row.name, *row.rest) if part]
+            candidates[-1].as_asked = False
+    if not numbered:
+        return candidates, False
+    as_asked = not lines[0].strip() and all(candidate.as_asked for candidate in candidates)
+    as_asked &= [row.number for row in rows] == list(range(1, len(rows) + 1))
+    return sorted(candidates, key=lambda candidate: candidate.number), as_asked
+
+
+def read_candidate(lines: Sequence[str]) -> Candidate:
+    """Read the only candidate of a section; every line below its name is evidence."""
+    text = " | ".join(" ".join(line.split()) for line in lines if line.strip())
+    name, *rest = NAME_ENDS.split(text, maxsplit=1)
+    return Candidate(0, name, rest, AS_ASKED.fullmatch(text) is not None)
+
+
+def _rows(lines: Sequence[str]) -> Iterator[Candidate]:
+    """Cut lines into what could be candidates; number 0 is none, as is one that is set in further than the first."""
+    left: int | None = None
+    for place, line in enumerate(lines):
+        plain = " ".join(DECORATION.sub("", line).split())
+        head, *rest = NAME_ENDS.split(plain, maxsplit=1)
+        pieces = [piece for piece in INLINE_NUMBER.split(head) if piece.strip()] or [""] * bool(rest)
+        as_asked = line == plain and len(pieces) == 1 and AS_ASKED.fullmatch(plain) is not None
+        indent = len(line) - len(line.lstrip())
+        for count, piece in enumerate(pieces, start=1):
+            match = NUMBERED.fullmatch(piece)
+            if match and place:  # what stands beside the header is not set in
+                left = indent if left is None else left
+                match = match if indent <= left else None
+            number, name = (int(match[1]), match[2]) if match else (0, piece)
+            yield Candidate(number, name.strip(), rest if count == len(pieces) else [], as_asked)
+
+
+def _object(text: str, names: Sequence[str]) -> dict[str, Any] | None:
+    """Give the checklist that is written as one JSON object; None when the text is none."""
+    plain = without_thoughts(text).strip()
+    if not plain.startswith("{"):
+        return None
+    try:
+        value = json.loads(plain)
+    except (ValueError, RecursionError):
+        return None
+    keys = {name.lower() for name in names}
+    return value if isinstance(value, dict) and set(value) - {REASONING.lower()} == keys else None
+
+
+def _lines(section: str, value: Any) -> Iterator[str]:
+    """Write a value of a JSON object as the lines of its section."""
+    if section == "DIFFERENTIAL":
+        yield ""
+        for rank, entry in enumerate(value if isinstance(value, list) else [value], start=1):
+            yield f"{rank}. {_candidate(entry)}"
+    else:
+        yield _candidate(value) if section == "LESION" else _flat(value)
+
+
+def _candidate(value: Any) -> str:
+    if not isinstance(value, dict):
+        return _flat(value)
+    name, speaks_for, against = (BAR.sub("/", _flat(value.get(key))) for key in ("name", "for", "against"))
+    return f"{name} | for: {speaks_for} | against: {against}"
+
+
+def _flat(value: Any) -> str:
+    return "" if value is None else " ".join(str(value).split())

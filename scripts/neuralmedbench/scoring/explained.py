@@ -1,0 +1,104 @@
+"""Why an answer was graded or not: what a grader that asks a model is sent for it, and what became of that."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from neuralmedbench.config.load import load_grader
+from neuralmedbench.config.model import GraderConfig
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.io.tables import read_records
+from neuralmedbench.models.explain import explain
+from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.registry import closed_because
+from neuralmedbench.records.items import Gold, Item
+from neuralmedbench.records.keys import text_digest
+from neuralmedbench.records.responses import Response, current_rows
+from neuralmedbench.records.scores import Grade, GradeState
+from neuralmedbench.scoring.llm import build_request, load_template
+from neuralmedbench.scoring.rubric import gradable
+
+
+def explain_stored_grades(benchmark: str, model: str, grader: str, wanted: Callable[[Response], bool], *, root: Path = Path()) -> str:
+    """Explain the grades of some answers by the files of a run; raises as `explain_grades`, and DataError if a table is absent."""
+    tables = root / "results"
+    responses = read_records(tables / "responses" / benchmark / f"{model}.parquet", Response)
+    grades = tables / "grades" / benchmark / model / f"{grader}.parquet"
+    return explain_grades(
+        [row for row in current_rows(responses) if wanted(row)],
+        {row.item_id: row for row in read_records(root / "data" / "items" / f"{benchmark}.parquet", Item)},
+        {row.item_id: row for row in read_records(root / "data" / "gold" / f"{benchmark}.parquet", Gold)},
+        load_grader(root / "config" / "graders" / f"{grader}.yaml"),
+        grades=read_records(grades, Grade) if grades.exists() else None,
+        ledger=root / "data" / "ledger" / benchmark / "graders" / model / f"{grader}.jsonl",
+    )
+
+
+def explain_grades(
+    responses: Sequence[Response],
+    items: Mapping[str, Item],
+    gold: Mapping[str, Gold],
+    config: GraderConfig,
+    *,
+    grades: Sequence[Grade] | None,
+    ledger: Path,
+) -> str:
+    """Write down for each answer what its grader is sent, what the ledger holds of it, and its grades.
+
+    Parameters
+    ----------
+    responses : sequence of Response
+        Answers to one item.
+    items, gold : mapping
+        By item id.
+    config : GraderConfig
+        The grader's yaml.
+    grades : sequence of Grade or None
+        The table of grades; None when there is none.
+    ledger : Path
+        Ledger of the grader for the model.
+
+    Returns
+    -------
+    str
+        One part a text: equal answers to an item are graded once.
+
+    Raises
+    ------
+    ConfigError
+        If the grader asks no model, or its prompt is not usable.
+    """
+    if config.model is None or config.prompt is None:
+        message = "this grader asks no model: it grades by the vocabulary and the rubric alone"
+        raise ConfigError(message)
+    template, entries, closed = load_template(Path(config.prompt)), read_ledger(ledger), closed_because(config.model)
+    texts: dict[str, list[Response]] = defaultdict(list)
+    parts = []
+    for row in responses:
+        if row.item_id in gold and gradable(row, items[row.item_id]):
+            texts[text_digest(row.text)].append(row)
+        else:
+            why = "there is no reference" if row.item_id not in gold else f"its state is {row.state}, or its kind of item is not graded"
+            parts.append(f"{_name(row)} is not graded: {why}")
+    for digest, rows in texts.items():
+        request = build_request(rows[0], items[rows[0].item_id], gold[rows[0].item_id], template)
+        lines = [f"grading of {', '.join(_name(row) for row in rows)}", explain(request, config.model, entries, ledger=ledger)]
+        found = [grade for grade in grades or () if grade.text_sha256 == digest and grade.item_id == rows[0].item_id]
+        lines.append(f"  table of grades: {_grade_words(found) if grades is not None else 'it is not there'}")
+        lines += [f"  what is not in the ledger cannot be asked for here: {closed}"] if closed else []
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) or "no answer to this item"
+
+
+def _name(row: Response) -> str:
+    return f"sample {row.repeat} (arm {row.arm}, strategy {row.strategy})"
+
+
+def _grade_words(grades: Sequence[Grade]) -> str:
+    words = {
+        f"{grade.criterion} {grade.state}" + (f" ({grade.explanation})" if grade.state is not GradeState.OK else f", value {grade.value:g}")
+        for grade in grades
+    }
+    return "; ".join(sorted(words)) or "none of this text"
