@@ -6,6 +6,7 @@ costs seconds.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,6 +50,7 @@ class PlainBackend:
 
 def main(argv: Sequence[str] | None = None) -> int:
     address, ledger, count, backend = argv or sys.argv[1:]
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever tests under `nohup` hands its deaf ear on
     if backend == "plain":
         engine.open_backend = lambda *_: Opened(PlainBackend(address))
     engine.answer_requests(

@@ -125,6 +125,7 @@ def test_every_turn_of_a_dialogue_is_held_against_the_final_reference():
     turns = (differential("migraine"), "no form at all", differential("GBM"))
     row = score(answered(turns[-1], item, turns=turns), item)
     assert (row.turn_passes, row.passed) == ((False, False, True), True)
+    assert row.turn_leaders == ("migraine", "", "GBM")
 
 
 def test_a_response_without_an_item_and_a_repeated_key_are_refused():

@@ -11,6 +11,7 @@ COLUMNS = {
     "arms": "benchmark model in_reference_pool arm reference_arm difference low high p_value n_items n_patients",
     "decomposition": "benchmark model in_reference_pool f f_low f_high d d_low d_high perception perception_low perception_high"
     " reasoning reasoning_low reasoning_high drawn note n_items n_patients",
+    "turns": "benchmark model in_reference_pool measure turn value low high n_items n_patients samples",
     "pairwise": "benchmark model_a a_in_reference_pool model_b b_in_reference_pool difference low high p_value p_holm mcnemar_p n_items"
     " n_patients",
     "axes": "model title breadth_benchmark breadth_in_reference_pool breadth breadth_low breadth_high breadth_prior"

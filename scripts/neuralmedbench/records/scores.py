@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class ParseStatus(StrEnum):
@@ -180,7 +180,9 @@ class Score:
     fields_abstained : tuple of str
         Structured items: fields with ground truth that a readable answer left null.
     turn_passes : tuple of bool
-        Dialogues: pass of each turn's leader against the final reference.
+        Dialogues of fixed rounds: pass of each turn's leader against the final reference.
+    turn_leaders : tuple of str
+        Dialogues of fixed rounds: rank 1 of each turn; empty where a turn names nothing.
     text : str
         The scored text.
     """
@@ -219,6 +221,7 @@ class Score:
     fields_right: dict[str, bool] | None = None
     fields_abstained: tuple[str, ...] = ()
     turn_passes: tuple[bool, ...] = ()
+    turn_leaders: tuple[str, ...] = ()
     text: str = ""
 
 

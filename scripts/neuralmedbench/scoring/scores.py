@@ -141,7 +141,7 @@ def _verdict(response: Response, item: Item, prediction: Prediction, reference: 
         "right_family": answered and found is Relation.PARENT,
         "reference_rank": rank,
         "in_candidates": rank is not None,
-        "turn_passes": _turn_passes(response, item, reference),
+        **_turns(response, item, reference),
     }
 
 
@@ -178,8 +178,9 @@ def _structured(prediction: Prediction, gold: Gold, *, answered: bool) -> dict[s
     }
 
 
-def _turn_passes(response: Response, item: Item, reference: Reference) -> tuple[bool, ...]:
+def _turns(response: Response, item: Item, reference: Reference) -> dict[str, Any]:
     if item.runner is not Runner.DIALOGUE or response.strategy == Strategy.ASK:  # before its last answer the model asks
-        return ()
-    leaders = [parse_answer(text, item).differential[:1] for text in response.turns or (response.text,)]
-    return tuple(bool(leader) and relation(leader[0], reference) in RIGHT for leader in leaders)
+        return {}
+    read = [parse_answer(text, item).differential for text in response.turns or (response.text,)]
+    leaders = tuple(differential[0] if differential else "" for differential in read)
+    return {"turn_leaders": leaders, "turn_passes": tuple(relation(leader, reference) in RIGHT for leader in leaders)}

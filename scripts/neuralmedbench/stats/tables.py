@@ -17,6 +17,7 @@ from neuralmedbench.stats.leaderboard import leaderboard_rows, rate_rows
 from neuralmedbench.stats.pool import marked, reference_pools
 from neuralmedbench.stats.revisions import revision_tables
 from neuralmedbench.stats.study import Study
+from neuralmedbench.stats.turns import turn_rows
 from neuralmedbench.stats.verdict import badges, notes, sentences
 
 METRICS = ("pass1", "pass1_low", "pass1_high", "pass5", "candidates5", "rank", "tier", "missing_fraction")
@@ -43,6 +44,7 @@ def write_tables(study: Study, folder: Path, metrics: Path) -> None:
         "rates": rate_rows(study) + field_rate_rows(fields, study),
         "arms": arm_rows(study),
         "decomposition": decomposition_rows(study),
+        "turns": turn_rows(study),
         "pairwise": pairwise_rows(pairs),
         "axes": axis_rows(study),
         "similarity": similarity_rows(study),
