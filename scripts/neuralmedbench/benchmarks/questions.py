@@ -11,6 +11,7 @@ from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.exemplars import exemplars_of
 from neuralmedbench.benchmarks.neurovlm import read_table
 from neuralmedbench.benchmarks.option_pictures import in_letter_order, problem_of_options
+from neuralmedbench.benchmarks.sources import item_image
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.io.lines import read_lines
@@ -159,16 +160,4 @@ def _item(benchmark: str, config: BenchmarkConfig, question: Question, passed: M
 
 
 def _image(image: QuestionImage, fate: PictureFate, folder: Path) -> ItemImage:
-    return ItemImage(
-        image_id=fate.image_id,
-        path=(folder / fate.path).as_posix(),
-        sha256=fate.sha256,
-        volume_sha256=fate.sha256,
-        sequence=image.sequence,
-        plane=image.plane,
-        role=image.role,
-        position_mm=None,
-        mm_per_px=None,
-        oracle=False,
-        label=image.label,
-    )
+    return replace(item_image(fate, folder), sequence=image.sequence, plane=image.plane, role=image.role, label=image.label)

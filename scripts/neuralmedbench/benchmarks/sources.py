@@ -65,7 +65,7 @@ def read_sources(paths: Iterable[Path], slices: Sequence[SliceRow], templates: T
     for path in paths:
         case = read_case(path)
         images = tuple(sorted(cut[case.case_id], key=_reading_order))
-        loose = [_picture(picture, path.parent) for picture in case.pictures if picture.state is State.OK]
+        loose = [item_image(picture, path.parent) for picture in case.pictures if picture.state is State.OK]
         if case.state is State.OK and (images or loose):
             notes, record = read_notes(case, path.parent), read_record(case, path.parent, templates)
             sources.append(Source(case=case, images=images, notes=notes, record=record, pictures=tuple(sorted(loose, key=_place))))
@@ -81,7 +81,8 @@ def _place(row: SliceRow | ItemImage) -> tuple[int, str, str]:
     return place, row.sequence, row.plane
 
 
-def _picture(picture: PictureFate, folder: Path) -> ItemImage:
+def item_image(picture: PictureFate, folder: Path) -> ItemImage:
+    """Give a de-identified picture as an item has it; its folder is that to which its path is relative."""
     return ItemImage(
         image_id=picture.image_id,
         path=(folder / picture.path).as_posix(),

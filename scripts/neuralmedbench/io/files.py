@@ -159,6 +159,12 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def bytes_with_digest(path: Path, sha256: str) -> bytes | None:
+    """Read a file; None when it is not there, or is another one than the digest says."""
+    content = path.read_bytes() if path.is_file() else None
+    return content if content is not None and hashlib.sha256(content).hexdigest() == sha256 else None
+
+
 def sha256_of_files(folder: Path) -> dict[str, str]:
     """Digests of all files below a folder, by POSIX path relative to it, sorted; half-done work of others is passed over."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not is_partial(path.relative_to(folder)))

@@ -11,22 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.config.places import without_places
 from neuralmedbench.models.control.bounds import CallGate, Control
 from neuralmedbench.models.control.budget import cost_usd
-from neuralmedbench.models.control.retry import GaveUpError, answer_with_retries
+from neuralmedbench.models.control.retry import INTERRUPTED, GaveUpError, answer_with_retries
 from neuralmedbench.models.conversation import Said, load
 from neuralmedbench.models.downscale import shrunk_pictures
-from neuralmedbench.models.keys import KEY_VERSION, sent_schema
-from neuralmedbench.models.ledgers.ledger import ROOM_BYTES, SAMPLING, Entry, Ledger
+from neuralmedbench.models.keys import sent_schema
+from neuralmedbench.models.ledgers.ledger import ROOM_BYTES, Entry, Ledger
+from neuralmedbench.models.ledgers.made import made_entry
 from neuralmedbench.models.protocol import Answer, Backend, Call
 from neuralmedbench.models.registry import Opened
 from neuralmedbench.models.rows import Missing
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import ResponseState
 
-INTERRUPTED = "Interrupted"
-"""Why a call was not made, or not again: a person or the system asked the command to end."""
 TURNED_AWAY = frozenset({401, 402, 404})
 """A wrong key, no credit, no such model: what one call is told, all are; the others are not sent."""
 
@@ -166,7 +164,9 @@ class Caller:
         )
 
     def _entry(self, answer: Answer, request: Request, *, key: str, repeat: int, turn: int, **counts: Any) -> Entry:
-        return Entry(
+        return made_entry(
+            request,
+            self._model,
             key=key,
             state=answer.state,
             text=answer.text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair is valid JSON, but no text
@@ -176,15 +176,8 @@ class Caller:
             prompt_tokens=answer.prompt_tokens,
             completion_tokens=answer.completion_tokens,
             called_on=datetime.datetime.now(datetime.UTC).date().isoformat(),
-            key_version=KEY_VERSION,
-            item_id=request.item_id,
-            arm=request.arm,
-            strategy=request.strategy,
             repeat=repeat,
             turn=turn,
-            model=without_places(self._model.id),
-            revision=self._model.revision,
-            **{name: getattr(self._model, name) for name in SAMPLING},
             code=self._opened.code,
             destination=self._destination,
             token_logprobs=tuple(round(value, 4) for value in answer.token_logprobs),

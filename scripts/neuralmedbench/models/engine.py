@@ -24,6 +24,7 @@ from neuralmedbench.models.ledgers.replay import replay_requests
 from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.registry import Opened, open_backend
 from neuralmedbench.models.rows import Missing, response_row
+from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.vocabulary import Vocabulary
@@ -164,21 +165,21 @@ class _Run:
         if self.caller.stopped:
             message = f"model {self._name}: interrupted; the answers that had come are kept: run the same command again"
             raise InterruptedRunError(message)
-        return sorted(rows, key=lambda row: (row.item_id, row.arm, row.strategy, row.repeat))
+        return sorted(rows, key=response_key)
 
     async def _sample(self, request: Request, repeat: int) -> Response:
         entries: list[Entry] = []
         said: tuple[Said, ...] = ()
-        if reason := too_many_options(request, self._model.max_images):
-            missing = Missing(ResponseState.SKIPPED, reason)
-            return response_row(request, repeat, entries, said, missing, model=self._model, name=self._name)
-        while (due := next_messages(request, [entry.text for entry in entries], self._model.max_images)) is not None:
+        reason = too_many_options(request, self._model.max_images)
+        missing = Missing(ResponseState.SKIPPED, reason) if reason else None
+        while not missing and (due := next_messages(request, [entry.text for entry in entries], self._model.max_images)) is not None:
             said = due
             outcome = await self._call(request, said, repeat, len(entries))
             if isinstance(outcome, Missing):
-                return response_row(request, repeat, entries, said, outcome, model=self._model, name=self._name)
-            entries.append(outcome)
-        return response_row(request, repeat, entries, said, model=self._model, name=self._name)
+                missing = outcome
+            else:
+                entries.append(outcome)
+        return response_row(request, repeat, entries, said, missing, model=self._model, name=self._name)
 
     async def _call(self, request: Request, said: tuple[Said, ...], repeat: int, turn: int) -> Entry | Missing:
         key = self._key(request, said, repeat)

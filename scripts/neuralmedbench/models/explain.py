@@ -8,8 +8,8 @@ from pathlib import Path
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
 from neuralmedbench.io.tables import read_records
-from neuralmedbench.models.conversation import Said, next_messages
-from neuralmedbench.models.keys import request_key
+from neuralmedbench.models.conversation import Said
+from neuralmedbench.models.ledgers.follow import Followed, follow
 from neuralmedbench.models.ledgers.ledger import Entry, read_ledger
 from neuralmedbench.models.nearest import SHORT, differences, nearest_entry
 from neuralmedbench.models.registry import closed_because
@@ -58,18 +58,19 @@ def explain(
     lines.append("")
     by_repeat = None if rows is None else {row.repeat: row for row in rows if _is_of(row, request)}
     for repeat in range(request.samples):
-        found, due, key = _calls(request, model, entries, repeat, code)
+        found = follow(request, model, entries, repeat, code=code)
+        answered = len(found.entries)
         if repeat == 0:
-            lines += [line for message in due or _last(request, model, found) for line in _message(message)]
-            lines += ["--- answer", *([found[-1].text] if due is None else []), ""]
-        lines.append(f"sample {repeat}: {len(found)} of {_expected(request, found, due)} calls are in the ledger")
-        lines += [f"  call {number}: {_entry_words(entry, request)}" for number, entry in enumerate(found, start=1)]
-        if due is not None:
-            nearest = nearest_entry(entries.values(), request, repeat, len(found))
-            said = differences(nearest, request, model, repeat=repeat, turn=len(found), code=code) if nearest else []
-            lines.append(f"  call {len(found) + 1}: key {key[:SHORT]} is not there; {_nearest_words(nearest, said)}")
+            lines += [line for message in found.said for line in _message(message)]
+            lines += ["--- answer", *([found.entries[-1].text] if found.complete else []), ""]
+        lines.append(f"sample {repeat}: {answered} of {_expected(request, found)} calls are in the ledger")
+        lines += [f"  call {number}: {_entry_words(entry, request)}" for number, entry in enumerate(found.entries, start=1)]
+        if not found.complete:
+            nearest = nearest_entry(entries.values(), request, repeat, answered)
+            said = differences(nearest, request, model, repeat=repeat, turn=answered, code=code) if nearest else []
+            lines.append(f"  call {answered + 1}: key {found.key[:SHORT]} is not there; {_nearest_words(nearest, said)}")
         if by_repeat is not None:
-            lines.append(f"  table of responses: {_row_words(by_repeat.get(repeat), answered=due is None, closed=closed)}")
+            lines.append(f"  table of responses: {_row_words(by_repeat.get(repeat), answered=found.complete, closed=closed)}")
     return "\n".join(lines)
 
 
@@ -107,27 +108,9 @@ def _is_of(row: Response, request: Request) -> bool:
     return (row.item_id, row.arm, row.strategy) == (request.item_id, request.arm, request.strategy)
 
 
-def _calls(
-    request: Request, model: ModelConfig, entries: Mapping[str, Entry], repeat: int, code: str
-) -> tuple[list[Entry], tuple[Said, ...] | None, str]:
-    """Follow a sample through the ledger: the answers that are there, then what is due, with its key; None when nothing is."""
-    found: list[Entry] = []
-    key = ""
-    while (due := next_messages(request, [entry.text for entry in found], model.max_images)) is not None:
-        key = request_key(request, model, due, repeat, code=code)
-        if key not in entries:
-            break
-        found.append(entries[key])
-    return found, due, key
-
-
-def _last(request: Request, model: ModelConfig, found: Sequence[Entry]) -> tuple[Said, ...]:
-    return next_messages(request, [entry.text for entry in found[:-1]], model.max_images) or ()
-
-
-def _expected(request: Request, found: Sequence[Entry], due: tuple[Said, ...] | None) -> str:
-    if due is None:
-        return str(len(found))
+def _expected(request: Request, found: Followed) -> str:
+    if found.complete:
+        return str(len(found.entries))
     return f"up to {request.inquiry.max_questions + 1}" if request.inquiry else str(len(request.turns))
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.models.conversation import next_messages
-from neuralmedbench.models.keys import KEY_VERSION, request_key
+from neuralmedbench.models.keys import request_key
+from neuralmedbench.models.ledgers.follow import follow
 from neuralmedbench.models.ledgers.ledger import Entry, Ledger, open_ledger
+from neuralmedbench.models.ledgers.made import made_entry
 from neuralmedbench.records.given import GivenAnswer
 from neuralmedbench.records.requests import Request
 
@@ -80,7 +81,7 @@ def import_answers(requests: Sequence[Request], model: ModelConfig, given: Itera
         for entry in entries:
             book.add(entry)
         book.sync()
-        there = sum(_is_there(request, model, book, repeat) for request in requests for repeat in range(request.samples))
+        there = sum(follow(request, model, book, repeat).complete for request in requests for repeat in range(request.samples))
         added = len(book) - before
     expected = sum(request.samples for request in requests)
     return Coverage(expected=expected, given=len(rows), added=added, missing=expected - there)
@@ -119,25 +120,17 @@ def _number_of_turns(request: Request, texts: Sequence[str]) -> int:
 
 def _entries(request: Request, model: ModelConfig, row: GivenAnswer) -> list[Entry]:
     return [
-        Entry(
+        made_entry(
+            request,
+            model,
             key=request_key(request, model, next_messages(request, row.turns[:turn], model.max_images) or (), row.sample),
             state="ok",
             text=text,
             finish_reason=IMPORTED,
             served_model=IMPORTED,
             attempts=0,
-            key_version=KEY_VERSION,
-            item_id=request.item_id,
-            arm=request.arm,
-            strategy=request.strategy,
             repeat=row.sample,
             turn=turn,
-            model=without_places(model.id),
-            revision=model.revision,
-            temperature=model.temperature,
-            top_p=model.top_p,
-            seed=model.seed,
-            max_tokens=model.max_tokens,
         )
         for turn, text in enumerate(row.turns)
     ]
@@ -151,13 +144,3 @@ def _check_same(entries: Iterable[Entry], book: Ledger, name: str) -> None:
             " raise `revision` in its yaml to import a new run"
         )
         raise DataError(message)
-
-
-def _is_there(request: Request, model: ModelConfig, book: Ledger, repeat: int) -> bool:
-    texts: list[str] = []
-    while (said := next_messages(request, texts, model.max_images)) is not None:
-        entry = book.get(request_key(request, model, said, repeat))
-        if entry is None:
-            return False
-        texts.append(entry.text)
-    return True

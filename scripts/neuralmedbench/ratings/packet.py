@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.io.files import bytes_with_digest, sha256_of_value
 from neuralmedbench.io.pages import page
 from neuralmedbench.ratings.exports import Form
 from neuralmedbench.records.requests import RequestTurn
@@ -72,9 +71,8 @@ def read_pictures(turns: Iterable[RequestTurn], root: Path) -> dict[str, str]:
     for image in (image for turn in turns for image in turn.images if not image.example):
         if image.sha256 in found:
             continue
-        path = root / image.path
-        content = path.read_bytes() if path.is_file() else b""
-        if hashlib.sha256(content).hexdigest() != image.sha256:
+        content = bytes_with_digest(root / image.path, image.sha256)
+        if content is None:
             message = f"picture {image.sha256[:12]} is not there or not the one that was sent; run the workflow first"
             raise DataError(message)
         found[image.sha256] = base64.b64encode(content).decode("ascii")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from neuralmedbench.config.load import group_limit, load_asked
@@ -18,10 +19,12 @@ from neuralmedbench.models.control.estimate import longest_answer
 from neuralmedbench.models.control.outlook import Outlook, look_ahead
 from neuralmedbench.models.control.spending import account_of
 from neuralmedbench.models.destinations import check_destination, destination_of
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledgers.ledger import Entry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.registry import closed_because, code_of
+from neuralmedbench.models.rows import response_row
 from neuralmedbench.records.items import Gold, Item, Strategy
+from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.vocabulary import Vocabulary
@@ -125,6 +128,14 @@ class _Planner:
         self._run, self._benchmark, self._root, self._vocabulary = run, benchmark, root, vocabulary
         self._llm = {name: grader for name, grader in run.graders.items() if grader.kind == "llm" and grader.model and grader.prompt}
 
+    @cached_property
+    def _items(self) -> dict[str, Item]:
+        return {row.item_id: row for row in read_records(self._root / f"data/items/{self._benchmark}.parquet", Item)}
+
+    @cached_property
+    def _gold(self) -> dict[str, Gold]:
+        return {row.item_id: row for row in read_records(self._root / f"data/gold/{self._benchmark}.parquet", Gold)}
+
     def rows(self, requests: list[Request]) -> Iterator[PlanRow]:
         for name in self._run.models:
             model = load_asked(self._run.folder, self._benchmark, name)
@@ -139,8 +150,8 @@ class _Planner:
         assert config.model
         responses = self._root / f"results/responses/{self._benchmark}/{name}.parquet"
         there = read_records(responses, Response) if responses.is_file() else []
-        answered = {(row.item_id, row.arm, row.strategy, row.repeat) for row in there if row.revision == model.revision and _came(row)}
-        expected = [row for row in _expected(asked, name, model) if (row.item_id, row.arm, row.strategy, row.repeat) not in answered]
+        answered = {response_key(row) for row in there if _came(row)}
+        expected = [row for row in _expected(asked, name, model) if response_key(row) not in answered]
         entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl")
         outlook = look_ahead(self._graded(there, expected, config), config.model, entries, root=self._root)
         note = (
@@ -149,8 +160,7 @@ class _Planner:
         return self._row(name, grader, config.model, outlook, note)
 
     def _graded(self, there: list[Response], expected: list[Response], config: GraderConfig) -> list[Request]:
-        items = {row.item_id: row for row in read_records(self._root / f"data/items/{self._benchmark}.parquet", Item)}
-        gold = {row.item_id: row for row in read_records(self._root / f"data/gold/{self._benchmark}.parquet", Gold)}
+        items, gold = self._items, self._gold
         template = load_template(self._root / str(config.prompt))
         answers = [*counted(there, items, gold, self._vocabulary), *(row for row in expected if not row.repeat or row.strategy != VOTED)]
         wanted = {(row.item_id, row.text): row for row in answers if row.item_id in gold and gradable(row, items[row.item_id])}
@@ -205,21 +215,11 @@ def _expected(requests: list[Request], name: str, model: ModelConfig) -> list[Re
     """Stand in for answers that are not there yet: only their number and length count, and no two of them are equal."""
     length = min(MAX_CHARACTERS, (longest_answer(model) or 0) // 2 * CHARACTERS_PER_TOKEN)
     return [
-        Response(
-            item_id=request.item_id,
-            case_id=request.case_id,
-            patient_id=request.patient_id,
-            benchmark=request.benchmark,
-            arm=request.arm,
-            strategy=request.strategy,
-            model=name,
-            revision=model.revision,
-            repeat=repeat,
-            request_id=request.request_id,
-            runner=request.runner,
-            state=ResponseState.OK,
-            text=f"{request.arm} {request.strategy} {repeat} ".ljust(length, "x"),
-        )
+        response_row(request, repeat, [_standing_in(request, repeat, length)], (), model=model, name=name)
         for request in requests
         for repeat in range(request.samples)
     ]
+
+
+def _standing_in(request: Request, repeat: int, length: int) -> Entry:
+    return Entry(key="", state=ResponseState.OK, text=f"{request.arm} {request.strategy} {repeat} ".ljust(length, "x"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 from collections import defaultdict
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.io.files import bytes_with_digest
 from neuralmedbench.records.bundle import BundleImage, BundleResponse, CaseBundle
 
 PREVIEW_PX = 256
@@ -129,8 +129,8 @@ def preview(image: BundleImage, root: Path) -> str:
     path = root / image.path
     if not path.is_file():
         return ""
-    content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != image.sha256:
+    content = bytes_with_digest(path, image.sha256)
+    if content is None:
         message = f"picture {image.sha256[:12]} of the case browser is not the one that was sent; run `cut_slices` and what follows again"
         raise DataError(message)
     small = Image.open(io.BytesIO(content)).convert("RGB")

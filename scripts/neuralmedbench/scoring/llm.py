@@ -193,11 +193,8 @@ def grade_with_model(
     )
     say_served(f"grader {grader}", answers)
     by_text = {(answer.item_id, answer.strategy): answer for answer in answers}
-    return [
-        _with_call(grade, by_text[row.item_id, text_digest(row.text)])
-        for row in wanted
-        for grade in _grades(row, by_text[row.item_id, text_digest(row.text)], grader)
-    ]
+    pairs = [(row, by_text[row.item_id, text_digest(row.text)]) for row in wanted]
+    return [_with_call(grade, answer) for row, answer in pairs for grade in _grades(row, answer, grader)]
 
 
 def _may_not_ask(grader: str, model: ModelConfig, ledger: Path, destinations: Sequence[str], *, replay: bool) -> str:

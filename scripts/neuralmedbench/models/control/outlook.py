@@ -12,7 +12,8 @@ from neuralmedbench.models.control.budget import cost_usd
 from neuralmedbench.models.control.estimate import Estimator, answers_of_a_call, longest_answer
 from neuralmedbench.models.conversation import Said, next_messages
 from neuralmedbench.models.inquiry import MOST_FACTS
-from neuralmedbench.models.keys import request_key, sent_schema
+from neuralmedbench.models.keys import sent_schema
+from neuralmedbench.models.ledgers.follow import follow
 from neuralmedbench.models.ledgers.ledger import Entry
 from neuralmedbench.records.requests import Inquiry, Request
 
@@ -102,20 +103,16 @@ class _Walk:
 
     def _sample(self, request: Request, repeat: int, found: Outlook, *, shared: bool) -> bool:
         """Follow one sample through the ledger, then count what is left of it; whether it has a first call of its own still to be made."""
-        answers: list[str] = []
-        while (due := next_messages(request, answers, self._model.max_images)) is not None:
-            key = request_key(request, self._model, due, repeat, code=self._code)
-            entry = self._entries.get(key)
-            if entry is None:
-                if key in self._seen:  # another request says the same
-                    return False
-                self._seen.add(key)
-                self._rest(request, answers, found, shared=shared and not answers)
-                return not answers
-            found.answered += key not in self._seen
-            self._seen.add(key)
-            answers.append(entry.text)
-        return False
+        followed = follow(request, self._model, self._entries, repeat, code=self._code)
+        for entry in followed.entries:
+            found.answered += entry.key not in self._seen
+            self._seen.add(entry.key)
+        if followed.complete or followed.key in self._seen:  # in the latter case another request says the same
+            return False
+        self._seen.add(followed.key)
+        answers = [entry.text for entry in followed.entries]
+        self._rest(request, answers, found, shared=shared and not answers)
+        return not answers
 
     def _rest(self, request: Request, answers: list[str], found: Outlook, *, shared: bool) -> None:
         said = next_messages(request, answers, self._model.max_images)

@@ -32,6 +32,8 @@ T = TypeVar("T")
 RETRIED = frozenset({408, 409, 425, 429})
 NEVER = frozenset({501, 505})
 TOO_MANY = 429
+INTERRUPTED = "Interrupted"
+"""Why a call was not made, or not again: a person or the system asked the command to end."""
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 60.0
 LONGEST_RETRY_AFTER_S = 300.0
@@ -156,7 +158,7 @@ async def answer_with_retries(
     -----
     What is tried again stands in the table above.
     """
-    ends, error = math.inf, CallError("Interrupted", final=True, sent=False)
+    ends, error = math.inf, CallError(INTERRUPTED, final=True, sent=False)
     for attempt in range(1, max_attempts + 1):
         try:
             await gate.enter()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
-from neuralmedbench.models.conversation import Said, next_messages
-from neuralmedbench.models.keys import request_key
+from neuralmedbench.models.ledgers.follow import follow
 from neuralmedbench.models.ledgers.ledger import SAMPLING, Entry, read_ledger
 from neuralmedbench.models.rows import response_row
+from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
 
@@ -106,22 +106,7 @@ def rebuild(requests: Sequence[Request], model: ModelConfig, *, name: str, entri
     rows = []
     for request in requests:
         for repeat in range(request.samples):
-            found, said = _calls(request, repeat, model, entries, code)
-            if found:
-                rows.append(response_row(request, repeat, found, said, model=model, name=name))
-    return sorted(rows, key=lambda row: (row.item_id, row.arm, row.strategy, row.repeat))
-
-
-def _calls(
-    request: Request, repeat: int, model: ModelConfig, entries: Mapping[str, Entry], code: str
-) -> tuple[list[Entry], tuple[Said, ...]]:
-    """Look the calls of one sample up; give its last conversation too, and no call unless all of them are there."""
-    found: list[Entry] = []
-    said: tuple[Said, ...] = ()
-    while (due := next_messages(request, [entry.text for entry in found], model.max_images)) is not None:
-        said = due
-        entry = entries.get(request_key(request, model, said, repeat, code=code))
-        if entry is None:
-            return [], said
-        found.append(entry)
-    return found, said
+            found = follow(request, model, entries, repeat, code=code)
+            if found.complete and found.entries:
+                rows.append(response_row(request, repeat, found.entries, found.said, model=model, name=name))
+    return sorted(rows, key=response_key)

@@ -19,6 +19,7 @@ from neuralmedbench.models.ledgers.ledger import Entry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.registry import code_of
 from neuralmedbench.models.rows import Missing, response_row
+from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.vocabulary import Vocabulary
@@ -82,7 +83,7 @@ def replay_requests(
         )
         raise ProviderError(message)
     print(f"{name}: {len(rows)} answers from the ledger alone", file=sys.stderr)
-    return sorted(rows, key=lambda row: (row.item_id, row.arm, row.strategy, row.repeat))
+    return sorted(rows, key=response_key)
 
 
 def _order(request: Request) -> tuple[str, str, str]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from neuralmedbench.models.control.retry import CallError
+from neuralmedbench.models.control.retry import INTERRUPTED, CallError
 from neuralmedbench.models.local.sampling import seed_of_sample
 from neuralmedbench.models.local.settings import Settings
 from neuralmedbench.models.local.waiting import Limit, Sample, choose
@@ -18,7 +18,6 @@ WINDOW = 8
 """Batches that wait: enough to find conversations that are alike."""
 PATIENCE_S = 0.05
 """How long more calls are waited for when there are too few for a batch; generation takes seconds."""
-INTERRUPTED = "Interrupted"
 
 
 class BatchingBackend:
