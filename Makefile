@@ -6,6 +6,7 @@ TORCH ?= torch==2.13.0
 CORES ?= 8
 CONFIGFILE ?= config/config.yaml
 BENCHMARK ?= demo
+MODE ?= rate
 
 VENV := .venv
 READY := $(VENV)/.ready
@@ -13,7 +14,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Byte code is what makes the short jobs of a workflow start quickly.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: report test lint setup docs clean record audit pull plan retry drift rating-round
+.PHONY: report test lint setup docs clean record audit pull plan retry drift rating-round adjudication
 
 report: setup
 	snakemake --cores $(CORES) --configfile $(CONFIGFILE) -- results/report.html
@@ -49,9 +50,15 @@ drift: setup
 	python scripts/check_drift.py --model "$(MODEL)" --benchmark $(BENCHMARK) --configfiles $(CONFIGFILE)
 
 # Freezes a sample of answers for clinicians: one page a rater, and the key that stays here. A round is never made again.
+# With MODE=answer a sample of questions, which they answer themselves.
 rating-round: setup
 	$(if $(ROUND),,$(error name the round: make rating-round ROUND=r01))
-	python scripts/make_rating_round.py --round "$(ROUND)" --configfiles $(CONFIGFILE)
+	python scripts/make_rating_round.py --round "$(ROUND)" --mode $(MODE) --configfiles $(CONFIGFILE)
+
+# Makes the packet of a further rater for what the raters of a round disagree on; it is never made again under its name.
+adjudication: setup
+	$(if $(ROUND),,$(error name the round: make adjudication ROUND=r01))
+	python scripts/make_adjudication.py --round "$(ROUND)" --name "$(or $(NAME),adjudication)" --configfiles $(CONFIGFILE)
 
 lint: setup
 	ruff format --check scripts tests perf

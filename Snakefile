@@ -21,6 +21,7 @@ include: "rules/60_infer.smk"
 include: "rules/70_score.smk"
 include: "rules/75_ratings.smk"
 include: "rules/80_tables.smk"
+include: "rules/85_published.smk"
 include: "rules/90_report.smk"
 
 
@@ -32,7 +33,9 @@ localrules:
     describe_scans,
     gather_slices,
     find_answer_leaks,
+    simulate_ratings,
     import_ratings,
+    compare_published,
     draw_figures,
     record_provenance,
     build_report,

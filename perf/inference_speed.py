@@ -217,6 +217,7 @@ def write_ledger(folder: Path) -> None:
     from neuralmedbench.models.conversation import Said
     from neuralmedbench.models.keys import call_key
     from neuralmedbench.models.ledgers.ledger import Entry, open_ledger
+    from neuralmedbench.models.ledgers.sent import pictures_of, words_of
     from neuralmedbench.records.requests import RequestImage
 
     model = model_config(seed=1)
@@ -226,9 +227,8 @@ def write_ledger(folder: Path) -> None:
             image = RequestImage(path="", sha256=digest, label="Picture")
             said = (Said("system", "You are a neurologist."), Said("user", f"{WORDS} ({place})", (image,)))
             text = "The most likely diagnosis is a glioblastoma. " * 20
-            book.add(
-                Entry(key=call_key(model, said, 0), state="ok", text=text, item_id=f"b/i{place}", prompt_tokens=1, completion_tokens=1)
-            )
+            sent = {"words": words_of(said), "pictures": pictures_of(said), "prompt_tokens": 1, "completion_tokens": 1}
+            book.add(Entry(key=call_key(model, said, 0), state="ok", text=text, item_id=f"b/i{place}", **sent))
 
 
 def compare(args: argparse.Namespace, folder: Path, address: str) -> None:

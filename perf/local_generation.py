@@ -15,7 +15,7 @@ import json
 import resource
 import subprocess
 import sys
-import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -101,22 +101,26 @@ def plain(model: Any, processor: Any, talks: Sequence[tuple[Message, ...]], args
 
 @contextlib.contextmanager
 def utilisation() -> Iterator[list[int]]:
-    """Collect how busy the first graphics card is, in percent twice a second, by nvidia-smi; stays empty where there is none."""
+    """Collect how busy the first graphics card is, in percent about twice a second, by nvidia-smi; stays empty where there is none."""
     seen: list[int] = []
-    command = ["nvidia-smi", "-i", "0", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "500"]
-    with tempfile.TemporaryFile("w+") as file:
-        try:
-            process = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL)
-        except OSError:
-            yield seen
-            return
-        try:
-            yield seen
-        finally:
-            process.terminate()
-            process.wait()
-            file.seek(0)
-            seen += [int(line) for line in file.read().split() if line.isdigit()]
+    over = threading.Event()
+    command = ["nvidia-smi", "-i", "0", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+
+    def look() -> None:  # asked anew each time: what a process writes into a file may be lost when it is ended
+        while not over.wait(0.5):
+            try:
+                said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout
+            except (OSError, subprocess.TimeoutExpired):
+                return
+            seen.extend(int(line) for line in said.split() if line.isdigit())
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
 
 
 def measured(run: Any) -> dict[str, float]:
@@ -156,7 +160,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         },
     }
     for name, rows in figures.items():
-        said[name] = {key: round(median(row[key] for row in rows), 2) for key in rows[0]}
+        keys = dict.fromkeys(key for row in rows for key in row)
+        said[name] = {key: round(median(row[key] for row in rows if key in row), 2) for key in keys}
     for key in ("tokens_per_s", "tokens_per_cpu_s"):
         said[f"ratio of {key}"] = round(median(a[key] / b[key] for a, b in zip(figures["ours"], figures["plain"], strict=True)), 3)
     if device == "cuda":

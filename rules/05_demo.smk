@@ -47,6 +47,53 @@ rule gather_answers:
         "python scripts/gather_answers.py --answers {input.answers} --out {output.answers} &> {log}"
 
 
+rule simulate_ratings:
+    """SIMULATED: two made-up raters fill in a round of the demo's answers. No person rated anything here."""
+    input:
+        responses=expand(
+            "results/responses/{benchmark}/{model}.parquet",
+            benchmark=RUN.simulated,
+            model=RUN.models,
+        ),
+        grades=expand(
+            "results/grades/{benchmark}/{model}/{grader}.parquet",
+            benchmark=RUN.simulated,
+            model=RUN.models,
+            grader=RUN.graders_of("rubric")[:1],
+        ),
+        asked=expand(
+            "data/{table}/{benchmark}.parquet",
+            table=["items", "gold", "prompts"],
+            benchmark=RUN.simulated,
+        ),
+        audits=expand(
+            "data/deidentified/{benchmark}/audit.json", benchmark=RUN.simulated
+        ),
+        benchmark_configs=expand(
+            "config/benchmarks/{benchmark}.yaml", benchmark=RUN.simulated
+        ),
+        model_configs=expand("config/models/{model}.yaml", model=RUN.models),
+        form="config/rating.yaml",
+    output:
+        key="data/ratings/simulated/key.json",
+        exports=expand(
+            "data/ratings/simulated/{rater}.json", rater=["simulated-1", "simulated-2"]
+        ),
+    log:
+        "logs/simulate_ratings/all.log",
+    conda:
+        "../envs/ratings.yaml"
+    resources:
+        mem_mb=700,
+    params:
+        benchmarks=RUN.simulated,
+        models=list(RUN.models),
+        code=code_hash("simulate_ratings"),
+    shell:
+        "python scripts/simulate_ratings.py --benchmarks {params.benchmarks} --models {params.models} --form {input.form}"
+        " --grades {input.grades} --out-key {output.key} --out {output.exports} &> {log}"
+
+
 rule cut_demo_pictures:
     """Collect single pictures of the simulated patients as a small data set of loose slices."""
     input:

@@ -10,12 +10,14 @@ rule grade_responses:
         gold="data/gold/{benchmark}.parquet",
         benchmark_config="config/benchmarks/{benchmark}.yaml",
         grader_config="config/graders/{grader}.yaml",
-        prompt=lambda wildcards: RUN.graders[wildcards.grader].prompt or [],
+        prompt=lambda wildcards: RUN.all_graders[wildcards.grader].prompt or [],
         vocabulary=RUN.config.vocabulary,
     output:
         grades="results/grades/{benchmark}/{model}/{grader}.parquet",
     log:
         "logs/grade_responses/{benchmark}_{model}_{grader}.log",
+    wildcard_constraints:
+        grader=names_of_graders("rubric", "llm"),
     conda:
         "../envs/scoring.yaml"
     resources:
@@ -27,12 +29,39 @@ rule grade_responses:
         max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
         replay=lambda wildcards, input: REPLAY,
         control=lambda wildcards, input: CONTROL,
+        names=lambda wildcards: RUN.models[wildcards.model].names(wildcards.model),
         code=code_hash("grade_responses"),
     shell:
         "python scripts/grade_responses.py --benchmark {wildcards.benchmark} --grader {wildcards.grader}"
         " --audit {input.audit} --responses {input.responses} --items {input.item_table} --gold {input.gold}"
         " --vocabulary {input.vocabulary:q} --ledger {params.ledger} --max-failed-fraction {params.max_failed_fraction} {params.replay}"
-        " --control {params.control:q} --out {output.grades} &> {log}"
+        " --names {params.names:q} --control {params.control:q} --out {output.grades} &> {log}"
+
+
+rule decide_jury:
+    """Let a jury vote on the answers of one model; its members grade whether they are in the run list or not."""
+    input:
+        grades=lambda wildcards: expand(
+            "results/grades/{benchmark}/{model}/{member}.parquet",
+            benchmark=wildcards.benchmark,
+            model=wildcards.model,
+            member=RUN.graders[wildcards.grader].members,
+        ),
+        grader_config="config/graders/{grader}.yaml",
+    output:
+        grades="results/grades/{benchmark}/{model}/{grader}.parquet",
+    log:
+        "logs/decide_jury/{benchmark}_{model}_{grader}.log",
+    wildcard_constraints:
+        grader=names_of_graders("jury"),
+    conda:
+        "../envs/scoring.yaml"
+    resources:
+        mem_mb=1000,
+    params:
+        code=code_hash("decide_jury"),
+    shell:
+        "python scripts/decide_jury.py --grader {wildcards.grader} --grades {input.grades} --out {output.grades} &> {log}"
 
 
 rule embed_similarity:

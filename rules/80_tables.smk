@@ -10,6 +10,7 @@ rule bundle_cases:
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
         lesions="data/gold/{benchmark}/lesions.parquet",
+        prompts="data/prompts/{benchmark}.parquet",
         responses=expand(
             "results/responses/{{benchmark}}/{model}.parquet", model=RUN.models
         ),
@@ -31,7 +32,7 @@ rule bundle_cases:
         code=code_hash("bundle_cases"),
     shell:
         "python scripts/bundle_cases.py --items {input.item_table} --gold {input.gold} --lesions {input.lesions}"
-        " --responses {input.responses}"
+        " --prompts {input.prompts} --responses {input.responses}"
         " --scores {input.scores} --grades {input.grades} --out {output.bundle} &> {log}"
 
 
@@ -75,17 +76,19 @@ rule build_tables:
             "results/grades/{benchmark}/{model}/{grader}.parquet",
             benchmark=RUN.benchmarks,
             model=RUN.models,
-            grader=RUN.graders,
+            grader=RUN.all_graders,
         ),
         similarity=expand(
             "results/similarity/{benchmark}.parquet", benchmark=RUN.benchmarks
         ),
         ratings="results/ratings/ratings.parquet",
+        form="config/rating.yaml",
+        readiness="config/readiness.yaml",
         benchmark_configs=expand(
             "config/benchmarks/{benchmark}.yaml", benchmark=RUN.benchmarks
         ),
         model_configs=expand("config/models/{model}.yaml", model=RUN.models),
-        grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.graders),
+        grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
         vocabulary=RUN.config.vocabulary,
     output:
         tables=expand("results/tables/{table}.csv", table=COLUMNS),

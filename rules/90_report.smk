@@ -46,7 +46,7 @@ rule record_provenance:
             *expand("results/tables/{table}.csv", table=COLUMNS),
             *expand("config/benchmarks/{benchmark}.yaml", benchmark=RUN.benchmarks),
             *expand("config/models/{model}.yaml", model=RUN.models),
-            *expand("config/graders/{grader}.yaml", grader=RUN.graders),
+            *expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
         ],
         responses=expand(
             "results/responses/{benchmark}/{model}.parquet",
@@ -92,8 +92,12 @@ rule build_report:
             "config/benchmarks/{benchmark}.yaml", benchmark=RUN.benchmarks
         ),
         model_configs=expand("config/models/{model}.yaml", model=RUN.models),
-        grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.graders),
+        grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
         prompts=sorted(map(str, Path("config/prompts").glob("*.j2"))),
+        readiness="config/readiness.yaml",
+        checklists=sorted(map(str, Path("config/checklists").glob("*.yaml"))),
+        published=expand("config/published/{paper}.yaml", paper=RUN.published),
+        papers=expand("results/tables/paper/{paper}.csv", paper=RUN.published),
     output:
         report="results/report.html",
     log:
@@ -105,11 +109,12 @@ rule build_report:
     params:
         benchmarks=list(RUN.benchmarks),
         models=list(RUN.models),
-        graders=list(RUN.graders),
+        graders=list(RUN.all_graders),
+        published=list(RUN.published),
         profile=lookup(within=config, dpath="report/profile"),
         max_megabytes=lookup(within=config, dpath="report/max_megabytes"),
         code=code_hash("build_report"),
     shell:
         "python scripts/build_report.py --results results --benchmarks {params.benchmarks} --models {params.models}"
-        " --graders {params.graders} --profile {params.profile} --max-megabytes {params.max_megabytes}"
+        " --graders {params.graders} --published {params.published} --profile {params.profile} --max-megabytes {params.max_megabytes}"
         " --out {output.report} &> {log}"

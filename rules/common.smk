@@ -1,6 +1,7 @@
 """Configuration, case lists and the hash of the code: what the rules share."""
 
 import gc
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ wildcard_constraints:
     model=r"[a-z0-9]+(?:[.-][a-z0-9]+)*",
     grader=r"[a-z0-9]+(?:[.-][a-z0-9]+)*",
     case=r"[a-z0-9]+",
+    paper=r"[a-z0-9]+(?:[.-][a-z0-9]+)*",
 
 
 try:
@@ -57,6 +59,8 @@ if workflow.is_main_process:
         check_project()
     except PipelineError as error:
         raise WorkflowError(f"{type(error).__name__}: {error}") from None
+    for notice in RUN.notices():
+        print(notice, file=sys.stderr)
     for torn in mend_records():
         print(
             f"{torn}: Snakemake's record of it is torn; it is made again",
@@ -98,4 +102,14 @@ def slots_of_model(wildcards):
 
 def slots_of_grader(wildcards):
     """Slots that a job of a grader takes."""
-    return slots_of(wildcards.grader, RUN.graders[wildcards.grader].model)
+    return slots_of(wildcards.grader, RUN.all_graders[wildcards.grader].model)
+
+
+def names_of_graders(*kinds):
+    """Pattern of the names of all graders of some kinds, members of juries included; it fits nothing when there is none."""
+    names = [
+        re.escape(name)
+        for name, grader in RUN.all_graders.items()
+        if grader.kind in kinds
+    ]
+    return "|".join(names) or "(?!)"

@@ -14,9 +14,10 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="repository root")
     parser.add_argument("--results", type=Path, required=True, help="folder of tables, figures, cases and provenance.json")
-    parser.add_argument("--benchmarks", nargs="+", required=True, help="run list")
+    parser.add_argument("--benchmarks", nargs="*", default=[], help="run list")
     parser.add_argument("--models", nargs="*", default=[], help="run list")
     parser.add_argument("--graders", nargs="*", default=[], help="run list")
+    parser.add_argument("--published", nargs="*", default=[], help="published numbers that stand beside ours")
     parser.add_argument("--profile", choices=("internal", "public"), default="internal")
     parser.add_argument("--max-megabytes", type=float, default=25.0, help="a larger report is refused")
     parser.add_argument("--out", type=Path, required=True)
@@ -25,7 +26,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    source = read_source(args.root, args.results, args.benchmarks, args.models, args.graders, profile=args.profile)
+    source = read_source(args.root, args.results, args.benchmarks, args.models, args.graders, profile=args.profile, papers=args.published)
     write_report(args.out, source, args.max_megabytes)
     print(incomplete_line(source), file=sys.stderr)
     return 0

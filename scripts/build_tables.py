@@ -13,7 +13,7 @@ from neuralmedbench.stats.tables import write_tables
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="repository root; inputs lie where the rules put them")
-    parser.add_argument("--benchmarks", nargs="+", required=True, help="run list")
+    parser.add_argument("--benchmarks", nargs="*", default=[], help="run list")
     parser.add_argument("--models", nargs="*", default=[], help="run list")
     parser.add_argument("--graders", nargs="*", default=[], help="run list; the first that gives a value counts")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, relative to the root")

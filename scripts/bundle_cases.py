@@ -8,6 +8,7 @@ from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Gold, Item, ShownLesion
+from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import Grade, Score
 from neuralmedbench.stats.bundle import bundle_cases
@@ -18,6 +19,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--items", type=Path, required=True)
     parser.add_argument("--gold", type=Path, required=True)
     parser.add_argument("--lesions", type=Path, help="table of what each picture shows of the known lesion")
+    parser.add_argument("--prompts", type=Path, help="what the models were sent: what they were told in dialogues")
     parser.add_argument("--responses", type=Path, nargs="*", default=[], help="one table a model")
     parser.add_argument("--scores", type=Path, nargs="*", default=[], help="one table a model")
     parser.add_argument("--grades", type=Path, nargs="*", default=[], help="one table a model and grader")
@@ -34,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         [row for path in args.scores for row in read_records(path, Score)],
         [row for path in args.grades for row in read_records(path, Grade)],
         lesions=read_records(args.lesions, ShownLesion) if args.lesions else [],
+        requests=read_records(args.prompts, Request) if args.prompts else [],
     )
     write_records(args.out, CaseBundle, cases, key=lambda case: case.item_id)
     return 0

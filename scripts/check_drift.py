@@ -17,7 +17,7 @@ from neuralmedbench.models.control.bounds import Control
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request
-from neuralmedbench.stats.drift import Place, check_drift
+from neuralmedbench.stats.change.drift import Place, check_drift
 from neuralmedbench.stats.intervals import Settings
 
 CHANGED = 3

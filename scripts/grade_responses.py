@@ -16,7 +16,7 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.scoring.elected import counted
-from neuralmedbench.scoring.llm import grade_with_model
+from neuralmedbench.scoring.llm.grading import grade_with_model
 from neuralmedbench.scoring.rubric import grade_with_rubric
 
 
@@ -30,6 +30,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--items", type=Path, required=True, help="items of the benchmark")
     parser.add_argument("--gold", type=Path, required=True, help="gold of the benchmark")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
+    parser.add_argument("--names", nargs="*", default=[], help="names of the model that answered, which a grader must not learn")
     add_asking(parser)
     parser.add_argument("--out", type=Path, required=True, help="table of grades to write")
     return parser.parse_args(argv)
@@ -47,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         grades = grade_with_rubric(responses, items, gold, vocabulary, grader=args.grader)
     else:
         allowed = load_benchmark(args.config, args.benchmark).allowed_destinations
-        grades = grade_with_model(responses, items, gold, grader, grader=args.grader, destinations=allowed, **asking_of(args))
+        to = {"grader": args.grader, "names": args.names, "destinations": allowed}
+        grades = grade_with_model(responses, items, gold, grader, **to, **asking_of(args))
     write_records(args.out, Grade, grades, key=lambda row: (response_key(row), row.criterion))
     return 0
 

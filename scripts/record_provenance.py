@@ -12,7 +12,7 @@ from neuralmedbench.report.provenance import gather_provenance
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="repository root")
-    parser.add_argument("--benchmarks", nargs="+", required=True, help="run list")
+    parser.add_argument("--benchmarks", nargs="*", default=[], help="run list")
     parser.add_argument("--models", nargs="*", default=[], help="run list")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, relative to the root")
     parser.add_argument("--inputs", type=Path, nargs="*", default=[], help="files whose digests are recorded, relative to the root")

@@ -12,6 +12,7 @@ from neuralmedbench.io.vocabulary import read_vocabulary
 from neuralmedbench.models.control.arguments import add_asking, asking_of
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers.earlier import earlier_responses
+from neuralmedbench.models.readers import asked_of
 from neuralmedbench.models.served import say_served
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.keys import response_key
@@ -35,7 +36,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     model = load_asked(args.config, args.benchmark, args.model)
-    requests = read_records(args.prompts, Request)
+    requests = asked_of(model, read_records(args.prompts, Request))
     check_asked(requests, read_audit(args.audit))
     responses = answer_requests(
         requests,

@@ -31,17 +31,20 @@ class Browser:
     ----------
     complaints : list of str
         What the page was refused by its policy, and what its scripts threw.
+    asked : list of str
+        Addresses of everything that was loaded.
     downloads : Path
         Where files land.
     """
 
     def __init__(self, to: int, back: int, downloads: Path) -> None:
         self._to, self._back, self._buffer, self._number, self._session = to, back, b"", 0, ""
-        self.downloads, self.complaints, self._events = downloads, list[str](), list[dict[str, Any]]()
+        self.downloads, self._events = downloads, list[dict[str, Any]]()
+        self.complaints, self.asked = list[str](), list[str]()
         downloads.mkdir(exist_ok=True)
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "DOM"):
+        for domain in ("Page", "Runtime", "Log", "DOM", "Network"):
             self.call(f"{domain}.enable")
         self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads), eventsEnabled=True)
 
@@ -73,6 +76,8 @@ class Browser:
             self.complaints.append(str(params["exceptionDetails"]))
         elif name == "Log.entryAdded" and params["entry"]["level"] == "error":
             self.complaints.append(params["entry"]["text"])
+        elif name == "Network.requestWillBeSent":
+            self.asked.append(params["request"]["url"])
         elif name == "Page.javascriptDialogOpening":
             self.complaints.append(f"dialog: {params['type']}")
             self._number += 1

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import random
+import re
 import time
 from collections import defaultdict
 from contextlib import suppress
@@ -84,9 +85,10 @@ def answer_to(body: dict[str, Any], digest: str) -> str:
     """Answer in the form that is asked for, with a content that the digest of the request decides."""
     choice = random.Random(digest)
     messages = [Message(role=message["role"], text=_text(message["content"])) for message in body["messages"]]
-    if "<candidate>" in messages[-1].text:
-        main = choice.randint(0, 1)
-        return json.dumps({"main_condition": main, "core_diagnosis": main * choice.randint(0, 1), "explanation": f"see {digest[:8]}"})
+    if "<candidate" in messages[-1].text:
+        graded = grade_of(messages[0].text, messages[-1].text, choice)
+        whole = {"explanation": f"see {digest[:8]}"} if graded.keys() & {"main_condition", "steps"} else {}
+        return json.dumps(graded | whole)
     form, confidence = forms.wanted(messages), round(choice.random(), 3)
     findings = f"Findings of {digest[:8]}."
     place, side = choice.choice(PLACES), choice.choice(SIDES)
@@ -110,6 +112,26 @@ def answer_to(body: dict[str, Any], digest: str) -> str:
             confidence=confidence,
         )
     return forms.differential(choice.sample(DIAGNOSES, 4), findings, f"Because of {digest[8:16]}.", confidence)
+
+
+def grade_of(system: str, asked: str, choice: random.Random) -> dict[str, Any]:
+    """Grade as the prompt of one of the tasks asks; what it quotes are the first words of the candidate."""
+    asked, _, candidate = asked.partition("<candidate")
+    words = re.match(r"[-\w]*>\s*(\S+(?: \S+)?)", candidate)
+    quote = words[1] if words else ""
+    if '{"steps"' in system:
+        kinds = ("reasoning", "reasoning", "citation")
+        steps = [{"quote": quote, "kind": kind, "evidence": choice.choice(("supported", "contradicted"))} for kind in kinds]
+        known = re.findall(r"^(\d+)\. ", asked.partition("Arguments of the reference:")[2], re.MULTILINE)
+        return {"steps": steps, "covered": [int(number) for number in known if choice.random() < 0.5]}
+    if '{"errors"' in system:
+        codes = choice.sample(re.findall(r"^- (\w+): ", asked.partition("\nErrors:")[2], re.MULTILINE), 2)
+        return {"errors": [{"code": code, "significant": place, "quote": quote, "explanation": "e"} for place, code in enumerate(codes)]}
+    if '{"met"' in system:
+        names = re.findall(r"^- (\w+): ", asked.partition("\nCriteria:")[2], re.MULTILINE)
+        return {name: {"met": choice.randint(0, 1), "explanation": "e"} for name in names}
+    main = choice.randint(0, 1)
+    return {"main_condition": main, "core_diagnosis": main * choice.randint(0, 1)}
 
 
 def _text(content: str | list[dict[str, Any]]) -> str:

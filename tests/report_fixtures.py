@@ -23,6 +23,8 @@ def build(root: Path, models: tuple[str, ...] = MODELS, *extra: str) -> str:
         arguments = ["--items", str(root / "data" / "items" / f"{name}.parquet"), "--gold", str(root / "data" / "gold" / f"{name}.parquet")]
         for kind in ("responses", "scores"):
             arguments += [f"--{kind}", *(str(results / kind / name / f"{model}.parquet") for model in models)]
+        prompts = root / "data" / "prompts" / f"{name}.parquet"
+        arguments += ["--prompts", str(prompts)] if prompts.is_file() else []
         arguments += ["--grades", *(str(results / "grades" / name / model / f"{grader}.parquet") for model in models for grader in GRADERS)]
         assert bundle_cases.main([*arguments, "--out", str(results / "cases" / f"{name}.parquet")]) == 0
     assert draw_figures.main(["--tables", str(results / "tables"), "--out", str(results / "figures")]) == 0

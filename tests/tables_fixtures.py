@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import yaml
 
+from conftest import ROOT
 from neuralmedbench.io.cases import write_audit, write_pictures
 from neuralmedbench.io.files import write_json, write_json_record
 from neuralmedbench.io.tables import write_records
@@ -325,5 +327,8 @@ def _write_configs(root: Path, models: tuple[str, ...], kind: str) -> None:
     }
     entries["normal"] = {**entries.pop("normal_brain"), "synonyms": ["normal"]}
     write("config/vocabulary.yaml", {"version": "1", "diagnoses": entries, "locations": {"frontal lobe": []}})
+    shutil.copyfile(ROOT / "config" / "rating.yaml", root / "config" / "rating.yaml")
+    groups = {"all": {"title": "All patients"}, "tumour": {"title": "Tumours", "diagnoses": ["glioblastoma", "meningioma"]}}
+    write("config/readiness.yaml", {"groups": groups, "uses": {"draft": {"title": "Draft", "conditions": {"all": {"min_accuracy": None}}}}})
     (root / "config" / "prompts").mkdir(parents=True, exist_ok=True)
     (root / "config" / "prompts" / "open.j2").write_text("You read head scans.\n{{ context }}\n{{ question }}\n", encoding="utf-8")

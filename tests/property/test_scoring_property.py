@@ -6,16 +6,24 @@ import json
 import re
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuralmedbench.records.items import Runner
+from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.records.vocabulary import normal_form
-from neuralmedbench.scoring.llm import read_verdict
+from neuralmedbench.scoring.checklist import is_checklist, read_candidates
+from neuralmedbench.scoring.choice import read_choice
+from neuralmedbench.scoring.llm.diagnosis import read_verdict
+from neuralmedbench.scoring.llm.reading import read_object as read_grader_object
 from neuralmedbench.scoring.matching import Reference, Relation, relation
 from neuralmedbench.scoring.parse import parse_answer
+from neuralmedbench.scoring.parse_checklist import parse_checklist
+from neuralmedbench.scoring.parse_structured import read_object
+from neuralmedbench.scoring.sections import read_sections, without_thoughts
 from neuralmedbench.scoring.statements import says
+from neuralmedbench.scoring.terms import mentioned_places, sides
 from scoring_fixtures import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, checklist, differential, vocabulary
 
 PIECES = (
@@ -45,7 +53,12 @@ PIECES = (
     "A ",
 )
 TEXTS = st.one_of(st.text(max_size=300), st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=30).map("".join))
-ITEMS = st.sampled_from([ITEM, LESION_ITEM, PICTURE_ITEM, replace(ITEM, runner=Runner.CHOICE, options=("a", "b"))])
+EVERY_FORM = [
+    replace(ITEM, family=family, runner=runner, options=("a", "b") if runner is Runner.CHOICE else ())
+    for family in Family
+    for runner in Runner
+]
+ITEMS = st.sampled_from([ITEM, LESION_ITEM, PICTURE_ITEM, *EVERY_FORM])
 NAMES = st.sampled_from(sorted(entry.name for entry in vocabulary().diagnoses.values()))
 
 
@@ -177,3 +190,66 @@ def test_a_choice_is_one_of_the_options_or_none(text, number):
     assert (prediction.choice == "") == (prediction.parse_status is ParseStatus.FAILED)
     if prediction.choice:
         assert prediction.differential == (options["ABCDEFGHIJ".index(prediction.choice)],)
+
+
+LONG = 100_000
+HOSTILE = {
+    "a deep list": "[" * LONG,
+    "a deep object": '{"class": ' * 20_000,
+    "a number of 6,000 digits": '{"confidence": ' + "1" * 6_000 + "}",
+    "a confidence of 6,000 digits": "DIFFERENTIAL:\n1. stroke\nCONFIDENCE: " + "9" * 6_000,
+    "infinity": '{"class": "stroke", "confidence": 1e999999}',
+    "no number": '{"class": "stroke", "confidence": NaN}',
+    "half a character": "DIFFERENTIAL:\n1. \ud800\nFINDINGS: \udfff\nANSWER: \ud800",
+    "wrong types": '```json\n{"class": ["a", {"b": 1}], "plane": true, "confidence": "x"}\n```',
+    "NUL": "ANSWER: \x00B\nLESION: \x00",
+    "letters from right to left": "\u202eANSWER: B\u202c",
+    "spaces": " " * LONG,
+    "lines": "\n" * LONG,
+    "stars": "*" * LONG,
+    "brackets": "[(" * (LONG // 2),
+    "braces": "{" * LONG,
+    "boxes": "\\boxed{" * (LONG // 7),
+    "answers": "the answer is " * (LONG // 14),
+    "evidence": "SEEN: x\nDIFFERENTIAL:\n1. " + " | for: " * (LONG // 8),
+    "ranks": "DIFFERENTIAL:\n" + "1. " * (LONG // 3),
+    "thoughts": "<think>" * (LONG // 7),
+    "fences": "```json\n" * (LONG // 8),
+}
+"""Answers that a broken or an ill-meaning model writes: no parser may raise, and none may take for ever."""
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_answer_is_read_in_every_form_by_every_parser(kind: str) -> None:
+    text = HOSTILE[kind]
+    for item in (*EVERY_FORM, PICTURE_ITEM):
+        prediction = parse_answer(text, item)
+        assert prediction.confidence is None or 0 <= prediction.confidence <= 1
+    assert read_verdict(text) is None
+    assert says(text, "no restricted diffusion in the left insula") is False
+    assert read_grader_object(text) is None or isinstance(read_grader_object(text), dict)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    TEXTS
+    | st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+        max_leaves=8,
+    ).map(json.dumps)
+)
+def test_the_parts_of_the_parsers_never_raise(text: str) -> None:
+    """Each of them alone: what another command calls is not always behind `parse_answer`."""
+    value, _ = read_object(text)
+    assert value is None or isinstance(value, dict)
+    assert read_grader_object(text) is None or isinstance(read_grader_object(text), dict)
+    assert read_choice(text, OPTIONS) in {"", *"ABCDEFG"}
+    assert is_checklist(text) in {True, False}
+    assert len(read_candidates(text.splitlines())[0]) <= max(1, len(text))
+    assert without_thoughts(read_sections(text).text("FINDINGS")) is not None
+    assert sides(text) <= {"left", "right", "bilateral", "midline"}
+    assert mentioned_places(text, vocabulary()) <= set(vocabulary().locations)
+    for family in Family:
+        checklist_read = parse_checklist(text, family)
+        assert checklist_read is None or checklist_read.parse_status in ParseStatus

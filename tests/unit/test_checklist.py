@@ -17,7 +17,7 @@ from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import Criterion, Family, Level
 from neuralmedbench.records.scores import Evidence, ParseStatus
 from neuralmedbench.report.cases import case_blocks
-from neuralmedbench.scoring.llm import build_request, load_template
+from neuralmedbench.scoring.llm.asking import TASKS, Asker, load_template
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
@@ -252,19 +252,22 @@ def test_the_form_tells_nothing_of_pictures_that_are_not_shown(requests):
 
 
 def test_a_grader_is_told_what_the_evidence_of_a_checklist_is_and_an_older_request_stays_as_it_was():
-    old, new = (load_template(ROOT / "config" / "prompts" / f"grader-v{version}.j2") for version in (1, 2))
+    old, new = (Asker(TASKS["diagnosis"], load_template(ROOT / "config" / "prompts" / f"grader-v{version}.j2")) for version in (1, 2))
     for item, gold, text in (
         (ITEM, GOLD, differential("glioblastoma")),
         (LESION_ITEM, LESION_GOLD, lesion_answer("mass", "insula", "left")),
     ):
-        assert build_request(answered(text, item), item, gold, new) == build_request(answered(text, item), item, gold, old)
-    told = build_request(answered(checklist("meningioma", evidence="| against: glioblastoma")), ITEM, GOLD, new).turns[0].text
+        assert new.request(answered(text, item), item, gold) == old.request(answered(text, item), item, gold)
+    told = new.request(answered(checklist("meningioma", evidence="| against: glioblastoma")), ITEM, GOLD).turns[0].text
     assert "ends at the first bar" in told
     assert "1. meningioma | against: glioblastoma" in told
 
 
 def test_the_case_browser_shows_what_a_checklist_saw_its_evidence_and_what_it_misses():
     (bundle,) = bundle_cases([ITEM], [GOLD], [answered(checklist("glioblastoma", "brain abscess"))], [], [])
-    shown = case_blocks([bundle], ROOT)[0].data["items"][0]["responses"][0]
-    assert shown["evidence"] == [["its signal", "its age"]] * 2
+    data = case_blocks([bundle], ROOT)[0].data
+    (row,) = data["items"][0]["responses"]
+    shown = dict(zip(data["columns"], row, strict=True))
+    assert [[data["leaves"][place] for place in pair] for pair in shown["evidence"]] == [["its signal", "its age"]] * 2
+    shown = {name: data["leaves"][place] for name, place in shown.items() if isinstance(place, int)}
     assert (shown["seen"], shown["missing"]) == ("MRI; FLAIR, DWI; axial", "a biopsy")

@@ -25,7 +25,7 @@ from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.requests import Request, RequestTurn
-from neuralmedbench.stats.drift import FIRST_REPEAT, ITEMS, Place, check_drift, fixed_requests
+from neuralmedbench.stats.change.drift import FIRST_REPEAT, ITEMS, Place, check_drift, fixed_requests
 from neuralmedbench.stats.intervals import Settings
 from scoring_fixtures import differential, vocabulary
 from tables_fixtures import item

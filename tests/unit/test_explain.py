@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 
@@ -20,13 +21,14 @@ from neuralmedbench.models.explain import explain, explain_stored
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.registry import Opened
-from neuralmedbench.records.keys import response_key
+from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response
 from neuralmedbench.scoring.explained import explain_grades
-from neuralmedbench.scoring.llm import grade_with_model
+from neuralmedbench.scoring.llm.grading import grade_with_model
 from scoring_fixtures import GOLD, ITEM, answered, differential
 
+SYSTEM = "You are a neurologist."
 HELLO = "http://127.0.0.1:9/v1"
 VERDICT = json.dumps({"main_condition": 1, "core_diagnosis": 0, "explanation": "a wider term"})
 
@@ -109,12 +111,56 @@ def test_words_or_pictures_that_changed_are_told_apart_from_a_picture_budget(ben
     asked = request("i", RequestTurn(text="Look.", images=images))
     bench.ask(asked, max_images=2)
     assert bench.why(asked, max_images=3)[1].endswith(": max_images 2 then (or as many pictures), 3 now")
-    others = request("i", RequestTurn(text="Look.", images=images[1:]))
+    first, second = images[0].sha256[:12], images[1].sha256[:12]
+    others = bench.why(request("i", RequestTurn(text="Look.", images=images[1:])), max_images=2)[1]
+    assert others.endswith(f": 2 pictures then, 2 now; not sent any more: 1 ({first}); new: 1 ({second})")
     reworded = request("i", RequestTurn(text="Look well.", images=images))
-    for changed in (others, reworded):
-        assert bench.why(changed, max_images=2)[1].endswith(": the words or the pictures that are sent have changed")
+    assert bench.why(reworded, max_images=2)[1].endswith(": the words of message 1 have changed")
     both = bench.why(reworded, max_images=2, revision="2")[1]
-    assert both.endswith(": revision 1 then, 2 now; the words or the pictures that are sent have changed")
+    assert both.endswith(": revision 1 then, 2 now; the words of message 1 have changed")
+
+
+def test_what_was_sent_is_told_apart_by_message_picture_order_and_label(bench):
+    images = tuple(picture(bench.root, number) for number in range(3))
+    asked = request("i", RequestTurn(text="Look.", images=images))
+    bench.ask(asked)
+
+    def said(images=images, **changes):
+        (call,) = (
+            line for line in bench.why(replace(request("i", RequestTurn(text="Look.", images=images)), **changes)) if "nearest" in line
+        )
+        return call.partition(": ")[2].partition(": ")[2]
+
+    assert said(system="You are a radiologist.") == "the words of the system message have changed"
+    assert said(system="") == "the words of the system message have changed"
+    assert said((*images[:2], images[0])) == f"3 pictures then, 3 now; not sent any more: 3 ({images[2].sha256[:12]})"
+    assert said(images[::-1]) == "the same pictures are sent in another order, or in another number"
+    assert said(()) == "3 pictures then, 0 now; not sent any more: " + ", ".join(
+        f"{place} ({image.sha256[:12]})" for place, image in enumerate(images, start=1)
+    )
+    relabelled = (replace(images[0], label="Picture 1: T1w"), *images[1:])
+    assert said(relabelled) == "the labels of the pictures changed"
+
+
+def test_in_a_dialogue_the_message_or_the_answer_before_that_changed_is_named(bench):
+    turns = [RequestTurn(text=f"Turn {number}.") for number in range(3)]
+    bench.ask(request("i", *turns))
+    turns[1] = RequestTurn(text="Turn one.")
+    assert bench.why(request("i", *turns))[2].endswith(": the words of message 2 have changed")
+    bench.ask(request("i", *turns[:2]))
+    assert bench.why(request("i", *turns))[3].endswith(": the words of message 2, answer 2 of the dialogue have changed")
+
+
+def test_the_ledger_holds_digests_of_words_and_pictures_and_neither_of_them(bench, monkeypatch):
+    monkeypatch.setattr(engine, "open_backend", lambda *_: Opened(Backend("a stroke")))
+    shown = picture(bench.root, 0)
+    bench.ask(request("i", RequestTurn(text="Secret question.", images=(shown,))))
+    (line,) = bench.ledger.read_text().splitlines()
+    kept = json.loads(line)
+    assert kept["words"] == [f"{role} {text_digest(text)[:32]}" for role, text in (("system", SYSTEM), ("user", "Secret question."))]
+    assert kept["pictures"] == [shown.sha256[:32]]
+    content = (bench.root / shown.path).read_bytes()
+    assert not any(part in line for part in ("Secret", SYSTEM, shown.path, base64.b64encode(content).decode()[:20]))
 
 
 def test_the_code_of_a_built_in_model_is_named(bench, monkeypatch):
@@ -220,7 +266,7 @@ def test_a_grader_is_explained_text_by_text_with_the_grades_of_the_table(grading
     grades = grade(VERDICT, rows[:3])
     text, lines = told(grades)
     assert lines[:3] == [
-        "sample 2 (arm full, strategy direct) is not graded: its state is refused, or its kind of item is not graded",
+        "sample 2 (arm full, strategy direct) is not graded: its state is refused, or its arm or kind of item is not graded",
         "grading of sample 0 (arm full, strategy direct), sample 1 (arm full, strategy direct)",
         "sample 0: 1 of 1 calls are in the ledger",
     ]

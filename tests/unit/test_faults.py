@@ -255,7 +255,16 @@ def test_a_failed_call_counts_what_it_sent(server, ask, tmp_path):
     words = ["You are a neurologist.", "Look.", "Picture 1: FLAIR", "Picture 2: FLAIR"]
     assert (row.images_sent, row.characters_sent) == (2, len("".join(words)))
     server.modes = ["ok"]
-    assert ask([asked])[0].characters_sent == row.characters_sent
+    answered = ask([asked])[0]
+    assert (answered.characters_sent, answered.destination, answered.called_on) == (row.characters_sent, row.destination, row.called_on)
+    assert (row.destination, row.called_on) == ("local", datetime.now(UTC).date().isoformat())
+
+
+def test_a_failed_call_of_two_requests_that_say_the_same_is_counted_once(server, ask):
+    server.modes = ["500"]
+    rows = ask([request("i"), request("i", arm="no_image")], concurrency=2)
+    assert [row.state for row in rows] == [ResponseState.FAILED] * 2
+    assert sum(row.attempts for row in rows) == len(server.bodies) == ATTEMPTS
 
 
 def test_a_served_model_that_changes_within_a_run_stands_with_each_answer_and_in_the_log(server, ask, capsys):
@@ -277,6 +286,7 @@ def nobody():
 def test_a_server_that_nobody_runs_is_a_failure_after_all_attempts_and_costs_nothing(ask, waits, nobody):
     (row,) = ask([request("i")], api_base=nobody)
     assert (row.state, row.attempts, len(waits)) == (ResponseState.FAILED, ATTEMPTS, ATTEMPTS - 1)
+    assert (row.destination, row.called_on, row.images_sent, row.characters_sent) == ("", "", 0, 0)
     assert not read_ledger(ask.ledger)
     rows = ask([request("i0"), request("i1")], api_base=nobody, max_cost_usd=1.5, max_attempts=1, **ONE_DOLLAR_A_CALL)
     assert [row.state for row in rows] == [ResponseState.FAILED, ResponseState.FAILED]

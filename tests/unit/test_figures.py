@@ -47,6 +47,18 @@ def fill(folder: Path, models: list[str]) -> None:
     write(folder, "arms", [{"benchmark": "deep", "model": name, "arm": "no_image", "difference": -0.2} for name in models])
     write(folder, "rates", [{"benchmark": "deep", "model": name, "arm": "full", "strategy": "direct", "slice": "level", "value_of_slice": "complex"}
                             | {"metric": "pass1", "value": 0.5, "low": 0.2, "high": 0.8, "n_items": 9} for name in models])  # fmt: skip
+    sources = ("stated", "agreement", "tokens")
+    bins = [
+        {"bin": number, "mean_confidence": 0.18 * number, "share_right": 0.15 * number, "low": 0.1, "high": 0.8} for number in range(1, 6)
+    ]
+    write(folder, "reliability", [{"benchmark": "deep", "model": name, "arm": "full", "source": source} | row
+                                  for name in models for source in sources for row in bins])  # fmt: skip
+    curve = [
+        {"measure": "accuracy", "coverage": number / 20, "value": 0.5, "interval": "exact" if number == 20 else ""}
+        for number in range(1, 21)
+    ]
+    write(folder, "risk_coverage", [{"benchmark": "deep", "model": name, "source": source} | row
+                                    for name in models for source in sources for row in curve])  # fmt: skip
     write(
         folder,
         "case_flow",

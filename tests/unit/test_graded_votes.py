@@ -17,8 +17,8 @@ from neuralmedbench.records.items import Gold, Item, Strategy
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade
-from neuralmedbench.scoring import llm
 from neuralmedbench.scoring.elected import counted
+from neuralmedbench.scoring.llm import grading
 from neuralmedbench.scoring.scores import score_responses
 from scoring_fixtures import GOLD, ITEM, VOCABULARY_FILE, answered, differential, vocabulary
 
@@ -50,7 +50,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grader: str) -> tuple[l
         asked.extend(turn.text for request in requests for turn in request.turns)
         return [answered(GOOD, ITEMS[row.item_id], arm=row.arm, strategy=row.strategy) for row in requests]
 
-    monkeypatch.setattr(llm, "answer_requests", answer)
+    monkeypatch.setattr(grading, "answer_requests", answer)
     values = {"title": "B", "kind": "text", "axis": "depth", "source": "s"}
     settings = {"title": "G", "kind": grader}
     if grader == "llm":

@@ -13,7 +13,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import Criterion, Gold, Runner
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState
-from neuralmedbench.scoring import llm
+from neuralmedbench.scoring.llm import asking, grading
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.statements import says
 from scoring_fixtures import GOLD, ITEM, LESION_GOLD, LESION_ITEM, PICTURE_ITEM, answered, differential, lesion_answer, vocabulary
@@ -115,13 +115,13 @@ class Engine:
 
 
 def grade(monkeypatch, engine: Engine, *texts: str, destinations=("api.openai.com",), key="k", tmp_path=ROOT / "none"):
-    monkeypatch.setattr(llm, "answer_requests", engine)
+    monkeypatch.setattr(grading, "answer_requests", engine)
     if key:
         monkeypatch.setenv("OPENAI_API_KEY", key)
     else:
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     rows = [answered(text, repeat=repeat, model="fusion-secret") for repeat, text in enumerate(texts)]
-    return llm.grade_with_model(
+    return grading.grade_with_model(
         rows,
         {ITEM.item_id: ITEM},
         {ITEM.item_id: GOLD},
@@ -203,11 +203,11 @@ def test_a_candidate_cannot_leave_its_tags(monkeypatch):
 
 def test_a_grader_without_a_model_or_a_usable_prompt_is_refused(monkeypatch, tmp_path):
     with pytest.raises(ConfigError, match="needs `model` and `prompt`"):
-        llm.grade_with_model(
+        grading.grade_with_model(
             [], {}, {}, CONFIG.model_copy(update={"model": None}), grader="llm", ledger=tmp_path, destinations=(), max_failed_fraction=None
         )
     with pytest.raises(ConfigError, match="is not there"):
-        llm.load_template(tmp_path / "absent.j2")
+        asking.load_template(tmp_path / "absent.j2")
     (tmp_path / "t.j2").write_text("{{ answer }}")
     with pytest.raises(ConfigError, match="needs the blocks"):
-        llm.load_template(tmp_path / "t.j2")
+        asking.load_template(tmp_path / "t.j2")

@@ -55,6 +55,11 @@ FOR_PEOPLE = {
     "import_responses",
     "check_benchmark",
     "make_rating_round",
+    "make_adjudication",
+    "export_redcap",
+    "import_redcap",
+    "import_reader",
+    "score_structured",
 }
 """Commands that no rule calls; each says so in its first line."""
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from neuralmedbench.records.items import Axis, Family, Gold, Level, Runner
+from neuralmedbench.stats.item_pairs import PAIR_METRICS
 from neuralmedbench.stats.outcomes import Key, gather_outcomes
 from tables_fixtures import item, score
 
@@ -30,23 +31,26 @@ def shares(*told: tuple[str, str, bool], missing: bool = False) -> dict[str, lis
         one = next(one for one in ITEMS if one.item_id == f"pairs/{name}")
         rows.append(score(one, "m", passed=passed, differential=(words,) if words else (), missing=missing))
     outcomes = gather_outcomes("pairs", Axis.CONTROL, ITEMS, GOLD, scores={"m": rows}, sampled={"m": False})
-    return {name: [value for value in outcomes.metric(name, Key("m")) if not np.isnan(value)] for name in ("pair_right", "pair_same")}
+    return {name: [value for value in outcomes.metric(name, Key("m")) if not np.isnan(value)] for name in PAIR_METRICS}
 
 
 @pytest.mark.parametrize(
-    ("p", "right", "same"),
+    ("p", "expected"),
     [
-        ((("p-1", "left", True), ("p-2", "right", True)), 1.0, 0.0),
-        ((("p-1", "left", True), ("p-2", "left", False)), 0.0, 1.0),
-        ((("p-1", "right", False), ("p-2", "left", False)), 0.0, 0.0),
-        ((("p-1", "", False), ("p-2", "", False)), 0.0, 0.0),
-        ((("p-1", "left", True),), 0.0, 0.0),
+        ((("p-1", "left", True), ("p-2", "right", True)), (1.0, 0.0, 0.0, 0.0)),
+        ((("p-1", "left", True), ("p-2", "left", False)), (0.0, 1.0, 0.0, 1.0)),
+        ((("p-1", "right", False), ("p-2", "left", False)), (0.0, 0.0, 1.0, 0.0)),
+        ((("p-1", "", False), ("p-2", "", False)), (0.0, 0.0, 1.0, 0.0)),
+        ((("p-1", "left", True),), (0.0, 0.0, 0.0, 0.0)),
     ],
 )
-def test_a_pair_is_right_with_both_members_and_confused_with_one_readable_answer_to_both(p, right, same):
+def test_a_pair_is_right_with_both_members_and_confused_with_one_readable_answer_to_both(p, expected):
     told = shares(*p, ("q-1", "left", True), ("q-2", "right", True), ("alone-1", "left", True))
-    assert told == {"pair_right": [right, 1.0], "pair_same": [same, 0.0]}, "an item without a partner is no pair"
+    other = (1.0, 0.0, 0.0, 0.0)
+    assert told == {name: [expected[place], other[place]] for place, name in enumerate(PAIR_METRICS)}, (
+        "an item without a partner is no pair"
+    )
 
 
 def test_missing_answers_are_neither_right_nor_the_same():
-    assert shares(("p-1", "left", True), ("p-2", "left", True), missing=True) == {"pair_right": [0.0, 0.0], "pair_same": [0.0, 0.0]}
+    assert shares(("p-1", "left", True), ("p-2", "left", True), missing=True) == {name: [0.0, 0.0] for name in PAIR_METRICS}

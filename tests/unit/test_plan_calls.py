@@ -241,3 +241,32 @@ def test_a_destination_that_is_not_allowed_is_said_and_its_money_is_not_added(pr
     assert "api.openai.com (not allowed)" in said
     assert "What can be asked now: 6 calls, 0.00 USD" in said
     assert "With what cannot:" in said
+
+
+def test_members_of_a_jury_are_counted_and_the_jury_asks_nothing(project, capsys):
+    for name in ("first", "second"):
+        model = {"title": name, "backend": "litellm", "id": f"openai/{name}", "revision": "1", "api_base": "http://127.0.0.1:9/v1"}
+        grader = {"title": name, "kind": "llm", "prompt": "config/prompts/grader-v3.j2", "model": model}
+        Path(f"config/graders/{name}.yaml").write_text(yaml.safe_dump(grader), encoding="utf-8")
+    Path("config/graders/jury.yaml").write_text(
+        yaml.safe_dump({"title": "J", "kind": "jury", "members": ["first", "second"]}), encoding="utf-8"
+    )
+    Path("jury.yaml").write_text(yaml.safe_dump({"models": ["text"], "graders": ["jury", "first"]}), encoding="utf-8")
+    _, rows = planned(capsys, "jury.yaml")
+    assert {name: rows[name]["calls"] for name in rows if name[1]} == {("text", "first"): "6", ("text", "second"): "6"}
+
+
+def test_a_price_that_nobody_knows_is_said_and_a_model_that_may_cost_money_names_the_lines_that_end_it(project, capsys, monkeypatch):
+    monkeypatch.setenv("NMB_PAID", "k")
+    paid, other, benchmark = (Path("config", part) for part in ("models/paid.yaml", "models/other.yaml", "benchmarks/b.yaml"))
+    unpriced = {name: value for name, value in yaml.safe_load(paid.read_text()).items() if name != "prices"}
+    paid.write_text(yaml.safe_dump(unpriced))
+    own = {name: value for name, value in unpriced.items() if name not in ("api_key_env", "max_cost_usd")}
+    other.write_text(yaml.safe_dump(own | {"api_base": "http://gpu.example.org/v1"}))
+    allowed = {"allowed_destinations": ["api.openai.com", "gpu.example.org"]}
+    benchmark.write_text(yaml.safe_dump(yaml.safe_load(benchmark.read_text()) | allowed))
+    Path("config/config.yaml").write_text(yaml.safe_dump({"benchmarks": ["b"], "models": ["paid", "other"], "graders": []}))
+    said, rows = planned(capsys, "limits.yaml")
+    assert "What can be asked now: 6 calls, 0.00 USD, at most 0.00 USD, and 1 whose prices are not known" in said
+    assert "not asked: model paid: max_cost_usd cannot be kept without prices; add to its yaml" in said
+    assert (rows["other", ""]["usd"], rows["other", ""]["blocked"]) == ("", "")

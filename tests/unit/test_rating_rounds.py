@@ -21,7 +21,6 @@ from neuralmedbench.errors import DataError, DeidentificationError, RatingError
 from neuralmedbench.io.cases import read_audit, write_audit
 from neuralmedbench.io.files import sha256_of_value
 from neuralmedbench.io.tables import read_records
-from neuralmedbench.ratings.blinding import hide_names
 from neuralmedbench.ratings.candidates import Candidate
 from neuralmedbench.ratings.controls import make_controls
 from neuralmedbench.ratings.exports import PacketKey, RatedResponse, RoundKey, read_file
@@ -29,6 +28,7 @@ from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.rounds import FrozenRound, freeze_round
 from neuralmedbench.ratings.sampling import GAP, allocate, assign, draw, put_in_order
 from neuralmedbench.recording.rated_answers import model_names, rated_answers
+from neuralmedbench.records.blinding import hide_names
 from neuralmedbench.records.items import Runner
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.requests import Request
@@ -276,4 +276,4 @@ def test_a_round_without_answers_is_refused(study: Path) -> None:
 
 
 def test_the_names_of_a_run_are_those_of_its_models(study: Path) -> None:
-    assert set(model_names(run_of(study))) == {"alpha", "beta", "Alpha VLM", "Beta VLM"}
+    assert set(model_names(run_of(study).models)) == {"alpha", "beta", "Alpha VLM", "Beta VLM"}

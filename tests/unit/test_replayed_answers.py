@@ -17,7 +17,7 @@ from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState
-from neuralmedbench.scoring.llm import grade_with_model
+from neuralmedbench.scoring.llm.grading import grade_with_model
 from scoring_fixtures import GOLD, ITEM, answered, differential, vocabulary
 
 FREE = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 0, "dated": "x"}

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.io.files import read_json
 from neuralmedbench.report.formats import percent, points, points_span, span
 from report_fixtures import MODELS, build, page
@@ -94,8 +95,8 @@ def test_a_hostile_answer_and_a_hostile_question_stay_text(text: str) -> None:
     assert all("onerror" not in attributes for attributes in found.find("img"))
     assert "<img src=x" not in text
     held = [json.loads(part) for part in found.scripts[:-1]]
-    answers = [row["text"] for block in held for one in block.get("items", []) for row in one.get("responses", [])]
-    assert any(answer.startswith("</script><script>") for answer in answers)
+    texts = [(block, row[block["columns"].index("text")]) for block in held for one in block["items"] for row in one.get("responses", [])]
+    assert any(block["leaves"][place].startswith("</script><script>") for block, place in texts)
     asked = [one for block in held for one in block.get("items", []) if "question" in one]
     assert any(one["question"].startswith("</script><script>") and one["context"].startswith("</script><script>") for one in asked)
 
@@ -116,7 +117,7 @@ def test_the_page_can_be_read_aloud(text: str) -> None:
     assert len(found.find("caption")) == len(found.find("table"))
     assert all("scope" in attributes for attributes in found.find("th"))
     drawings = [attributes for attributes in found.find("svg") if attributes.get("role") == "img"]
-    assert len(drawings) == 7
+    assert len(drawings) == len(FIGURES)
     assert all("aria-labelledby" in attributes for attributes in drawings)
     assert all(attributes.get("aria-hidden") == "true" for attributes in found.find("svg") if attributes.get("role") != "img")
 
@@ -167,6 +168,16 @@ def test_the_score_of_deidentification_says_how_many_phantoms_and_shows_what_is_
     assert "n = 4 phantoms" in said
     assert "no independent evidence" in said
     assert re.search(r'<span class="tag warn">99\.98 %</span>', text)
+
+
+def test_structured_answers_are_shown_with_coverage_and_every_runner_with_its_form(study: Path, text: str) -> None:
+    section = text.split('<section id="fields"')[1].partition("</section>")[0]
+    fields, form = section.split("How answers keep to the form")
+    lines = {name: (study / "results" / "tables" / f"{name}.csv").read_text().splitlines()[1:] for name in ("fields", "validity")}
+    assert fields.count('<th scope="row"') == len(lines["fields"]) == 12
+    assert form.count('<th scope="row"') == len({tuple(line.split(",")[:4]) for line in lines["validity"]}) == 6
+    assert "Right where answered" in fields
+    assert form.count("<td>structured</td>") == form.count("<td>open</td>") == 3
 
 
 def test_a_run_without_models_has_a_report(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState, current_rows
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Grade, ParseStatus, Score
-from neuralmedbench.stats.changes import change_words
+from neuralmedbench.stats.change.revisions import both_sides, flip_rows, is_change, leader_of, metric_rows
+from neuralmedbench.stats.change.words import change_words
 from neuralmedbench.stats.intervals import Settings
-from neuralmedbench.stats.revisions import both_sides, flip_rows, is_change, leader_of, metric_rows
 from report_fixtures import build
 from scoring_fixtures import vocabulary
 from tables_fixtures import BREADTH, DEPTH, GRADERS, item, score, write_study

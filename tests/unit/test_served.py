@@ -120,10 +120,14 @@ def test_what_was_sent_is_counted_by_the_host_that_was_asked_then_and_not_by_the
 def test_two_requests_that_say_the_same_are_counted_once_and_a_call_that_failed_left_the_machine_too(study: Study) -> None:
     one, same, failed, never = answers(study, 4, attempts=1, images_sent=2, characters_sent=10)
     same = replace(same, call_keys=one.call_keys)
-    failed = replace(failed, call_keys=(), state=ResponseState.FAILED, attempts=3, called_on="")
+    failed = replace(failed, call_keys=(), state=ResponseState.FAILED, attempts=3, destination="api.example.org", called_on="2026-05-03")
     never = replace(never, call_keys=(), state=ResponseState.SKIPPED, attempts=0, images_sent=0, characters_sent=0)
-    row = destination_rows(with_responses(study, [one, same, failed, never]))[0]
-    assert (row["destination"], row["requests"], row["calls"], row["pictures"], row["characters"]) == ("local", 2, 4, 4, 20)
+    nobody = replace(failed, repeat=9, destination="", called_on="", images_sent=0, characters_sent=0)
+    found = destination_rows(with_responses(study, [one, same, failed, never, nobody]))[:2]
+    assert [list(row.values())[2:] for row in found] == [
+        ["api.example.org", 1, 3, 2, 10, "2026-05-03", "2026-05-03"],
+        ["local", 1, 1, 2, 10, "2026-01-02", "2026-01-02"],
+    ]
 
 
 def test_the_calls_of_a_grader_are_counted_by_text_and_not_by_criterion(study: Study) -> None:

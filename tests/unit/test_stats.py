@@ -14,7 +14,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 from neuralmedbench.stats.axes import above_prior, breadth_depth_gap, rank_correlation
 from neuralmedbench.stats.decomposition import decompose
-from neuralmedbench.stats.descriptive import macro_f1, separation
+from neuralmedbench.stats.descriptive import separation
+from neuralmedbench.stats.fields import macro_f1
 from neuralmedbench.stats.intervals import (
     Settings,
     clopper_pearson,

@@ -140,7 +140,8 @@ def test_every_table_has_its_columns_and_equal_inputs_give_equal_bytes(study: Pa
     first = {path.name: path.read_bytes() for path in (study / "results" / "tables").iterdir()}
     build(study)
     assert first == {path.name: path.read_bytes() for path in (study / "results" / "tables").iterdir()}
-    for name in set(COLUMNS) - {"ratings", "revisions", "flips", "turns"}:
+    empty = "ratings readers agreement raters errors juries reasoning revisions flips turns grader_vs_clinician"
+    for name in set(COLUMNS) - set(empty.split()):
         assert list(built[name][0]) == COLUMNS[name].split(), name
 
 
@@ -154,6 +155,18 @@ def test_the_leaderboard_says_what_the_scores_say(study: Path, built: dict[str, 
     assert rows[3]["rank"] == ""
     metrics = json.loads((study / "results" / "metrics.json").read_text())
     assert metrics[DEPTH]["alpha"]["pass1"] == pytest.approx(float(alpha["pass1"]))
+
+
+def test_confidence_and_differentials_say_what_the_leaderboard_says(built: dict[str, list[dict[str, str]]]) -> None:
+    board = {(row["benchmark"], row["model"]): row for row in built["leaderboard"]}
+    stated = [row for row in built["confidence"] if (row["arm"], row["source"]) == ("full", "stated")]
+    assert [row["brier"] for row in stated] == [board[row["benchmark"], row["model"]]["brier"] for row in stated]
+    whole = [row for row in built["risk_coverage"] if (row["source"], row["coverage"]) == ("stated", "1.000000")]
+    assert [row["value"] for row in whole] == [board[row["benchmark"], row["model"]]["pass1"] for row in whole]
+    assert len(stated) == len(whole) == 6
+    assert {row["arm"] for row in built["reliability"]} > {"full", "no_image"}
+    lists = [row for row in built["differential"] if (row["family"], row["level"]) == ("all", "all")]
+    assert {(row["model"], row["mean_candidates"]) for row in lists} == {(model, "2.000000") for model in MODELS}
 
 
 def test_normal_pressure_is_no_normal_control(study: Path, built: dict[str, list[dict[str, str]]]) -> None:
@@ -211,7 +224,9 @@ def test_case_flow_destinations_and_ratings_are_counted(study: Path) -> None:
             "in_reference_pool": "false",
             "axis": "dx_correct",
             "n": "1",
+            "responses": "1",
             "mean": "3.000000",
+            "adjudicated": "0",
             "stale": "1",
             "simulated": "true",
         }

@@ -12,10 +12,13 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
+from neuralmedbench.config.checklists import ChecklistConfig
 from neuralmedbench.config.curation import CurationConfig
 from neuralmedbench.config.mappings import MappingConfig
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
+from neuralmedbench.config.published import PublishedConfig
+from neuralmedbench.config.readiness import ReadinessConfig
 
 FILES: dict[str, type[BaseModel]] = {
     "config": PipelineConfig,
@@ -24,6 +27,9 @@ FILES: dict[str, type[BaseModel]] = {
     "grader": GraderConfig,
     "mapping": MappingConfig,
     "curation": CurationConfig,
+    "published": PublishedConfig,
+    "readiness": ReadinessConfig,
+    "checklist": ChecklistConfig,
 }
 
 

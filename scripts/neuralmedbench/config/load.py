@@ -13,9 +13,12 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
+from neuralmedbench.config.checklists import ChecklistConfig
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.config.places import without_places
+from neuralmedbench.config.published import PublishedConfig
+from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.config.section import NAME
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.yaml_text import load_yaml
@@ -179,6 +182,21 @@ def load_asked(folder: Path, benchmark: str, model: str) -> ModelConfig:
 def load_grader(path: Path) -> GraderConfig:
     """Read one grader's yaml; ConfigError as in `read_yaml` and `check`."""
     return _load(GraderConfig, path)
+
+
+def load_published(path: Path) -> PublishedConfig:
+    """Read what a paper published; ConfigError as in `read_yaml` and `check`."""
+    return _load(PublishedConfig, path)
+
+
+def load_readiness(path: Path) -> ReadinessConfig:
+    """Read what a site asks of a model; ConfigError as in `read_yaml` and `check`."""
+    return _load(ReadinessConfig, path)
+
+
+def load_checklists(folder: Path) -> list[ChecklistConfig]:
+    """Read the reporting guidelines of `config/checklists/`, by file name; ConfigError as in `read_yaml` and `check`."""
+    return [_load(ChecklistConfig, path) for path in sorted((folder / "checklists").glob("*.yaml"))]
 
 
 def group_limit(name: str, model: ModelConfig, limits: Mapping[str, RateLimit]) -> RateLimit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from neuralmedbench.config.section import Name, Section
 
@@ -69,12 +69,50 @@ class ModelConfig(Section):
     )
     open_weights: bool = Field(False, description="Whether the weights can be had.")
     baseline: bool = Field(False, description="A built-in reference, not a vision-language model.")
+    reader: Literal["clinician", "simulated"] | None = Field(
+        None,
+        description="A person whose answers were imported (`scripts/import_reader.py`), or a program in the place of one; has no rank.",
+    )
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Give the names by which it could give itself away in its answers; `name` is that of its file."""
+        return name, self.title, self.id
+
+    @model_validator(mode="after")
+    def _people_are_not_asked(self) -> ModelConfig:
+        if self.reader and self.backend != "imported":
+            message = f"reader: {self.reader} needs backend: imported, no program can ask a person"
+            raise ValueError(message)
+        return self
 
 
 class GraderConfig(Section):
     """`config/graders/<grader>.yaml`: one grader."""
 
     title: str = Field(description="Name shown in the report.")
-    kind: Literal["rubric", "llm"] = Field(description="`rubric` is deterministic, `llm` asks a model.")
+    kind: Literal["rubric", "llm", "jury"] = Field(
+        description="`rubric` is deterministic, `llm` asks a model, `jury` counts the votes of other graders."
+    )
+    task: Literal["diagnosis", "rubric", "reasoning", "errors"] = Field(
+        "diagnosis", description="What an LLM grader judges: the diagnosis, the item's rubric, the steps of the reasoning, or the errors."
+    )
     prompt: str | None = Field(None, description="Prompt template of an LLM grader.")
     model: ModelConfig | None = Field(None, description="The model that an LLM grader asks.")
+    arms: tuple[str, ...] | None = Field(None, min_length=1, description="Arms whose answers an LLM grader judges; absent: all.")
+    members: tuple[Name, ...] = Field((), description="Of a jury: its members, other files in `config/graders/`.")
+    rule: Literal["majority", "mean"] = Field(
+        "majority", description="How a jury decides: `majority` is what more than half of the votes reach, a tie does not; or their mean."
+    )
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> GraderConfig:
+        if self.kind == "jury" and (len(set(self.members)) < 2 or len(set(self.members)) != len(self.members)):
+            message = "a jury needs `members`: two or more different graders"
+            raise ValueError(message)
+        if self.kind == "jury" and (self.model or self.prompt or self.arms):
+            message = "a jury asks no model: `model`, `prompt` and `arms` belong to its members"
+            raise ValueError(message)
+        if self.kind != "jury" and self.members:
+            message = f"`members` belong to a jury, this grader is of `kind: {self.kind}`"
+            raise ValueError(message)
+        return self

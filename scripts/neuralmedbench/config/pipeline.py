@@ -81,7 +81,17 @@ class PipelineConfig(Section):
     models: tuple[Name, ...] = Field(min_length=1, description="Run list: files in `config/models/`.")
     graders: tuple[Name, ...] = Field(("rubric",), description="Run list: files in `config/graders/`; the first that gives a value counts.")
     vocabulary: str = Field("config/vocabulary/neurology.yaml", description="Vocabulary of diagnoses and anatomy.")
-    rating_rounds: tuple[Name, ...] = Field((), description="Rounds of clinician ratings: folders in `data/ratings/`.")
+    published: tuple[Name, ...] = Field(
+        (),
+        description="Published numbers that stand beside ours: files in `config/published/`; their tables are in `results/tables/paper/`.",
+    )
+    leave_out_absent: bool = Field(
+        False, description="Run without the benchmarks whose yaml or data is not there, and say so, instead of refusing the run."
+    )
+    rating_rounds: tuple[Name, ...] = Field(
+        (),
+        description="Rounds of clinician ratings: folders in `data/ratings/`; `simulated` is the one that made-up raters fill in for the demo.",
+    )
     max_quarantined_fraction: float = Field(
         0.2, ge=0, le=1, description="A larger share of quarantined cases stops the run (from 10 cases up)."
     )

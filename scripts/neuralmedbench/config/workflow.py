@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.load import group_limit, load_benchmark, load_grader, load_model, load_pipeline, read_yaml
+from neuralmedbench.config.juries import jury_members
+from neuralmedbench.config.load import group_limit, load_benchmark, load_grader, load_model, load_pipeline, load_published, read_yaml
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
+from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.cases import CaseRow, read_case_table
 from neuralmedbench.records.items import Kind
 from neuralmedbench.records.questions import IMPORT_RECORD, QUESTION_FILES
+from neuralmedbench.records.scores import SIMULATED_ROUND
 
 
 def used_cases(folder: Path, benchmark: str) -> list[str]:
@@ -39,6 +42,18 @@ def _check_questions(name: str, benchmark: BenchmarkConfig) -> None:
             " public, and bring patients of your own as scans or pictures of a case table (docs/own-data.md)"
         )
         raise ConfigError(message)
+
+
+def _missing_file(folder: Path, name: str) -> str:
+    """Give the first file without which a benchmark cannot run; empty when all are there."""
+    path = folder / "benchmarks" / f"{name}.yaml"
+    needed = [path]
+    if path.is_file():
+        benchmark = load_benchmark(folder, name)
+        needed += [Path(benchmark.picture_table)] if benchmark.questions else []
+        needed += [path.with_name(f"{name}.cases.tsv")] if benchmark.has_cases else []
+        needed += [Path(benchmark.answers)] if benchmark.private and benchmark.answers else []
+    return next((file.as_posix() for file in needed if not file.is_file()), "")
 
 
 def own_configfiles(names: Sequence[str | Path], folder: Path = Path("config")) -> list[str]:
@@ -87,8 +102,14 @@ class Run:
         The folder `config/`.
     benchmarks, models, graders : dict
         The run lists' files by name, in the order of the lists.
+    members : dict
+        Graders that sit on a jury of the run list and are not in it themselves: they grade, and no score is taken from them.
     tables : dict of str to list of CaseRow
         The case table of each benchmark that has cases: scans, and pictures of one's own patients.
+    published : dict
+        Published numbers by name.
+    absent : dict of str to str
+        Benchmarks that the run list names and the run leaves out, with the file that is not there.
     """
 
     config: PipelineConfig
@@ -97,6 +118,9 @@ class Run:
     models: dict[str, ModelConfig]
     graders: dict[str, GraderConfig]
     tables: dict[str, list[CaseRow]]
+    members: dict[str, GraderConfig] = field(default_factory=dict)
+    published: dict[str, PublishedConfig] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, value: Any, folder: Path) -> Run:
@@ -120,7 +144,9 @@ class Run:
             If a key, a file or a table is wrong or absent.
         """
         config = load_pipeline(value)
-        benchmarks = {name: load_benchmark(folder, name) for name in config.benchmarks}
+        missing = {name: _missing_file(folder, name) for name in config.benchmarks} if config.leave_out_absent else {}
+        absent = {name: path for name, path in missing.items() if path}
+        benchmarks = {name: load_benchmark(folder, name) for name in config.benchmarks if name not in absent}
         for name, benchmark in benchmarks.items():
             # the engine takes a vanished input for one that did not change; what is not private may be absent in a clone
             if benchmark.private and benchmark.answers and not Path(benchmark.answers).is_file():
@@ -137,7 +163,8 @@ class Run:
                 raise ConfigError(message)
         models = {name: load_model(folder / "models" / f"{name}.yaml") for name in config.models}
         graders = {name: load_grader(folder / "graders" / f"{name}.yaml") for name in config.graders}
-        for name, model in [*models.items(), *((name, grader.model) for name, grader in graders.items())]:
+        members = jury_members(folder, graders)
+        for name, model in [*models.items(), *((name, grader.model) for name, grader in (graders | members).items())]:
             if model:
                 group_limit(name, model, config.rate_limits)
         return cls(
@@ -146,16 +173,55 @@ class Run:
             benchmarks=benchmarks,
             models=models,
             graders=graders,
+            members=members,
             tables={
                 name: read_case_table(folder / "benchmarks" / f"{name}.cases.tsv")
                 for name, benchmark in benchmarks.items()
                 if benchmark.has_cases
             },
+            published={name: load_published(folder / "published" / f"{name}.yaml") for name in config.published},
+            absent=absent,
         )
+
+    def why_absent(self, paper: str) -> str:
+        """Say why the benchmark of published numbers has no result in this run; empty when it is in it."""
+        published = self.published[paper]
+        if published.benchmark in self.absent:
+            return f"{self.absent[published.benchmark]} is not there: {published.import_}"
+        return "" if published.benchmark in self.benchmarks else f"{published.benchmark} is not among the benchmarks of this run"
+
+    @property
+    def all_graders(self) -> dict[str, GraderConfig]:
+        """Everybody who grades: the run list, then the members of its juries."""
+        return self.graders | self.members
 
     def recorded(self) -> list[str]:
         """Benchmarks that may be recorded: not private, or wanted by their own yaml."""
         return [name for name, benchmark in self.benchmarks.items() if not benchmark.private or benchmark.record]
+
+    @property
+    def simulated(self) -> list[str]:
+        """Benchmarks whose answers the simulated raters rate: the demo's simulated patients alone, beside a deterministic grader."""
+        wanted = SIMULATED_ROUND in self.config.rating_rounds and bool(self.graders_of("rubric"))
+        return [name for name in self.of_kind(Kind.SCANS) if wanted and self.benchmarks[name].source == "phantoms"]
+
+    @property
+    def rating_rounds(self) -> list[str]:
+        """Rounds that are imported: a run without simulated patients has no simulated one, whatever the configuration says."""
+        return [name for name in self.config.rating_rounds if name != SIMULATED_ROUND or self.simulated]
+
+    def notices(self) -> list[str]:
+        """Say in lines what of the configuration does not count in this run."""
+        if SIMULATED_ROUND in self.config.rating_rounds and not self.simulated:
+            message = (
+                f"rating_rounds: {SIMULATED_ROUND!r} is left out; its raters are made up, and rate only the scans of the built-in demo"
+            )
+            return [f"{message}, beside a grader of kind rubric"]
+        return []
+
+    def graders_of(self, kind: str) -> list[str]:
+        """Graders of one kind, in the order of the run list."""
+        return [name for name, grader in self.graders.items() if grader.kind == kind]
 
     def cases(self, benchmark: str) -> list[str]:
         """Case ids of a benchmark that are not excluded."""

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from neuralmedbench.figures.confidence import draw_reliability, draw_risk_coverage
 from neuralmedbench.figures.contrasts import draw_arms, draw_axes, draw_decomposition
 from neuralmedbench.figures.flow import draw_case_flow
 from neuralmedbench.figures.rates import draw_leaderboard, draw_passk, draw_slices
 from neuralmedbench.figures.style import styled
 from neuralmedbench.figures.svg import save_figure
-from neuralmedbench.figures.table import Row, read_rows
+from neuralmedbench.figures.table import Row
+from neuralmedbench.io.tables import read_table
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,15 @@ FIGURES = {
     "passk": Figure(
         "leaderboard", draw_passk, "Capability and reliability", "All five right, pass@1, pass@5 and five candidates of every model."
     ),
+    "reliability": Figure(
+        "reliability",
+        draw_reliability,
+        "Confidence and truth",
+        "Mean confidence against the share of answers that is right, by model and benchmark, in bins of about equally many answers.",
+    ),
+    "risk_coverage": Figure(
+        "risk_coverage", draw_risk_coverage, "Answering only when sure", "Share right among the surest part of the answers of every model."
+    ),
     "slices": Figure("rates", draw_slices, "Slices", "pass@1 of every model by family, level, sequence and kind of case."),
     "case_flow": Figure("case_flow", draw_case_flow, "Case flow", "Cases listed, left out with the step, and used."),
 }
@@ -61,6 +72,6 @@ def draw_figures(tables: Path, folder: Path) -> None:
         If a table is absent.
     """
     for name, figure in FIGURES.items():
-        rows = read_rows(tables / f"{figure.table}.csv")
+        rows = read_table(tables / f"{figure.table}.csv")
         with styled():
             save_figure(folder / f"{name}.svg", figure.draw(rows), title=figure.title, description=figure.description)

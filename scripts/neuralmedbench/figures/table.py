@@ -1,29 +1,8 @@
-"""Reading a table of results back from its CSV file."""
+"""Rows of a table of results, cells as text."""
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
-from neuralmedbench.errors import DataError
-
 Row = dict[str, str]
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Read a CSV file as text cells.
-
-    Raises
-    ------
-    DataError
-        If the file is absent.
-    """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
-    except FileNotFoundError:
-        message = f"{path.name}: the table is not there; run build_tables"
-        raise DataError(message) from None
 
 
 def number(cell: str | None) -> float | None:

@@ -123,3 +123,19 @@ def _cell(value: object) -> object:
     if isinstance(value, float):
         return f"{value:.6f}"
     return value
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """Read a result table that `write_table` wrote, its cells as text.
+
+    Raises
+    ------
+    DataError
+        If the file is absent.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+    except FileNotFoundError:
+        message = f"{path.name}: the table is not there; run build_tables"
+        raise DataError(message) from None

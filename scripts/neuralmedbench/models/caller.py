@@ -57,6 +57,8 @@ class Caller:
         Calls made, retries not counted.
     disk_says : str
         Why answers cannot be kept any more; empty while they can.
+    cut_short : bool
+        Whether a call was not made, or not tried again, because the command was asked to end.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Caller:
         self._turned_away = ""
         self.calls = 0
         self.disk_says = ""
+        self.cut_short = False
 
     @property
     def stopped(self) -> bool:
@@ -116,32 +119,36 @@ class Caller:
         if self._turned_away:
             return dict.fromkeys(keys, Missing(ResponseState.FAILED, self._turned_away))
         if backend is None or self.stopped or not self._can_keep():
+            self.cut_short |= backend is not None and self.stopped
             why = self._opened.reason if backend is None else INTERRUPTED if self.stopped else "no room"
             return dict.fromkeys(keys, Missing(ResponseState.SKIPPED, why))
         call = self._call(request, said, list(keys))
         reserved = await self._purse.reserve_in_turn(said, len(keys), sent_schema(request, self._model))
         if reserved is None:
             return dict.fromkeys(keys, Missing(ResponseState.OVER_BUDGET, self._purse.why))
-        self.calls += 1
         gate = CallGate(self._purse, self._limits, reserved)
         spent: float | None = None  # whatever happens to a call that was begun: it may have been charged
         try:
             answers, attempts, seconds = await self._answers(backend, call, gate)
+            self.calls += 1
             gate.close(answers)
             spent = _cost_usd(self._model, answers)
         except GaveUpError as error:
             spent = None if error.perhaps_paid else 0.0
+            self.calls += error.attempts > 0
+            self.cut_short |= self.stopped  # it may be that it would have been tried again
             if error.status in TURNED_AWAY:
                 self._turned_away = str(error)
-            return {repeat: Missing(ResponseState.FAILED, str(error), 0 if place else error.attempts) for place, repeat in enumerate(keys)}
+            first, rest = self._failed(str(error), error.attempts, sent=error.sent), Missing(ResponseState.FAILED, str(error))
+            return {repeat: rest if place else first for place, repeat in enumerate(keys)}
         finally:
             self._purse.settle(reserved, spent)
         counts = {"latency_s": round(seconds, 4), "images_downscaled": shrunk_pictures(call.messages, self._model.provider_downscale)}
         outcomes: dict[int, Entry | Missing] = {}
         for (repeat, key), answer in zip(keys.items(), answers, strict=False):
             # the attempts of one call stand once, with its first sample
-            entry = self._entry(answer, request, key=key, repeat=repeat, turn=turn, attempts=0 if outcomes else attempts, **counts)
-            outcomes[repeat] = self._keep(entry, attempts)
+            entry = self._entry(answer, request, said, key=key, repeat=repeat, turn=turn, attempts=0 if outcomes else attempts, **counts)
+            outcomes[repeat] = self._keep(entry)
         return outcomes
 
     def _call(self, request: Request, said: tuple[Said, ...], repeats: Sequence[int]) -> Call:
@@ -163,11 +170,11 @@ class Caller:
             gate=gate,
         )
 
-    def _entry(self, answer: Answer, request: Request, *, key: str, repeat: int, turn: int, **counts: Any) -> Entry:
+    def _entry(self, answer: Answer, request: Request, said: Sequence[Said], **call: Any) -> Entry:
         return made_entry(
             request,
             self._model,
-            key=key,
+            said,
             state=answer.state,
             text=answer.text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair is valid JSON, but no text
             finish_reason=answer.finish_reason,
@@ -175,28 +182,34 @@ class Caller:
             fingerprint=answer.fingerprint,
             prompt_tokens=answer.prompt_tokens,
             completion_tokens=answer.completion_tokens,
-            called_on=datetime.datetime.now(datetime.UTC).date().isoformat(),
-            repeat=repeat,
-            turn=turn,
+            called_on=_today(),
             code=self._opened.code,
             destination=self._destination,
             token_logprobs=tuple(round(value, 4) for value in answer.token_logprobs),
-            **counts,
+            **call,
         )
 
-    def _keep(self, entry: Entry, attempts: int) -> Entry | Missing:
+    def _keep(self, entry: Entry) -> Entry | Missing:
         try:
             self._book.add(entry)
         except OSError as error:  # a quota, which is not seen beforehand, or a disk that breaks
             self.disk_says = f"its ledger cannot be written ({error.strerror})"
-            return Missing(ResponseState.FAILED, "not kept", attempts)
+            return self._failed("not kept", entry.attempts, sent=entry.attempts > 0)
         return entry
+
+    def _failed(self, why: str, attempts: int, *, sent: bool) -> Missing:
+        place, day = (self._destination, _today()) if sent else ("", "")
+        return Missing(ResponseState.FAILED, why, attempts, place, day)
 
     def _can_keep(self) -> bool:
         """Whether one more answer could be kept; once it could not, nothing is asked any more."""
         if not self.disk_says and not self._book.has_room():
             self.disk_says = f"less than {ROOM_BYTES // 2**20} MiB are free on the disk of its ledger"
         return not self.disk_says
+
+
+def _today() -> str:
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def _cost_usd(model: ModelConfig, answers: Sequence[Answer]) -> float | None:

@@ -86,7 +86,7 @@ def load(said: Sequence[Said], root: Path) -> tuple[Message, ...]:
     Raises
     ------
     DataError
-        If a picture is absent or is not the one that the audit covered.
+        If a picture cannot be read, or is not the one that the audit covered.
     """
     return tuple(Message(entry.role, entry.text, tuple(_picture(image, root) for image in entry.images)) for entry in said)
 
@@ -94,8 +94,9 @@ def load(said: Sequence[Said], root: Path) -> tuple[Message, ...]:
 def _picture(image: RequestImage, root: Path) -> MessageImage:
     try:
         png = (root / image.path).read_bytes()
-    except FileNotFoundError:
-        message = f"{image.path}: the picture is not there; run slices again"
+    except OSError as error:
+        fault = "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        message = f"{image.path}: the picture {fault}; run slices again"
         raise DataError(message) from None
     if hashlib.sha256(png).hexdigest() != image.sha256:
         message = f"{image.path}: not the picture that the prompt was made with; run slices, items and prompts again"

@@ -85,12 +85,11 @@ def answer_requests(
         If a picture is not the one that the audit covered.
     ProviderError
         If another process writes to the ledger, answers that were recorded and paid for are not here, local weights cannot be
-        loaded, or too many calls failed; under `replay` if
-        the ledger is absent or lacks an answer.
+        loaded, or too many calls failed; under `replay` if the ledger is absent or lacks an answer.
     StorageError
         If the disk of the ledger is (nearly) full: no more calls are made, those under way are waited for and kept.
     InterruptedRunError
-        If a person or the system asked the command to end; likewise.
+        If a person or the system asked the command to end before everything was answered; likewise.
     """
     if replay:
         return replay_requests(requests, model, name=name, ledger=ledger, vocabulary=vocabulary)
@@ -100,6 +99,8 @@ def answer_requests(
     total = sum(request.samples for request in requests)
     print(f"{name}: {total} answers asked for by {len(requests)} requests; destination: {destination}", file=sys.stderr)
     with open_ledger(ledger) as book:
+        if book.unreadable:
+            print(f"{name}: {book.unreadable} lines of its ledger cannot be read; what they answered is asked for again", file=sys.stderr)
         opened = open_backend(name, model, vocabulary)
         run = _Run(model, name, book, opened, control=control, destination=destination, root=root, first=first_repeat)
         responses = asyncio.run(run.responses(requests))
@@ -124,6 +125,7 @@ class _Run:
         self._model, self._name, self._book, self._opened, self._first = model, name, book, opened, first
         self.caller = Caller(model, opened, book, name=name, control=control, destination=destination, root=root, first=first)
         self._underway: dict[str, asyncio.Task[dict[int, Entry | Missing]]] = {}
+        self._failed: set[str] = set()
 
     async def responses(self, requests: Sequence[Request]) -> list[Response]:
         """Answer everything: as many workers as the backend takes calls at once share one list of samples."""
@@ -148,10 +150,12 @@ class _Run:
                 if self.caller.stopped:
                     return
 
+        flushing = asyncio.create_task(self._book.keep_synced())
         try:
             with Progress(self._name, len(asked)) as progress, ending_gently(self.caller.stop, self._name):
                 await asyncio.gather(*(work() for _ in range(min(backend.in_flight if backend else 1, len(asked)))))
         finally:
+            flushing.cancel()
             if backend:
                 await backend.close()
         if problems:
@@ -162,7 +166,7 @@ class _Run:
                 " free some space and run the same command again"
             )
             raise StorageError(message)
-        if self.caller.stopped:
+        if len(rows) < len(asked) or self.caller.cut_short:  # a wish to end that comes after the last answer leaves nothing to do
             message = f"model {self._name}: interrupted; the answers that had come are kept: run the same command again"
             raise InterruptedRunError(message)
         return sorted(rows, key=response_key)
@@ -189,7 +193,13 @@ class _Run:
             keys = self._together(request, said, (repeat, key), turn)
             task = asyncio.create_task(self.caller.ask(request, said, keys, turn))
             self._underway |= dict.fromkeys(keys.values(), task)
-        return (await self._underway[key])[repeat]
+        outcome = (await self._underway[key])[repeat]
+        if not isinstance(outcome, Missing):
+            return outcome
+        if key in self._failed:  # what was tried stands once, with the first request that said it
+            return Missing(outcome.state, outcome.error)
+        self._failed.add(key)
+        return outcome
 
     def _together(self, request: Request, said: tuple[Said, ...], sample: tuple[int, str], turn: int) -> dict[int, str]:
         """Give the samples of a conversation that one call asks for, with their keys: those that nobody has or waits for."""
@@ -207,4 +217,4 @@ def _report(name: str, responses: list[Response], calls: int, opened: Opened) ->
     skipped = sum(response.state is ResponseState.SKIPPED for response in responses)
     print(f"{name}: {calls} calls made, the rest stood in the ledger", file=sys.stderr)
     if opened.reason and skipped:
-        print(f"{name}: {skipped} answers skipped: {opened.reason}; set it and run again", file=sys.stderr)
+        print(f"{name}: {skipped} answers skipped: {opened.reason}", file=sys.stderr)

@@ -67,7 +67,7 @@ def explain(
         lines += [f"  call {number}: {_entry_words(entry, request)}" for number, entry in enumerate(found.entries, start=1)]
         if not found.complete:
             nearest = nearest_entry(entries.values(), request, repeat, answered)
-            said = differences(nearest, request, model, repeat=repeat, turn=answered, code=code) if nearest else []
+            said = differences(nearest, request, model, found.said, repeat=repeat, turn=answered, code=code) if nearest else []
             lines.append(f"  call {answered + 1}: key {found.key[:SHORT]} is not there; {_nearest_words(nearest, said)}")
         if by_repeat is not None:
             lines.append(f"  table of responses: {_row_words(by_repeat.get(repeat), answered=found.complete, closed=closed)}")

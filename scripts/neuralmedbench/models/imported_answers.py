@@ -11,8 +11,8 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.keys import request_key
-from neuralmedbench.models.ledgers.follow import follow
-from neuralmedbench.models.ledgers.ledger import Entry, Ledger, open_ledger
+from neuralmedbench.models.ledgers.follow import Kept, follow
+from neuralmedbench.models.ledgers.ledger import Entry, open_ledger, read_ledger
 from neuralmedbench.models.ledgers.made import made_entry
 from neuralmedbench.records.given import GivenAnswer
 from neuralmedbench.records.requests import Request
@@ -63,28 +63,39 @@ def import_answers(requests: Sequence[Request], model: ModelConfig, given: Itera
         If an answer belongs to nothing that is asked, stands twice, has another number of turns, or differs from the one that is in the
         ledger; nothing is added then.
     """
-    if model.backend != IMPORTED:
-        message = (
-            f"model {name}: it is asked by this pipeline (backend: {model.backend}); imported answers need a model of backend: imported"
-        )
-        raise ConfigError(message)
-    asked: dict[Target, Request] = {}
-    for request in requests:
-        for item in {request.item_id, request.item_id.partition("/")[2]}:
-            asked[item, request.arm, request.strategy] = request
     rows = list(given)
-    _check(rows, asked)
+    check_import(requests, model, rows, name=name, ledger=ledger)
     with open_ledger(ledger) as book:
-        entries = [entry for row in rows for entry in _entries(asked[_target(row)], model, row)]
-        _check_same(entries, book, name)
         before = len(book)
-        for entry in entries:
+        for entry in _fitting(requests, model, rows, name=name, book=book):
             book.add(entry)
         book.sync()
         there = sum(follow(request, model, book, repeat).complete for request in requests for repeat in range(request.samples))
         added = len(book) - before
     expected = sum(request.samples for request in requests)
     return Coverage(expected=expected, given=len(rows), added=added, missing=expected - there)
+
+
+def check_import(requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, name: str, ledger: Path) -> None:
+    """Say what would be wrong with an import, and write nothing; parameters and errors as in :func:`import_answers`."""
+    if model.backend != IMPORTED:
+        message = (
+            f"model {name}: it is asked by this pipeline (backend: {model.backend}); imported answers need a model of backend: imported"
+        )
+        raise ConfigError(message)
+    _fitting(requests, model, given, name=name, book=read_ledger(ledger))
+
+
+def _fitting(requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, name: str, book: Kept) -> list[Entry]:
+    """Give the entries of answers that fit what is asked and what the ledger holds."""
+    asked: dict[Target, Request] = {}
+    for request in requests:
+        for item in {request.item_id, request.item_id.partition("/")[2]}:
+            asked[item, request.arm, request.strategy] = request
+    _check(given, asked)
+    entries = [entry for row in given for entry in _entries(asked[_target(row)], model, row)]
+    _check_same(entries, book, name)
+    return entries
 
 
 def _target(row: GivenAnswer) -> Target:
@@ -119,24 +130,27 @@ def _number_of_turns(request: Request, texts: Sequence[str]) -> int:
 
 
 def _entries(request: Request, model: ModelConfig, row: GivenAnswer) -> list[Entry]:
+    asked = [next_messages(request, row.turns[:turn], model.max_images) or () for turn in range(len(row.turns))]
     return [
         made_entry(
             request,
             model,
-            key=request_key(request, model, next_messages(request, row.turns[:turn], model.max_images) or (), row.sample),
+            said,
+            key=request_key(request, model, said, row.sample),
             state="ok",
             text=text,
             finish_reason=IMPORTED,
             served_model=IMPORTED,
+            latency_s=row.seconds[turn] if row.seconds else None,
             attempts=0,
             repeat=row.sample,
             turn=turn,
         )
-        for turn, text in enumerate(row.turns)
+        for turn, (said, text) in enumerate(zip(asked, row.turns, strict=True))
     ]
 
 
-def _check_same(entries: Iterable[Entry], book: Ledger, name: str) -> None:
+def _check_same(entries: Iterable[Entry], book: Kept, name: str) -> None:
     other = [entry for entry in entries if (known := book.get(entry.key)) is not None and known.text != entry.text]
     if other:
         message = (

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
-from neuralmedbench.models.conversation import next_messages
-from neuralmedbench.models.keys import KEY_VERSION, request_key
+from neuralmedbench.models.conversation import Said, next_messages
+from neuralmedbench.models.keys import KEY_VERSION, request_key, sent_schema
 from neuralmedbench.models.ledgers.earlier import model_of
 from neuralmedbench.models.ledgers.ledger import SAMPLING, Entry
+from neuralmedbench.models.ledgers.sent import changes
 from neuralmedbench.records.requests import Request
 
 SHORT, DIGEST = 12, 64
@@ -42,7 +43,9 @@ def nearest_entry(entries: Iterable[Entry], request: Request, repeat: int, turn:
     return max(of_item, key=nearness)[1] if of_item else None
 
 
-def differences(entry: Entry, request: Request, model: ModelConfig, *, repeat: int, turn: int, code: str) -> list[str]:
+def differences(
+    entry: Entry, request: Request, model: ModelConfig, said: Sequence[Said], *, repeat: int, turn: int, code: str
+) -> list[str]:
     """Say what differs between a call and an answer in the ledger.
 
     Parameters
@@ -53,6 +56,8 @@ def differences(entry: Entry, request: Request, model: ModelConfig, *, repeat: i
         What is asked now.
     model : ModelConfig
         The model as it is asked now.
+    said : sequence of Said
+        What is sent with the call.
     repeat, turn : int
         Which sample, and which call of it, from 0.
     code : str
@@ -74,22 +79,34 @@ def differences(entry: Entry, request: Request, model: ModelConfig, *, repeat: i
     if entry.code != code:
         found.append("the code or vocabulary of the built-in model has changed")
     if (entry.arm, entry.strategy, entry.turn) == (request.arm, request.strategy, turn):
-        found += _what_was_sent(entry, request, model)
+        found += _what_was_sent(entry, request, model, said)
     return found
 
 
-def _what_was_sent(entry: Entry, request: Request, model: ModelConfig) -> list[str]:
+def _what_was_sent(entry: Entry, request: Request, model: ModelConfig, said: Sequence[Said]) -> list[str]:
     """Ask the present request with the settings of then: a key that is not that of the answer says that something else was sent."""
-    if entry.turn > 0:  # a later call of a dialogue holds the answers before it
-        return ["the words or pictures, or the answers given before in the dialogue, are others"]
     then = model_of(entry, model) if entry.revision else model
-    if _first_key(request, then, entry) == entry.key:
+    if request_key(request, then, said, entry.repeat, code=entry.code) == entry.key:
         return []
-    pictures = sum(len(turn.images) for turn in request.turns)
+    pictures = sum(len(turn.images) for turn in request.turns) if entry.turn == 0 else -1
     for budget in (None, *range(pictures + 1)):
         if _first_key(request, then.model_copy(update={"max_images": budget}), entry) == entry.key:
             return [f"max_images {_shown(budget)} then (or as many pictures), {_shown(model.max_images)} now"]
+    if entry.words:
+        return changes(entry, said) or [f"{_what_is_left(request, model, said)} changed"]
+    if entry.turn > 0:  # a later call of a dialogue holds the answers before it
+        return ["the words or pictures, or the answers given before in the dialogue, are others"]
     return ["the words or the pictures that are sent have changed"]
+
+
+def _what_is_left(request: Request, model: ModelConfig, said: Sequence[Said]) -> str:
+    """Name what is in a key and not kept with an answer, as far as this call has it."""
+    parts = {
+        "the labels of the pictures": any(message.images for message in said),
+        "the schema of the answer": bool(sent_schema(request, model)),
+        "the place of the weights": without_places(model.id) != model.id,
+    }
+    return " or ".join(part for part, there in parts.items() if there) or "something that is not kept with it"
 
 
 def _first_key(request: Request, model: ModelConfig, entry: Entry) -> str:

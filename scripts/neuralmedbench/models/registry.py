@@ -94,6 +94,8 @@ def open_backend(name: str, model: ModelConfig, vocabulary: Vocabulary | None) -
 
 def closed_because(model: ModelConfig) -> str:
     """Say why a model cannot be asked on this machine; empty when it can."""
+    if model.reader:
+        return "the reader was not shown them, or did not answer them"
     if model.backend == "imported":
         return "its answers are imported (scripts/import_responses.py), those that are missing cannot be asked for"
     if model.backend == "litellm" and model.api_key_env and not os.environ.get(model.api_key_env):

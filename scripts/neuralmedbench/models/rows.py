@@ -15,11 +15,13 @@ from neuralmedbench.records.responses import Response, ResponseState
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a call has no answer."""
+    """Why a call has no answer, and how often it was tried; if anything was sent, to which host, and on which day (UTC)."""
 
     state: ResponseState
     error: str
     attempts: int = 0
+    destination: str = ""
+    called_on: str = ""
 
 
 def response_row(
@@ -57,8 +59,8 @@ def response_row(
         The row.
     """
     last = entries[-1] if entries else None
-    # a call that failed was sent; one that was not made ends with words that nobody got
-    sent = said if not missing or missing.attempts else said[:-2] if entries else ()
+    # a call that failed was sent all the same; one that was not made, or found no connection, ends with words that nobody got
+    sent = said if not missing or missing.destination else said[:-2] if entries else ()
     prompt, completion = _total([entry.prompt_tokens for entry in entries]), _total([entry.completion_tokens for entry in entries])
     latencies = [entry.latency_s for entry in entries if entry.latency_s is not None]
     return Response(
@@ -87,9 +89,9 @@ def response_row(
         cost_usd=cost_usd(model, prompt, completion),
         attempts=sum(entry.attempts for entry in entries) + (missing.attempts if missing else 0),
         error=missing.error if missing else "",
-        called_on=last.called_on if last else "",
+        called_on=(missing.called_on if missing else "") or (last.called_on if last else ""),
         images_downscaled=sum(entry.images_downscaled for entry in entries),
-        destination=last.destination if last else "",
+        destination=(missing.destination if missing else "") or (last.destination if last else ""),
         characters_sent=sum(len(entry.text) + sum(len(image.label) for image in entry.images) for entry in sent),
         mean_logprob=_mean(last.token_logprobs) if last and not missing else None,
     )

@@ -10,8 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from neuralmedbench.config.load import check, read_yaml
 from neuralmedbench.config.section import Section
 from neuralmedbench.errors import RatingError
+from neuralmedbench.ratings.adjudicating.settings import AdjudicationSettings
+from neuralmedbench.ratings.answering.settings import AnswerSettings
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.scores import RatingPart
+from neuralmedbench.records.taxonomy import ERRORS, unknown_errors
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -52,18 +55,54 @@ class RoundSettings(Section):
         return self
 
 
+class Passes(Section):
+    """What a clinician's pass is: a value of `from_` (in the file `from`) or more on one axis, the mean where several rated an answer."""
+
+    axis: str
+    from_: int = Field(alias="from")
+
+
 class Form(Section):
-    """`config/rating.yaml`: the version of the rubric, its axes, the errors that may be marked, and how rounds are made."""
+    """`config/rating.yaml`: the version of the rubric, its axes, the errors that may be marked, and how rounds of either kind are made."""
 
     rubric: str
     axes: dict[str, Axis] = Field(min_length=1)
     errors: tuple[str, ...] = ()
+    passes: Passes | None = None
+    adjudication: AdjudicationSettings = AdjudicationSettings()
     rounds: RoundSettings = RoundSettings()
+    answers: AnswerSettings = AnswerSettings()
+
+    @model_validator(mode="after")
+    def _knows_its_errors(self) -> Form:
+        if unknown := unknown_errors(self.errors):
+            message = f"errors names codes that the taxonomy does not have: {', '.join(unknown)}; it has {', '.join(ERRORS)}"
+            raise ValueError(message)
+        if len(set(self.errors)) != len(self.errors):
+            message = "errors names a code twice"
+            raise ValueError(message)
+        return self
 
     @model_validator(mode="after")
     def _knows_its_axes(self) -> Form:
         if unknown := sorted(set(self.rounds.first_judgement) - set(self.axes)):
             message = f"rounds.first_judgement names axes that the form does not have: {', '.join(unknown)}"
+            raise ValueError(message)
+        if unknown := sorted({*self.adjudication.apart, *self.adjudication.across} - set(self.axes)):
+            message = f"adjudication names axes that the form does not have: {', '.join(unknown)}"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _passes_on_its_axes(self) -> Form:
+        if self.passes is None:
+            return self
+        if self.passes.axis not in self.axes:
+            message = f"passes.axis is {self.passes.axis}, an axis that the form does not have; it has {', '.join(self.axes)}"
+            raise ValueError(message)
+        axis = self.axes[self.passes.axis]
+        if not axis.lowest < self.passes.from_ <= axis.highest:
+            message = f"passes.from is {self.passes.from_}, expected {axis.lowest + 1} to {axis.highest}: all would pass, or none"
             raise ValueError(message)
         return self
 

@@ -9,9 +9,11 @@ from pathlib import Path
 from neuralmedbench.errors import RatingError
 from neuralmedbench.io.files import write_json, write_text
 from neuralmedbench.io.partial import partial_folder
+from neuralmedbench.ratings.adjudicating.rounds import FrozenAdjudication
+from neuralmedbench.ratings.answering.rounds import FrozenAnswers
 from neuralmedbench.ratings.imports import KEY_FILE
 from neuralmedbench.ratings.rounds import FrozenRound
-from neuralmedbench.records.scores import RatingPart
+from neuralmedbench.records.scores import SIMULATED_ROUND, RatingPart
 
 PACKETS = "packets"
 """Folder of the pages, beside the key: they alone go to raters."""
@@ -23,14 +25,17 @@ def require_new(folder: Path) -> None:
     Raises
     ------
     RatingError
-        If the folder is there.
+        If the folder is there, or has the name of the simulated round.
     """
+    if folder.name == SIMULATED_ROUND:
+        message = f"{folder.name}: this name belongs to the simulated raters of the demo; give the round another one"
+        raise RatingError(message)
     if folder.exists():
         message = f"{folder.name}: this round is there already and is never made again; give the new one another name"
         raise RatingError(message)
 
 
-def write_round(folder: Path, frozen: FrozenRound) -> None:
+def write_round(folder: Path, frozen: FrozenRound | FrozenAnswers | FrozenAdjudication) -> None:
     """Write a round, whole or not at all; only its owner can read the key.
 
     Raises

@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from neuralmedbench.errors import RatingError
+from neuralmedbench.ratings.adjudicating.files import adjudication_keys, check_decided, decided
 from neuralmedbench.ratings.exports import Export, Form, PacketKey, RatedItem, RatedResponse, RoundKey, read_file
-from neuralmedbench.ratings.tables import ERROR_AXIS, is_table, read_table, without_twins
+from neuralmedbench.ratings.tables import is_table, read_table, without_twins
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import Rating, RatingPart
+from neuralmedbench.records.taxonomy import ERROR_AXIS
 
 KEY_FILE = "key.json"
 EXPORTED = {".json", ".csv"}
@@ -22,7 +24,7 @@ def import_round(folder: Path, form: Form, texts: Mapping[Key, str]) -> list[Rat
     Parameters
     ----------
     folder : Path
-        `data/ratings/<round>/` with the key and one export a rater, as JSON, as a table, or as both.
+        `data/ratings/<round>/` with the key and one export a rater or adjudicator, as JSON, as a table, or as both.
     form : Form
         Axes, ranges and errors.
     texts : mapping of response key to str
@@ -37,20 +39,37 @@ def import_round(folder: Path, form: Form, texts: Mapping[Key, str]) -> list[Rat
     ------
     RatingError
         If a file belongs to another packet, another rater or another version of the rubric, names an unknown or repeated item, an
-        unknown axis or a value out of its range, or if a rater exported twice as complete.
+        unknown axis or a value out of its range, decides what was not asked, or if a rater exported twice as complete.
     """
-    key = read_file(folder / KEY_FILE, RoundKey)
+    key, exports = read_round(folder, form)
     packets = {packet.packet_id: packet for packet in key.packets}
+    decisions = {one.packet.packet_id: one for one in adjudication_keys(folder)}
+    ratings = []
+    for export in exports:
+        decision = decisions.get(export.packet_id)
+        shown = decision.packet.items if decision else packets[export.packet_id].items
+        for item in export.items:
+            rows = _rows(folder.name, export, item, shown[item.item_id], form, blind=key.first_judgement)
+            ratings += decided(rows, decision, item.item_id) if decision else rows
+    return [replace(row, stale=_is_stale(row, texts)) for row in ratings]
+
+
+def read_round(folder: Path, form: Form) -> tuple[RoundKey, list[Export]]:
+    """Read what raters and adjudicators of a round sent back, one export each; RatingError as in :func:`import_round`."""
+    path = folder / KEY_FILE
+    if path.is_file() and b"neuralmedbench.answers_key/" in path.read_bytes():
+        message = f"{folder.name}: a round in which questions were answered, not rated; take it out of `rating_rounds` and use scripts/import_reader.py"
+        raise RatingError(message)
+    key = read_file(path, RoundKey)
+    decisions = {one.packet.packet_id: one for one in adjudication_keys(folder)}
+    packets = {packet.packet_id: packet for packet in (*key.packets, *(one.packet for one in decisions.values()))}
     files = [path for path in sorted(folder.iterdir()) if path.suffix in EXPORTED and path.name != KEY_FILE]
     exports = [(path.name, read_table(path) if is_table(path.name) else read_file(path, Export)) for path in files]
     for name, export in exports:
         _check(name, export, key, packets.get(export.packet_id), form)
-    ratings = []
-    for export in _latest(without_twins(exports)):
-        shown = packets[export.packet_id].items
-        for item in export.items:
-            ratings += _rows(folder.name, export, item, shown[item.item_id], form, blind=key.first_judgement)
-    return [replace(row, stale=_is_stale(row, texts)) for row in ratings]
+        if decision := decisions.get(export.packet_id):
+            check_decided(name, export, decision)
+    return key, _latest(without_twins(exports))
 
 
 def _is_stale(row: Rating, texts: Mapping[Key, str]) -> bool:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from neuralmedbench.errors import DataError
-from neuralmedbench.io.files import bytes_with_digest, sha256_of_value
-from neuralmedbench.io.pages import page
+from neuralmedbench.io.files import sha256_of_value
 from neuralmedbench.ratings.exports import Form
+from neuralmedbench.ratings.page import HERE, Json, form_page
 from neuralmedbench.records.requests import RequestTurn
 
-HERE = Path(__file__).parent
 TITLE = "Rating of answers"
-
-Json = dict[str, Any]
 
 
 def shown_item(item_id: str, group: str, sent: Sequence[RequestTurn], answers: Sequence[str], reference: Sequence[str]) -> Json:
@@ -47,38 +39,6 @@ def shown_item(item_id: str, group: str, sent: Sequence[RequestTurn], answers: S
     return {"item_id": item_id, "group": group, "turns": turns, "reference": list(reference)}
 
 
-def read_pictures(turns: Iterable[RequestTurn], root: Path) -> dict[str, str]:
-    """Read the pictures of messages.
-
-    Parameters
-    ----------
-    turns : iterable of RequestTurn
-        Whose pictures.
-    root : Path
-        Repository root, to which their paths are relative.
-
-    Returns
-    -------
-    dict of str to str
-        The very bytes that were sent, in base64, by their SHA-256.
-
-    Raises
-    ------
-    DataError
-        If a picture is not there or not the one that was sent.
-    """
-    found: dict[str, str] = {}
-    for image in (image for turn in turns for image in turn.images if not image.example):
-        if image.sha256 in found:
-            continue
-        content = bytes_with_digest(root / image.path, image.sha256)
-        if content is None:
-            message = f"picture {image.sha256[:12]} is not there or not the one that was sent; run the workflow first"
-            raise DataError(message)
-        found[image.sha256] = base64.b64encode(content).decode("ascii")
-    return found
-
-
 def packet_data(packet_id: str, rater: str, form: Form, items: Sequence[Json], pictures: Mapping[str, str]) -> Json:
     """Put together what a packet shows; `packet_sha256` is the digest of all the rest."""
     axes = [
@@ -99,24 +59,6 @@ def packet_data(packet_id: str, rater: str, form: Form, items: Sequence[Json], p
     return data | {"packet_sha256": sha256_of_value(data)}
 
 
-def packet_page(data: Json) -> str:
-    """Render the page of a packet.
-
-    Parameters
-    ----------
-    data : dict
-        As :func:`packet_data` gives it.
-
-    Returns
-    -------
-    str
-        One HTML file. The texts in it are data that no browser reads as HTML; the script shows them as text alone.
-    """
-    # nothing in the data can end the element that holds it
-    block = json.dumps(data, ensure_ascii=False, sort_keys=True).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-    style, script = ((HERE / name).read_text(encoding="utf-8").strip() for name in ("packet.css", "packet.js"))
-    body = [
-        (HERE / "packet.html").read_text(encoding="utf-8"),
-        f'<script type="application/json" id="packet">{block}</script>\n',
-    ]
-    return page(TITLE, body, style=style, script=script)
+def packet_page(data: Json, title: str = TITLE) -> str:
+    """Render the page of a packet, whose data :func:`packet_data` gives."""
+    return form_page(title, data, HERE / "packet")

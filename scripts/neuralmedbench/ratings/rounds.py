@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.blinding import hide_names
 from neuralmedbench.ratings.candidates import Candidate, reference_lines
 from neuralmedbench.ratings.controls import make_controls
 from neuralmedbench.ratings.exports import Form, PacketKey, RatedResponse, RoundKey
-from neuralmedbench.ratings.packet import Json, packet_data, packet_page, read_pictures, shown_item
-from neuralmedbench.ratings.sampling import assign, draw, put_in_order
+from neuralmedbench.ratings.packet import packet_data, packet_page, shown_item
+from neuralmedbench.ratings.page import Json, read_pictures
+from neuralmedbench.ratings.sampling import assign, draw, opaque, put_in_order
+from neuralmedbench.records.blinding import hide_names
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.scores import RatingPart
 
 
 @dataclass(frozen=True)
 class Showing:
-    """One answer in front of one rater."""
+    """One answer in front of one rater; `more` is what the page gets of it besides."""
 
     candidate: Candidate
     answers: tuple[str, ...]
     rated: RatedResponse
+    more: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,14 @@ class FrozenRound:
 
 
 def freeze_round(
-    round_id: str, form: Form, candidates: Iterable[Candidate], names: Sequence[str], *, root: Path = Path(), secret: str = ""
+    round_id: str,
+    form: Form,
+    candidates: Iterable[Candidate],
+    names: Sequence[str],
+    *,
+    root: Path = Path(),
+    secret: str = "",
+    pseudonyms: Sequence[str] = (),
 ) -> FrozenRound:
     """Draw a round and make its packets.
 
@@ -57,6 +64,8 @@ def freeze_round(
         Repository root, to which the paths of pictures are relative.
     secret : str
         Hexadecimal; from it come opaque ids and orders. A new one is made when it is empty.
+    pseudonyms : sequence of str
+        Of the raters; `rater-1` and so on when empty.
 
     Returns
     -------
@@ -84,9 +93,9 @@ def freeze_round(
     seen_by = assign(len(chosen), settings.raters, settings.raters_per_response)
     packets, pages = [], {}
     for number in range(settings.raters):
-        rater = f"rater-{number + 1}"
+        rater = pseudonyms[number] if pseudonyms else f"rater-{number + 1}"
         own = [one for one, raters in zip(chosen, seen_by, strict=True) if number in raters]
-        key, data = _packet(rater, [*own, *controls], form, secret, root)
+        key, data = make_packet(rater, [*own, *controls], form, secret, root)
         packets.append(key)
         pages[rater] = packet_page(data)
     whole = RoundKey(
@@ -127,21 +136,42 @@ def _control(candidate: Candidate, text: str, part: RatingPart) -> RatedResponse
     )  # fmt: skip
 
 
-def _packet(rater: str, firsts: Sequence[Showing], form: Form, secret: str, root: Path) -> tuple[PacketKey, Json]:
-    """Give one rater's packet: ids and order come from the secret, so that nobody who knows the seed can tell them."""
+def make_packet(rater: str, firsts: Sequence[Showing], form: Form, secret: str, root: Path) -> tuple[PacketKey, Json]:
+    """Make one rater's packet.
+
+    Parameters
+    ----------
+    rater : str
+        Pseudonym.
+    firsts : sequence of Showing
+        What is shown once; the share `repeats` of what was drawn comes again.
+    form : Form
+        The rubric, and how the round is shown.
+    secret : str
+        Hexadecimal; ids and order come from it and not from a seed, so that nobody who knows the seed can tell them.
+    root : Path
+        Repository root.
+
+    Returns
+    -------
+    key : PacketKey
+        What stands behind each id.
+    data : dict
+        What the page shows, as `ratings.packet.packet_data` gives it.
+    """
     random = Random(f"{secret}/{rater}")
-    packet_id = _opaque(secret, rater, "packet")
-    shown = {_opaque(secret, rater, _name(one)): one for one in firsts}
+    packet_id = opaque(secret, rater, "packet")
+    shown = {opaque(secret, rater, _name(one)): one for one in firsts}
     drawn = [item_id for item_id, one in shown.items() if one.rated.part is RatingPart.SAMPLE]
     again = {
-        _opaque(secret, rater, f"again/{first}"): first for first in random.sample(sorted(drawn), round(form.rounds.repeats * len(drawn)))
+        opaque(secret, rater, f"again/{first}"): first for first in random.sample(sorted(drawn), round(form.rounds.repeats * len(drawn)))
     }
     for item_id, first in again.items():
         rated = shown[first].rated.model_copy(update={"part": RatingPart.AGAIN, "again_of": first})
         shown[item_id] = replace(shown[first], rated=rated)
     cases = {item_id: f"{one.candidate.item.benchmark}/{one.candidate.item.case_id}" for item_id, one in shown.items()}
     order = put_in_order(shown, cases, again, random)
-    items = [_item(item_id, _opaque(secret, rater, f"case/{cases[item_id]}"), shown[item_id], form) for item_id in order]
+    items = [_item(item_id, opaque(secret, rater, f"case/{cases[item_id]}"), shown[item_id], form) for item_id in order]
     pictures = read_pictures((turn for one in shown.values() for turn in one.candidate.sent), root)
     data = packet_data(packet_id, rater, form, items, pictures)
     rated_items: Mapping[str, RatedResponse] = {item_id: one.rated for item_id, one in shown.items()}
@@ -152,14 +182,11 @@ def _packet(rater: str, firsts: Sequence[Showing], form: Form, secret: str, root
 def _item(item_id: str, group: str, one: Showing, form: Form) -> Json:
     gold = one.candidate.gold
     told = form.rounds.reference != "never" and gold is not None
-    return shown_item(item_id, group, one.candidate.sent, one.answers, reference_lines(one.candidate.item, gold) if told and gold else ())
+    reference = reference_lines(one.candidate.item, gold) if told and gold else ()
+    return shown_item(item_id, group, one.candidate.sent, one.answers, reference) | one.more
 
 
 def _name(one: Showing) -> str:
+    """Name what is shown; a model answers under one revision only, so that another one changes no order."""
     rated = one.rated
-    return "/".join((rated.part, rated.item_id, rated.arm, rated.strategy, rated.model, rated.revision, str(rated.repeat)))
-
-
-def _opaque(secret: str, rater: str, name: str) -> str:
-    """Give an id that cannot be guessed, nor joined with another rater's."""
-    return hmac.new(bytes.fromhex(secret), f"{rater}\n{name}".encode(), hashlib.sha256).hexdigest()[:16]
+    return "/".join((rated.part, rated.item_id, rated.arm, rated.strategy, rated.model, str(rated.repeat)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,9 +54,7 @@ def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     {'a': 2, 'b': 5, 'c': 4}
     """
     if total < len(sizes):
-        message = (
-            f"rounds.responses is {total}, but models, families and levels make {len(sizes)} strata, each of which needs one; raise it"
-        )
+        message = f"{total} are to be drawn from {len(sizes)} strata, each of which needs one; raise the number in config/rating.yaml"
         raise RatingError(message)
     given = dict.fromkeys(sorted(sizes), 0)
     left = min(total, sum(sizes.values()))
@@ -154,3 +154,8 @@ def put_in_order(entries: Iterable[T], cases: Mapping[T, str], again: Mapping[T,
         last[cases[chosen]] = len(order)
         order.append(chosen)
     return order
+
+
+def opaque(secret: str, rater: str, name: str) -> str:
+    """Give an id that cannot be guessed, nor joined with another rater's."""
+    return hmac.new(bytes.fromhex(secret), f"{rater}\n{name}".encode(), hashlib.sha256).hexdigest()[:16]

@@ -12,9 +12,8 @@ from pydantic import ValidationError
 
 from neuralmedbench.errors import RatingError
 from neuralmedbench.ratings.exports import Export, RatedItem
+from neuralmedbench.records.taxonomy import ERROR_AXIS
 
-ERROR_AXIS = "error."
-"""Before the code of a marked error: value 2 when it is significant, 1 when it is not."""
 WHOLE = ("schema", "packet_id", "packet_sha256", "rubric", "rater_id", "role", "years", "simulated", "started", "exported", "complete")
 PER_ITEM = ("item_id", "position", "status", "seconds_active", "revisions", "reference_shown", "reference_seen")
 COLUMNS = (*WHOLE, *PER_ITEM[:3], "axis", "value", *PER_ITEM[3:])

@@ -16,6 +16,7 @@ KEYS = (
     *("benchmark", "breadth_benchmark", "depth_benchmark", "model", "model_a", "model_b", "revision", "earlier_revision", "arm"),
     *("reference_arm", "strategy", "slice", "value_of_slice", "metric", "field", "grader", "step", "reason", "case_id", "item_id"),
     *("kind", "check", "variable", "round_id", "axis", "destination"),
+    *("source", "simulated", "level", "code", "group", "paper_class", "measure", "jury", "criterion", "dropped"),
 )
 """Columns that say what a row is about; all others hold numbers or words about them."""
 

@@ -36,8 +36,9 @@ def incomplete_files(run: Run, root: Path = Path()) -> list[Incomplete]:
         Responses first, in the order of the run lists.
     """
     pairs = [(benchmark, model) for benchmark in run.benchmarks for model in run.models]
-    responses = [f"results/responses/{benchmark}/{model}.parquet" for benchmark, model in pairs]
-    grades = [f"results/grades/{benchmark}/{model}/{grader}.parquet" for benchmark, model in pairs for grader in run.graders]
+    # nobody can be asked again for what a reader was not shown
+    responses = [f"results/responses/{benchmark}/{model}.parquet" for benchmark, model in pairs if not run.models[model].reader]
+    grades = [f"results/grades/{benchmark}/{model}/{grader}.parquet" for benchmark, model in pairs for grader in run.all_graders]
     found = [Incomplete(path, _missing_answers(root / path)) for path in responses if (root / path).is_file()]
     found += [Incomplete(path, _missing_grades(root / path)) for path in grades if (root / path).is_file()]
     return [entry for entry in found if entry.states]

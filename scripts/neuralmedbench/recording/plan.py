@@ -21,6 +21,7 @@ from neuralmedbench.models.control.spending import account_of
 from neuralmedbench.models.destinations import check_destination, destination_of
 from neuralmedbench.models.ledgers.ledger import Entry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
+from neuralmedbench.models.readers import asked_of
 from neuralmedbench.models.registry import closed_because, code_of
 from neuralmedbench.models.rows import response_row
 from neuralmedbench.records.items import Gold, Item, Strategy
@@ -29,8 +30,8 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.elected import counted
-from neuralmedbench.scoring.llm import MAX_CHARACTERS, build_request, load_template
-from neuralmedbench.scoring.rubric import gradable
+from neuralmedbench.scoring.llm.asking import read_asker
+from neuralmedbench.scoring.llm.candidate import MAX_CHARACTERS
 
 VOTED = Strategy.SELF_CONSISTENCY
 """Of the samples of this strategy one alone is graded."""
@@ -40,7 +41,7 @@ CHARACTERS_PER_TOKEN = 4
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRow:
-    """One model, or one grader of one model's answers, on one benchmark.
+    """One model, or one grader of one model's answers, on one benchmark; a jury asks nothing, its members do.
 
     Attributes
     ----------
@@ -126,7 +127,7 @@ class _Planner:
 
     def __init__(self, run: Run, benchmark: str, root: Path, vocabulary: Vocabulary) -> None:
         self._run, self._benchmark, self._root, self._vocabulary = run, benchmark, root, vocabulary
-        self._llm = {name: grader for name, grader in run.graders.items() if grader.kind == "llm" and grader.model and grader.prompt}
+        self._llm = {name: grader for name, grader in run.all_graders.items() if grader.kind == "llm" and grader.model and grader.prompt}
 
     @cached_property
     def _items(self) -> dict[str, Item]:
@@ -139,7 +140,7 @@ class _Planner:
     def rows(self, requests: list[Request]) -> Iterator[PlanRow]:
         for name in self._run.models:
             model = load_asked(self._run.folder, self._benchmark, name)
-            asked = [request for request in requests if not too_many_options(request, model.max_images)]
+            asked = [request for request in asked_of(model, requests) if not too_many_options(request, model.max_images)]
             entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/{name}.jsonl")
             outlook = look_ahead(asked, model, entries, code=code_of(model, self._vocabulary), root=self._root)
             yield self._row(name, "", model, outlook)
@@ -153,18 +154,19 @@ class _Planner:
         answered = {response_key(row) for row in there if _came(row)}
         expected = [row for row in _expected(asked, name, model) if response_key(row) not in answered]
         entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl")
-        outlook = look_ahead(self._graded(there, expected, config), config.model, entries, root=self._root)
+        outlook = look_ahead(self._graded(there, expected, grader, name), config.model, entries, root=self._root)
         note = (
             f"{len(expected)} answers of its model are still to come: of half the longest length, as it is counted here" if expected else ""
         )
         return self._row(name, grader, config.model, outlook, note)
 
-    def _graded(self, there: list[Response], expected: list[Response], config: GraderConfig) -> list[Request]:
+    def _graded(self, there: list[Response], expected: list[Response], grader: str, model: str) -> list[Request]:
         items, gold = self._items, self._gold
-        template = load_template(self._root / str(config.prompt))
+        asker = read_asker(grader, self._llm[grader], self._run.models[model].names(model), root=self._root)
         answers = [*counted(there, items, gold, self._vocabulary), *(row for row in expected if not row.repeat or row.strategy != VOTED)]
-        wanted = {(row.item_id, row.text): row for row in answers if row.item_id in gold and gradable(row, items[row.item_id])}
-        return [build_request(row, items[row.item_id], gold[row.item_id], template) for row in wanted.values()]
+        known = [row for row in answers if row.item_id in gold]
+        wanted = {(row.item_id, row.text): row for row in known if asker.wants(row, items[row.item_id], gold[row.item_id])}
+        return [asker.request(row, items[row.item_id], gold[row.item_id]) for row in wanted.values()]
 
     def _row(self, name: str, grader: str, model: ModelConfig, outlook: Outlook, note: str = "") -> PlanRow:
         own, allowed = grader or name, self._run.benchmarks[self._benchmark].allowed_destinations

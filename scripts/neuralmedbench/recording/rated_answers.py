@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from neuralmedbench.config.load import load_asked
@@ -45,16 +45,19 @@ def rated_answers(run: Run, families: Collection[Family], root: Path = Path()) -
     RatingError
         If an answer does not belong to the prompts or the picture budget as they are now.
     """
-    return [one for benchmark in run.benchmarks for one in _of_benchmark(run, benchmark, families, root)]
+    return [one for benchmark in run.benchmarks for one in answers_of(benchmark, run.models, families, folder=run.folder, root=root)]
 
 
-def model_names(run: Run) -> list[str]:
-    """Names, titles and ids of the run's models: what must not stand in an answer that is rated blind."""
-    names = {word for name, model in run.models.items() for word in (name, model.title, model.id, model.id.rpartition("/")[2])}
+def model_names(models: Mapping[str, ModelConfig]) -> list[str]:
+    """Names, titles and ids of models: what must not stand in an answer that is rated blind."""
+    names = {word for name, model in models.items() for word in (name, model.title, model.id, model.id.rpartition("/")[2])}
     return sorted(name for name in names if name)
 
 
-def _of_benchmark(run: Run, benchmark: str, families: Collection[Family], root: Path) -> Iterator[Candidate]:
+def answers_of(
+    benchmark: str, models: Iterable[str], families: Collection[Family], *, folder: Path, root: Path = Path()
+) -> Iterator[Candidate]:
+    """Yield the answers to one benchmark, as :func:`rated_answers` collects those to all; `folder` is that of the configuration."""
     items = {row.item_id: row for row in read_records(root / f"data/items/{benchmark}.parquet", Item) if row.family in families}
     if not items:
         return
@@ -65,8 +68,8 @@ def _of_benchmark(run: Run, benchmark: str, families: Collection[Family], root: 
         if row.item_id in items and (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)
     }
     check_asked(list(asked.values()), read_audit(root / f"data/deidentified/{benchmark}/audit.json"))
-    for name in run.models:
-        model = load_asked(run.folder, benchmark, name)
+    for name in models:
+        model = load_asked(folder, benchmark, name)
         for response in current_rows(read_records(root / f"results/responses/{benchmark}/{name}.parquet", Response)):
             if response.item_id in items and (response.arm, response.strategy) == (Arm.FULL, Strategy.DIRECT):
                 if response.state is not ResponseState.OK or not response.text.strip():

@@ -124,6 +124,7 @@ def leftovers(run: Run, root: Path = Path()) -> list[str]:
             found += [path for path in folders if path.name.removeprefix("sub-") not in cases]
             found += [path for path in (root / "data" / "answers" / name).glob("*.json") if path.stem not in cases]
     tables = {*(f"{table}.csv" for table in COLUMNS), "verdict.json", "notes.json"}
-    found += [path for path in (root / "results" / "tables").glob("*") if path.name not in tables]
+    found += [path for path in (root / "results" / "tables").glob("*") if path.name not in tables and path.is_file()]
+    found += [path for path in (root / "results" / "tables").glob("*/*") if path.parent.name != "paper" or path.stem not in run.published]
     found += [path for path in (root / "results" / "figures").glob("*") if path.stem not in FIGURES]
     return sorted(path.relative_to(root).as_posix() for path in found)

@@ -9,6 +9,7 @@ import yaml
 
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.records.items import Kind
+from neuralmedbench.records.scores import SIMULATED_ROUND
 
 HEADER = "# Generated from the run lists by `make docs`; do not edit by hand. Snakemake is the engine, this is its ledger.\n"
 TARGET = "results/report.html"
@@ -49,7 +50,8 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
     # all benchmarks of a stage have the same dependencies, and most have no such file
     accepted = [name for name in shared if (run.folder / "benchmarks" / f"{name}.leaks.json").is_file()]
     models = list(run.models)
-    graders = {kind: [name for name, grader in run.graders.items() if grader.kind == kind] for kind in ("rubric", "llm")}
+    graders = {kind: [name for name, grader in run.all_graders.items() if grader.kind == kind] for kind in ("rubric", "llm", "jury")}
+    simulated = [name for name in run.simulated if name in shared]
     arguments = f"--configfile {' '.join(configfiles)} " if configfiles else ""
     stages = {
         "by_hand": _by_hand(run, shared),
@@ -98,6 +100,14 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
             [*_grade_deps(), "config/prompts"],
             [GRADES, f"data/ledger/{BENCHMARK}/graders/{MODEL}/{GRADER}.jsonl"],
         ),
+        "decide_jury": _stage(
+            {"benchmark": shared, "model": models, "grader": graders["jury"]},
+            [
+                f"config/graders/{GRADER}.yaml",
+                *(f"results/grades/{BENCHMARK}/{MODEL}/{member}.parquet" for member in _members(run, graders["jury"])),
+            ],
+            [GRADES],
+        ),
         "similarity": _stage(
             {"benchmark": shared},
             [GOLD, *(f"results/responses/{BENCHMARK}/{model}.parquet" for model in models)],
@@ -113,16 +123,23 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
             [f"results/scores/{BENCHMARK}/{model}.parquet" for model in models],
             [f"results/cases/{BENCHMARK}.parquet"],
         ),
-        "ratings": _stage({}, [f"data/ratings/{name}" for name in run.config.rating_rounds], ["results/ratings/ratings.parquet"]),
+        "simulated_ratings": _simulated_ratings(run, simulated),
+        "ratings": _stage(
+            {},
+            [f"data/ratings/{name}" for name in run.rating_rounds if name != SIMULATED_ROUND or simulated],
+            ["results/ratings/ratings.parquet"],
+        ),
         "tables": _stage(
             {},
             [
                 *(f"results/scores/{name}/{model}.parquet" for name in shared for model in models),
                 *(f"results/similarity/{name}.parquet" for name in shared),
                 "results/ratings/ratings.parquet",
+                "config/rating.yaml",
+                *(f"config/published/{name}.yaml" for name in run.published),
             ],
             ["results/tables"],
-            target="/verdict.json",
+            target=" ".join(["/verdict.json", *(f"results/tables/paper/{name}.csv" for name in run.published)]),
         ),
         "report": _stage(
             {},
@@ -158,8 +175,25 @@ def _prompts(run: Run, benchmarks: list[str], *more: str) -> dict[str, Any]:
     )
 
 
+def _simulated_ratings(run: Run, benchmarks: Sequence[str]) -> dict[str, Any]:
+    """Give the stage of the demo's simulated raters; a matrix without entries, where there are none, leaves it out."""
+    answers = [(name, model) for name in benchmarks for model in run.models]
+    deps = [
+        *(f"results/responses/{name}/{model}.parquet" for name, model in answers),
+        *(f"results/grades/{name}/{model}/{grader}.parquet" for name, model in answers for grader in run.graders_of("rubric")[:1]),
+        "config/rating.yaml",
+    ]
+    stage = _stage({}, deps, [f"data/ratings/{SIMULATED_ROUND}"], target="/key.json")
+    return stage if benchmarks else {**stage, "matrix": {"": []}}
+
+
 def _grade_deps() -> list[str]:
     return [RESPONSES, GOLD, f"config/graders/{GRADER}.yaml"]
+
+
+def _members(run: Run, juries: Sequence[str]) -> list[str]:
+    """Members of all juries: the stages of one matrix have the same dependencies."""
+    return list(dict.fromkeys(member for jury in juries for member in run.graders[jury].members))
 
 
 def _by_hand(run: Run, shared: Sequence[str]) -> dict[str, Any]:
@@ -169,7 +203,7 @@ def _by_hand(run: Run, shared: Sequence[str]) -> dict[str, Any]:
         benchmark.answers for benchmark in (run.benchmarks[name] for name in shared) if benchmark.answers and benchmark.source != "phantoms"
     ]
     questions = [questions for name in shared if (questions := run.benchmarks[name].questions)]
-    outs = [*signed, *answers, *questions, *(f"data/ratings/{name}" for name in run.config.rating_rounds)]
+    outs = [*signed, *answers, *questions, *(f"data/ratings/{name}" for name in run.rating_rounds if name != SIMULATED_ROUND)]
     return {"matrix": {"": outs}, "cmd": "echo written by people", "frozen": True, "outs": [_out(path) for path in outs]}
 
 

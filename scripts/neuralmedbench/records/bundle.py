@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from neuralmedbench.records.scores import Evidence
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,29 @@ class BundleGrade:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BundleResponse:
-    """One response with its score and its grades, as in `records.scores`; dialogues hold the last answer.
+class BundleTurn:
+    """One of the first turns of a dialogue: what the model said, and what it was told then."""
 
-    `seen`, `evidence` and `missing` are those of its `Prediction`: empty unless it is a checklist.
+    answer: str
+    told: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundleResponse:
+    """One response with its score and its grades, as in `records.scores`.
+
+    Attributes
+    ----------
+    turns : tuple of BundleTurn
+        The dialogue before the last answer; empty where there is one answer alone.
+    text : str
+        The last answer; empty when it did not come.
+    differential : tuple of str
+        As it was scored; of a response without a score of its own (a sample that voted) as it is read.
+    counted : bool
+        Whether it has a score. Under `self_consistency` one sample of an item stands for all.
+    seen, evidence, missing : str, tuple of Evidence, str
+        Those of its `Prediction`: empty unless it is a checklist.
     """
 
     model: str
@@ -47,6 +66,9 @@ class BundleResponse:
     seen: str = ""
     evidence: tuple[Evidence, ...] = ()
     missing: str = ""
+    strategy: str = "direct"
+    turns: tuple[BundleTurn, ...] = ()
+    counted: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +86,7 @@ class CaseBundle:
     answer, findings, established : str, tuple of str, str
         The reference answer, its findings, and how it was established; empty when there is no gold.
     responses : tuple of BundleResponse
-        Sorted by model, arm and repeat; strategy `direct` only.
+        Sorted by model, arm, strategy and repeat.
     """
 
     item_id: str

@@ -22,6 +22,8 @@ class GivenAnswer:
         Which of the answers to this item, from 0.
     turns : tuple of str
         One text; of a dialogue the text of every turn.
+    seconds : tuple of float
+        How long each of them took; empty when nobody knows.
     """
 
     where: str
@@ -30,3 +32,4 @@ class GivenAnswer:
     turns: tuple[str, ...]
     arm: str = "full"
     strategy: str = "direct"
+    seconds: tuple[float, ...] = ()

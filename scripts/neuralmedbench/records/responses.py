@@ -41,13 +41,13 @@ class Response:
     call_keys : tuple of str
         Keys in the ledger, one a call.
     images_sent : int
-        Pictures sent after the model's own picture budget; of a call that failed too, they left all the same.
+        Pictures sent after the model's own picture budget; of a call that failed too, unless it never found a connection.
     characters_sent : int
         Length of the words of the last conversation that was sent, labels of pictures included.
     images_downscaled : int
         Of these the ones that the provider shrinks by its own documentation.
     destination : str
-        Host that was asked: `local`, or a name; empty when nothing was, or before it was kept.
+        Host that was asked last: `local`, or a name; empty when nothing was sent, or before it was kept.
     finish_reason, served_model, fingerprint : str
         What the provider said.
     mean_logprob : float or None
@@ -63,7 +63,7 @@ class Response:
     error : str
         Class and status code of a failure; never the provider's text.
     called_on : str
-        Date of the call (UTC, YYYY-MM-DD).
+        Date of the last call, of one that failed too (UTC, YYYY-MM-DD).
     """
 
     item_id: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 class ParseStatus(StrEnum):
@@ -23,6 +23,10 @@ class GradeState(StrEnum):
     OK = "ok"
     FAILED = "failed"
     SKIPPED = "skipped"
+
+
+SIMULATED_ROUND = "simulated"
+"""Round of the demo that a program rates: never made by `make rating-round`, never of anybody's own benchmark."""
 
 
 class RatingPart(StrEnum):
@@ -89,9 +93,10 @@ class Grade:
     text_sha256 : str
         Digest of the graded text: a grade of another text is stale.
     criterion : str
-        `main_condition`, `core_diagnosis`, or a criterion of the item's rubric.
+        `main_condition`, `core_diagnosis`; a criterion of the item's rubric; `reasoning.efficiency`, `reasoning.factuality`,
+        `reasoning.completeness`; or `error.<code>` of `records.taxonomy`.
     value : float or None
-        0 to 1; None unless the state is ok.
+        0 to 1; of an error 0 when it is absent, 1 when it is there, 2 when it is significant. None unless the state is ok.
     weight : float
         Points of the criterion.
     served_model, fingerprint, called_on : str
@@ -126,7 +131,10 @@ class Grade:
 
 @dataclass(frozen=True, kw_only=True)
 class SimilarityRow:
-    """Semantic similarity of one response's extracted answer to the reference: descriptive, never a verdict."""
+    """Semantic similarity of one response's extracted answer to the reference: descriptive, never a verdict.
+
+    `expanded` where one of the two was an abbreviation that the vocabulary wrote out before they were compared.
+    """
 
     item_id: str
     benchmark: str
@@ -138,6 +146,7 @@ class SimilarityRow:
     text_sha256: str
     cosine: float | None
     bertscore_f1: float | None
+    expanded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,6 +258,8 @@ class Rating:
         With which the response was drawn into its round, 0 to 1, for inverse-probability weights; None when it was not drawn.
     informed : bool
         The rater had seen the reference of the case before giving this value.
+    adjudicated : bool
+        A further rater's last word where the raters of the round disagree: it stands for their mean, and never enters agreement.
     """
 
     round_id: str
@@ -268,3 +279,4 @@ class Rating:
     part: RatingPart = RatingPart.SAMPLE
     probability: float | None = None
     informed: bool = False
+    adjudicated: bool = False

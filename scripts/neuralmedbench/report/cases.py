@@ -15,7 +15,9 @@ from neuralmedbench.records.bundle import BundleImage, BundleResponse, CaseBundl
 
 PREVIEW_PX = 256
 PREVIEW_QUALITY = 62
-FULL = "full"
+FULL, DIRECT = "full", "direct"
+RESPONSE = ("model", "arm", "strategy", "repeat", "state", "text", "differential", "passed", "counted", "relation", "seen", "missing")
+"""What the page is told of a response, in this order; behind them stand its evidence, its grades and its turns."""
 
 Json = dict[str, Any]
 
@@ -31,9 +33,10 @@ class CaseBlock:
     benchmark, case_id, answer : str
         Whose, and the reference diagnosis.
     index : list of dict
-        For the filters: level, family, arms, and by model how many of how many answers under `full` pass.
+        For the filters: level, family, arms, strategies, and by model how many of how many answers under `full` and `direct` pass.
     data : dict
-        Pictures and items, as the page's script reads them.
+        Pictures and items, as the page's script reads them. Every response is a list in the order of `columns`, whose values are places
+        in `leaves`: a hundred answers say much the same, and what is equal stands on the page once.
     """
 
     anchor: str
@@ -45,7 +48,7 @@ class CaseBlock:
 
     @property
     def results(self) -> dict[str, list[int]]:
-        """Passing and scored answers under `full` by model, over all items; none are scored without a reference or a grade."""
+        """Passing and scored answers under `full` and `direct` by model, over all items; none are scored without reference or grade."""
         sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
         for entry in self.index:
             for model, (passes, answers) in entry["results"].items():
@@ -77,6 +80,8 @@ def case_blocks(bundles: list[CaseBundle], root: Path) -> list[CaseBlock]:
 
 def _block(case_id: str, bundles: list[CaseBundle], root: Path) -> CaseBlock:
     pictures = {image.sha256: image for bundle in bundles for image in bundle.images}
+    pool = _Pool()
+    items = [_item(bundle, pool) for bundle in bundles]
     return CaseBlock(
         anchor=f"case-{bundles[0].benchmark}-{case_id}",
         benchmark=bundles[0].benchmark,
@@ -85,35 +90,55 @@ def _block(case_id: str, bundles: list[CaseBundle], root: Path) -> CaseBlock:
         index=[_index(bundle) for bundle in bundles],
         data={
             "pictures": {digest: preview(image, root) for digest, image in sorted(pictures.items())},
-            "items": [_item(bundle) for bundle in bundles],
+            "columns": [*RESPONSE, "evidence", "grades", "turns"],
+            "leaves": pool.leaves,
+            "items": items,
         },
     )
+
+
+class _Pool:
+    """Values that stand on the page once, whoever says them."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[type, Any], int] = {}
+
+    @property
+    def leaves(self) -> list[Any]:
+        return [value for _, value in self._places]
+
+    def places(self, value: Any) -> Any:
+        """Give a value with the place of each of its leaves in their stead; 1, 1.0 and true are three."""
+        if isinstance(value, list | tuple):
+            return [self.places(part) for part in value]
+        return self._places.setdefault((type(value), value), len(self._places))
 
 
 def _index(bundle: CaseBundle) -> Json:
     results: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for response in bundle.responses:
-        if response.arm == FULL:
+        if (response.arm, response.strategy) == (FULL, DIRECT):
             results[response.model][0] += bool(response.passed)
             ungraded = response.state == "ok" and response.passed is None
             results[response.model][1] += bool(bundle.answer) and not ungraded
     arms = sorted({response.arm for response in bundle.responses})
-    return {"level": bundle.level, "family": bundle.family, "arms": arms, "results": dict(results)}
+    strategies = sorted({DIRECT} | {response.strategy for response in bundle.responses}, key=lambda name: (name != DIRECT, name))
+    return {"level": bundle.level, "family": bundle.family, "arms": arms, "strategies": strategies, "results": dict(results)}
 
 
-def _item(bundle: CaseBundle) -> Json:
+def _item(bundle: CaseBundle, pool: _Pool) -> Json:
     names = ("item_id", "family", "level", "question", "context", "answer", "findings", "established", "options", "facts")
     return {name: getattr(bundle, name) for name in names} | {
         "images": [[image.sha256, image.label] for image in bundle.images],
-        "responses": [_response(response) for response in bundle.responses],
+        "responses": [pool.places(_response(response)) for response in bundle.responses],
     }
 
 
-def _response(response: BundleResponse) -> Json:
-    names = ("model", "arm", "repeat", "state", "text", "differential", "passed", "relation", "seen", "missing")
+def _response(response: BundleResponse) -> list[Any]:
     evidence = [[one.speaks_for, one.against] for one in response.evidence]
     grades = [[grade.grader, grade.criterion, grade.value, grade.explanation] for grade in response.grades]
-    return {name: getattr(response, name) for name in names} | {"grades": grades, "evidence": evidence}
+    turns = [[turn.answer, turn.told] for turn in response.turns]
+    return [*(getattr(response, name) for name in RESPONSE), evidence, grades, turns]
 
 
 def preview(image: BundleImage, root: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.style import Look, looks
@@ -13,6 +13,10 @@ from neuralmedbench.figures.table import groups
 from neuralmedbench.io.files import write_text
 from neuralmedbench.report.formats import FILTERS
 from neuralmedbench.report.source import Source
+from neuralmedbench.stats.papers.published import line_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHAPES = {
@@ -41,23 +45,32 @@ def render(source: Source) -> str:
     str
         HTML; equal sources give equal text. Script and style are allowed by their digests alone.
     """
+    style, script = ((TEMPLATES / name).read_text(encoding="utf-8").strip() for name in ("page.css", "page.js"))
+    models = sorted({row["model"] for row in source.tables["leaderboard"]})
+    return (
+        templates()
+        .get_template("page.html.j2")
+        .render(
+            source=source,
+            tables=source.tables,
+            titles=source.titles | {"prior": "Prior"},
+            style=style,
+            script=script,
+            policy=_policy(style, script),
+            looks={name: _mark(look) for name, look in looks(models).items()},
+        )
+    )
+
+
+def templates() -> Environment:
+    """Give the templates of the page and its blocks: everything that is put in is escaped, and what is not there is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= FILTERS | {"group": groups, "mask": _mask}
-    style, script = ((TEMPLATES / name).read_text(encoding="utf-8").strip() for name in ("page.css", "page.js"))
-    models = sorted({row["model"] for row in source.tables["leaderboard"]})
-    return environment.get_template("page.html.j2").render(
-        source=source,
-        tables=source.tables,
-        titles=source.titles | {"prior": "Prior"},
-        style=style,
-        script=script,
-        policy=_policy(style, script),
-        looks={name: _mark(look) for name, look in looks(models).items()},
-    )
+    environment.filters |= FILTERS | {"group": groups, "mask": _mask, "lines": _lines}
+    return environment
 
 
 def write_report(path: Path, source: Source, max_megabytes: float) -> None:
@@ -81,7 +94,9 @@ def write_report(path: Path, source: Source, max_megabytes: float) -> None:
 
 def incomplete_line(source: Source) -> str:
     """Count the responses that are not there, for the person who runs the pipeline."""
-    rows = source.tables["efficiency"]
+    # nobody can be asked again for what a reader was not shown
+    readers = {row["model"] for row in source.tables["leaderboard"] if row["reader"]}
+    rows = [row for row in source.tables["efficiency"] if row["model"] not in readers]
     requests, answered = (sum(int(row[name]) for row in rows) for name in ("requests", "answered"))
     if requests == answered:
         return f"all {requests:,} responses are complete"
@@ -97,6 +112,14 @@ def _policy(style: str, script: str) -> str:
 
 def _mark(look: Look) -> dict[str, Any]:
     return {"colour": "currentColor" if look.hollow else look.colour, "path": SHAPES[look.marker], "hollow": look.hollow}
+
+
+def _lines(rows: list[dict[str, str]]) -> dict[tuple[str, ...], list[dict[str, str]]]:
+    """Rows of published numbers and ours by the line in which they stand."""
+    found: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for row in rows:
+        found.setdefault(line_of(row), []).append(row)
+    return found
 
 
 def _mask(rows: list[dict[str, str]], column: str, *values: str) -> list[dict[str, str]]:

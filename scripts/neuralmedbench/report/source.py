@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.load import load_benchmark, load_grader, load_model, read_yaml
+from neuralmedbench.config.checklists import ChecklistConfig
+from neuralmedbench.config.load import load_benchmark, load_checklists, load_grader, load_model, load_published, load_readiness, read_yaml
 from neuralmedbench.config.places import without_places
+from neuralmedbench.config.published import PublishedConfig
+from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.figures.gallery import FIGURES
-from neuralmedbench.figures.table import Row, read_rows
+from neuralmedbench.figures.table import Row
 from neuralmedbench.io.cases import read_audit
 from neuralmedbench.io.files import read_json
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.io.tables import read_records, read_table
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.cases import CaseBlock, case_blocks
 from neuralmedbench.report.inline import inline_svg
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """Published numbers beside ours: what was published, and the rows of `results/tables/paper/<name>.csv`."""
+
+    name: str
+    published: PublishedConfig
+    rows: list[Row]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +54,12 @@ class Source:
         Prompt templates and configuration files of the run, verbatim, by path.
     titles : dict of str to str
         Titles of models and graders.
+    readiness : ReadinessConfig
+        What the site asks of a model.
+    checklists : list of ChecklistConfig
+        Reporting guidelines, item by item.
+    papers : list of Paper
+        Published numbers beside ours.
     """
 
     profile: str
@@ -56,6 +74,9 @@ class Source:
     cases: list[CaseBlock]
     withheld: list[str]
     files: dict[str, str]
+    readiness: ReadinessConfig
+    checklists: list[ChecklistConfig]
+    papers: list[Paper] = field(default_factory=list)
 
     @property
     def phantoms(self) -> list[str]:
@@ -64,7 +85,14 @@ class Source:
 
 
 def read_source(
-    root: Path, results: Path, benchmarks: Sequence[str], models: Sequence[str], graders: Sequence[str], *, profile: str
+    root: Path,
+    results: Path,
+    benchmarks: Sequence[str],
+    models: Sequence[str],
+    graders: Sequence[str],
+    *,
+    profile: str,
+    papers: Sequence[str] = (),
 ) -> Source:
     """Read everything that the page shows.
 
@@ -78,6 +106,8 @@ def read_source(
         The run lists.
     profile : str
         `internal`, or `public`: then the cases of patients who are not public are left out.
+    papers : sequence of str
+        Published numbers that stand beside ours.
 
     Returns
     -------
@@ -98,7 +128,7 @@ def read_source(
         benchmarks={name: load_benchmark(folder, name) for name in benchmarks},
         titles={name: load_model(folder / "models" / f"{name}.yaml").title for name in models}
         | {name: load_grader(folder / "graders" / f"{name}.yaml").title for name in graders},
-        tables={name: read_rows(results / "tables" / f"{name}.csv") for name in COLUMNS},
+        tables={name: read_table(results / "tables" / f"{name}.csv") for name in COLUMNS},
         figures={name: inline_svg((results / "figures" / f"{name}.svg").read_text(encoding="utf-8"), f"figure-{name}") for name in FIGURES},
         verdict=read_json(results / "tables" / "verdict.json"),
         notes=read_json(results / "tables" / "notes.json"),
@@ -107,6 +137,16 @@ def read_source(
         cases=[block for name in shown for block in case_blocks(read_records(results / "cases" / f"{name}.parquet", CaseBundle), root)],
         withheld=[title for name, title in _titles(root, benchmarks).items() if name in withheld],
         files=_run_files(root, {"benchmarks": benchmarks, "models": models, "graders": graders}),
+        checklists=load_checklists(folder),
+        readiness=load_readiness(folder / "readiness.yaml"),
+        papers=[
+            Paper(
+                name=name,
+                published=load_published(folder / "published" / f"{name}.yaml"),
+                rows=read_table(results / "tables" / "paper" / f"{name}.csv"),
+            )
+            for name in papers
+        ],
     )
 
 

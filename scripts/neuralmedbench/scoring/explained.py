@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from neuralmedbench.config.load import load_grader
+from neuralmedbench.config.load import load_grader, load_model
 from neuralmedbench.config.model import GraderConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.io.tables import read_records
@@ -17,8 +17,7 @@ from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import Grade, GradeState
-from neuralmedbench.scoring.llm import build_request, load_template
-from neuralmedbench.scoring.rubric import gradable
+from neuralmedbench.scoring.llm.asking import read_asker
 
 
 def explain_stored_grades(benchmark: str, model: str, grader: str, wanted: Callable[[Response], bool], *, root: Path = Path()) -> str:
@@ -33,6 +32,7 @@ def explain_stored_grades(benchmark: str, model: str, grader: str, wanted: Calla
         load_grader(root / "config" / "graders" / f"{grader}.yaml"),
         grades=read_records(grades, Grade) if grades.exists() else None,
         ledger=root / "data" / "ledger" / benchmark / "graders" / model / f"{grader}.jsonl",
+        names=load_model(root / "config" / "models" / f"{model}.yaml").names(model),
     )
 
 
@@ -44,6 +44,7 @@ def explain_grades(
     *,
     grades: Sequence[Grade] | None,
     ledger: Path,
+    names: Sequence[str] = (),
 ) -> str:
     """Write down for each answer what its grader is sent, what the ledger holds of it, and its grades.
 
@@ -59,6 +60,8 @@ def explain_grades(
         The table of grades; None when there is none.
     ledger : Path
         Ledger of the grader for the model.
+    names : sequence of str
+        Names of the model that answered.
 
     Returns
     -------
@@ -71,19 +74,24 @@ def explain_grades(
         If the grader asks no model, or its prompt is not usable.
     """
     if config.model is None or config.prompt is None:
-        message = "this grader asks no model: it grades by the vocabulary and the rubric alone"
+        how = f"counts the votes of {', '.join(config.members)}" if config.members else "grades by the vocabulary and the rubric alone"
+        message = f"this grader asks no model: it {how}"
         raise ConfigError(message)
-    template, entries, closed = load_template(Path(config.prompt)), read_ledger(ledger), closed_because(config.model)
+    asker, entries, closed = read_asker(config.title, config, names), read_ledger(ledger), closed_because(config.model)
     texts: dict[str, list[Response]] = defaultdict(list)
     parts = []
     for row in responses:
-        if row.item_id in gold and gradable(row, items[row.item_id]):
+        if row.item_id in gold and asker.wants(row, items[row.item_id], gold[row.item_id]):
             texts[text_digest(row.text)].append(row)
         else:
-            why = "there is no reference" if row.item_id not in gold else f"its state is {row.state}, or its kind of item is not graded"
+            why = (
+                "there is no reference"
+                if row.item_id not in gold
+                else f"its state is {row.state}, or its arm or kind of item is not graded"
+            )
             parts.append(f"{_name(row)} is not graded: {why}")
     for digest, rows in texts.items():
-        request = build_request(rows[0], items[rows[0].item_id], gold[rows[0].item_id], template)
+        request = asker.request(rows[0], items[rows[0].item_id], gold[rows[0].item_id])
         lines = [f"grading of {', '.join(_name(row) for row in rows)}", explain(request, config.model, entries, ledger=ledger)]
         found = [grade for grade in grades or () if grade.text_sha256 == digest and grade.item_id == rows[0].item_id]
         lines.append(f"  table of grades: {_grade_words(found) if grades is not None else 'it is not there'}")

@@ -39,7 +39,7 @@ def parse_answer(text: str, item: Item) -> Prediction:
         `strict` when the form is kept, `repaired` when it is recognisable, `failed` when it is not: then nothing is
         read from the text, so that prose never counts as rank 1. Never raises.
     """
-    text = text.replace("’", "'").replace("\x00", "")
+    text = plain_text(text)
     if item.runner is Runner.STRUCTURED:
         prediction = parse_structured(text, item.answer_schema)
     elif item.runner is Runner.CHOICE:
@@ -53,6 +53,11 @@ def parse_answer(text: str, item: Item) -> Prediction:
     if prediction.parse_status is ParseStatus.FAILED:
         return Prediction(parse_status=ParseStatus.FAILED, abstained=not text.strip() or bool(REFUSAL.search(text)))
     return prediction
+
+
+def plain_text(text: str) -> str:
+    """Give a text as it is parsed: with straight apostrophes, without NUL."""
+    return text.replace("’", "'").replace("\x00", "")
 
 
 def _parse_differential(sections: Sections) -> Prediction:

@@ -35,7 +35,7 @@ def parse_structured(text: str, schema: str) -> Prediction:
         its surroundings or mended, or a value was spelled another way or is no label; `failed` when there is none. A field
         that is null or absent is an abstention; a value that is no label is kept and is wrong.
     """
-    value, whole = _read_object(text[:MAX_CHARACTERS])
+    value, whole = read_object(text)
     if value is None or not set(value) & set(FIELDS):
         return Prediction(parse_status=ParseStatus.FAILED)
     labels = {
@@ -57,8 +57,9 @@ def parse_structured(text: str, schema: str) -> Prediction:
     )
 
 
-def _read_object(text: str) -> tuple[dict[str, Any] | None, bool]:
-    """Find the answer's object, and say whether it is the whole text."""
+def read_object(text: str) -> tuple[dict[str, Any] | None, bool]:
+    """Find the answer's object in a text, and say whether it is the whole text; None when there is none. Never raises."""
+    text = text[:MAX_CHARACTERS]
     value = _loads(text)
     if isinstance(value, dict):
         return value, True

@@ -154,7 +154,12 @@ def _first(grades: Sequence[Criteria], criterion: str) -> float | None:
 
 
 def _rubric(grades: Sequence[Criteria], gold: Gold) -> float | None:
-    """Points earned over points to be had, 0 to 1, by the first grader that judged the item's whole rubric."""
+    """Points earned over points to be had, 0 to 1, by the first grader that judged the item's whole rubric.
+
+    HealthBench (Arora et al., arXiv 2505.08775): sum of the points of the criteria that are met, negative ones too, over the sum of the
+    positive ones. There the mean over items is clipped at 0 and 1, an item may be below 0; here each item is clipped, as LiveMedBench says of
+    its cases, so that one dangerous answer cannot outweigh the good ones in a mean.
+    """
     names = [criterion.criterion for criterion in gold.rubric]
     to_be_had = sum(criterion.points for criterion in gold.rubric if criterion.points > 0)
     judged = next((table for table in grades if names and all(name in table for name in names)), None)

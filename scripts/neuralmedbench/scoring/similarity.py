@@ -6,7 +6,10 @@ was 0.16, worse than chance. The numbers stand beside the vocabulary's verdict s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -23,22 +26,25 @@ DECIMALS = 6
 """Batches of another size change a similarity by about 1e-7."""
 
 
+Vectors = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
+"""Of a text: its unit vector, shape (D,), and the unit vectors of its tokens, shape (T, H), the first and the last of them the encoder's marks."""
+
+
 class Encoder(Protocol):
     """What turns a text into vectors."""
 
-    def encode(self, texts: Sequence[str]) -> list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
+    def encode(self, texts: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
         """Encode texts.
 
         Parameters
         ----------
         texts : sequence of str
-            Texts, none of them blank.
+            Different texts, none of them blank.
 
-        Returns
-        -------
-        list of (ndarray, ndarray)
-            For each text its unit vector, shape (D,), and the unit vectors of its tokens, shape (T, H), the first and the
-            last of them the encoder's own start and end marks.
+        Yields
+        ------
+        tuple of str and Vectors
+            Each text once with its vectors, in the order that is fastest: a few at a time, because the tokens of all would fill the memory.
         """
         ...
 
@@ -62,17 +68,16 @@ def similarity_rows(
     vocabulary : Vocabulary
         An answer that is an abbreviation is written out before it is compared.
     encoder : Encoder
-        Each different text is encoded once.
+        Each different text is encoded once, each different pair compared once.
 
     Returns
     -------
     list of SimilarityRow
-        One row a response; both values are None where rank 1 is empty.
+        One row a response; both values are None where rank 1 is empty. `expanded` where an abbreviation was written out: such a pair is equal
+        because the vocabulary says so, and tells nothing about the encoder.
     """
     rows = [(row, *_texts(row, items[row.item_id], gold[row.item_id], vocabulary)) for row in responses]
-    texts = sorted({text for _, *pair in rows for text in pair if text})
-    vectors = dict(zip(texts, encoder.encode(texts), strict=True)) if texts else {}
-    values = {(a, b): _compare(vectors[a], vectors[b]) for _, a, b in rows if a and b}
+    values = _compared({(answer.text, reference.text) for _, answer, reference in rows if answer.text and reference.text}, encoder)
     return [
         SimilarityRow(
             item_id=row.item_id,
@@ -83,14 +88,15 @@ def similarity_rows(
             revision=row.revision,
             repeat=row.repeat,
             text_sha256=text_digest(row.text),
-            cosine=values.get((answer, reference), (None, None))[0],
-            bertscore_f1=values.get((answer, reference), (None, None))[1],
+            cosine=values.get((answer.text, reference.text), (None, None))[0],
+            bertscore_f1=values.get((answer.text, reference.text), (None, None))[1],
+            expanded=answer.expanded or reference.expanded,
         )
         for row, answer, reference in rows
     ]
 
 
-def bertscore_f1(candidate: npt.NDArray[np.float64], reference: npt.NDArray[np.float64]) -> float:
+def bertscore_f1(candidate: npt.NDArray[np.floating], reference: npt.NDArray[np.floating]) -> float:
     """BERTScore F1 without idf weights and without rescaling.
 
     Parameters
@@ -105,7 +111,7 @@ def bertscore_f1(candidate: npt.NDArray[np.float64], reference: npt.NDArray[np.f
     """
     if len(candidate) <= 2 or len(reference) <= 2:
         return 0.0
-    cosines = candidate @ reference.T
+    cosines = candidate.astype(np.float64) @ reference.astype(np.float64).T
     precision = float(cosines.max(axis=1)[1:-1].mean())
     recall = float(cosines.max(axis=0)[1:-1].mean())
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
@@ -117,18 +123,36 @@ def _wanted(response: Response, items: Mapping[str, Item], gold: Mapping[str, Go
     return named and response.state is ResponseState.OK and bool(item.item_id in gold and gold[item.item_id].answer.strip())
 
 
-def _texts(response: Response, item: Item, gold: Gold, vocabulary: Vocabulary) -> tuple[str, str]:
+@dataclass(frozen=True)
+class _Compared:
+    """A text as it is compared, and whether it is an abbreviation that was written out."""
+
+    text: str
+    expanded: bool = False
+
+
+def _texts(response: Response, item: Item, gold: Gold, vocabulary: Vocabulary) -> tuple[_Compared, _Compared]:
     differential = parse_answer(response.text, item).differential
-    return (_written_out(differential[0], vocabulary) if differential else "", _written_out(gold.answer, vocabulary))
+    return (_written_out(differential[0], vocabulary) if differential else _Compared("")), _written_out(gold.answer, vocabulary)
 
 
-def _written_out(text: str, vocabulary: Vocabulary) -> str:
+def _written_out(text: str, vocabulary: Vocabulary) -> _Compared:
     entry = vocabulary.find(text)
-    abbreviated = entry is not None and normal_form(text) in {normal_form(term) for term in entry.abbreviations}
-    return entry.name if entry is not None and abbreviated else text.strip()
+    if entry is not None and normal_form(text) in {normal_form(term) for term in entry.abbreviations}:
+        return _Compared(entry.name, expanded=True)
+    return _Compared(text.strip())
 
 
-def _compare(
-    first: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]], second: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
-) -> tuple[float, float]:
-    return round(float(first[0] @ second[0]), DECIMALS), round(bertscore_f1(first[1], second[1]), DECIMALS)
+def _compared(pairs: Iterable[tuple[str, str]], encoder: Encoder) -> dict[tuple[str, str], tuple[float, float]]:
+    """Compare answers with references: the vectors of the references, which are few, are held, those of an answer while it is compared."""
+    wanted: dict[str, list[str]] = defaultdict(list)
+    for answer, reference in sorted(pairs):
+        wanted[answer].append(reference)
+    held = dict(encoder.encode(sorted({reference for references in wanted.values() for reference in references})))
+    answers = chain(((text, held[text]) for text in wanted if text in held), encoder.encode([text for text in wanted if text not in held]))
+    return {(answer, reference): _compare(vectors, held[reference]) for answer, vectors in answers for reference in wanted[answer]}
+
+
+def _compare(first: Vectors, second: Vectors) -> tuple[float, float]:
+    cosine = float(first[0].astype(np.float64) @ second[0].astype(np.float64))
+    return round(cosine, DECIMALS), round(bertscore_f1(first[1], second[1]), DECIMALS)

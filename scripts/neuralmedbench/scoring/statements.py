@@ -6,7 +6,8 @@ import re
 from itertools import pairwise
 
 from neuralmedbench.records.vocabulary import normal_form
-from neuralmedbench.scoring.terms import NEGATION, sides
+from neuralmedbench.scoring.denial import NEGATION
+from neuralmedbench.scoring.terms import sides
 
 SHARE = 0.6
 """Share of a statement's words that one or two neighbouring sentences must hold. Our choice; labelled so in the report."""

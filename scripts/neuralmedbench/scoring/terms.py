@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
+from neuralmedbench.scoring.denial import BRACKETS, CUTS, DENIED_AFTER, NOT_NEGATION, RULE_OUT, another_thing, claimed, denied, denies_alone
 
 MAX_CHARACTERS = 300
 """A longer line is a paragraph, not a diagnosis."""
@@ -13,25 +14,15 @@ MAX_CHARACTERS = 300
 SIDES = {"left": "left", "right": "right", "bilateral": "bilateral", "bilaterally": "bilateral", "both": "bilateral", "midline": "midline"}
 """Words that state a side, and the side."""
 
-CUTS = re.compile(
-    r"\s(?:with|without|due to|secondary to|caused by|causing|involving|affecting|in|of|at|from|after|following|on|within|rather than|"
-    r"instead of|given|because|based on|presenting|as|mimicking|simulating)\s|[:–—]|\s-\s",
-    re.IGNORECASE,
-)
-"""Where the name of a diagnosis ends and the words about it begin."""
-
-ALTERNATIVES = re.compile(r"[,;/&+]|\s(?:or|vs\.?|versus|and)\s", re.IGNORECASE)
 LEAD_IN = re.compile(
+    r"^\W*(?:(?:final|working|leading|main|primary|most likely)\s)?diagnosis\s*[:=–—-]|"
     r"^.*?\b(?:(?:consistent|compatible|in keeping|in line) with|suggestive of|suggesting|suspicious for|concerning for|indicative of|"
     r"(?:evidence|signs|features|diagnosis|picture|appearance|case|suspicion) of)\b",
     re.IGNORECASE,
 )
-NEGATION = re.compile(
-    r"\b(?:no|not|non|without|never|nor|absence|absent|negative|denies|against|exclude[sd]?|excluding|rules?|ruled|unlikely)\b"
-)
-NOT_NEGATION = re.compile(r"\bnot (?:otherwise|elsewhere) (?:specified|classified)\b", re.IGNORECASE)
-OTHER_THING = frozenset({"mimic", "mimics", "like", "history", "family", "risk", "screening", "pseudo", "non"})
-"""Words that make another thing of the diagnosis beside them: a stroke mimic is not a stroke."""
+DOUBT_WORDS = "a an the most likely probable probably possible possibly suspected presumed"
+DOUBT = frozenset(DOUBT_WORDS.split())
+"""Words before or after a diagnosis that say how sure somebody is."""
 
 AFTER_WORDS = (
     "brain cerebral cerebri intracranial cns head mri ct scan study examination imaging lesion mass disease disorder syndrome type grade who"
@@ -41,6 +32,10 @@ AFTER_WORDS = (
 )
 AFTER = frozenset(AFTER_WORDS.split())
 """Words that may follow a diagnosis without making another thing of it."""
+
+PLURALS = (("ies", "y"), ("ses", "sis"), ("es", ""), ("s", ""))
+MIN_PLURAL = 4
+"""Letters that a word has at least before its end can be a plural: `ms` is none."""
 
 CHRONIC = frozenset({"chronic", "old", "remote", "prior", "previous", "healed", "residual", "longstanding"})
 
@@ -63,18 +58,21 @@ def resolve(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
     Notes
     -----
     A line that names a diagnosis and a wider term of it (`stroke / ischaemic infarct`) names the narrower one. Places,
-    sides, grades and words of doubt are ignored; a negation, `history of` or `mimic` is not.
+    sides, grades, words of doubt and the plural are ignored; a negation, `history of` or `mimic` is not, and `no infarct or
+    tumour` denies both. A denial at the end reaches back to the comma before it.
     """
     whole = vocabulary.find(text)
     if whole or len(text) > MAX_CHARACTERS:
         return whole
-    plain = re.sub(r"\([^()]*\)|\[[^\[\]]*\]", " ", NOT_NEGATION.sub(" ", text))
-    if whole := vocabulary.find(plain):
-        return None if _denied(text) else whole
-    if re.search(r"\b(?:excluded|ruled out|unlikely|not likely)\b", text, re.IGNORECASE):
+    text = RULE_OUT.sub("rule out", NOT_NEGATION.sub(" ", text))
+    plain = BRACKETS.sub(" ", text)
+    if any(denies_alone(bracket) for bracket in BRACKETS.findall(text)):
         return None
-    named = [entry for piece in ALTERNATIVES.split(plain) if (entry := _resolve_piece(piece, vocabulary))]
-    return _narrowest(named, vocabulary)
+    if whole := vocabulary.find(plain) or _whole_name(normal_form(plain).split(), vocabulary):
+        return whole
+    if re.search(r"\b(?:excluded|ruled out|unlikely|not likely)\b", plain, re.IGNORECASE):
+        return None
+    return _narrowest([entry for piece in claimed(plain) if (entry := _resolve_piece(piece, vocabulary))], vocabulary)
 
 
 def sides(text: str) -> set[str]:
@@ -96,24 +94,39 @@ def mentioned_places(text: str, vocabulary: Vocabulary) -> set[str]:
     return found
 
 
-def _denied(text: str) -> bool:
-    return bool(NEGATION.search(normal_form(text)))
+def _whole_name(words: list[str], vocabulary: Vocabulary) -> Diagnosis | None:
+    """Look up a name between words of doubt, in the singular or the plural."""
+    while words and words[0] in DOUBT:
+        words = words[1:]
+    while words and words[-1] in DOUBT:
+        words = words[:-1]
+    return _find_words(words, vocabulary)
+
+
+def _find_words(words: list[str], vocabulary: Vocabulary) -> Diagnosis | None:
+    """Look up words as they are, or with the last one in the singular."""
+    if not words:
+        return None
+    *before, last = words
+    forms = [last]
+    if len(last) > MIN_PLURAL and not last.endswith(("ss", "us", "is")):
+        forms += [last.removesuffix(plural) + single for plural, single in PLURALS if last.endswith(plural)]
+    return next((entry for form in forms if (entry := vocabulary.index.get(" ".join([*before, form])))), None)
 
 
 def _resolve_piece(piece: str, vocabulary: Vocabulary) -> Diagnosis | None:
-    if whole := vocabulary.find(piece):
+    whole = vocabulary.find(piece)
+    if whole or DENIED_AFTER.search(piece):
         return whole
     lead = LEAD_IN.match(piece)
-    if lead and _denied(lead.group()):
+    if lead and denied(lead.group()):
         return None
     head = CUTS.split(piece[lead.end() :] if lead else piece, maxsplit=1)[0]
     words = normal_form(head).split()
-    if OTHER_THING & set(words) or NEGATION.search(" ".join(words)):
-        return vocabulary.find(head)
     places = {word for name in vocabulary.places for word in name.split()}
     for start, end in _spans(len(words)):
-        entry = vocabulary.index.get(" ".join(words[start:end]))
-        if entry is None or not _written_as_such(words[start:end], entry, head):
+        entry = _find_words(words[start:end], vocabulary)
+        if entry is None or not _written_as_such(words[start:end], entry, head) or another_thing([*words[:start], *words[end:]]):
             continue
         before, after = set(words[:start]), set(words[end:])
         wider = vocabulary.index.get(" ".join(words[end:]))
@@ -140,7 +153,8 @@ def _written_as_such(words: list[str], entry: Diagnosis, head: str) -> bool:
     form = " ".join(words)
     spelled = [term for term in entry.abbreviations if normal_form(term) == form]
     in_full = any(normal_form(term) == form for term in (entry.name, *entry.synonyms))
-    return in_full or any(re.search(rf"(?<!\w){re.escape(term)}(?!\w)", head) for term in spelled)
+    # a plural, which no abbreviation of another form is
+    return in_full or not spelled or any(re.search(rf"(?<!\w){re.escape(term)}(?!\w)", head) for term in spelled)
 
 
 def _without_stage(entry: Diagnosis, vocabulary: Vocabulary) -> Diagnosis:

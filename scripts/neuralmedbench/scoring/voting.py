@@ -5,12 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from neuralmedbench.records.items import Family, Runner, Strategy
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 
 Group = tuple[str, str, str, str]
+
+
+class Election(NamedTuple):
+    """The elected sample, how many samples said the same, and how many samples there are (those that name nothing too)."""
+
+    row: Score
+    votes: int
+    samples: int
 
 
 def elect(scores: Iterable[Score], vocabulary: Vocabulary) -> list[Score]:
@@ -46,10 +55,24 @@ def elect(scores: Iterable[Score], vocabulary: Vocabulary) -> list[Score]:
             groups[score.item_id, score.arm, score.model, score.revision].append(score)
         else:
             kept.append(score)
-    return kept + [_elected(rows, vocabulary) for rows in groups.values()]
+    return kept + [elected(rows, vocabulary).row for rows in groups.values()]
 
 
-def _elected(rows: list[Score], vocabulary: Vocabulary) -> Score:
+def elected(rows: Iterable[Score], vocabulary: Vocabulary) -> Election:
+    """Elect one of the samples of an item, by the rule of :func:`elect`.
+
+    Parameters
+    ----------
+    rows : iterable of Score
+        The samples of one model under one arm and strategy; at least one.
+    vocabulary : Vocabulary
+        By which two names of one diagnosis are one vote.
+
+    Returns
+    -------
+    Election
+        The elected sample; its row is a missing one where the missing samples could have turned the vote.
+    """
     rows = sorted(rows, key=lambda row: row.repeat)
     missing = [row for row in rows if row.missing]
     there = [row for row in rows if not row.missing]
@@ -58,8 +81,10 @@ def _elected(rows: list[Score], vocabulary: Vocabulary) -> Score:
     order = sorted(counts, key=lambda vote: (-counts[vote], hashlib.sha256(f"{rows[0].item_id}\n{vote}".encode()).hexdigest()))
     lead = counts[order[0]] - (counts[order[1]] if len(order) > 1 else 0) if order else 0
     if missing and len(missing) >= lead:
-        return missing[0]
-    return next(row for vote, row in votes if vote == order[0]) if order else there[0]
+        return Election(missing[0], 0, len(there))
+    if not order:
+        return Election(there[0], 0, len(there))
+    return Election(next(row for vote, row in votes if vote == order[0]), counts[order[0]], len(there))
 
 
 def _vote(row: Score, vocabulary: Vocabulary) -> str:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import zip_longest
 
-from neuralmedbench.records.bundle import BundleGrade, BundleImage, BundleResponse, CaseBundle
+from neuralmedbench.models.conversation import next_messages
+from neuralmedbench.records.bundle import BundleGrade, BundleImage, BundleResponse, BundleTurn, CaseBundle
 from neuralmedbench.records.items import OPTION, Gold, Item, ItemImage, ShownLesion
 from neuralmedbench.records.keys import Key, response_key
-from neuralmedbench.records.responses import Response
+from neuralmedbench.records.requests import Request
+from neuralmedbench.records.responses import MISSING_STATES, Response
 from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.scoring.parse import parse_answer
-from neuralmedbench.stats.outcomes import DIRECT
 
 
 def bundle_cases(
@@ -22,15 +26,18 @@ def bundle_cases(
     grades: list[Grade],
     *,
     lesions: Iterable[ShownLesion] = (),
+    requests: Iterable[Request] = (),
 ) -> list[CaseBundle]:
     """Put items, references, responses, scores and grades of one benchmark together.
 
     Parameters
     ----------
     items, gold, responses, scores, grades : list of record
-        Of all models and graders; strategies other than `direct` are left out. What belongs to none of the responses is not shown.
+        Of all models and graders. What belongs to none of the responses is not shown, nor is an error that is absent.
     lesions : iterable of ShownLesion
         What each picture shows of the known lesion: it stands in the picture's label, which no model sees.
+    requests : iterable of Request
+        What the models were sent: from it comes what they were told in a dialogue.
 
     Returns
     -------
@@ -38,24 +45,49 @@ def bundle_cases(
         Sorted by item.
     """
     reference = {row.item_id: row for row in gold}
-    scored = {response_key(score): score for score in scores if score.strategy == DIRECT}
+    scored = {response_key(score): score for score in scores}
+    dialogues = {(row.item_id, row.arm, row.strategy): row for row in requests if row.inquiry or len(row.turns) > 1}
     graded: dict[Key, list[BundleGrade]] = defaultdict(list)
-    for grade in sorted(grades, key=lambda grade: (grade.grader, grade.criterion)):
-        if grade.strategy == DIRECT:
-            graded[response_key(grade)].append(
-                BundleGrade(grader=grade.grader, criterion=grade.criterion, value=grade.value, explanation=grade.explanation)
-            )
+    for grade in sorted((grade for grade in grades if not _is_absent(grade)), key=lambda grade: (grade.grader, grade.criterion)):
+        graded[response_key(grade)].append(
+            BundleGrade(grader=grade.grader, criterion=grade.criterion, value=grade.value, explanation=grade.explanation)
+        )
     asked = {item.item_id: item for item in items}
     answers: dict[str, list[BundleResponse]] = defaultdict(list)
-    for response in sorted(responses, key=lambda response: (response.model, response.arm, response.repeat)):
-        if response.strategy == DIRECT:
-            key = response_key(response)
-            answers[response.item_id].append(_response(response, asked.get(response.item_id), scored.get(key), tuple(graded[key])))
+    for response in sorted(responses, key=lambda response: (response.model, response.arm, response.strategy, response.repeat)):
+        key, request = response_key(response), dialogues.get((response.item_id, response.arm, response.strategy))
+        shown = _response(response, asked.get(response.item_id), scored.get(key), tuple(graded[key]))
+        answers[response.item_id].append(replace(shown, turns=turns_of(response, request)))
     known = {(row.case_id, row.image_id): row for row in lesions}
     return [
         _bundle(item, reference.get(item.item_id), tuple(answers[item.item_id]), known)
         for item in sorted(items, key=lambda item: item.item_id)
     ]
+
+
+def _is_absent(grade: Grade) -> bool:
+    return grade.criterion.startswith(ERROR_AXIS) and grade.value == 0
+
+
+def turns_of(response: Response, request: Request | None) -> tuple[BundleTurn, ...]:
+    """Give the dialogue before a last answer.
+
+    Parameters
+    ----------
+    response : Response
+        A response.
+    request : Request or None
+        What was asked; None when it was one question alone, or is not known: then nothing stands for what was told.
+
+    Returns
+    -------
+    tuple of BundleTurn
+        All answers but the last, each with the message that followed it; of a dialogue that broke off all answers that came.
+    """
+    came = response.turns if response.state in MISSING_STATES else response.turns[:-1]
+    said = next_messages(request, came, None) if request and came else None
+    told = [message.text for message in said or () if message.role == "user"][1:]
+    return tuple(BundleTurn(answer=answer, told=words) for answer, words in zip_longest(came, told[: len(came)], fillvalue=""))
 
 
 def _response(response: Response, item: Item | None, score: Score | None, grades: tuple[BundleGrade, ...]) -> BundleResponse:
@@ -66,7 +98,9 @@ def _response(response: Response, item: Item | None, score: Score | None, grades
         repeat=response.repeat,
         state=str(response.state),
         text=response.text,
-        differential=score.differential if score else (),
+        strategy=response.strategy,
+        differential=score.differential if score else read.differential if read else (),
+        counted=score is not None,
         passed=score.passed if score else None,
         relation=score.relation if score else "",
         grades=grades,

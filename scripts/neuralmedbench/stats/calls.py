@@ -12,8 +12,8 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import destination_of
 from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.responses import MISSING_STATES, Response
-from neuralmedbench.records.scores import Grade
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
+from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.records.served import served_by
 from neuralmedbench.stats.study import Study
 
@@ -62,18 +62,19 @@ def _total(numbers: list[int | None]) -> int | None:
 def destination_rows(study: Study) -> list[Row]:
     """Rows of `destinations.csv`: what was sent by model and destination, graders that ask a model included.
 
-    Where it went is what was written down with each answer. A call of which nothing came back has no such line, nor has an answer that
-    was kept before there were any: they count where the model's yaml points today.
+    Where it went, and on which day, is what was written down with each answer and each failure. An answer that was kept before that was
+    written down counts where the model's yaml points today. A call that never found a connection sent nothing and is not counted.
     """
     rows = []
     for name, benchmark in study.benchmarks.items():
         for model, responses in benchmark.responses.items():
             # two requests that say the same are one call
-            calls = {row.call_keys or response_key(row): _sent_for(row) for row in responses if row.attempts}
+            calls = {row.call_keys or response_key(row): _sent_for(row) for row in responses if row.attempts and _left(row)}
             rows += _rows_of(name, model, list(calls.values()), study.models[model])
-        for grader, config in study.graders.items():
+        for grader, config in study.all_graders.items():
             if config.model is not None:
-                graded = [grade for (_, one), grades in benchmark.grades.items() if one == grader for grade in grades if grade.attempts]
+                ours = [grade for (_, one), grades in benchmark.grades.items() if one == grader for grade in grades]
+                graded = [grade for grade in ours if grade.attempts and (grade.destination or grade.state is not GradeState.FAILED)]
                 # one call graded one text: its criteria are one, and so are equal answers to an item
                 texts = {(grade.model, grade.item_id, grade.text_sha256): _sent_to_grade(grade) for grade in graded}
                 rows += _rows_of(name, f"{GRADER}{grader}", list(texts.values()), config.model)
@@ -87,6 +88,10 @@ class _Sent:
     pictures: int
     characters: int
     day: str
+
+
+def _left(row: Response) -> bool:
+    return bool(row.destination or row.call_keys) or row.state is not ResponseState.FAILED
 
 
 def _sent_for(row: Response) -> _Sent:

@@ -38,7 +38,7 @@ def answered(outcomes: Outcomes, key: Key) -> Floats:
 
 
 def model_pairs(study: Study) -> dict[str, list[Pair]]:
-    """Compare each two models of each benchmark under the arm full; Holm over the pairs of a benchmark."""
+    """Compare each two models of each benchmark under the arm full; Holm over the pairs of a benchmark, apart for those with a reader."""
     return {name: _pairs(study, benchmark.outcomes) for name, benchmark in study.benchmarks.items()}
 
 
@@ -48,14 +48,20 @@ def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
         (first, second, paired_difference(values[first], values[second], outcomes.patients, study.settings))
         for first, second in combinations(study.models, 2)
     ]
-    tested = [difference.p_value for _, _, difference in found if difference.p_value is not None]
-    corrected = iter(holm(tested))
+    corrected: dict[tuple[str, str], float] = {}
+    for people in (False, True):  # how many readers there are changes nothing between models
+        tested = {
+            (first, second): difference.p_value
+            for first, second, difference in found
+            if difference.p_value is not None and study.readers.keys().isdisjoint((first, second)) is not people
+        }
+        corrected |= zip(tested, holm(list(tested.values())), strict=True)
     return [
         Pair(
             first,
             second,
             difference,
-            None if difference.p_value is None else next(corrected),
+            corrected.get((first, second)),
             _mcnemar(values[first], values[second]),
         )
         for first, second, difference in found
@@ -124,10 +130,9 @@ def decomposition_rows(study: Study) -> list[Row]:
 def axis_rows(study: Study) -> list[Row]:
     """Rows of `axes.csv`: every model on each pair of a breadth and a depth benchmark."""
     scored = [benchmark for benchmark in study.benchmarks.values() if benchmark.outcomes.items]
+    models = [model for model in study.models if model not in study.readers]  # of people a sample of the items is known
     sides = {axis: [benchmark for benchmark in scored if benchmark.config.axis is axis] for axis in (Axis.BREADTH, Axis.DEPTH)}
-    return [
-        _axis_row(study, model, breadth, depth) for breadth in sides[Axis.BREADTH] for depth in sides[Axis.DEPTH] for model in study.models
-    ]
+    return [_axis_row(study, model, breadth, depth) for breadth in sides[Axis.BREADTH] for depth in sides[Axis.DEPTH] for model in models]
 
 
 def _axis_row(study: Study, model: str, breadth: BenchmarkStudy, depth: BenchmarkStudy) -> Row:

@@ -1,8 +1,8 @@
-"""Tables beside the verdict: fields, similarity, graders, ratings."""
+"""Tables beside the verdict: similarity, graders, ratings."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,8 +12,8 @@ import numpy.typing as npt
 from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.records.scores import GradeState, Score, SimilarityRow
-from neuralmedbench.scoring.fields import FIELDS, gold_labels
+from neuralmedbench.records.scores import GradeState, Rating, Score, SimilarityRow
+from neuralmedbench.stats.clinicians.opinions import ClinicianWord, by_axis, clinician_words, fresh_sample
 from neuralmedbench.stats.intervals import (
     Floats,
     Ints,
@@ -21,7 +21,6 @@ from neuralmedbench.stats.intervals import (
     cluster_sums,
     codes_of,
     percentile_interval,
-    rate_interval,
     resampling_weights,
 )
 from neuralmedbench.stats.outcomes import DIRECT, FULL
@@ -36,6 +35,9 @@ DESCRIPTIVE = "descriptive: similar words are not a right diagnosis"
 CORE, MAIN = "core_diagnosis", "main_condition"
 
 Row = dict[str, Any]
+Named = tuple[str, str, str, bool]
+"""Round, model, axis, and whether the raters are simulated."""
+Pair = tuple[Score, SimilarityRow]
 
 
 def headline(scores: list[Score]) -> list[Score]:
@@ -43,74 +45,41 @@ def headline(scores: list[Score]) -> list[Score]:
     return [row for row in scores if (row.arm, row.strategy) == (FULL, DIRECT)]
 
 
-def field_rows(study: Study) -> list[Row]:
-    """Rows of `fields.csv`: accuracy of every field of the structured answers; an abstention is not right."""
-    rows = []
-    for benchmark in study.benchmarks.values():
-        reference = {gold.item_id: gold_labels(gold.fields) for gold in benchmark.gold if gold.fields is not None}
-        for model, scores in benchmark.scores.items():
-            asked = [row for row in headline(scores) if row.item_id in reference and row.fields_right is not None and not row.missing]
-            rows += [_field_row(study, benchmark.name, model, field, scores=asked, reference=reference) for field in FIELDS]
-    return [row for row in rows if row["accuracy"] is not None]
-
-
-def _field_row(study: Study, benchmark: str, model: str, field: str, *, scores: list[Score], reference: dict[str, dict[str, str]]) -> Row:
-    known = [row for row in scores if field in (row.fields_right or {}) and field in reference[row.item_id]]
-    right = np.array([(row.fields_right or {})[field] for row in known], dtype=np.float64)
-    interval = rate_interval(right, codes_of([row.patient_id for row in known]), study.settings)
-    truth = [reference[row.item_id][field] for row in known]
-    said = [(row.fields or {}).get(field, "") for row in known]
-    return {
-        "benchmark": benchmark,
-        "model": model,
-        "field": field,
-        "accuracy": interval.value,
-        "low": interval.low,
-        "high": interval.high,
-        "macro_f1": macro_f1(truth, said) if any(said) else None,
-        "abstained": sum(field in row.fields_abstained for row in known),
-        "n_items": len({row.item_id for row in known}),
-        "n_patients": len({row.patient_id for row in known}),
-    }
-
-
-def macro_f1(truth: list[str], said: list[str]) -> float | None:
-    """Mean F1 over the classes that occur in the reference; an abstention (empty) belongs to none.
-
-    Examples
-    --------
-    >>> macro_f1(["a", "a", "b"], ["a", "", "b"])
-    0.8333333333333333
-    """
-    if not truth:
-        return None
-    pairs = [(wanted.casefold(), given.casefold()) for wanted, given in zip(truth, said, strict=True)]
-    hits = Counter(wanted for wanted, given in pairs if wanted == given)
-    wanted_total, given_total = Counter(wanted for wanted, _ in pairs), Counter(given for _, given in pairs)
-    return float(np.mean([2 * hits[name] / (wanted_total[name] + given_total[name]) for name in wanted_total]))
-
-
 def similarity_rows(study: Study) -> list[Row]:
-    """Rows of `similarity.csv`: mean similarity, and how well it separates same from other diagnoses by the vocabulary."""
+    """Rows of `similarity.csv`: mean similarity, and how well it separates same from other diagnoses by the vocabulary.
+
+    A similarity of another text than the scored one is stale and left out. Answers of which the vocabulary wrote an abbreviation out stand in
+    the mean and not in the area: what the vocabulary made equal cannot show that the encoder agrees with it.
+    """
     rows = []
     for benchmark in study.benchmarks.values():
         near = {(response_key(row), row.text_sha256): row for row in benchmark.similarity}
         for model, scores in benchmark.scores.items():
             keys = [(row, (response_key(row), row.text_sha256)) for row in headline(scores)]
             pairs = [(row, near[key]) for row, key in keys if key in near]
-            rows += [_similarity_row(study, benchmark.name, model, metric, pairs) for metric in METRICS]
+            for level, part in _by_level(pairs).items():
+                rows += [_similarity_row(study, benchmark.name, model, metric, part) | {"level": level} for metric in METRICS]
     return [row for row in rows if row["n"]]
 
 
-def _similarity_row(study: Study, benchmark: str, model: str, metric: str, pairs: list[tuple[Score, SimilarityRow]]) -> Row:
+def _by_level(pairs: list[Pair]) -> dict[str, list[Pair]]:
+    """All answers, then those of each level where there are several: the papers report similarity by level."""
+    levels = sorted({score.level for score, _ in pairs})
+    parts = {level: [pair for pair in pairs if pair[0].level == level] for level in levels}
+    return {"all": pairs, **(parts if len(levels) > 1 else {})}
+
+
+def _similarity_row(study: Study, benchmark: str, model: str, metric: str, pairs: list[Pair]) -> Row:
     known = [(score, near) for score, near in pairs if getattr(near, metric) is not None]
-    row: Row = {"benchmark": benchmark, "model": model, "metric": metric, "n": len(known), "note": DESCRIPTIVE}
+    own = [(score, near) for score, near in known if not near.expanded]
+    row: Row = {"benchmark": benchmark, "model": model, "metric": metric, "n": len(known), "auc_n": len(own), "note": DESCRIPTIVE}
     if not known:
         return row
-    values = np.array([getattr(near, metric) for _, near in known], dtype=np.float64)
-    same = np.array([score.relation in SAME for score, _ in known], dtype=bool)
-    auc, low, high = separation(values, same, codes_of([score.patient_id for score, _ in known]), study.settings)
-    return row | {"mean": float(values.mean()), "auc_vs_vocabulary": auc, "auc_low": low, "auc_high": high}
+    row["mean"] = float(np.mean([getattr(near, metric) for _, near in known]))
+    values = np.array([getattr(near, metric) for _, near in own], dtype=np.float64)
+    same = np.array([score.relation in SAME for score, _ in own], dtype=bool)
+    auc, low, high = separation(values, same, codes_of([score.patient_id for score, _ in own]), study.settings)
+    return row | {"auc_vs_vocabulary": auc, "auc_low": low, "auc_high": high}
 
 
 def separation(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, settings: Settings) -> tuple[float | None, ...]:
@@ -151,8 +120,20 @@ def grader_rows(study: Study) -> list[Row]:
     for benchmark in study.benchmarks.values():
         for model in study.models:
             first = _verdicts(benchmark, model, next(iter(study.graders), ""))
-            rows += [_grader_row(benchmark, model, grader, first) for grader in study.graders if benchmark.grades[model, grader]]
+            rows += [
+                _grader_row(benchmark, model, grader, first) | _other_task(study, grader)
+                for grader in study.graders
+                if benchmark.grades[model, grader]
+            ]
     return rows
+
+
+def _other_task(study: Study, grader: str) -> Row:
+    """Say of a grader that judges no diagnosis what it judges; that it left the diagnoses to others is no shortcoming."""
+    config = study.graders[grader]
+    seats = [study.all_graders[member] for member in config.members] or [config]
+    tasks = {seat.task for seat in seats if seat.kind == "llm"} - {"diagnosis"}
+    return {"note": f"judges {tasks.pop()}, no diagnosis"} if tasks else {}
 
 
 def _verdicts(benchmark: BenchmarkStudy, model: str, grader: str) -> dict[Key, bool]:
@@ -190,17 +171,22 @@ def _left_to_readers(benchmark: BenchmarkStudy, model: str, judged: Iterable[Key
 
 
 def rating_rows(study: Study) -> list[Row]:
-    """Rows of `ratings.csv`: clinicians' means; stale ratings are counted and left out of the mean."""
-    groups: dict[tuple[str, str, str, bool], list[tuple[float | None, bool]]] = defaultdict(list)
+    """Rows of `ratings.csv`: means over answers of the clinicians' word; stale ratings are counted and left out."""
+    rows, stale, split = [], Counter[Named](), dict[tuple[str, bool], list[Rating]]()
     pools, chose = reference_pools(study), set[tuple[str, str]]()
-    for rating in study.ratings:
-        groups[rating.round_id, rating.model, rating.axis, rating.simulated].append((rating.value, rating.stale))
+    for rating in study.sampled_ratings:
+        split.setdefault((rating.round_id, rating.simulated), []).append(rating)
+        stale[rating.round_id, rating.model, rating.axis, rating.simulated] += rating.stale
         if rating.model in pools.get(rating.item_id.partition("/")[0], ()):  # a round may rate items of several benchmarks
             chose.add((rating.round_id, rating.model))
-    rows = []
-    for (round_id, model, axis, simulated), entries in sorted(groups.items()):
-        fresh = [value for value, stale in entries if value is not None and not stale]
-        row: Row = {MARK: (round_id, model) in chose}
-        row |= {"round_id": round_id, "model": model, "axis": axis, "n": len(fresh), "mean": float(np.mean(fresh)) if fresh else None}
-        rows.append(row | {"stale": sum(stale for _, stale in entries), "simulated": simulated})
+    words: dict[Named, list[ClinicianWord]] = {place: [] for place in stale}
+    for (round_id, simulated), ratings in split.items():
+        for axis, of_axis in by_axis(fresh_sample(ratings)).items():
+            for key, word in clinician_words(of_axis, axis).items():
+                words.setdefault((round_id, key[3], axis, simulated), []).append(word)
+    for (round_id, model, axis, simulated), entries in sorted(words.items()):
+        means = [word.value for word in entries if word.value is not None]
+        row: Row = {MARK: (round_id, model) in chose, "round_id": round_id, "model": model, "axis": axis, "simulated": simulated}
+        row |= {"n": sum(word.raters for word in entries), "responses": len(means), "mean": float(np.mean(means)) if means else None}
+        rows.append(row | {"adjudicated": sum(word.adjudicated for word in entries), "stale": stale[round_id, model, axis, simulated]})
     return rows

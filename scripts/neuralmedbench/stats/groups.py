@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.records.items import DIAGNOSES
+from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.stats.outcomes import Outcomes
 from neuralmedbench.stats.study import Study
 
@@ -27,7 +28,7 @@ def item_groups(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Ma
         "level": [str(item.level) for item in outcomes.items],
         "diagnosis": [gold.answer if item.family in DIAGNOSES else "" for item, gold in zip(outcomes.items, outcomes.gold, strict=True)],
         "sequence": [_only_sequence({image.sequence for image in item.images}) for item in outcomes.items],
-        "normal_control": ["true" if _is_normal(study, gold.answer) else "" for gold in outcomes.gold],
+        "normal_control": ["true" if is_normal(gold.answer, study.vocabulary) else "" for gold in outcomes.gold],
         "year": [item.date[:4] for item in outcomes.items],
         "language": _if_several([item.language for item in outcomes.items]),
         "lesion_shown": ["" if item.lesion_shown is None else str(item.lesion_shown).lower() for item in outcomes.items],
@@ -48,6 +49,7 @@ def _only_sequence(sequences: set[str]) -> str:
     return next(iter(sequences)) if len(sequences) == 1 else ""
 
 
-def _is_normal(study: Study, answer: str) -> bool:
-    found = study.vocabulary.find(answer)
+def is_normal(answer: str, vocabulary: Vocabulary) -> bool:
+    """Whether a reference says that there is no abnormality."""
+    found = vocabulary.find(answer)
     return found is not None and found.key == NORMAL

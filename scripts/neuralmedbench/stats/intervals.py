@@ -221,6 +221,25 @@ def rate_interval(values: Floats, patients: Ints, settings: Settings) -> Interva
         return NOTHING
     values = values[known]
     patients = np.unique(patients[known], return_inverse=True)[1].reshape(-1)
+    exact = exact_interval(values, patients, settings)
+    if exact is not None:
+        return exact
+    resampled = resampled_means(values[:, None], patients, settings)[:, 0]
+    return Interval(float(values.mean()), *percentile_interval(resampled, int(patients.max()) + 1, settings.confidence), "bootstrap")
+
+
+def exact_interval(values: Floats, patients: Ints, settings: Settings) -> Interval | None:
+    """Interval of a rate where the rules of `rate_interval` ask for an exact one; None where they ask for the bootstrap.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (items,)
+        Between 0 and 1, none of them NaN.
+    patients : ndarray of int, shape (items,)
+        Patient of each item, numbered from 0 without gaps.
+    settings : Settings
+        Confidence.
+    """
     clusters, mean = int(patients.max()) + 1, float(values.mean())
     if mean <= 0 or mean >= 1:
         bound = (1 - settings.confidence) ** (1 / clusters)
@@ -228,5 +247,4 @@ def rate_interval(values: Floats, patients: Ints, settings: Settings) -> Interva
     if clusters < FEW_PATIENTS:
         size = effective_size(values, patients, settings.confidence)
         return Interval(mean, *clopper_pearson(mean * size, size, settings.confidence), "exact")
-    resampled = resampled_means(values[:, None], patients, settings)[:, 0]
-    return Interval(mean, *percentile_interval(resampled, clusters, settings.confidence), "bootstrap")
+    return None

@@ -11,8 +11,8 @@ from neuralmedbench.records.items import Item
 from neuralmedbench.records.scores import Score
 from neuralmedbench.stats.intervals import Floats, Ints
 
-PAIR_RIGHT, PAIR_SAME = PAIR_METRICS = ("pair_right", "pair_same")
-"""Share of the pairs with every member right, and with one and the same readable answer to all members."""
+PAIR_RIGHT, PAIR_PART, PAIR_WRONG, PAIR_SAME = PAIR_METRICS = ("pair_right", "pair_part", "pair_wrong", "pair_same")
+"""Share of the pairs with every member right, with some of them, with none; and with one and the same readable answer to all members."""
 
 
 def pair_shares(items: Sequence[Item], rows: Iterable[tuple[int, Score]], samples: Ints) -> dict[str, Floats]:
@@ -30,8 +30,8 @@ def pair_shares(items: Sequence[Item], rows: Iterable[tuple[int, Score]], sample
     Returns
     -------
     dict of str to ndarray of float
-        `pair_right` and `pair_same`, shape (items,): the value of a pair stands at its first item, NaN everywhere else. Samples are taken
-        together in their order; a missing answer is neither right nor the same.
+        By `PAIR_METRICS`, shape (items,): the value of a pair stands at its first item, NaN everywhere else. Samples are taken together in
+        their order. A pair with a missing answer is none of the four: right, part and wrong sum to 1 only where no answer and no grade is missing.
 
     Notes
     -----
@@ -50,11 +50,19 @@ def pair_shares(items: Sequence[Item], rows: Iterable[tuple[int, Score]], sample
         if len(places) < 2 or not expected:
             continue
         together = list(zip(*(given[place] for place in places), strict=False))[:expected]
-        shares[PAIR_RIGHT][places[0]] = sum(all(row.passed and not row.missing for row in rows) for rows in together) / expected
-        shares[PAIR_SAME][places[0]] = sum(_is_one_answer(rows) for rows in together) / expected
+        answered = [rows for rows in together if not any(row.missing for row in rows)]
+        right = [sum(bool(row.passed) for row in rows) for rows in answered if all(row.passed is not None for row in rows)]
+        counts = {
+            PAIR_RIGHT: sum(number == len(places) for number in right),
+            PAIR_PART: sum(0 < number < len(places) for number in right),
+            PAIR_WRONG: sum(number == 0 for number in right),
+            PAIR_SAME: sum(_is_one_answer(rows) for rows in answered),
+        }
+        for name, number in counts.items():
+            shares[name][places[0]] = number / expected
     return shares
 
 
 def _is_one_answer(rows: Sequence[Score]) -> bool:
-    answers = {row.differential[:1] if row.state == "ok" and not row.missing else () for row in rows}
+    answers = {row.differential[:1] if row.state == "ok" else () for row in rows}
     return len(answers) == 1 and answers != {()}

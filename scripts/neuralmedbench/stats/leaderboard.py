@@ -10,7 +10,7 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.stats.contrasts import Pair
 from neuralmedbench.stats.groups import Mask, item_groups
 from neuralmedbench.stats.intervals import Floats, Interval, rate_interval
-from neuralmedbench.stats.item_pairs import PAIR_METRICS
+from neuralmedbench.stats.item_pairs import PAIR_METRICS, PAIR_RIGHT, PAIR_SAME
 from neuralmedbench.stats.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.stats.prior import PRIOR
 from neuralmedbench.stats.ranks import rank_ranges, tiers
@@ -18,6 +18,7 @@ from neuralmedbench.stats.study import BenchmarkStudy, Study, is_sampled
 
 PRIOR_TITLE, CHANCE_TITLE = "Prior (commonest answers)", "Chance (one option)"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
+RATES_OF_ALL = frozenset({*RATES, "main_condition", "core_diagnosis"})
 Row = dict[str, Any]
 
 
@@ -42,7 +43,11 @@ def leaderboard_rows(study: Study, pairs: dict[str, list[Pair]]) -> list[Row]:
 def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) -> list[Row]:
     outcomes, settings = benchmark.outcomes, study.settings
     rows = {model: _model_row(study, benchmark, model) for model in study.models}
-    ranked = [model for model, row in rows.items() if row["pass1"] is not None and row["missing_fraction"] <= settings.max_missing_fraction]
+    # readers are people: what models are compared with, never one of them
+    models = [model for model in rows if model not in study.readers]
+    ranked = [
+        model for model in models if rows[model]["pass1"] is not None and rows[model]["missing_fraction"] <= settings.max_missing_fraction
+    ]
     ranked.sort(key=lambda model: (-round(rows[model]["pass1"], 9), model))
     ranges = []
     if ranked:
@@ -53,7 +58,7 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
     for model, (low, high) in zip(ranked, ranges, strict=True):
         better = sum(rows[other]["pass1"] > rows[model]["pass1"] + 1e-9 for other in ranked)
         rows[model] |= {"rank": 1 + better, "rank_low": low, "rank_high": high, "tier": tier[model]}
-    order = ranked + sorted(model for model in rows if model not in ranked)
+    order = [*ranked, *sorted(set(models) - set(ranked)), *sorted(study.readers)]
     return [*(rows[model] for model in order), *([_prior_row(study, benchmark)] if outcomes.items else [])]
 
 
@@ -76,6 +81,7 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Row:
         "title": config.title,
         "revision": config.revision,
         "baseline": config.baseline,
+        "reader": config.reader,
         "open_weights": config.open_weights,
         "all_right": rates["all_right"].value,
         "interval": rates["pass1"].method,
@@ -85,11 +91,14 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Row:
         "best_case": mean_of(outcomes.metric("best_case", key)),
         "worst_case": rates["pass1"].value,
         "brier": counts.brier if counts.missing_fraction <= study.settings.max_missing_fraction else None,
-        "note": "; ".join((*_origin(benchmark, model, config), *_notes(outcomes, key, study.settings.max_missing_fraction))),
+        "note": "; ".join((*_origin(benchmark, model, config), *_notes(outcomes, key, study.settings.max_missing_fraction, config.reader))),
     }
     for name in ("pass1", "pass5", "candidates5", "rubric"):
         row |= _bounds(name, rates[name])
     row |= {name: mean_of(counts.grades[name]) for name in ("main_condition", "core_diagnosis")}
+    if config.reader and counts.missing_fraction > study.settings.max_missing_fraction:
+        # of a sample of the items the rate of all is not known: the bounds stay, what is known of the sample stands in readers.csv
+        row |= dict.fromkeys(name for name in row if name.removesuffix("_low").removesuffix("_high") in RATES_OF_ALL)
     return row | counts.tally
 
 
@@ -102,16 +111,22 @@ def _origin(benchmark: BenchmarkStudy, model: str, config: ModelConfig) -> list[
     return [*imported, chose if is_sampled(config) else f"{chose}; at temperature 0 its new answers may be those that chose"]
 
 
-def _notes(outcomes: Outcomes, key: Key, limit: float) -> list[str]:
+def _notes(outcomes: Outcomes, key: Key, limit: float, reader: str | None) -> list[str]:
     counts = outcomes.counts[key]
     notes = []
     if not outcomes.items:
         notes.append("not scored: no item has a reference answer")
+    elif reader:
+        given = int((counts.samples - counts.missing).sum())
+        whose = "a program in the place of a reader" if reader == "simulated" else "a person"
+        notes.append(
+            f"{whose}: no rank; {given} of {len(outcomes.items)} items answered, compared with models on these alone in readers.csv"
+        )
     elif counts.missing_fraction > limit:
         notes.append(f"no rank: {counts.missing_fraction:.0%} of the answers are missing or not graded")
     if outcomes.repeatable.any() and not counts.sampled:
         notes.append("temperature 0: no pass@5")
-    right, same = (mean_of(outcomes.metric(name, key)) for name in PAIR_METRICS)
+    right, same = (mean_of(outcomes.metric(name, key)) for name in (PAIR_RIGHT, PAIR_SAME))
     if right is not None and same is not None:
         notes.append(f"both of a pair right {right:.0%}, one answer to both {same:.0%}")
     return notes
@@ -144,7 +159,10 @@ def rate_rows(study: Study) -> list[Row]:
             for part, value, mask in parts:
                 if part == "normal_control" and value == "true":
                     rows.append(_rate_row(study, outcomes, key, (part, value), mask=mask, name="false_alarm"))
-    return [row for row in rows if row["value"] is not None]
+    most = study.settings.max_missing_fraction
+    # of a reader who answered a sample of a slice the rate of the slice is not known
+    known = (row for row in rows if row["model"] not in study.readers or row["missing"] <= most * row["expected"])
+    return [row for row in known if row["value"] is not None]
 
 
 def _rate_row(study: Study, outcomes: Outcomes, key: Key, part: tuple[str, str], *, mask: Mask, name: str) -> Row:

@@ -29,7 +29,7 @@ def mixed_rows(study: Study) -> list[tuple[str, str, list[Served]]]:
     for name, benchmark in study.benchmarks.items():
         for model, responses in benchmark.responses.items():
             found.append((name, model, served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)))
-        for grader, config in study.graders.items():
+        for grader, config in study.all_graders.items():
             if config.model is not None:
                 found.append((name, f"{GRADER}{grader}", _of_grader(benchmark, grader)))
     return [row for row in found if len({one.name for one in row[2]}) > 1]
@@ -63,7 +63,7 @@ def served_statements(study: Study) -> list[str]:
 
 def _title(study: Study, who: str) -> str:
     if who.startswith(GRADER):
-        return f"{GRADER}{study.graders[who.removeprefix(GRADER)].title}"
+        return f"{GRADER}{study.all_graders[who.removeprefix(GRADER)].title}"
     return study.models[who].title
 
 

@@ -10,13 +10,16 @@ from typing import Any, TypeVar
 
 from neuralmedbench.benchmarks.questions import question_fates, read_questions
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.load import load_benchmark, load_grader, load_model
+from neuralmedbench.config.juries import jury_members
+from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_readiness
 from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.io.case_flow import flow_of_cases
 from neuralmedbench.io.cases import read_audit, read_case_table, read_pictures
 from neuralmedbench.io.files import read_json, read_json_record
 from neuralmedbench.io.tables import read_records
 from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.ratings.exports import Form, read_form
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.case import Audit, PictureFate
 from neuralmedbench.records.items import Gold, Item, Kind
@@ -85,14 +88,32 @@ class BenchmarkStudy:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A run: benchmarks, models and graders in the order of the run lists, ratings, vocabulary and settings."""
+    """A run: benchmarks, models and graders in the order of the run lists, ratings with their form, a site's conditions, vocabulary, settings."""
 
     benchmarks: dict[str, BenchmarkStudy]
     models: dict[str, ModelConfig]
     graders: dict[str, GraderConfig]
     ratings: list[Rating]
+    form: Form
+    readiness: ReadinessConfig
     vocabulary: Vocabulary
     settings: Settings
+    members: dict[str, GraderConfig] = field(default_factory=dict)
+
+    @property
+    def all_graders(self) -> dict[str, GraderConfig]:
+        """Everybody who grades: the run list, then the members of its juries, whose grades are there too."""
+        return self.graders | self.members
+
+    @property
+    def readers(self) -> dict[str, str]:
+        """People who answered the questions themselves (`clinician`), and programs in their place (`simulated`), by name."""
+        return {name: model.reader for name, model in self.models.items() if model.reader}
+
+    @cached_property
+    def sampled_ratings(self) -> list[Rating]:
+        """Ratings of drawn answers, adjudicated ones included: second showings and controls tell of the raters, not of the models."""
+        return [row for row in self.ratings if row.part is RatingPart.SAMPLE]
 
 
 def is_sampled(model: ModelConfig) -> bool:
@@ -127,12 +148,16 @@ def read_study(
         If a file is absent or does not fit its record.
     """
     configs = {name: load_model(root / "config" / "models" / f"{name}.yaml") for name in models}
+    listed = {name: load_grader(root / "config" / "graders" / f"{name}.yaml") for name in graders}
+    members = jury_members(root / "config", listed)
     return Study(
-        benchmarks={name: _read_benchmark(root, name, configs, graders) for name in benchmarks},
+        benchmarks={name: _read_benchmark(root, name, configs, [*listed, *members]) for name in benchmarks},
         models=configs,
-        graders={name: load_grader(root / "config" / "graders" / f"{name}.yaml") for name in graders},
-        # second showings and controls tell of the raters, not of the models
-        ratings=[row for row in read_records(root / "results" / "ratings" / "ratings.parquet", Rating) if row.part is RatingPart.SAMPLE],
+        graders=listed,
+        members=members,
+        ratings=read_records(root / "results" / "ratings" / "ratings.parquet", Rating),
+        form=read_form(root / "config" / "rating.yaml"),
+        readiness=load_readiness(root / "config" / "readiness.yaml"),
         vocabulary=read_vocabulary(root / vocabulary),
         settings=settings,
     )

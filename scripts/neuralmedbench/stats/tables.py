@@ -9,15 +9,29 @@ from neuralmedbench.io.files import write_json
 from neuralmedbench.io.tables import write_table
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.stats.calls import destination_rows, efficiency_rows
-from neuralmedbench.stats.changes import change_notes, change_sentences
+from neuralmedbench.stats.change.revisions import revision_tables
+from neuralmedbench.stats.change.words import change_notes, change_sentences
+from neuralmedbench.stats.clinicians.agreement_table import agreement_rows
+from neuralmedbench.stats.clinicians.raters import rater_rows
+from neuralmedbench.stats.clinicians.readers import reader_rows
 from neuralmedbench.stats.cohort import audit_rows, case_flow_rows, case_rows, cohort_rows, file_flow_rows, score_rows
+from neuralmedbench.stats.confidence.reliability import confidence_sentence, confidence_tables
 from neuralmedbench.stats.contrasts import arm_rows, axis_rows, decomposition_rows, model_pairs, pairwise_rows
-from neuralmedbench.stats.descriptive import field_rows, grader_rows, rating_rows, similarity_rows
+from neuralmedbench.stats.descriptive import grader_rows, rating_rows, similarity_rows
+from neuralmedbench.stats.differentials import differential_rows
+from neuralmedbench.stats.errors.table import error_rows
+from neuralmedbench.stats.fields import field_rows
+from neuralmedbench.stats.juries import jury_rows
 from neuralmedbench.stats.leaderboard import leaderboard_rows, rate_rows
 from neuralmedbench.stats.pool import marked, reference_pools
-from neuralmedbench.stats.revisions import revision_tables
+from neuralmedbench.stats.readiness.table import readiness_rows
+from neuralmedbench.stats.reasoning import reasoning_rows
 from neuralmedbench.stats.study import Study
+from neuralmedbench.stats.trust.calibrated import calibrated_rows, with_calibration
+from neuralmedbench.stats.trust.table import trust_rows, with_clinicians
+from neuralmedbench.stats.trust.words import trust_notes, trust_sentences
 from neuralmedbench.stats.turns import turn_rows
+from neuralmedbench.stats.validity import validity_rows
 from neuralmedbench.stats.verdict import badges, notes, sentences
 
 METRICS = ("pass1", "pass1_low", "pass1_high", "pass5", "candidates5", "rank", "tier", "missing_fraction")
@@ -39,17 +53,29 @@ def write_tables(study: Study, folder: Path, metrics: Path) -> None:
     """
     pairs, fields = model_pairs(study), field_rows(study)
     revisions, flips = revision_tables(study)
+    confidence, reliability, risk_coverage = confidence_tables(study)
+    calibrated, trust = calibrated_rows(study), trust_rows(study)
     tables: dict[str, list[Row]] = {
-        "leaderboard": leaderboard_rows(study, pairs),
+        "leaderboard": with_calibration(leaderboard_rows(study, pairs), calibrated),
         "rates": rate_rows(study) + field_rate_rows(fields, study),
         "arms": arm_rows(study),
         "decomposition": decomposition_rows(study),
         "turns": turn_rows(study),
+        "differential": differential_rows(study),
+        "confidence": confidence,
+        "reliability": reliability,
+        "risk_coverage": risk_coverage,
         "pairwise": pairwise_rows(pairs),
         "axes": axis_rows(study),
-        "similarity": similarity_rows(study),
+        "similarity": with_clinicians(similarity_rows(study), trust),
         "fields": fields,
+        "validity": validity_rows(study),
         "graders": grader_rows(study),
+        "errors": error_rows(study),
+        "reasoning": reasoning_rows(study),
+        "juries": jury_rows(study),
+        "calibrated": calibrated,
+        "grader_vs_clinician": trust,
         "case_flow": case_flow_rows(study),
         "file_flow": file_flow_rows(study),
         "cases": case_rows(study),
@@ -58,7 +84,11 @@ def write_tables(study: Study, folder: Path, metrics: Path) -> None:
         "cohort": cohort_rows(study),
         "efficiency": efficiency_rows(study),
         "destinations": destination_rows(study),
+        "readers": reader_rows(study),
         "ratings": rating_rows(study),
+        "agreement": agreement_rows(study),
+        "raters": rater_rows(study),
+        "readiness": readiness_rows(study),
         "revisions": revisions,
         "flips": flips,
     }
@@ -66,9 +96,10 @@ def write_tables(study: Study, folder: Path, metrics: Path) -> None:
     for name, columns in COLUMNS.items():
         tables[name] = marked(tables[name], columns.split(), pools)
         write_table(folder / f"{name}.csv", tables[name], columns.split())
-    told = sentences(study, tables) + change_sentences(study, revisions)
+    told = sentences(study, tables) + trust_sentences(study, tables) + change_sentences(study, revisions)
     write_json(folder / "verdict.json", {"sentences": told, "badges": badges(study, tables)})
-    write_json(folder / "notes.json", notes(study, tables, pairs) | change_notes(study, revisions))
+    told_of = change_notes(study, revisions) | trust_notes(study, tables) | {"sure_of_itself": confidence_sentence(study, confidence)}
+    write_json(folder / "notes.json", notes(study, tables, pairs) | told_of)
     write_json(metrics, headline_metrics(tables["leaderboard"]))
 
 

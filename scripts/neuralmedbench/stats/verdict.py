@@ -6,12 +6,14 @@ from typing import Any
 
 from neuralmedbench.records.items import Axis
 from neuralmedbench.stats.axes import MODELS_FOR_A_CORRELATION, rank_correlation
+from neuralmedbench.stats.confidence.reliability import confidence_statements
 from neuralmedbench.stats.contrasts import Pair
 from neuralmedbench.stats.pairs import holm, smallest_difference
 from neuralmedbench.stats.pool import statement
 from neuralmedbench.stats.prior import PRIOR
 from neuralmedbench.stats.served import served_badges, served_statements
 from neuralmedbench.stats.study import Study
+from neuralmedbench.stats.trust.rules import ratings_badge, trust_statements
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -125,16 +127,15 @@ def _decomposition(study: Study, tables: Tables, benchmark: str) -> str:
 
 def badges(study: Study, tables: Tables) -> list[Row]:
     """State of the run in a few words: `ok`, `warn` or `none`."""
-    expected = sum(row.get("expected") or 0 for row in tables["leaderboard"])
-    missing = sum(row.get("missing") or 0 for row in tables["leaderboard"])
-    clinical = [row for row in study.ratings if not row.simulated]
+    asked = [row for row in tables["leaderboard"] if not row.get("reader")]  # what a reader was not shown is not missing
+    expected = sum(row.get("expected") or 0 for row in asked)
+    missing = sum(row.get("missing") or 0 for row in asked)
     kinds = sorted({benchmark.audit.kind for benchmark in study.benchmarks.values()})
     passed = all(benchmark.audit.state == "passed" for benchmark in study.benchmarks.values())
-    ratings = f"{len(clinical)} by {len({row.rater_id for row in clinical})} raters" if clinical else "none yet"
     state = "complete" if not missing else f"{expected - missing:,} of {expected:,}"
     return [
         {"name": "Answers", "state": "warn" if missing else "ok", "text": state if expected else "none expected"},
-        {"name": "Clinician ratings", "state": "ok" if clinical else "none", "text": ratings},
+        ratings_badge(study),
         {"name": "De-identification", "state": "ok" if passed else "warn", "text": "passed" if passed else "not passed everywhere"},
         {"name": "Subjects", "state": "none" if kinds == ["phantom"] else "ok", "text": " and ".join(kinds) or "none"},
         *served_badges(study),
@@ -153,8 +154,17 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Row:
         "resamples": settings.resamples,
         "seed": settings.seed,
         "confidence": settings.confidence,
-        "statements": [*_statements(study), *_oracle(study), *statement(study), *served_statements(study), _correlation(study, tables)],
+        "statements": [
+            *_statements(study),
+            *confidence_statements(),
+            *trust_statements(study),
+            *_oracle(study),
+            *statement(study),
+            *served_statements(study),
+            _correlation(study, tables),
+        ],
         "oracle": oracle_benchmarks(study),
+        "pass_axis": study.form.passes.axis if study.form.passes else "",
     }
 
 

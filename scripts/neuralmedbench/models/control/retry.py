@@ -63,6 +63,7 @@ class CallError(Exception):
         super().__init__(f"{kind} ({'no status' if status is None else status})")
         self.status = status
         self.retry_after_s = retry_after_s
+        self.sent = sent
         self.perhaps_paid = status is None and sent
         self._final = final
 
@@ -73,11 +74,15 @@ class CallError(Exception):
 
 
 class GaveUpError(Exception):
-    """A call that failed for good after so many attempts; when nothing came back it may have been charged all the same."""
+    """A call that failed for good after so many attempts; when nothing came back it may have been charged all the same.
 
-    def __init__(self, last: CallError, attempts: int) -> None:
+    `sent` is whether the provider may have got any of them.
+    """
+
+    def __init__(self, last: CallError, attempts: int, *, sent: bool = False) -> None:
         super().__init__(str(last))
         self.attempts = attempts
+        self.sent = sent
         self.status = last.status
         self.perhaps_paid = last.perhaps_paid and attempts > 0
 
@@ -158,17 +163,17 @@ async def answer_with_retries(
     -----
     What is tried again stands in the table above.
     """
-    ends, error = math.inf, CallError(INTERRUPTED, final=True, sent=False)
+    ends, error, sent = math.inf, CallError(INTERRUPTED, final=True, sent=False), False
     for attempt in range(1, max_attempts + 1):
         try:
             await gate.enter()
         except CallError as closed:
-            raise GaveUpError(closed, attempt - 1) from None
+            raise GaveUpError(closed, attempt - 1, sent=sent) from None
         start = time.monotonic()
         if attempt == 1 and deadline_s is not None:
             ends = start + deadline_s
         if stop.is_set() or start >= ends:
-            raise GaveUpError(error, attempt - 1)
+            raise GaveUpError(error, attempt - 1, sent=sent)
         try:
             answer = await asyncio.wait_for(call(), _shorter(timeout_s, ends - start))
         except TimeoutError:
@@ -177,13 +182,14 @@ async def answer_with_retries(
             error = failure
         else:
             return answer, attempt, time.monotonic() - start
+        sent |= error.sent
         asked = error.retry_after_s or 0.0
         wait_s = max(asked, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (attempt - 1)) * (0.5 + jitter.random() / 2))
         if asked or error.status == TOO_MANY:
             gate.pause(wait_s)
         hopeless = not error.passing or attempt == max_attempts or asked > LONGEST_RETRY_AFTER_S or time.monotonic() + wait_s >= ends
         if hopeless or stop.is_set() or not gate.again(error):
-            raise GaveUpError(error, attempt)
+            raise GaveUpError(error, attempt, sent=sent)
         await pause(wait_s, stop)
     message = "max_attempts must be at least 1"
     raise ValueError(message)

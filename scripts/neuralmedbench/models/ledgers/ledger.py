@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from neuralmedbench.errors import ProviderError
 from neuralmedbench.io.storage import has_room
+from neuralmedbench.records.responses import MISSING_STATES, ResponseState
 
 SYNC_EVERY = 64
 SYNC_AFTER_S = 2.0
@@ -31,7 +33,8 @@ class Entry:
     The attributes from `item_id` on say for whom it was asked first; nothing is looked up by them. Those from `model` on say what
     the key says of the model: by them the answers of an earlier revision are found again (`models.ledgers.earlier`). Lines that were
     written before they were kept have an empty `revision`. `destination` is the host that was asked, `images_downscaled` how many pictures
-    lie above the provider's documented size; with `logprobs` the logarithms of the tokens' probabilities are kept.
+    lie above the provider's documented size; with `logprobs` the logarithms of the tokens' probabilities are kept. `words` and `pictures`
+    are digests of what was sent (`models.ledgers.sent`); a line that was written before they were kept has no `words`.
     """
 
     key: str
@@ -64,6 +67,8 @@ class Entry:
     destination: str = ""
     images_downscaled: int = 0
     token_logprobs: tuple[float, ...] = ()
+    words: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
 
 
 SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "parameters", "structured_output", "logprobs")
@@ -112,6 +117,14 @@ class Ledger:
         self._entries[entry.key] = entry
         self._file.write(line.rstrip(b"\n") + b"\n")
         return True
+
+    async def keep_synced(self) -> None:
+        """Bring what waits to the disk until the task is cancelled: `add` alone would leave it, when no further answer comes for long."""
+        while True:
+            await asyncio.sleep(SYNC_AFTER_S)
+            if self._waiting:
+                with suppress(OSError):  # the last sync says it
+                    self.sync()
 
     def sync(self) -> None:
         """Make sure that what was added is on the disk."""
@@ -223,6 +236,7 @@ def _entry(line: bytes) -> Entry | None:
     try:
         value: Any = json.loads(line)
         known = {name: value[name] for name in Entry.__dataclass_fields__ if name in value}
-        return ENTRY.validate_python(known)
+        entry = ENTRY.validate_python(known)
+        return None if ResponseState(entry.state) in MISSING_STATES else entry  # a failure is no answer, whoever wrote it
     except (ValueError, TypeError, ValidationError):
         return None

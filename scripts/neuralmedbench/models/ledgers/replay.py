@@ -1,7 +1,7 @@
 """Replay: what was recorded is rebuilt from the ledger alone, and nothing is asked.
 
 A ledger without a single answer says that its model was skipped when the run was recorded (it had no key): it stays skipped, and
-counts as missing. Any other ledger must hold every answer that is needed. A call that failed when the run was recorded is in no
+counts as missing. Any other ledger must hold every answer that is needed, unless others collected the answers. A call that failed when the run was recorded is in no
 ledger: the responses of such a model cannot be made anew, while those that were recorded stay good.
 """
 
@@ -17,7 +17,7 @@ from neuralmedbench.io.dvc_lock import read_dvc_lock
 from neuralmedbench.models.ledgers.earlier import rebuild
 from neuralmedbench.models.ledgers.ledger import Entry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
-from neuralmedbench.models.registry import code_of
+from neuralmedbench.models.registry import closed_because, code_of
 from neuralmedbench.models.rows import Missing, response_row
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
@@ -68,14 +68,20 @@ def replay_requests(
         skipped = Missing(ResponseState.SKIPPED, NOTHING_RECORDED)
         print(f"{name}: {len(asked)} answers skipped: {NOTHING_RECORDED}", file=sys.stderr)
         return [response_row(request, repeat, (), (), skipped, model=model, name=name) for request, repeat in asked]
-    reasons = [(request, repeat, too_many_options(request, model.max_images)) for request, repeat in asked]
+    there = {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
+    # what others collected may lack answers: nobody could be asked for them when the run was recorded either
+    lacking = closed_because(model) if model.backend == "imported" else ""
+    reasons = [
+        (request, repeat, too_many_options(request, model.max_images) or ("" if (*_order(request), repeat) in there else lacking))
+        for request, repeat in asked
+    ]
     rows += [
         response_row(request, repeat, (), (), Missing(ResponseState.SKIPPED, reason), model=model, name=name)
         for request, repeat, reason in reasons
         if reason
     ]
+    there |= {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
     if len(rows) < len(asked):
-        there = {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
         first, repeat = next((request, repeat) for request, repeat in asked if (*_order(request), repeat) not in there)
         message = (
             f"model {name}: {len(asked) - len(rows)} of {len(asked)} answers are not in its ledger, the first is that to"

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from neuralmedbench.stats.change.revisions import LEADER, PASSED, is_change
 from neuralmedbench.stats.intervals import Settings
-from neuralmedbench.stats.revisions import LEADER, PASSED, is_change
 from neuralmedbench.stats.study import Study
 from neuralmedbench.stats.verdict import listing, percent
 

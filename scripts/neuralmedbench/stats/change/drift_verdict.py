@@ -11,9 +11,9 @@ from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.stats.changes import change_words
+from neuralmedbench.stats.change.revisions import MAJORITY, Both, is_change, leader_of, metric_rows
+from neuralmedbench.stats.change.words import change_words
 from neuralmedbench.stats.intervals import Settings
-from neuralmedbench.stats.revisions import MAJORITY, Both, is_change, leader_of, metric_rows
 
 Row = dict[str, Any]
 

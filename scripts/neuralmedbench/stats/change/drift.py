@@ -27,10 +27,10 @@ from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.stats.drift_verdict import Drift, judge
+from neuralmedbench.stats.change.drift_verdict import Drift, judge
+from neuralmedbench.stats.change.revisions import both_sides
 from neuralmedbench.stats.intervals import Settings
 from neuralmedbench.stats.outcomes import DIRECT, FULL
-from neuralmedbench.stats.revisions import both_sides
 
 ITEMS = 20
 FIRST_REPEAT = 1000

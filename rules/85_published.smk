@@ -1,0 +1,27 @@
+"""Published numbers beside ours, in the shape of the papers."""
+
+from neuralmedbench.records.results import COLUMNS
+
+
+rule compare_published:
+    """Put what a paper published beside what this run measured; a cell of ours that is empty says why."""
+    input:
+        published="config/published/{paper}.yaml",
+        tables=expand("results/tables/{table}.csv", table=COLUMNS),
+        model_configs=expand("config/models/{model}.yaml", model=RUN.models),
+    output:
+        table="results/tables/paper/{paper}.csv",
+        markdown="results/tables/paper/{paper}.md",
+        latex="results/tables/paper/{paper}.tex",
+    log:
+        "logs/compare_published/{paper}.log",
+    conda:
+        "../envs/tables.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        absent=lambda wildcards: RUN.why_absent(wildcards.paper),
+        code=code_hash("compare_published"),
+    shell:
+        "python scripts/compare_published.py --published {input.published} --models {input.model_configs}"
+        " --tables results/tables --absent {params.absent:q} --out {output.table} &> {log}"

@@ -1,0 +1,37 @@
+"""Put published numbers beside ours: a tidy table, and the shape of a paper as Markdown and LaTeX."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.config.load import load_model, load_published
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.files import write_text
+from neuralmedbench.io.tables import write_table
+from neuralmedbench.stats.papers.published import COLUMNS, Own, comparison_rows
+from neuralmedbench.stats.papers.typeset import latex, markdown
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--published", type=Path, required=True, help="yaml with what was published")
+    parser.add_argument("--models", type=Path, nargs="*", default=[], help="yaml files of the run's models")
+    parser.add_argument("--tables", type=Path, required=True, help="folder of the tables of results")
+    parser.add_argument("--absent", default="", help="why the benchmark has no result of ours; empty when it is in the run")
+    parser.add_argument("--out", type=Path, required=True, help="CSV file; .md and .tex are written beside it")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    published = load_published(args.published)
+    own = Own(models={path.stem: load_model(path) for path in args.models}, folder=args.tables, absent=args.absent)
+    rows = comparison_rows(published, own)
+    write_table(args.out, rows, COLUMNS)
+    write_text(args.out.with_suffix(".md"), markdown(published, rows))
+    write_text(args.out.with_suffix(".tex"), latex(published, rows))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

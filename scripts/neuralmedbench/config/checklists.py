@@ -1,0 +1,40 @@
+"""Keys of `config/checklists/<name>.yaml`: what a reporting guideline asks, and where a report of this pipeline answers it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from neuralmedbench.config.section import Section
+
+
+class ChecklistItem(Section):
+    """One item of a guideline."""
+
+    id: str = Field(description="Number in the guideline.")
+    about: str = Field(min_length=1, description="What it asks, in short words of our own.")
+    answer: Literal["yes", "no", "not applicable", "study team"] = Field(
+        description="`yes`: a report answers it; `study team`: only those who made the study can."
+    )
+    where: str = Field("", pattern=r"^(#[a-z]+)?$", description="Block of the report that answers it or helps to.")
+    note: str = Field("", description="What else there is to say.")
+
+
+class ChecklistConfig(Section):
+    """`config/checklists/<name>.yaml`: a reporting guideline, item by item."""
+
+    title: str = Field(description="Name of the guideline.")
+    source: str = Field(description="Where it was published, and what of it was read.")
+    items: tuple[ChecklistItem, ...] = Field(min_length=1, description="Its items in order.")
+
+    @model_validator(mode="after")
+    def _answers_once(self) -> ChecklistConfig:
+        ids = [item.id for item in self.items]
+        if double := sorted({name for name in ids if ids.count(name) > 1}):
+            message = f"items: {', '.join(double)} stands there twice"
+            raise ValueError(message)
+        if silent := [item.id for item in self.items if item.answer == "yes" and not (item.where or item.note)]:
+            message = f"items: {', '.join(silent)} is answered `yes` and says neither where nor how"
+            raise ValueError(message)
+        return self

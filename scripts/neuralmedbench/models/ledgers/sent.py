@@ -1,0 +1,80 @@
+"""What was sent with a call, as short digests: enough to tell what has changed since, and nothing that could be read or looked at."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from neuralmedbench.models.conversation import Said
+from neuralmedbench.models.ledgers.ledger import Entry
+
+DIGITS = 32
+"""Hex digits that are kept of a SHA-256: half of them, which makes a request of 20 pictures 0.7 kB. 128 bits name one text and one picture
+among all that there will ever be; the key, with all 64, decides what is served. Search for planted strings knows digests of this length."""
+SHOWN, SHOWN_DIGITS = 5, 12
+ROLES = {"system": "the system message", "user": "message {number}", "assistant": "answer {number} of the dialogue"}
+
+
+def words_of(said: Sequence[Said]) -> tuple[str, ...]:
+    """Give the role of each message and the beginning of the SHA-256 of its words (UTF-8), with a space between them."""
+    return tuple(f"{message.role} {_digest(message.text)}" for message in said)
+
+
+def pictures_of(said: Sequence[Said]) -> tuple[str, ...]:
+    """Give the beginnings of the pictures' SHA-256, of all messages in the order in which they are sent."""
+    return tuple(image.sha256[:DIGITS] for message in said for image in message.images)
+
+
+def changes(entry: Entry, said: Sequence[Said]) -> list[str]:
+    """Say what is not as it was sent then.
+
+    Parameters
+    ----------
+    entry : Entry
+        An answer that was kept with what was sent.
+    said : sequence of Said
+        What is sent now, after the picture budget.
+
+    Returns
+    -------
+    list of str
+        The messages whose words are others, and the pictures that went or came, by their place (from 1) and the beginning of their
+        digest; none when only something else can have changed: the labels of the pictures, or a schema.
+    """
+    then, now = _by_message(entry.words), _by_message(words_of(said))
+    names = [name for name in dict.fromkeys([*now, *then]) if then.get(name) != now.get(name)]
+    return ([f"the words of {', '.join(names)} have changed"] if names else []) + _pictures(entry.pictures, pictures_of(said))
+
+
+def _pictures(then: Sequence[str], now: Sequence[str]) -> list[str]:
+    if tuple(then) == tuple(now):
+        return []
+    gone, new = _not_in(then, now), _not_in(now, then)
+    if not gone and not new:
+        return ["the same pictures are sent in another order, or in another number"]
+    parts = [f"{len(then)} pictures then, {len(now)} now"]
+    parts += [f"not sent any more: {_list(gone)}"] if gone else []
+    return ["; ".join([*parts, *([f"new: {_list(new)}"] if new else [])])]
+
+
+def _not_in(digests: Sequence[str], others: Sequence[str]) -> list[str]:
+    return [f"{place} ({digest[:SHOWN_DIGITS]})" for place, digest in enumerate(digests, start=1) if digest not in others]
+
+
+def _list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _by_message(words: Sequence[str]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    seen = Counter[str]()
+    for role, _, digest in (word.partition(" ") for word in words):
+        seen[role] += 1
+        found[ROLES.get(role, role + " {number}").format(number=seen[role])] = digest
+    return found
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]

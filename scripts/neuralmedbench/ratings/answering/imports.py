@@ -1,0 +1,148 @@
+"""From the exports of a round of answers to answers in the form that models give; a file that does not fit is refused whole."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+
+from neuralmedbench.errors import RatingError
+from neuralmedbench.ratings.answering.files import AnsweredItem, AnswerExport, AnswerRoundKey, FilledTurn, ReaderKey
+from neuralmedbench.ratings.answering.forms import AnswerForm
+from neuralmedbench.ratings.answering.written import problem_of, written
+from neuralmedbench.ratings.exports import read_file
+from neuralmedbench.ratings.imports import KEY_FILE
+from neuralmedbench.records.given import GivenAnswer
+
+OPEN, CANNOT_TELL = "open", "cannot_tell"
+
+Named = tuple[str, AnswerExport]
+Forms = Mapping[str, Sequence[AnswerForm]]
+
+
+def read_exports(folder: Path, key: AnswerRoundKey, forms: Forms) -> list[Named]:
+    """Read what the readers of a round sent back.
+
+    Parameters
+    ----------
+    folder : Path
+        `data/ratings/<round>/` with the key and the JSON exports; tables beside them are for people and are not read.
+    key : AnswerRoundKey
+        Its key.
+    forms : mapping of str to sequence of AnswerForm
+        By id of the item, as it is asked now.
+
+    Returns
+    -------
+    list of (str, AnswerExport)
+        One a reader with the name of its file: the complete one, or the progress file that was saved last.
+
+    Raises
+    ------
+    RatingError
+        If there is none, if a file belongs to another packet or reader, names an unknown or repeated question, holds what its form does not
+        take, or changes an answer that was locked, or if a reader exported twice as complete.
+    """
+    packets = {packet.packet_id: packet for packet in key.packets}
+    by_reader: dict[str, list[Named]] = defaultdict(list)
+    for path in sorted(folder.glob("*.json")):
+        if path.name != KEY_FILE:
+            export = read_file(path, AnswerExport)
+            _check(path.name, export, packets.get(export.packet_id), forms)
+            by_reader[export.rater.id].append((path.name, export))
+    if not by_reader:
+        message = f"{folder.name}: no export is there; put the JSON files that readers sent back into its folder"
+        raise RatingError(message)
+    return [_chosen(rows) for _, rows in sorted(by_reader.items())]
+
+
+def given_by(named: Named, packet: ReaderKey, forms: Forms) -> dict[str, list[GivenAnswer]]:
+    """Write the finished answers of a reader as their prompts ask for them, by benchmark; what was begun and not finished is left out."""
+    name, export = named
+    given: dict[str, list[GivenAnswer]] = defaultdict(list)
+    for number, item in enumerate(export.items, start=1):
+        asked = packet.items[item.item_id]
+        if any(turn.status == OPEN for turn in item.turns):
+            continue
+        texts = [written(form, turn.answer, told=_told(turn)) for form, turn in zip(forms[asked.item_id], item.turns, strict=True)]
+        given[asked.benchmark].append(
+            GivenAnswer(
+                where=f"{name}, entry {number}",
+                item=asked.item_id,
+                sample=0,
+                turns=tuple(texts),
+                seconds=tuple(turn.seconds_active for turn in item.turns),
+            )
+        )
+    return given
+
+
+def _told(turn: FilledTurn) -> bool:
+    return turn.status != CANNOT_TELL
+
+
+def _check(name: str, export: AnswerExport, packet: ReaderKey | None, forms: Forms) -> None:
+    if packet is None or export.packet_sha256 != packet.packet_sha256:
+        message = f"{name}: it was made with another packet than those of this round; put it into the folder of its own round"
+        raise RatingError(message)
+    if export.rater.id != packet.rater:
+        message = f"{name}: it names another reader than the one whose packet it is; a packet goes to one person"
+        raise RatingError(message)
+    seen = set()
+    for number, item in enumerate(export.items, start=1):
+        where = f"{name}, entry {number}"
+        if item.item_id not in packet.items:
+            message = f"{where}: a question that is not in the packet"
+            raise RatingError(message)
+        if item.item_id in seen:
+            message = f"{where}: a question that stands above; keep one"
+            raise RatingError(message)
+        seen.add(item.item_id)
+        if problem := _problem(item, forms[packet.items[item.item_id].item_id]):
+            message = f"{where}: {problem}"
+            raise RatingError(message)
+    unfinished = len(packet.items) - sum(all(turn.status != OPEN for turn in item.turns) for item in export.items)
+    if export.complete and unfinished:
+        message = f"{name}: it says that it is complete, but {unfinished} questions are not answered"
+        raise RatingError(message)
+
+
+def _problem(item: AnsweredItem, forms: Sequence[AnswerForm]) -> str:
+    if len(item.turns) != len(forms):
+        return f"{len(item.turns)} answers, the question has {len(forms)} messages"
+    for number, (form, turn) in enumerate(zip(forms, item.turns, strict=True), start=1):
+        if turn.status == OPEN and turn.locked:
+            return f"message {number} is locked without an answer"
+        if number > 1 and turn.status != OPEN and not item.turns[number - 2].locked:
+            return f"message {number} is answered, although the answer to message {number - 1} is not locked"
+        if turn.status != OPEN and (problem := problem_of(form, turn.answer, told=_told(turn))):
+            return f"message {number}: {problem}" if len(forms) > 1 else problem
+    return ""
+
+
+def _chosen(rows: Sequence[Named]) -> Named:
+    """Choose the export of a reader that counts; no later one may change what an earlier one had locked."""
+    ordered = sorted(rows, key=lambda row: (row[1].exported, row[0]))
+    for earlier, later in combinations(ordered, 2):
+        _check_locked(earlier, later)
+    complete = [row for row in ordered if row[1].complete]
+    if len(complete) > 1:
+        message = f"{complete[0][0]} and {complete[1][0]}: two complete exports of one reader; keep the one that counts"
+        raise RatingError(message)
+    return complete[0] if complete else ordered[-1]
+
+
+def _check_locked(earlier: Named, later: Named) -> None:
+    locked = dict(_locked(earlier[1]))
+    for number, item in enumerate(later[1].items, start=1):
+        for place, turn in enumerate(item.turns, start=1):
+            before = locked.get((item.item_id, place))
+            if before and (not turn.locked or (turn.status, turn.answer) != (before.status, before.answer)):
+                message = f"{later[0]}, entry {number}: the answer to message {place} was locked in {earlier[0]} and has changed since"
+                raise RatingError(message)
+
+
+def _locked(export: AnswerExport) -> Iterator[tuple[tuple[str, int], FilledTurn]]:
+    for item in export.items:
+        yield from (((item.item_id, place), turn) for place, turn in enumerate(item.turns, start=1) if turn.locked)

@@ -1,0 +1,175 @@
+"""Freezing a round of answers: the draw, one packet a reader without anything that was answered or is right, and the key that stays here."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+from neuralmedbench.errors import RatingError
+from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.ratings.answering.files import AnswerRoundKey, AskedItem, ReaderKey
+from neuralmedbench.ratings.answering.forms import forms_of
+from neuralmedbench.ratings.answering.settings import AnswerSettings
+from neuralmedbench.ratings.page import Json, form_page, read_pictures
+from neuralmedbench.ratings.sampling import Drawn, draw, opaque, put_in_order
+from neuralmedbench.records.items import Item, Level
+from neuralmedbench.records.requests import Request
+
+TITLE = "Questions"
+FORM = Path(__file__).with_name("form")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question that a round may draw: the item, and what models are sent under the arm full and the strategy direct."""
+
+    item: Item
+    request: Request
+
+    @property
+    def stratum(self) -> str:
+        """Benchmark, family and level."""
+        return f"{self.item.benchmark}/{self.item.family}/{self.item.level}"
+
+    @property
+    def case(self) -> str:
+        """Whose pictures and words it shows."""
+        return f"{self.item.benchmark}/{self.item.case_id}"
+
+
+@dataclass(frozen=True)
+class FrozenAnswers:
+    """A round of answers before it is written: its key, and the page of each reader by pseudonym."""
+
+    key: AnswerRoundKey
+    pages: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A question with the probability of its draw."""
+
+    asked: Asked
+    probability: float
+
+
+def freeze_answers(
+    round_id: str, settings: AnswerSettings, questions: Iterable[Asked], *, root: Path = Path(), secret: str = ""
+) -> FrozenAnswers:
+    """Draw a round of answers and make its packets.
+
+    Parameters
+    ----------
+    round_id : str
+        Its name; readers are called after it.
+    settings : AnswerSettings
+        How it is drawn.
+    questions : iterable of Asked
+        Every question that may be drawn: the population for which the probabilities hold.
+    root : Path
+        Repository root, to which the paths of pictures are relative.
+    secret : str
+        Hexadecimal; from it come opaque ids and orders. A new one is made when it is empty.
+
+    Returns
+    -------
+    FrozenAnswers
+        With the same secret and the same input the same bytes.
+
+    Raises
+    ------
+    RatingError
+        If nothing can be drawn, fewer questions are wanted than there are strata, or a page cannot ask a question.
+    DataError
+        If a picture is not the one that models are sent.
+    """
+    secret, seed = secret or secrets.token_hex(32), f"{settings.seed}/{round_id}"
+    frame = sorted(questions, key=lambda one: one.item.item_id)
+    if not frame:
+        message = f"{round_id}: there is no question to draw from the families {', '.join(settings.families)}; run the workflow first"
+        raise RatingError(message)
+    among = _once_per_case(frame, seed) if settings.once_per_case else [_Drawn(one, 1.0) for one in frame]
+    found = draw([one.asked.stratum for one in among], settings.items, seed)
+    chosen = [_also_drawn(among[place], found) for place in found.places]
+    pictures = read_pictures((turn for one in chosen for turn in one.asked.request.turns), root)
+    packets, pages = [], {}
+    for number in range(settings.readers):
+        reader = f"{round_id}-{number + 1}"
+        key, data = _packet(reader, chosen, secret, pictures)
+        packets.append(key)
+        pages[reader] = form_page(TITLE, data, FORM)
+    whole = AnswerRoundKey(
+        schema="neuralmedbench.answers_key/1",
+        round_id=round_id,
+        seed=settings.seed,
+        secret=secret,
+        strata=found.strata,
+        packets=packets,
+    )
+    return FrozenAnswers(whole, pages)
+
+
+def _once_per_case(frame: Sequence[Asked], seed: str) -> list[_Drawn]:
+    """Draw one question of each case, so that no reader has seen a case before: one of n, each with the probability 1 / n."""
+    of_case: dict[str, list[Asked]] = defaultdict(list)
+    for one in frame:
+        of_case[one.case].append(one)
+    found = [_Drawn(Random(f"{seed}/{case}").choice(own), 1 / len(own)) for case, own in of_case.items()]
+    return sorted(found, key=lambda one: one.asked.item.item_id)
+
+
+def _also_drawn(one: _Drawn, found: Drawn) -> _Drawn:
+    return _Drawn(one.asked, one.probability * found.strata[one.asked.stratum].probability)
+
+
+def _packet(reader: str, chosen: Sequence[_Drawn], secret: str, pictures: dict[str, str]) -> tuple[ReaderKey, Json]:
+    """Give one reader's packet; ids and order come from the secret."""
+    shown = {opaque(secret, reader, one.asked.item.item_id): one for one in chosen}
+    cases = {item_id: one.asked.case for item_id, one in shown.items()}
+    order = put_in_order(shown, cases, _after(shown), Random(f"{secret}/{reader}"))
+    items = [_item(item_id, opaque(secret, reader, f"case/{cases[item_id]}"), shown[item_id].asked) for item_id in order]
+    data: Json = {"packet_id": opaque(secret, reader, "packet"), "rater": reader, "items": items, "pictures": pictures}
+    digest = sha256_of_value(data)
+    asked = {
+        item_id: AskedItem(
+            item_id=one.asked.item.item_id,
+            benchmark=one.asked.item.benchmark,
+            request_id=one.asked.request.request_id,
+            stratum=one.asked.stratum,
+            probability=one.probability,
+        )
+        for item_id, one in shown.items()
+    }
+    key = ReaderKey(packet_id=data["packet_id"], packet_sha256=digest, rater=reader, items=asked, order=order)
+    return key, data | {"packet_sha256": digest}
+
+
+def _after(shown: dict[str, _Drawn]) -> dict[str, str]:
+    """Of a question on a case the one that comes before it: what tells most of a case comes last."""
+    of_case: dict[str, list[str]] = defaultdict(list)
+    for item_id in sorted(shown, key=lambda item_id: (_tells(shown[item_id].asked.item), shown[item_id].asked.item.item_id)):
+        of_case[shown[item_id].asked.case].append(item_id)
+    return {second: first for own in of_case.values() for first, second in pairwise(own)}
+
+
+def _tells(item: Item) -> tuple[bool, int]:
+    """How much a question tells of its case: one that takes the diagnosis for granted tells all."""
+    return bool(item.given), list(Level).index(item.level) if item.level is not Level.NONE else -1
+
+
+def _item(item_id: str, group: str, asked: Asked) -> Json:
+    """Give a question as the page reads it: what models are told before, and each message with its pictures and its form."""
+    turns = [
+        {
+            "text": turn.text[turn.example_characters :].strip(),
+            "pictures": [[image.sha256, image.label] for image in turn.images if not image.example],
+            "form": form.shown(),
+        }
+        for turn, form in zip(asked.request.turns, forms_of(asked.item, asked.request), strict=True)
+    ]
+    return {"item_id": item_id, "group": group, "told": asked.request.system, "turns": turns}

@@ -1,0 +1,198 @@
+"""SIMULATED raters for the demo: a seeded model of two people who fill the form in. No person rated anything of it, and every export says so.
+
+They exist so that the demo shows what a round's tables look like. They start from what the deterministic grader says of an answer, so nothing
+can be learnt from how well they agree with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from neuralmedbench.ratings.candidates import Candidate
+from neuralmedbench.ratings.exports import Export, Form, MarkedError, PacketKey, RatedItem, RatedResponse, Rater, RoundKey
+from neuralmedbench.ratings.rounds import FrozenRound, freeze_round
+from neuralmedbench.records.keys import Key, response_key
+from neuralmedbench.records.scores import SIMULATED_ROUND, Grade, GradeState, RatingPart
+from neuralmedbench.records.taxonomy import ERRORS, counts_under
+
+ROLE = "simulated"
+SECRET = hashlib.sha256(b"simulated raters of the demo").hexdigest()
+"""Of ids and orders: known to everybody, because there is nobody who must not tell them."""
+
+STARTED, EXPORTED = "2000-01-01T08:00:00Z", "2000-01-01T12:00:00Z"
+WORSE_UPWARDS = frozenset({"harm_extent", "harm_likelihood"})
+"""Axes on which a high value is bad."""
+
+OF_THE_RATER = frozenset({"rater_confidence"})
+"""Axes that are about the rater and not about the answer."""
+
+UNGRADED = 0.5
+WORTH = {RatingPart.CONTROL_RIGHT: 0.95, RatingPart.CONTROL_WRONG: 0.1}
+
+
+@dataclass(frozen=True)
+class Person:
+    """How one simulated rater differs from the other.
+
+    Attributes
+    ----------
+    severity : float
+        Taken off the worth of every answer (0 to 1).
+    noise : float
+        Standard deviation of the rater's own opinion on one axis of one answer, the same at a second showing.
+    hand : float
+        Standard deviation of what differs from one showing to the next.
+    unjudged : float
+        Probability of 'cannot judge', for an answer and for each axis.
+    curious : float
+        Probability that the reference is opened after the first judgement.
+    seconds : float
+        Median time for an answer.
+    """
+
+    severity: float
+    noise: float
+    hand: float
+    unjudged: float
+    curious: float
+    seconds: float
+
+
+PEOPLE = {
+    "simulated-1": Person(severity=-0.03, noise=0.08, hand=0.03, unjudged=0.01, curious=0.1, seconds=45),
+    "simulated-2": Person(severity=0.08, noise=0.12, hand=0.06, unjudged=0.03, curious=0.03, seconds=70),
+}
+"""Invented: no study stands behind these numbers."""
+
+
+def simulate_round(
+    form: Form, candidates: Sequence[Candidate], grades: Iterable[Grade], names: Sequence[str], *, root: Path = Path()
+) -> tuple[RoundKey, dict[str, Export]]:
+    """Draw a round of the demo's answers as every round is drawn, and fill it in.
+
+    Parameters
+    ----------
+    form : Form
+        The rubric. Both raters see all answers that are drawn; every stratum has at least one.
+    candidates : sequence of Candidate
+        Every answer that may be drawn; without one the round is empty.
+    grades : iterable of Grade
+        Of the deterministic grader, from which the raters start.
+    names : sequence of str
+        Names of models, hidden as for people.
+    root : Path
+        Repository root.
+
+    Returns
+    -------
+    key : RoundKey
+        Key of the round.
+    exports : dict of str to Export
+        Complete export of each rater by pseudonym, `simulated` in each.
+    """
+    frozen = _freeze(form, candidates, names, root) if candidates else _empty(form)
+    worth = _worth(grades)
+    asked = {one.item.item_id: one for one in candidates}
+    return frozen.key, {packet.rater: _fill_in(packet, form, worth, asked) for packet in frozen.key.packets}
+
+
+def _freeze(form: Form, candidates: Sequence[Candidate], names: Sequence[str], root: Path) -> FrozenRound:
+    strata = len({one.stratum for one in candidates})
+    settings = {"raters": len(PEOPLE), "raters_per_response": len(PEOPLE), "responses": max(form.rounds.responses, strata)}
+    whole = form.model_copy(update={"rounds": form.rounds.model_copy(update=settings)})
+    return freeze_round(SIMULATED_ROUND, whole, candidates, names, root=root, secret=SECRET, pseudonyms=tuple(PEOPLE))
+
+
+def _empty(form: Form) -> FrozenRound:
+    """Give a round of nothing: where every answer was refused or is missing the run goes on."""
+    packets = [PacketKey(packet_id=rater, packet_sha256="0" * 64, rater=rater, items={}) for rater in PEOPLE]
+    key = RoundKey(
+        schema="neuralmedbench.rating_key/2", round_id=SIMULATED_ROUND, rubric=form.rubric, seed=form.rounds.seed, secret=SECRET,
+        first_judgement=list(form.rounds.first_judgement), strata={}, packets=packets,
+    )  # fmt: skip
+    return FrozenRound(key, {})
+
+
+def _worth(grades: Iterable[Grade]) -> dict[Key, float]:
+    """Worth of an answer, 0 to 1: mostly its core diagnosis, a little its main condition."""
+    share = {"core_diagnosis": 0.55, "main_condition": 0.3}
+    worth: dict[Key, float] = {}
+    for grade in grades:
+        if grade.criterion in share and grade.state is GradeState.OK and grade.value is not None:
+            worth[response_key(grade)] = worth.get(response_key(grade), 0.1) + share[grade.criterion] * grade.value
+    return worth
+
+
+def _fill_in(packet: PacketKey, form: Form, worth: Mapping[Key, float], candidates: Mapping[str, Candidate]) -> Export:
+    person, items = PEOPLE[packet.rater], []
+    opened: set[str] = set()
+    for position, item_id in enumerate(packet.order, start=1):
+        rated = packet.items[item_id]
+        one = candidates[rated.item_id]
+        said = f"{packet.rater}/{rated.part}/{_answer(rated)}"
+        case = f"{one.item.benchmark}/{one.item.case_id}"
+        looks = bool(form.rounds.first_judgement) and one.gold is not None and Random(f"look/{said}").random() < person.curious
+        worth_of_it = worth.get(_key(rated), WORTH.get(rated.part, UNGRADED))
+        item = _rate(item_id, rated, packet.rater, form=form, worth=worth_of_it, one=one)
+        items.append(item.model_copy(update={"position": position, "reference_shown": looks, "reference_seen": case in opened}))
+        opened |= {case} if looks else set()
+    return Export(
+        schema="neuralmedbench.rating/1", packet_id=packet.packet_id, packet_sha256=packet.packet_sha256, rubric=form.rubric,
+        rater=Rater(id=packet.rater, role=ROLE, simulated=True), started=STARTED, exported=EXPORTED, complete=True, items=items,
+    )  # fmt: skip
+
+
+def _rate(item_id: str, rated: RatedResponse, rater: str, *, form: Form, worth: float, one: Candidate) -> RatedItem:
+    person, answer = PEOPLE[rater], _answer(rated)
+    showing = Random(f"showing/{rater}/{rated.part}/{answer}")
+    seconds = round(person.seconds * math.exp(showing.gauss(0, 0.5)), 1)
+    if showing.random() < person.unjudged:
+        return RatedItem(item_id=item_id, position=1, status="cannot_judge", seconds_active=seconds)
+    scores, unjudged = {}, []
+    for name, axis in form.axes.items():
+        # what both see in the answer and the grader does not, what this one makes of it, and how the hand falls this time
+        seen = Random(f"seen/{answer}/{name}").gauss(0, 0.1)
+        own = Random(f"own/{rater}/{answer}/{name}").gauss(0, person.noise)
+        value = worth + seen + own + showing.gauss(0, person.hand) - person.severity
+        if name in OF_THE_RATER:
+            value = 0.75 + own
+        if showing.random() < person.unjudged:
+            unjudged.append(name)
+        else:
+            share = min(1.0, max(0.0, 1 - value if name in WORSE_UPWARDS else value))
+            scores[name] = axis.lowest + round(share * (axis.highest - axis.lowest))
+    if len(unjudged) == len(form.axes):
+        return RatedItem(item_id=item_id, position=1, status="cannot_judge", seconds_active=seconds)
+    return RatedItem(
+        item_id=item_id, position=1, status="rated", scores=scores, cannot_judge=unjudged, errors=_marks(rater, answer, form, worth, one),
+        seconds_active=seconds, revisions=showing.choice((0, 0, 0, 1)),
+    )  # fmt: skip
+
+
+def _marks(rater: str, answer: str, form: Form, worth: float, one: Candidate) -> list[MarkedError]:
+    """Mark errors: in a poor answer mostly one that both find, now and then one that nobody else sees."""
+    complete = one.gold is not None and one.gold.findings_complete
+    lesion_shown = one.item.lesion_shown
+    codes = [code for code in form.errors if counts_under(ERRORS[code], lesion_shown=lesion_shown, findings_complete=complete)]
+    if not codes:
+        return []
+    both, own = Random(f"error/{answer}"), Random(f"error/{rater}/{answer}")
+    found = {both.choice(codes): worth < 0.5} if both.random() > worth else {}
+    marks = {code: significant for code, significant in found.items() if own.random() < 0.8}
+    if own.random() < 0.1:
+        marks.setdefault(own.choice(codes), False)
+    return [MarkedError(code=code, significant=significant) for code, significant in sorted(marks.items())]
+
+
+def _answer(rated: RatedResponse) -> str:
+    """Name what is rated; its revision is left out, so that the same words are rated the same under another one."""
+    return f"{rated.item_id}/{rated.arm}/{rated.strategy}/{rated.model}/{rated.repeat}/{rated.text_sha256}"
+
+
+def _key(rated: RatedResponse) -> Key:
+    return rated.item_id, rated.arm, rated.strategy, rated.model, rated.revision, rated.repeat

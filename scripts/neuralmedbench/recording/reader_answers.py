@@ -1,0 +1,165 @@
+"""What readers of a round answered, made into models whose answers are imported: checked as a whole before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from neuralmedbench.config.load import load_model
+from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.errors import RatingError
+from neuralmedbench.io.files import write_text
+from neuralmedbench.models.imported_answers import Coverage, check_import, import_answers
+from neuralmedbench.models.readers import asked_of
+from neuralmedbench.ratings.answering.files import AnswerExport, AnswerRoundKey, AskedItem
+from neuralmedbench.ratings.answering.forms import forms_of
+from neuralmedbench.ratings.answering.imports import given_by, read_exports
+from neuralmedbench.ratings.answering.rounds import Asked
+from neuralmedbench.ratings.exports import read_file
+from neuralmedbench.ratings.imports import KEY_FILE
+from neuralmedbench.recording.asked_items import read_asked
+from neuralmedbench.records.given import GivenAnswer
+from neuralmedbench.records.requests import Request
+
+RESPONSES = "results/responses"
+HEAD = "# Written by scripts/import_reader.py: the answers of one reader of the round {round_id} (docs/ratings.md).\n"
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The import of one reader's answers to one benchmark."""
+
+    model: ModelConfig
+    name: str
+    requests: list[Request]
+    given: list[GivenAnswer]
+    shown: int
+    ledger: Path
+
+
+@dataclass(frozen=True)
+class ImportedReader:
+    """What an import brought: the model, the benchmark, questions that were shown to the reader, and the counts of the import."""
+
+    model: str
+    benchmark: str
+    shown: int
+    coverage: Coverage
+
+
+def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = Path("data")) -> list[ImportedReader]:
+    """Import every reader of a round.
+
+    Parameters
+    ----------
+    folder : Path
+        `data/ratings/<round>/` with the key and the exports.
+    config, data : Path
+        Folders of the configuration and of the data. The yaml of a reader is written when there is none.
+
+    Returns
+    -------
+    list of ImportedReader
+        By reader and benchmark.
+
+    Raises
+    ------
+    RatingError
+        If a file does not fit (`ratings.answering.imports`), a question is asked in other words or with other pictures now, or the yaml of a
+        reader is of somebody else.
+    DataError
+        If answers differ from those that were imported before.
+    """
+    key = _read_key(folder)
+    shown = {asked.item_id: asked for packet in key.packets for asked in packet.items.values()}
+    benchmarks = {name: read_asked(name, data) for name in sorted({asked.benchmark for asked in shown.values()})}
+    questions = {item_id: one for asked in benchmarks.values() for item_id, one in asked.items()}
+    _check_unchanged(shown, questions, key.round_id)
+    forms = {item_id: forms_of(questions[item_id].item, questions[item_id].request) for item_id in shown}
+    packets = {packet.packet_id: packet for packet in key.packets}
+    work: list[_Work] = []
+    for file, export in read_exports(folder, key, forms):
+        packet, name = packets[export.packet_id], f"reader-{export.rater.id}"
+        model, given = _model(config, name, export), given_by((file, export), packet, forms)
+        for benchmark, asked in benchmarks.items():
+            requests = asked_of(model, [one.request for one in asked.values()])
+            number = sum(one.benchmark == benchmark for one in packet.items.values())
+            work.append(_Work(model, name, requests, given.get(benchmark, []), number, data / "ledger" / benchmark / f"{name}.jsonl"))
+    for one in work:
+        check_import(one.requests, one.model, one.given, name=one.name, ledger=one.ledger)
+    for name, model in {one.name: one.model for one in work}.items():
+        _write_yaml(config / "models" / f"{name}.yaml", model, key.round_id)
+    return [
+        ImportedReader(
+            one.name,
+            one.ledger.parent.name,
+            one.shown,
+            import_answers(one.requests, one.model, one.given, name=one.name, ledger=one.ledger),
+        )
+        for one in work
+    ]
+
+
+def reader_lines(found: list[ImportedReader], root: Path = Path()) -> list[str]:
+    """Say what was imported and what a person does with it; `root` is the repository root."""
+    lines = [
+        f"{one.model}, {one.benchmark}: {one.coverage.given} of {one.shown} questions answered, {one.coverage.added} new answers;"
+        f" the benchmark has {one.coverage.expected}"
+        for one in found
+    ]
+    names = ", ".join(dict.fromkeys(one.model for one in found))
+    lines.append(f"Add {names} to `models` of the configuration and run the workflow.")
+    made = [f"{RESPONSES}/{one.benchmark}/{one.model}.parquet" for one in found if one.coverage.added]
+    if old := [path for path in made if (root / path).is_file()]:
+        lines.append(f"Tables of an earlier import are there: run it once with --forcerun {' '.join(old)}")
+    return lines
+
+
+def _read_key(folder: Path) -> AnswerRoundKey:
+    path = folder / KEY_FILE
+    if path.is_file() and b"neuralmedbench.rating_key/" in path.read_bytes():
+        message = f"{folder.name}: a round in which answers were rated; add it to `rating_rounds` of the configuration and run the workflow"
+        raise RatingError(message)
+    return read_file(path, AnswerRoundKey)
+
+
+def _check_unchanged(shown: Mapping[str, AskedItem], questions: Mapping[str, Asked], round_id: str) -> None:
+    changed = [name for name, one in shown.items() if name not in questions or questions[name].request.request_id != one.request_id]
+    if changed:
+        message = (
+            f"{round_id}: {len(changed)} of {len(shown)} questions are not asked any more as readers saw them, the first is {changed[0]}"
+        )
+        raise RatingError(message)
+
+
+def _model(config: Path, name: str, export: AnswerExport) -> ModelConfig:
+    """Give the reader's yaml, the one that is there or a new one."""
+    reader = export.rater.id
+    person = not export.rater.simulated
+    model = ModelConfig(
+        title=f"Reader {reader} (clinician)" if person else f"Simulated reader {reader}",
+        backend="imported",
+        id=f"reader/{reader}",
+        revision="1",
+        reader="clinician" if person else "simulated",
+    )
+    path = config / "models" / f"{name}.yaml"
+    if not path.exists():
+        return model
+    known = load_model(path)
+    if (known.backend, known.id, known.reader) != (model.backend, model.id, model.reader):
+        message = (
+            f"{path.name}: it is there already and is not of this reader (backend: imported, id: {model.id}, reader: {model.reader});"
+            " move it away, or correct it"
+        )
+        raise RatingError(message)
+    return known
+
+
+def _write_yaml(path: Path, model: ModelConfig, round_id: str) -> None:
+    if not path.exists():
+        values = model.model_dump(include={"title", "backend", "id", "revision", "reader"})
+        write_text(path, HEAD.format(round_id=round_id) + yaml.safe_dump(values, sort_keys=False))

@@ -1,0 +1,154 @@
+"""Grading with a model: blind to who answered, and a failed grade is missing, never zero."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.models.control.bounds import ALONE, Control
+from neuralmedbench.models.destinations import check_destination
+from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.ledgers.ledger import open_ledger
+from neuralmedbench.models.served import say_served
+from neuralmedbench.records.items import Gold, Item
+from neuralmedbench.records.keys import text_digest
+from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.scores import Grade, GradeState
+from neuralmedbench.scoring.llm.asking import Asker, read_asker
+from neuralmedbench.scoring.rubric import grade_row
+
+
+def grade_with_model(
+    responses: Iterable[Response],
+    items: Mapping[str, Item],
+    gold: Mapping[str, Gold],
+    config: GraderConfig,
+    *,
+    grader: str,
+    ledger: Path,
+    destinations: Sequence[str],
+    max_failed_fraction: float | None,
+    names: Sequence[str] = (),
+    replay: bool = False,
+    control: Control = ALONE,
+) -> list[Grade]:
+    """Grade the responses of one model by asking another one.
+
+    Parameters
+    ----------
+    responses : iterable of Response
+        Answers of one model.
+    items, gold : mapping
+        By item id; an item without gold is not graded.
+    config : GraderConfig
+        The grader's yaml.
+    grader : str
+        Name of the grader.
+    ledger : Path
+        Ledger of this grader for this model: no grade is paid for twice.
+    destinations : sequence of str
+        `allowed_destinations` of the benchmark.
+    max_failed_fraction : float or None
+        A larger share of failed calls is an error.
+    names : sequence of str
+        Names of the model that answered, which the grader must not learn.
+    replay : bool
+        Take every grade from the ledger and ask for nothing. A grader that asked nothing left an empty ledger: it stays skipped.
+    control : Control
+        As of `models.engine.answer_requests`.
+
+    Returns
+    -------
+    list of Grade
+        The criteria of the grader's task for every open or dialogue response that was answered. Rows are `skipped` when the grader may not
+        or cannot be asked, `failed` when its answer did not come or could not be read, or when what it says does not hold.
+
+    Raises
+    ------
+    ConfigError
+        If the yaml lacks the model or the prompt, or the prompt is not usable.
+    ProviderError
+        As `models.engine.answer_requests`.
+    """
+    asker = read_asker(grader, config, names)
+    assert config.model
+    wanted = [row for row in responses if row.item_id in gold and asker.wants(row, items[row.item_id], gold[row.item_id])]
+    if reason := _may_not_ask(grader, config.model, ledger, destinations, replay=replay):
+        print(f"grader {grader}: {len(wanted)} answers are not graded: {reason}", file=sys.stderr)
+        if not replay:
+            with open_ledger(ledger):  # left empty, it says that nothing was asked
+                pass
+        return [
+            grade
+            for row in wanted
+            for grade in _missing(row, asker.task.criteria(items[row.item_id], gold[row.item_id]), grader, GradeState.SKIPPED, reason)
+        ]
+    requests = {(row.item_id, text_digest(row.text)): asker.request(row, items[row.item_id], gold[row.item_id]) for row in wanted}
+    answers = answer_requests(
+        list(requests.values()),
+        config.model,
+        name=grader,
+        ledger=ledger,
+        destinations=destinations,
+        max_failed_fraction=max_failed_fraction,
+        replay=replay,
+        control=control,
+    )
+    say_served(f"grader {grader}", answers)
+    by_text = {(answer.item_id, answer.strategy): answer for answer in answers}
+    pairs = [(row, by_text[row.item_id, text_digest(row.text)]) for row in wanted]
+    return [
+        _with_call(grade, answer)
+        for row, answer in pairs
+        for grade in _grades(row, answer, asker, grader, of=(items[row.item_id], gold[row.item_id]))
+    ]
+
+
+def _may_not_ask(grader: str, model: ModelConfig, ledger: Path, destinations: Sequence[str], *, replay: bool) -> str:
+    if replay and ledger.exists() and ledger.stat().st_size:
+        return ""
+    try:
+        check_destination(grader, model, destinations)
+    except ConfigError as error:
+        return str(error)
+    if not replay and model.api_key_env and not os.environ.get(model.api_key_env) and not ledger.exists():
+        return f"the environment variable {model.api_key_env} is not set"
+    return ""
+
+
+def _grades(response: Response, answer: Response, asker: Asker, grader: str, *, of: tuple[Item, Gold]) -> list[Grade]:
+    points = asker.task.criteria(*of)
+    if answer.state is ResponseState.SKIPPED:
+        return _missing(response, points, grader, GradeState.SKIPPED, answer.error)
+    if answer.state is not ResponseState.OK:
+        return _missing(response, points, grader, GradeState.FAILED, f"the grader's answer is {answer.state}")
+    words = asker.task.read(answer.text, asker.subject(response, *of))
+    if words is None:
+        return _missing(response, points, grader, GradeState.FAILED, "the grader's answer is not in its form")
+    return [
+        grade_row(response, grader, word.criterion, value=word.value, weight=points[word.criterion], explanation=word.explanation)
+        for word in words
+    ]
+
+
+def _with_call(grade: Grade, answer: Response) -> Grade:
+    """Keep of the grader's call who answered, and what left the machine."""
+    return replace(
+        grade,
+        served_model=answer.served_model,
+        fingerprint=answer.fingerprint,
+        called_on=answer.called_on,
+        destination=answer.destination,
+        attempts=answer.attempts,
+        characters_sent=answer.characters_sent,
+    )
+
+
+def _missing(response: Response, points: Mapping[str, float], grader: str, state: GradeState, why: str) -> list[Grade]:
+    rows = [grade_row(response, grader, name, value=None, weight=weight, explanation=why) for name, weight in points.items()]
+    return [replace(row, state=state) for row in rows]

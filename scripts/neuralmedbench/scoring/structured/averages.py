@@ -1,0 +1,81 @@
+"""Precision, recall and F1 over a set of labels that the caller chooses: which set it is decides what a number means."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Average = Literal["macro", "micro", "weighted"]
+Measure = Literal["f1", "precision", "recall"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """How often each label was right, is true, and was said."""
+
+    right: Mapping[str, int]
+    true: Mapping[str, int]
+    said: Mapping[str, int]
+
+    def value(self, measure: Measure, label: str) -> float:
+        """Measure of one label, 0 to 1; 0 where its divisor is 0."""
+        true, said = self.true.get(label, 0), self.said.get(label, 0)
+        divisor = {"f1": (true + said) / 2, "precision": said, "recall": true}[measure]
+        return self.right.get(label, 0) / divisor if divisor else 0.0
+
+
+def tally(truth: Sequence[str], said: Sequence[str | None]) -> Tally:
+    """Count labels.
+
+    Parameters
+    ----------
+    truth : sequence of str
+        The reference.
+    said : sequence of str or None
+        The answers in the same order; None is an answer that is no label at all: a miss of the true one, and nobody's false alarm.
+    """
+    return Tally(
+        right=Counter(true for true, given in zip(truth, said, strict=True) if true == given),
+        true=Counter(truth),
+        said=Counter(given for given in said if given is not None),
+    )
+
+
+def average(counts: Tally, measure: Measure, labels: Iterable[str], how: Average = "macro") -> float | None:
+    """Average a measure over labels.
+
+    Parameters
+    ----------
+    counts : Tally
+        Of `tally`.
+    measure : str
+        `f1`, `precision` or `recall`.
+    labels : iterable of str
+        The labels that count; the divisor of a macro average is their number.
+    how : str
+        `macro`: mean over labels. `weighted`: by how often each is true; a plain mean where none of them is. `micro`: of the pooled counts.
+
+    Returns
+    -------
+    float or None
+        0 to 1; None for a mean over no label. The same as scikit-learn's `f1_score`, `precision_score` and `recall_score` with `labels` and
+        `zero_division=0`.
+
+    Examples
+    --------
+    >>> average(tally(["a", "b"], ["a", None]), "f1", ["a", "b"])
+    0.5
+    """
+    names = sorted(set(labels))
+    if how == "micro":
+        pooled = {part: sum(table.get(name, 0) for name in names) for part, table in vars(counts).items()}
+        return Tally(**{part: {"": number} for part, number in pooled.items()}).value(measure, "")
+    if not names:
+        return None
+    values = [counts.value(measure, name) for name in names]
+    weights = [counts.true.get(name, 0) for name in names] if how == "weighted" else [1] * len(names)
+    if not sum(weights):
+        weights = [1] * len(names)
+    return sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(weights)

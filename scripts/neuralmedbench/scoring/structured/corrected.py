@@ -1,0 +1,181 @@
+"""The same answers without the flaws of the published evaluator: fixed denominators, one set of labels, abstentions that earn nothing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neuralmedbench.scoring.fields import FIELDS, label
+from neuralmedbench.scoring.structured.averages import average, tally
+from neuralmedbench.scoring.structured.calibration import brier_score, expected_calibration_error, risk_coverage_area, separation
+from neuralmedbench.scoring.structured.form import PUBLISHED, STEPS, is_share
+from neuralmedbench.scoring.structured.rows import Row
+
+REFERENCE = {"class": "class", "subtype": "subclass", "modality": "modality", "sequence": "modality_subtype", "plane": "axial_plane"}
+"""Keys of the reference by field."""
+
+CONFIDENCE = "diagnosis_confidence"
+FAILED_PARSE = frozenset({"error", "raw_response"})
+"""Keys of what the published runners write in place of an answer that they could not parse."""
+
+MAX_LABEL = 80
+
+Metric = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of one expected answer.
+
+    Attributes
+    ----------
+    state : str
+        `answered`, `failed` (no call succeeded) or `absent` (no row).
+    answer : dict or None
+        The answer; None when there is none, or it was not parsed.
+    """
+
+    picture: str
+    state: str
+    answer: Mapping[str, Any] | None = None
+
+    def said(self, field: str) -> str | None:
+        """Label of one field; None for an abstention, and where there is no answer."""
+        value = None if self.answer is None else self.answer.get(PUBLISHED.names[field])
+        if value is None:
+            return None
+        try:
+            return label(field, str(value)[:MAX_LABEL])
+        except (RecursionError, ValueError):
+            return "unreadable"
+
+
+def corrected_metrics(rows: Sequence[Row], *, own_pictures: bool = False) -> dict[str, dict[str, Any]]:
+    """Score rows with fixed denominators.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Rows in the order of the file.
+    own_pictures : bool
+        Whether a model is expected to answer the pictures of its own rows alone. Otherwise every picture that any row of the file names is
+        expected of every model. A row without a picture is expected of its own model.
+
+    Returns
+    -------
+    dict of str to dict
+        By model, sorted: `calls`, `validity` (by step of `form.STEPS`) and `fields` (by field). A metric is `value` with its `n`, and
+        `count` where it is a share of n. Values are fractions, 0 to 1; None where n is 0.
+
+    Notes
+    -----
+    Of several rows of a model for a picture the first that succeeded counts. The reference of a picture is that of the first row that states
+    it, also of another model's: a failed call often has none. Spellings are those of `field_aliases.yaml`, which was not tuned on answers.
+    """
+    reference, pictures = _references(rows), dict.fromkeys(_picture(row) for row in rows if row.picture)
+    by_model: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        by_model[row.model][_picture(row)].append(row)
+    labels = {field: {known[field] for known in reference.values() if field in known} for field in FIELDS}
+    found = {}
+    for model in sorted(by_model):
+        own = by_model[model]
+        expected = list(own) if own_pictures else [*pictures, *(picture for picture in own if picture not in pictures)]
+        outcomes = [_outcome(picture, own.get(picture, [])) for picture in expected]
+        fields = {field: _field_metrics(field, outcomes, reference, labels[field]) for field in FIELDS}
+        fields["class"] |= _confidence_metrics(outcomes, reference)
+        found[model] = {"calls": _calls(outcomes, own), "validity": _validity(outcomes), "fields": fields}
+    return found
+
+
+def _picture(row: Row) -> str:
+    return row.picture or f"line {row.line}"
+
+
+def _references(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in rows:
+        for field, key in REFERENCE.items():
+            value = row.reference.get(key)
+            known = label(field, value[:MAX_LABEL]) if isinstance(value, str) and value.strip().lower() != "nan" else None
+            if known is not None:
+                found[_picture(row)].setdefault(field, known)
+    return dict(found)
+
+
+def _outcome(picture: str, rows: Sequence[Row]) -> Outcome:
+    row = next((row for row in rows if row.success), None)
+    if row is None:
+        return Outcome(picture=picture, state="failed" if rows else "absent")
+    return Outcome(picture=picture, state="answered", answer=None if not row.answer or row.answer.keys() >= FAILED_PARSE else row.answer)
+
+
+def _share(count: int, n: int) -> Metric:
+    return {"value": count / n if n else None, "count": count, "n": n}
+
+
+def _calls(outcomes: Sequence[Outcome], own: Mapping[str, Sequence[Row]]) -> Metric:
+    states = Counter(outcome.state for outcome in outcomes)
+    shares = {state: _share(states[state], len(outcomes)) for state in ("answered", "failed", "absent")}
+    return {**shares, "further_rows": sum(len(rows) - 1 for rows in own.values())}
+
+
+def _validity(outcomes: Sequence[Outcome]) -> Metric:
+    passed = [PUBLISHED.passed(outcome.answer) for outcome in outcomes]
+    return {step: _share(sum(number > place for number in passed), len(passed)) for place, step in enumerate(STEPS)}
+
+
+def _field_metrics(field: str, outcomes: Sequence[Outcome], reference: Mapping[str, Mapping[str, str]], labels: set[str]) -> Metric:
+    """Metrics of one field over all expected answers whose picture has a reference; `labels` are those of the reference in the whole file."""
+    known = [outcome for outcome in outcomes if field in reference.get(outcome.picture, {})]
+    truth = [reference[outcome.picture][field] for outcome in known]
+    said = [outcome.said(field) for outcome in known]
+    answered = [given for given in said if given is not None]
+    right, n = sum(true == given for true, given in zip(truth, said, strict=True)), len(known)
+    counts = tally(truth, [given if given in labels else None for given in said])
+    vocabulary = labels | {label(field, name) for name in PUBLISHED.labels[PUBLISHED.names[field]] if name is not None}
+    commonest = max(Counter(truth).values(), default=0)
+    return {
+        "plain_accuracy": _share(right, n),
+        "balanced_accuracy": {"value": average(counts, "recall", truth), "n": n},
+        "macro_f1_over_reference_labels": {"value": average(counts, "f1", labels) if n else None, "labels": len(labels), "n": n},
+        "weighted_f1_over_reference_labels": {"value": average(counts, "f1", truth, "weighted"), "n": n},
+        "coverage": _share(len(answered), n),
+        "selective_accuracy": _share(right, len(answered)),
+        "out_of_vocabulary": _share(sum(given not in vocabulary for given in answered), len(answered)),
+        "commonest_label": _share(commonest, n),
+    }
+
+
+def _confidence_metrics(outcomes: Sequence[Outcome], reference: Mapping[str, Mapping[str, str]]) -> Metric:
+    """Calibration of the class: over answers with a stated confidence, and over everything that was expected, read to the model's loss."""
+    known = [outcome for outcome in outcomes if "class" in reference.get(outcome.picture, {})]
+    said = [outcome.said("class") for outcome in known]
+    right = np.array([given == reference[outcome.picture]["class"] for outcome, given in zip(known, said, strict=True)], dtype=np.float64)
+    raw = [None if outcome.answer is None else outcome.answer.get(CONFIDENCE) for outcome in known]
+    named = np.array([given is not None for given in said], dtype=bool)
+    usable = np.array([is_share(value) for value in raw], dtype=bool) & named
+    confidence = np.array([float(value) if use else 0.0 for value, use in zip(raw, usable, strict=True)], dtype=np.float64)  # type: ignore[arg-type]
+    against = np.where(usable, confidence, 1 - right)  # without a usable confidence: certain of what is wrong, not at all of what is right
+    order = np.where(named, confidence, -1.0)
+    stated = right[usable], confidence[usable]
+    n, n_all = int(usable.sum()), len(known)
+    ece = expected_calibration_error(*stated)
+    # each of the others is a bin of its own with the widest gap, so that it never offsets somebody's gap in a shared one
+    gaps = n * (ece or 0.0) + n_all - n
+    unusable = sum(value is not None and not is_share(value) for value in raw)
+    return {
+        "confidence_stated": _share(n, n_all),
+        "confidence_unusable": _share(unusable, n_all),
+        "ece_of_stated_confidence": {"value": ece, "n": n},
+        "brier_of_stated_confidence": {"value": brier_score(*stated), "n": n},
+        "auroc_of_stated_confidence": {"value": separation(*stated), "n": n},
+        "risk_coverage_area_of_stated_confidence": {"value": risk_coverage_area(*stated), "n": n},
+        "ece_pessimistic": {"value": gaps / n_all if n_all else None, "n": n_all},
+        "brier_pessimistic": {"value": brier_score(right, against), "n": n_all},
+        "risk_coverage_area": {"value": risk_coverage_area(right, order), "n": n_all},
+    }

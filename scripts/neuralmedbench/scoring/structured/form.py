@@ -1,0 +1,133 @@
+"""Whether a structured answer keeps to the form that was asked for, step by step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from neuralmedbench.scoring.fields import FIELDS, label
+
+SUBTYPES = {
+    "stroke": frozenset({"ischemic", "hemorrhagic"}),
+    "tumor": frozenset(
+        {
+            "carcinoma",
+            "germinoma",
+            "glioma",
+            "granuloma",
+            "medulloblastoma",
+            "meningioma",
+            "neurocytoma",
+            "papilloma",
+            "pituitary tumor",
+            "schwannoma",
+            "tuberculoma",
+        }
+    ),
+}
+"""Subtypes by class; the other classes have none."""
+
+STEPS = ("parse", "required_fields", "enums", "consistency")
+"""What an answer has to pass, in this order: an object; every key; every value a label of its field or null, and every number from 0 to 1;
+a subtype of the class, and a sequence only of an MRI."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """What a structured answer was asked to look like.
+
+    Attributes
+    ----------
+    keys : frozenset of str
+        Keys that have to be there; their value may be null.
+    labels : dict of str to frozenset
+        By key: what it may hold, spelled exactly so; None among them allows null.
+    numbers : frozenset of str
+        Keys that hold a number from 0 to 1, or null.
+    names : dict of str to str
+        By field (`scoring.fields.FIELDS`): its key.
+    """
+
+    keys: frozenset[str]
+    labels: Mapping[str, frozenset[str | None]]
+    numbers: frozenset[str]
+    names: Mapping[str, str]
+
+    def passed(self, answer: Mapping[str, Any] | None) -> int:
+        """Count the steps of `STEPS` that an answer passes, from the first; a step counts only behind those before it."""
+        if not answer:
+            return 0
+        checks = (self._complete, self._in_vocabulary, self._consistent)
+        return 1 + next((place for place, check in enumerate(checks) if not check(answer)), len(checks))
+
+    def _complete(self, answer: Mapping[str, Any]) -> bool:
+        return self.keys <= answer.keys()
+
+    def _in_vocabulary(self, answer: Mapping[str, Any]) -> bool:
+        named = all(isinstance(answer[key], str | None) and answer[key] in labels for key, labels in self.labels.items())
+        return named and all(answer[key] is None or is_share(answer[key]) for key in self.numbers)
+
+    def _consistent(self, answer: Mapping[str, Any]) -> bool:
+        texts = {name: answer[key] for name, key in self.names.items() if isinstance(answer[key], str)}
+        said = {name: label(name, text) for name, text in texts.items()}
+        of_class = said.get("subtype") is None or said["subtype"] in SUBTYPES.get(said.get("class") or "", ())
+        return of_class and (said.get("sequence") is None or said.get("modality") == "MRI")
+
+
+PUBLISHED = Form(
+    keys=frozenset(
+        {
+            "modality",
+            "specialized_sequence",
+            "plane",
+            "diagnosis_name",
+            "diagnosis_detailed",
+            "icd10_code",
+            "severity_score",
+            "diagnosis_confidence",
+            "severity_confidence",
+        }
+    ),
+    labels={
+        "modality": frozenset({"CT", "MRI", None}),
+        "specialized_sequence": frozenset({"FLAIR", "T1", "T2", "T1C+", None}),
+        "plane": frozenset({"axial", "sagittal", "coronal", None}),
+        "diagnosis_name": frozenset({"tumor", "stroke", "multiple sclerosis", "normal", "other abnormalities", None}),
+        "diagnosis_detailed": frozenset({*SUBTYPES["stroke"], *SUBTYPES["tumor"] - {"pituitary tumor"}, "pituitary_tumor", None}),
+    },
+    numbers=frozenset({"severity_score", "diagnosis_confidence", "severity_confidence"}),
+    names={
+        "modality": "modality",
+        "sequence": "specialized_sequence",
+        "plane": "plane",
+        "class": "diagnosis_name",
+        "subtype": "diagnosis_detailed",
+    },
+)
+"""The form that the published prompt of NeuroVLM-Bench asks for: nine keys."""
+
+
+@cache
+def form_of(schema: str) -> Form:
+    """Give the form that a JSON schema of an item asks for.
+
+    Parameters
+    ----------
+    schema : str
+        JSON schema with `properties`, as in `records.items.Item`; empty for the five fields and a confidence without closed labels.
+    """
+    rules: dict[str, dict[str, Any]] = json.loads(schema).get("properties", {}) if schema else {key: {} for key in (*FIELDS, "confidence")}
+    return Form(
+        keys=frozenset(rules),
+        labels={key: frozenset(rule["enum"]) for key, rule in rules.items() if "enum" in rule},
+        numbers=frozenset({"confidence"} & rules.keys()),
+        names={name: name for name in FIELDS if name in rules},
+    )
+
+
+def is_share(value: object) -> bool:
+    """Tell whether a value is a number from 0 to 1; a truth value and NaN are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1

@@ -1,0 +1,1 @@
+"""What changed: revisions, repeats, drift."""

@@ -1,0 +1,1 @@
+"""What is wrong with wrong answers, in the words of graders and clinicians."""

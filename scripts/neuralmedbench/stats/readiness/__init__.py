@@ -1,0 +1,1 @@
+"""What a site asks of a model, and whether it is met."""

@@ -1,0 +1,1 @@
+"""Which grader to trust: graders against clinicians, and pass rates corrected by them."""
