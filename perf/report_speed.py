@@ -57,7 +57,7 @@ def commands(root: Path, models: Sequence[str], resamples: int) -> dict[str, lis
     out = str(results / "provenance.json")
     inputs = ["--inputs", f"data/items/{DEPTH}.parquet"]
     found["provenance"] = ["record_provenance.py", "--root", str(root), *run, *vocabulary, "--bootstrap-seed", "1", *inputs, "--out", out]
-    page = ["--graders", *GRADERS, "--out", str(results / "report.html")]
+    page = ["--graders", *GRADERS, "--max-megabytes", "1000", "--out", str(results / "report.html")]
     found["report"] = ["build_report.py", "--root", str(root), "--results", str(results), *run, *page]
     return found
 

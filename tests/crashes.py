@@ -90,7 +90,7 @@ def undisturbed_run(folder: Path, address: str, *, finished: Path | None = None)
 
 def results_of(project: Path) -> dict[str, bytes]:
     """Content of every result that must not depend on what happened on the way."""
-    files = [*(project / "results/tables").glob("*"), project / "results/metrics.json"]
+    files = [*(project / "results/tables").glob("*.*"), project / "results/metrics.json"]
     return {path.name: path.read_bytes() for path in files if path.name not in DATED}
 
 

@@ -40,6 +40,7 @@ def plan_lines(rows: Sequence[PlanRow], unplanned: Sequence[Unplanned], run: Run
     if any(row.blocked for row in rows):
         lines.append(f"With what cannot: {_total(rows)}")
     lines += [f"{entry.benchmark}: {entry.remedy}" for entry in unplanned]
+    lines += [f"{name}: left out, {path} is not there" for name, path in run.absent.items()]
     lines += list(dict.fromkeys(f"not asked: {row.blocked}" for row in rows if row.blocked))
     lines += [f"{row.benchmark}, {_asked(row)}: {row.note}" for row in rows if row.note and not row.blocked]
     return [*lines, *_group_lines(rows, run), *_cap_lines(rows, run, spending)]

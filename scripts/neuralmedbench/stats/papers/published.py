@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,13 @@ class Own:
     models: Mapping[str, ModelConfig]
     folder: Path
     absent: str
+    _read: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+
+    def rows(self, table: str) -> list[dict[str, str]]:
+        """Give the rows of a table of results; each is read once."""
+        if table not in self._read:
+            self._read[table] = read_table(self.folder / f"{table}.csv")
+        return self._read[table]
 
 
 def wilson(percent: float, n: int) -> tuple[float, float]:
@@ -121,7 +128,7 @@ def _own_value(model: str, column: PublishedColumn, own: Own) -> Row:
     if model not in own.models:
         return {"missing": f"{model} is not among the models of this run"}
     wanted = {key: value.replace("{model}", model) for key, value in column.ours.where.items()}
-    found = [row for row in read_table(own.folder / f"{column.ours.table}.csv") if all(row[key] == value for key, value in wanted.items())]
+    found = [row for row in own.rows(column.ours.table) if all(row[key] == value for key, value in wanted.items())]
     if not found or not found[0][column.ours.value]:
         return {"missing": f"{column.ours.table}.csv has no value for it"}
     scale = 100 if column.unit == "percent" else 1

@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 def ratings_badge(study: Study) -> Row:
     """Say how many ratings of clinicians there are; simulated ones are none."""
-    clinical = [row for row in study.sampled_ratings if not row.simulated]
+    clinical = [row for row in study.sampled_ratings if not row.simulated and not row.adjudicated]
     if clinical:
         text = f"{len(clinical)} by {len({row.rater_id for row in clinical})} raters"
     else:
