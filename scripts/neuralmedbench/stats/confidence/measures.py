@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.scoring.structured.calibration import separation
 from neuralmedbench.stats.intervals import Floats, Ints
 
 Bools = npt.NDArray[np.bool_]
@@ -87,13 +88,7 @@ def brier(confidence: Floats, right: Floats) -> float:
 
 def auroc(confidence: Floats, right: Floats) -> float | None:
     """Chance that a right answer has the higher confidence than a wrong one, ties by half; None when all or none is right."""
-    from scipy import stats
-
-    hits = int(right.sum())
-    if hits in (0, len(right)):
-        return None
-    ranks = stats.rankdata(confidence)[right > 0.5].sum()
-    return float((ranks - hits * (hits + 1) / 2) / (hits * (len(right) - hits)))
+    return separation(right, confidence)
 
 
 def pessimistic(error: float | None, known: int, absent: int) -> float | None:

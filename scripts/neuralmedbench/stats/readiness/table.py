@@ -13,6 +13,7 @@ from neuralmedbench.config.load import nearest
 from neuralmedbench.config.readiness import DiseaseGroup, ReadinessConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.stats.descriptive import headline
+from neuralmedbench.stats.intervals import clopper_pearson
 from neuralmedbench.stats.pairs import holm
 from neuralmedbench.stats.readiness.judges import JUDGES, Answers, belongs, hallucination_grades, patient_rates
 from neuralmedbench.stats.study import BenchmarkStudy, Study
@@ -56,8 +57,7 @@ def bounds(events: float, patients: int, confidence: float) -> Bounds:
     >>> round(bounds(0, 8, 0.95).high, 3)
     0.312
     """
-    low = 0.0 if events <= 0 else float(stats.beta.ppf(1 - confidence, events, patients - events + 1))
-    high = 1.0 if events >= patients else float(stats.beta.ppf(confidence, events + 1, patients - events))
+    low, high = clopper_pearson(events, patients, 2 * confidence - 1)  # two bounds, each with the whole error for itself
     return Bounds(events / patients, low, high, patients)
 
 
