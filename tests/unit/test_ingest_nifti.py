@@ -204,10 +204,10 @@ def test_files_are_known_by_what_they_hold_and_not_by_their_names(tmp_path: Path
     [
         ("scan_T1w.nii.gz", b"", "empty file (0 bytes)"),
         ("scan_T1w.nii", b"just a text", "named as NIfTI, but it holds none (damaged, or another format)"),
-        ("scan_T1w.nii.gz", gzip.compress(b"just a text"), "named as NIfTI, but it holds none (damaged, or another format)"),
+        ("scan_T1w.nii.gz", gzip.compress(b"just a text", mtime=0), "named as NIfTI, but it holds none (damaged, or another format)"),
         ("scan_T1w.nii.gz", b"\x1f\x8b\x08 broken", "named as NIfTI, but it holds none (damaged, or another format)"),
         ("study.zip", b"PK\x03\x04rest", "an archive or a compressed file: unpack it beside the others"),
-        ("study.tar.gz", gzip.compress(b"x" * 1000), "an archive or a compressed file: unpack it beside the others"),
+        ("study.tar.gz", gzip.compress(b"x" * 1000, mtime=0), "an archive or a compressed file: unpack it beside the others"),
         ("slice.dcm", b"Patient: Vandermeer", "not a scan (neither readable DICOM nor NIfTI)"),
         ("slice.dcm", b"\0" * 128 + b"DICM" + b"\xff" * 50, ""),
     ],
