@@ -22,6 +22,7 @@ include: "rules/70_score.smk"
 include: "rules/75_ratings.smk"
 include: "rules/80_tables.smk"
 include: "rules/85_published.smk"
+include: "rules/87_cards.smk"
 include: "rules/90_report.smk"
 
 
@@ -38,6 +39,7 @@ localrules:
     compare_published,
     draw_figures,
     record_provenance,
+    describe_benchmark,
     build_report,
 
 

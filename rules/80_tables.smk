@@ -111,10 +111,13 @@ rule build_tables:
         max_missing_fraction=lookup(
             within=config, dpath="statistics/max_missing_fraction"
         ),
+        profile=lookup(within=config, dpath="report/profile"),
+        min_patients_shown=lookup(within=config, dpath="report/min_patients_shown"),
         code=code_hash("build_tables"),
     shell:
         "python scripts/build_tables.py --benchmarks {params.benchmarks} --models {params.models}"
         " --graders {params.graders} --vocabulary {input.vocabulary:q} --resamples {params.resamples}"
         " --seed {params.seed} --confidence {params.confidence}"
         " --max-missing-fraction {params.max_missing_fraction}"
+        " --profile {params.profile} --min-patients-shown {params.min_patients_shown}"
         " --out-tables results/tables --out-metrics {output.metrics} &> {log}"

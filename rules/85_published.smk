@@ -9,6 +9,7 @@ rule compare_published:
         published="config/published/{paper}.yaml",
         tables=expand("results/tables/{table}.csv", table=COLUMNS),
         model_configs=expand("config/models/{model}.yaml", model=RUN.models),
+        grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
     output:
         table="results/tables/paper/{paper}.csv",
         markdown="results/tables/paper/{paper}.md",
@@ -20,8 +21,13 @@ rule compare_published:
     resources:
         mem_mb=500,
     params:
-        absent=lambda wildcards: RUN.why_absent(wildcards.paper),
+        # an empty text would leave the option without its argument
+        absent=lambda wildcards: (
+            ["--absent", why] if (why := RUN.why_absent(wildcards.paper)) else []
+        ),
+        confidence=lookup(within=config, dpath="statistics/confidence"),
         code=code_hash("compare_published"),
     shell:
         "python scripts/compare_published.py --published {input.published} --models {input.model_configs}"
-        " --tables results/tables --absent {params.absent:q} --out {output.table} &> {log}"
+        " --graders {input.grader_configs} --tables results/tables {params.absent:q}"
+        " --confidence {params.confidence} --out {output.table} &> {log}"

@@ -20,9 +20,11 @@ rule draw_figures:
     resources:
         mem_mb=800,
     params:
+        min_patients_shown=lookup(within=config, dpath="report/min_patients_shown"),
         code=code_hash("draw_figures"),
     shell:
-        "python scripts/draw_figures.py --tables results/tables --out results/figures &> {log}"
+        "python scripts/draw_figures.py --tables results/tables --min-patients-shown {params.min_patients_shown}"
+        " --out results/figures &> {log}"
 
 
 rule record_provenance:
@@ -96,6 +98,8 @@ rule build_report:
         prompts=sorted(map(str, Path("config/prompts").glob("*.j2"))),
         readiness="config/readiness.yaml",
         checklists=sorted(map(str, Path("config/checklists").glob("*.yaml"))),
+        cards=CARDS,
+        descriptions=DESCRIPTIONS,
         published=expand("config/published/{paper}.yaml", paper=RUN.published),
         papers=expand("results/tables/paper/{paper}.csv", paper=RUN.published),
     output:

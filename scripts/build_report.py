@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.memory import uncollected
 from neuralmedbench.report.page import incomplete_line, write_report
 from neuralmedbench.report.source import read_source
 
@@ -26,9 +27,11 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    source = read_source(args.root, args.results, args.benchmarks, args.models, args.graders, profile=args.profile, papers=args.published)
-    write_report(args.out, source, args.max_megabytes)
-    print(incomplete_line(source), file=sys.stderr)
+    run = args.benchmarks, args.models, args.graders
+    with uncollected():
+        source = read_source(args.root, args.results, *run, profile=args.profile, papers=args.published)
+        remarks = write_report(args.out, source, args.max_megabytes)
+    print(*remarks, incomplete_line(source), sep="\n", file=sys.stderr)
     return 0
 
 

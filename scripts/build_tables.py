@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.memory import uncollected
+from neuralmedbench.stats.disclosure.release import Release
 from neuralmedbench.stats.intervals import Settings
 from neuralmedbench.stats.study import read_study
 from neuralmedbench.stats.tables import write_tables
@@ -21,6 +23,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--confidence", type=float, default=Settings.confidence)
     parser.add_argument("--max-missing-fraction", type=float, default=Settings.max_missing_fraction)
+    parser.add_argument("--profile", choices=("internal", "public"), default="internal", help="whom tables and report are for")
+    parser.add_argument("--min-patients-shown", type=int, default=Release.fewest, help="public: numbers about fewer patients are hidden")
     parser.add_argument("--out-tables", type=Path, required=True, help="folder for the tables")
     parser.add_argument("--out-metrics", type=Path, required=True, help="JSON file with the few numbers that a diff should show")
     return parser.parse_args(argv)
@@ -29,8 +33,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     settings = Settings(args.resamples, args.seed, args.confidence, args.max_missing_fraction)
-    study = read_study(args.root, args.benchmarks, args.models, args.graders, vocabulary=args.vocabulary, settings=settings)
-    write_tables(study, args.out_tables, args.out_metrics)
+    with uncollected():
+        study = read_study(args.root, args.benchmarks, args.models, args.graders, vocabulary=args.vocabulary, settings=settings)
+        write_tables(study, args.out_tables, args.out_metrics, Release(args.profile, args.min_patients_shown))
     return 0
 
 

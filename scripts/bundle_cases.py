@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.memory import uncollected
 from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Gold, Item, ShownLesion
@@ -29,16 +30,17 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    cases = bundle_cases(
-        read_records(args.items, Item),
-        read_records(args.gold, Gold),
-        [row for path in args.responses for row in current_rows(read_records(path, Response))],
-        [row for path in args.scores for row in read_records(path, Score)],
-        [row for path in args.grades for row in read_records(path, Grade)],
-        lesions=read_records(args.lesions, ShownLesion) if args.lesions else [],
-        requests=read_records(args.prompts, Request) if args.prompts else [],
-    )
-    write_records(args.out, CaseBundle, cases, key=lambda case: case.item_id)
+    with uncollected():
+        cases = bundle_cases(
+            read_records(args.items, Item),
+            read_records(args.gold, Gold),
+            [row for path in args.responses for row in current_rows(read_records(path, Response))],
+            [row for path in args.scores for row in read_records(path, Score)],
+            [row for path in args.grades for row in read_records(path, Grade)],
+            lesions=read_records(args.lesions, ShownLesion) if args.lesions else [],
+            requests=read_records(args.prompts, Request) if args.prompts else [],
+        )
+        write_records(args.out, CaseBundle, cases, key=lambda case: case.item_id)
     return 0
 
 

@@ -4,11 +4,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.load import load_model, load_published
+from neuralmedbench.config.load import load_grader, load_model, load_published
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.files import write_text
 from neuralmedbench.io.tables import write_table
-from neuralmedbench.stats.papers.published import COLUMNS, Own, comparison_rows
+from neuralmedbench.stats.papers.own import Own
+from neuralmedbench.stats.papers.published import COLUMNS, comparison_rows
 from neuralmedbench.stats.papers.typeset import latex, markdown
 
 
@@ -16,8 +17,10 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--published", type=Path, required=True, help="yaml with what was published")
     parser.add_argument("--models", type=Path, nargs="*", default=[], help="yaml files of the run's models")
+    parser.add_argument("--graders", type=Path, nargs="*", default=[], help="yaml files of the run's graders, for the estimate")
     parser.add_argument("--tables", type=Path, required=True, help="folder of the tables of results")
     parser.add_argument("--absent", default="", help="why the benchmark has no result of ours; empty when it is in the run")
+    parser.add_argument("--confidence", type=float, default=0.95, help="level of the intervals")
     parser.add_argument("--out", type=Path, required=True, help="CSV file; .md and .tex are written beside it")
     return parser.parse_args(argv)
 
@@ -25,7 +28,14 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     published = load_published(args.published)
-    own = Own(models={path.stem: load_model(path) for path in args.models}, folder=args.tables, absent=args.absent)
+    own = Own(
+        benchmark=published.benchmark,
+        models={path.stem: load_model(path) for path in args.models},
+        graders={path.stem: load_grader(path) for path in args.graders},
+        folder=args.tables,
+        absent=args.absent,
+        confidence=args.confidence,
+    )
     rows = comparison_rows(published, own)
     write_table(args.out, rows, COLUMNS)
     write_text(args.out.with_suffix(".md"), markdown(published, rows))

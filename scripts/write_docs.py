@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.config.card_pages import card_pages
 from neuralmedbench.config.generate import generated_files
 from neuralmedbench.config.load import read_yaml
 from neuralmedbench.config.workflow import Run
@@ -21,8 +22,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    run = Run.read(read_yaml(Path("config/config.yaml")), Path("config"))
-    for name, text in {**generated_files(), "dvc.yaml": dvc_yaml(run)}.items():
+    folder = Path("config")
+    run = Run.read(read_yaml(folder / "config.yaml"), folder)
+    for name, text in {**generated_files(), **card_pages(folder), "dvc.yaml": dvc_yaml(run)}.items():
         path = Path(name)
         if args.check and (not path.exists() or path.read_text(encoding="utf-8") != text):
             message = f"{name}: does not fit the configuration; run `make docs`"

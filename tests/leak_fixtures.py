@@ -18,7 +18,9 @@ import pyarrow.parquet as pq
 from neuralmedbench.deid.score.files import png_text
 from neuralmedbench.io.answer_key import bare, left_in, searchable
 
-DATA_URI = re.compile(rb"data:[\w.+/;=-]*;base64,([A-Za-z0-9+/=]+)")
+DATA_URI = re.compile(rb"(?:data:[\w.+/;=-]*;base64,|;base64\"[^<>]*>)([A-Za-z0-9+/=]+)")
+"""A data URI, or what the report holds in its place: a script element that says in its type that it is base64."""
+
 PERCENT_URI = re.compile(rb"data:[\w.+/;=-]*,([^\s\"'<>]*%[0-9A-Fa-f]{2}[^\s\"'<>]*)")
 LONG = 8
 """Strings of so many letters and digits do not stand among voxels by chance."""

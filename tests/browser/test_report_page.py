@@ -40,7 +40,8 @@ def test_an_opened_case_shows_hostile_answers_as_text_and_breaks_no_rule_of_the_
     page = tmp_path / "opened.html"
     text = build(tmp_path, ("alpha",))
     page.write_text(text.replace('<details class="case"', '<details open class="case"'), encoding="utf-8")
-    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom", page.as_uri()]
+    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
+    command += ["--virtual-time-budget=5000", page.as_uri()]  # a case is unpacked after the page is loaded
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert "<title>Neural-MedBench report</title>" in done.stdout
     assert done.stdout.count('class="answer"') == 12

@@ -1,7 +1,8 @@
-"""The report as a person uses it: keyboard and screen reader, sorting, filters, dark, on paper, and without a network."""
+"""The report as a person uses it: keyboard and screen reader, sorting, filters, links, dark, a phone, on paper, and without a network."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,20 +10,34 @@ from typing import Any
 import pytest
 
 from chromium_fixtures import CHROMIUM, Browser, browser
+from hostile_fixtures import ANSWERS, worsen
 from report_fixtures import MODELS, build
 from tables_fixtures import write_study
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
+CASE = "case-demo-case00"
 FINDINGS = """axe.run(document, {resultTypes: ["violations"]}).then((found) =>
   found.violations.map((one) => `${one.impact} ${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(" and ")}`))"""
+TOO_WIDE = """[...document.querySelectorAll("main table")].filter((one) => one.offsetWidth && one.offsetWidth > one.parentElement.clientWidth + 1)
+  .map((one) => `${one.caption?.textContent.slice(0, 60)}: ${one.offsetWidth} of ${one.parentElement.clientWidth}`)"""
+UNREACHED = """[...document.querySelectorAll(".scroll, .answer pre")].filter((one) => !one.closest("details:not([open])") && one.tabIndex < 0
+  && (one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1)).length"""
+HARM = r"""({
+  title: document.title,
+  elements: document.querySelectorAll("main script:not([type]), [onerror], [onload], main iframe, main object").length,
+  links: [...document.links].map((one) => one.getAttribute("href")).filter((one) => !/^(#|tables\/|figures\/|provenance\.json|\.\.\/config\/)/.test(one)),
+  turned: [...document.body.innerText.matchAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g)].length,
+  named: document.body.innerText.includes("⟨U+202E⟩"),
+})"""
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Give the report of a made-up run in a browser."""
+    """Give the report of a made-up run with hostile answers and titles in a browser."""
     folder = tmp_path_factory.mktemp("used")
     write_study(folder, models=MODELS, patients=6)
+    worsen(folder, MODELS[0])
     build(folder)
     with browser(folder) as opened:
         opened.open(folder / "results" / "report.html")
@@ -36,6 +51,15 @@ def column(page: Browser, number: int) -> list[str]:
     return list(page.run(script))
 
 
+def open_case(page: Browser) -> None:
+    page.run(f"document.getElementById('{CASE}').open = true")
+    page.until(f"document.querySelector('#{CASE} .answer')")
+
+
+def size(page: Browser, width: int, height: int = 900) -> None:
+    page.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+
 def test_nothing_is_asked_of_a_network_and_nothing_is_complained_of(page: Browser) -> None:
     asked = page.asked
     assert asked[0].startswith("file:")
@@ -44,14 +68,20 @@ def test_nothing_is_asked_of_a_network_and_nothing_is_complained_of(page: Browse
     assert page.complaints == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_checker_of_accessibility_finds_nothing_with_a_case_open(page: Browser, scheme: str) -> None:
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
+def test_a_checker_of_accessibility_finds_nothing_with_everything_unfolded(page: Browser, scheme: str, width: int) -> None:
     axe = pytest.importorskip("axe_core_python")
+    size(page, width)
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     page.run((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8") + "; undefined")
-    page.run("document.querySelector('details.case').open = true")
-    page.until("document.querySelector('details.case .answer')")
-    assert page.run(FINDINGS) == []
+    open_case(page)
+    page.run("for (const one of document.querySelectorAll('main details:not(.case)')) one.open = true")
+    page.run("document.querySelector('nav details').open = true")
+    page.until(f"{UNREACHED} === 0")
+    found = page.run(FINDINGS)
+    page.run("for (const one of document.querySelectorAll('details')) one.open = false")
+    size(page, 1280)
+    assert found == []
 
 
 def test_a_click_on_a_head_sorts_and_another_one_turns_the_order(page: Browser) -> None:
@@ -71,25 +101,135 @@ def test_a_click_on_a_head_sorts_and_another_one_turns_the_order(page: Browser) 
 def test_a_filter_leaves_the_cases_that_fit(page: Browser) -> None:
     shown = "[...document.querySelectorAll('details.case')].filter((one) => !one.hidden).length"
     before = page.run(shown)
-    page.run(
-        "{ const form = document.getElementById('filters'); form.elements.level.value = 'complex'; form.dispatchEvent(new Event('input', {bubbles: true})); form.elements.level.dispatchEvent(new Event('change', {bubbles: true})); }"
+    choose = (
+        "{{ const form = document.getElementById('filters'); form.elements.level.value = '{}'; form.dispatchEvent(new Event('change')); }}"
     )
+    page.run(choose.format("complex"))
     assert 0 < page.run(shown) < before
-    page.run("{ const form = document.getElementById('filters'); form.reset(); form.dispatchEvent(new Event('input', {bubbles: true})); }")
+    page.run(choose.format(""))
+    assert page.run(shown) == before
+
+
+def test_a_case_is_opened_and_closed_by_click_and_by_key_and_stands_in_the_address(page: Browser) -> None:
+    summary, is_open = f"document.querySelector('#{CASE} > summary')", f"document.getElementById('{CASE}').open"
+    page.run(f"{summary}.click()")
+    page.until(f"document.querySelector('#{CASE} .answer')")
+    assert page.run("location.hash") == f"#{CASE}"
+    page.run(f"{summary}.focus()")
+    page.press("\r")
+    assert page.run(is_open) is False
+    page.press("\r")
+    assert page.run(is_open) is True
+    page.run(f"{summary}.click()")
+    assert page.run(is_open) is False
+
+
+def test_a_link_to_a_case_opens_it_even_when_a_filter_hides_it(page: Browser) -> None:
+    page.run("location.hash = ''")
+    page.run("document.getElementById('case-demo-case01').hidden = true")
+    page.run("location.hash = '#case-demo-case01'")
+    page.until("document.querySelector('#case-demo-case01 .answer')")
+    assert page.run("document.getElementById('case-demo-case01').hidden") is False
+    page.run("document.getElementById('case-demo-case01').open = false")
+
+
+def test_the_menu_opens_closes_with_escape_and_says_where_the_reader_is(page: Browser) -> None:
+    page.run("document.querySelector('nav details:nth-of-type(2) summary').click()")
+    page.run("document.querySelector('nav details[open] a').focus()")
+    page.call("Input.dispatchKeyEvent", type="keyDown", key="Escape")
+    assert page.run("document.querySelectorAll('nav details[open]').length") == 0
+    assert page.run("document.activeElement.tagName") == "SUMMARY"
+    page.run("document.querySelector('nav a[href=\"#methods\"]').click()")
+    page.until("document.querySelector('nav a[aria-current]')?.hash === '#methods'")
+    assert page.run("document.getElementById('here').textContent") == "Methods"
+    assert page.run("document.querySelector('nav .current summary').textContent") == "Detail"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_theme_follows_the_system_until_the_button_is_pressed(page: Browser, scheme: str) -> None:
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    page.call("Page.reload")
+    page.wait("Page.loadEventFired")
+    seen = "getComputedStyle(document.body).backgroundColor + ' ' + document.getElementById('theme').textContent"
+    shades = {"light": "rgb(251, 250, 248) Dark", "dark": "rgb(20, 23, 27) Light"}
+    other = "dark" if scheme == "light" else "light"
+    assert page.run(seen) == shades[scheme]
+    page.run("document.getElementById('theme').click()")
+    assert page.run(seen) == shades[other]
+    page.run("document.getElementById('theme').click()")
+    assert page.run(seen) == shades[scheme]
+
+
+def test_hostile_words_of_models_graders_and_titles_stay_words(page: Browser) -> None:
+    open_case(page)
+    page.run(f"for (const one of document.querySelectorAll('#{CASE} details')) one.open = true")
+    seen: dict[str, Any] = page.run(HARM)
+    assert seen == {"title": "Neural-MedBench report", "elements": 0, "links": [], "turned": 0, "named": True}
+    texts = page.run(f"[...document.querySelectorAll('#{CASE} .answer pre')].map((one) => one.textContent)")
+    assert {ANSWERS[0], ANSWERS[1], ANSWERS[2], ANSWERS[4]} <= set(texts)
+    assert "safe⟨U+202E⟩enil siht snrut⟨U+2066⟩⟨U+200F⟩⟨U+0007⟩⟨U+001B⟩[31m⟨U+0085⟩" in texts
+    assert page.run("make('p', {}, 'a\\ud800b\\u0000').textContent") == "a⟨U+D800⟩b⟨U+0000⟩"
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_answer_leaves_its_box_however_long_it_is(page: Browser, width: int) -> None:
+    size(page, width)
+    open_case(page)
+    page.run(f"for (const one of document.querySelectorAll('#{CASE} details')) one.open = true")
+    page.until(f"[...document.querySelectorAll('#{CASE} .answer pre')].some((one) => one.tabIndex === 0)")
+    seen = page.run(f"""({{
+      page: document.documentElement.scrollWidth - innerWidth,
+      long: [...document.querySelectorAll('#{CASE} .answer pre')].filter((one) => one.textContent.length > 1e6)
+        .map((one) => [one.clientHeight < 600, one.scrollHeight > 5000, one.tabIndex]),
+      clipped: [...document.querySelectorAll('#{CASE} .answer')].every((one) => getComputedStyle(one).overflowY === 'clip'),
+      clip: [...document.querySelectorAll('#{CASE} .first')].every((one) => one.clientHeight < 200),
+    }})""")
+    size(page, 1280)
+    assert seen == {"page": seen["page"], "long": [[True, True, 0]], "clipped": True, "clip": True}
+    assert seen["page"] <= 0
 
 
 def test_what_is_wider_than_the_page_can_be_scrolled_with_the_keyboard(page: Browser) -> None:
-    unreachable = "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth && one.tabIndex < 0).length"
-    assert page.run(unreachable) == 0
+    page.run("for (const one of document.querySelectorAll('main details:not(.case, .answer)')) one.open = true")
+    page.until(f"{UNREACHED} === 0")
+    assert page.run("[...document.querySelectorAll('.scroll')].some((one) => one.tabIndex === 0)")
 
 
-def test_on_paper_the_tables_stay_and_what_is_for_the_screen_goes(page: Browser) -> None:
-    page.call("Emulation.setEmulatedMedia", media="print")
-    seen: dict[str, Any] = page.run(
-        "({nav: getComputedStyle(document.querySelector('nav')).display, table: getComputedStyle(document.querySelector('#leaderboard table')).display})"
-    )
+def test_on_paper_folds_are_open_tables_fit_and_cases_wait_to_be_asked_for(page: Browser) -> None:
+    page.run("for (const one of document.querySelectorAll('details')) one.open = false")
+    open_case(page)
+    page.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    size(page, 718)
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    seen = page.run("""(() => {
+      const shown = (selector) => getComputedStyle(document.querySelector(selector)).display;
+      const before = { nav: shown("nav"), cases: shown("#cases"), ground: getComputedStyle(document.body).backgroundColor,
+        folded: document.querySelectorAll("details[data-print]:not([open])").length };
+      document.getElementById("print-cases").checked = true;
+      const after = [shown("#cases"), [...document.querySelectorAll(".case")].filter((one) => getComputedStyle(one).display !== "none").length];
+      document.getElementById("print-cases").checked = false;
+      return { ...before, after };
+    })()""")
+    wide = page.run(TOO_WIDE)
+    page.run("dispatchEvent(new Event('afterprint'))")
+    folded = page.run("document.querySelectorAll('details.how[open]').length")
     pages = page.call("Page.printToPDF")["data"]
     page.call("Emulation.setEmulatedMedia", media="screen")
-    assert seen["nav"] == "none"
-    assert seen["table"] != "none"
+    size(page, 1280)
+    assert seen == {"nav": "none", "cases": "none", "ground": "rgb(255, 255, 255)", "folded": 0, "after": ["block", 1]}
+    assert (wide, folded) == ([], 0)
     assert len(pages) > 10_000
+
+
+def test_a_summary_counts_the_answers_of_every_model_and_a_case_that_was_left_out_says_so(page: Browser) -> None:
+    page.run(f"document.getElementById('{CASE}').scrollIntoView()")
+    page.until(f"document.querySelector('#{CASE} .case-results .result')")
+    counts = page.run(f"[...document.querySelectorAll('#{CASE} .case-results .result')].map((one) => one.textContent.trim())")
+    assert len(counts) == len(MODELS)
+    assert all(re.fullmatch(r"\d+/10", count) for count in counts)
+    other = "document.getElementById('case-demo-case05')"
+    page.run(f"{other}.querySelector('.case-data').textContent = ''; {other}.open = true")
+    page.until(f"{other}.querySelector('.case-body .empty')")
+    assert "left out of this page" in page.run(f"{other}.querySelector('.case-body').textContent")
+    assert page.complaints == []

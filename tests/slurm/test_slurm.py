@@ -31,6 +31,7 @@ LOCAL = {
     "import_ratings",
     "draw_figures",
     "record_provenance",
+    "describe_benchmark",
     "build_report",
 }
 QUICK = ("--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "5")

@@ -9,17 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from agreement_fixtures import AXIS, rating
 from conftest import ROOT
-from neuralmedbench.figures.table import groups
 from neuralmedbench.io.tables import read_table, write_table
 from neuralmedbench.ratings.exports import read_form
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Rating, RatingPart
-from neuralmedbench.report.formats import FILTERS
-from neuralmedbench.report.page import TEMPLATES
+from neuralmedbench.report.page import templates
 from neuralmedbench.stats.clinicians import agreement_table
 from neuralmedbench.stats.clinicians.agreement_table import agreement_rows
 from neuralmedbench.stats.clinicians.opinions import by_axis, clinician_words
@@ -239,10 +236,8 @@ def block_of(study: Any, tmp_path: Path) -> str:
     for name, rows in (("agreement", agreement_rows(study)), ("raters", rater_rows(study))):
         write_table(tmp_path / f"{name}.csv", rows, COLUMNS[name].split())
         tables[name] = read_table(tmp_path / f"{name}.csv")
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    environment.filters |= FILTERS | {"group": groups}
     source = SimpleNamespace(notes={"pass_axis": AXIS})
-    return environment.get_template("blocks/agreement.html.j2").render(tables=tables, source=source)
+    return templates({}).get_template("blocks/agreement.html.j2").render(tables=tables, source=source)
 
 
 def test_the_report_shows_agreement_of_clinicians_and_of_simulated_raters_apart(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.stats.bundle import bundle_cases
 from prompt_fixtures import TEMPLATES, asked, open_question, question, said
+from report_fixtures import unpacked
 from scoring_fixtures import GOLD, ITEM, LESION_GOLD, LESION_ITEM, answered, checklist, differential, lesion_answer, vocabulary
 
 LESION = (
@@ -265,9 +266,7 @@ def test_a_grader_is_told_what_the_evidence_of_a_checklist_is_and_an_older_reque
 
 def test_the_case_browser_shows_what_a_checklist_saw_its_evidence_and_what_it_misses():
     (bundle,) = bundle_cases([ITEM], [GOLD], [answered(checklist("glioblastoma", "brain abscess"))], [], [])
-    data = case_blocks([bundle], ROOT)[0].data
-    (row,) = data["items"][0]["responses"]
-    shown = dict(zip(data["columns"], row, strict=True))
-    assert [[data["leaves"][place] for place in pair] for pair in shown["evidence"]] == [["its signal", "its age"]] * 2
-    shown = {name: data["leaves"][place] for name, place in shown.items() if isinstance(place, int)}
+    (item,) = unpacked(case_blocks([bundle])[0].packed)
+    (shown,) = item["responses"]
+    assert shown["evidence"] == [["its signal", "its age"]] * 2
     assert (shown["seen"], shown["missing"]) == ("MRI; FLAIR, DWI; axial", "a biopsy")

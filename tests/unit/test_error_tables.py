@@ -5,24 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from conftest import ROOT
 from neuralmedbench.config.model import GraderConfig
-from neuralmedbench.figures.table import groups
 from neuralmedbench.ratings.exports import Form, read_form
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score
 from neuralmedbench.records.taxonomy import ERROR_AXIS
-from neuralmedbench.report.formats import FILTERS
-from neuralmedbench.report.page import TEMPLATES
+from neuralmedbench.report.page import templates
 from neuralmedbench.stats.descriptive import grader_rows
 from neuralmedbench.stats.errors.table import error_rows, weighted_rate
 from neuralmedbench.stats.intervals import Settings, rate_interval
@@ -266,15 +264,12 @@ def cell(value: object) -> str:
 
 def block(**tables: list[dict[str, Any]]) -> str:
     """Render the block of the report, with cells as a table of results has them."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= FILTERS | {"group": groups}
     cells = {
         name: [{column: cell(row.get(column)) for column in COLUMNS[name].split()} for row in tables.get(name, [])]
         for name in ("errors", "reasoning", "juries")
     }
-    return environment.get_template("blocks/errors.html.j2").render(tables=cells, titles={"e": "<Errors>"}, looks={}, source=None)
+    source = SimpleNamespace(figures={"errors": ""})
+    return templates({}).get_template("blocks/errors.html.j2").render(tables=cells, titles={"e": "<Errors>"}, looks={}, source=source)
 
 
 def test_the_report_shows_both_shares_and_says_what_is_simulated():

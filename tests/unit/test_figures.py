@@ -1,19 +1,25 @@
-"""Figures: equal tables give equal bytes, and an empty table gives an honest figure."""
+"""Figures: equal tables give equal bytes, words follow the rows, and an empty table gives an honest figure."""
 
 from __future__ import annotations
 
 import csv
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from neuralmedbench.figures.gallery import FIGURES, draw_figures
+from neuralmedbench.figures.gallery import FEW_PATIENTS, FIGURES, draw_figures
+from neuralmedbench.figures.panels import empty_figure
 from neuralmedbench.figures.style import INK, looks, styled
 from neuralmedbench.figures.svg import plain_svg, save_figure
+from neuralmedbench.figures.table import Row
+from neuralmedbench.io.tables import read_table
 from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.report.inline import inline_svg
 
-MODELS = [f"m{number:02d}" for number in range(12)]
+MODELS = [f"m{number:02d}" for number in range(20)]
+LONG = "A vision-language model of another vendor with a title that is far too long for any axis"
 
 
 def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
@@ -25,31 +31,45 @@ def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
 
 
 def fill(folder: Path, models: list[str]) -> None:
+    seen = {"n_items": 90, "n_patients": 40}
     board = [
-        {
-            "benchmark": "deep",
-            "axis": "depth",
-            "model": name,
-            "title": f"{name} & <co>",
-            "tier": 1 + place // 3,
-            "pass1": 0.9 - 0.05 * place,
-        }
-        | {"pass1_low": 0.3, "pass1_high": 0.95, "pass5": 0.95, "all_right": 0.1, "candidates5": "" if place % 2 else 0.8}
+        {"benchmark": "deep", "axis": "depth", "model": name, "title": f"{name} & <co>" if place else LONG, "tier": 1 + place // 3, **seen}
+        | {"pass1": 0.9 - 0.04 * place, "pass1_low": 0.1, "pass1_high": 0.95, "pass5": 0.95, "all_right": 0.1}
+        | {"candidates5": "" if place % 2 else 0.8}
         for place, name in enumerate(models)
     ]
-    board += [{"benchmark": "deep", "axis": "depth", "model": "prior", "title": "Prior", "pass1": 0.2}] if models else []
+    board += [{"benchmark": "deep", "axis": "depth", "model": "prior", "title": "Prior", "pass1": 0.2, **seen}] if models else []
     write(folder, "leaderboard", board)
     write(folder, "axes", [{"model": name, "title": name, "breadth_benchmark": "b", "breadth": 0.8, "depth_benchmark": "d", "depth": 0.3}
                            | {"breadth_prior": 0.3, "depth_prior": 0.1} for name in models])  # fmt: skip
-    parts = {"f": 0.4, "d": 0.7, "perception": 0.5, "reasoning": 0.5}
-    write(folder, "decomposition", [{"benchmark": "deep", "model": name, **parts, "drawn": "true" if place else "false", "note": "d < f"}
+    parts = {"f": 0.4, "d": 0.7, "perception": 0.5, "reasoning": 0.5, "reasoning_low": 0.2, "reasoning_high": 0.8, **seen}
+    write(folder, "decomposition", [{"benchmark": "deep", "model": name, **parts, "drawn": "false" if place == 1 else "true"}
                                     for place, name in enumerate(models)])  # fmt: skip
-    write(folder, "arms", [{"benchmark": "deep", "model": name, "arm": "no_image", "difference": -0.2} for name in models])
-    write(folder, "rates", [{"benchmark": "deep", "model": name, "arm": "full", "strategy": "direct", "slice": "level", "value_of_slice": "complex"}
-                            | {"metric": "pass1", "value": 0.5, "low": 0.2, "high": 0.8, "n_items": 9} for name in models])  # fmt: skip
+    write(folder, "arms", [{"benchmark": "deep", "model": name, "arm": "no_image", "difference": -0.2, **seen} for name in models])
+    full = {"benchmark": "deep", "arm": "full", "strategy": "direct", "metric": "pass1", "low": 0.2, "high": 0.8}
+    slices = [("all", "all", 90, 40), ("level", "complex", 50, 20), ("level", "direct", 40, 9), ("diagnosis", LONG, 5, 2)]
+    write(folder, "rates", [{**full, "model": name, "slice": part, "value_of_slice": value, "value": 0.5 + 0.02 * place, "n_items": items}
+                            | {"n_patients": patients} for place, name in enumerate(models) for part, value, items, patients in slices])  # fmt: skip
+    pairs = [(first, second) for place, first in enumerate(models) for second in models[place + 1 :]]
+    write(folder, "pairwise", [{"benchmark": "deep", "model_a": second, "model_b": first, "difference": -0.3, "low": -0.5, "high": -0.1, **seen}
+                               | {"p_holm": 0.01 if first == models[0] else 0.4} for first, second in pairs])  # fmt: skip
+    classes = ("perceptual_failure", "visual_hallucination", "reasoning_failure", "knowledge_gap", "grounding_error")
+    labelled = {"benchmark": "deep", "level": "class", "per_response": 0.2, "per_wrong": 0.4, "significant": 0.5, "n": 60, "n_wrong": 30}
+    write(folder, "errors", [{**labelled, "model": name, "source": source, "kind": kind, "simulated": simulated, "paper_class": one}
+                             for source, kind, simulated in (("judge", "grader", "false"), ("r1", "round", "true"))
+                             for name in models for one in classes])  # fmt: skip
+    judged = {"benchmark": "deep", "level": "response", "icc": 0.6, "icc_low": 0.4, "icc_high": 0.7, "pearson": 0.5, "n": 60}
+    judges = (("judge", "grader"), ("cosine", "similarity"), ("clinician", "clinician"))
+    write(folder, "grader_vs_clinician", [{**judged, "judge": judge, "kind": kind, "simulated": simulated}
+                                          for simulated in ("false", "true") for judge, kind in judges if models])  # fmt: skip
+    paid = {"priced_on": "2026-01-02", "answers": 90, **seen}
+    write(folder, "cost", [{"benchmark": "deep", "model": name, "pass1": 0.3 + 0.02 * place, "pass1_low": 0.2, "pass1_high": 0.8}
+                           | ({"usd_per_item": 0.001 * 2**place, "on_frontier": "true", **paid} if place != 1 else seen)
+                           for place, name in enumerate(models)])  # fmt: skip
     sources = ("stated", "agreement", "tokens")
     bins = [
-        {"bin": number, "mean_confidence": 0.18 * number, "share_right": 0.15 * number, "low": 0.1, "high": 0.8} for number in range(1, 6)
+        {"bin": number, "mean_confidence": 0.18 * number, "share_right": 0.15 * number, "low": 0.1, "high": 0.8, "n": 9}
+        for number in range(1, 6)
     ]
     write(folder, "reliability", [{"benchmark": "deep", "model": name, "arm": "full", "source": source} | row
                                   for name in models for source in sources for row in bins])  # fmt: skip
@@ -66,27 +86,182 @@ def fill(folder: Path, models: list[str]) -> None:
     )
 
 
-@pytest.mark.parametrize("models", [[], MODELS[:1], MODELS[:9]], ids=["none", "one", "nine"])
-def test_every_figure_is_drawn_and_drawn_alike(models: list[str], tmp_path: Path) -> None:
-    fill(tmp_path / "tables", models)
-    draw_figures(tmp_path / "tables", tmp_path / "first")
-    draw_figures(tmp_path / "tables", tmp_path / "second")
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Tables of no model, one, three and twenty."""
+    root = tmp_path_factory.mktemp("tables")
+    for number in (0, 1, 3, 20):
+        fill(root / str(number), MODELS[:number])
+    return {number: root / str(number) for number in (0, 1, 3, 20)}
+
+
+def rows_of(folder: Path, name: str) -> list[Row]:
+    return read_table(folder / f"{FIGURES[name].table}.csv")
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_every_figure_is_drawn_and_drawn_alike(number: int, tables: dict[int, Path], tmp_path: Path) -> None:
+    draw_figures(tables[number], tmp_path / "first")
+    if number == 1:
+        draw_figures(tables[number], tmp_path / "second")
+    page = ""
     for name, figure in FIGURES.items():
         text = (tmp_path / "first" / f"{name}.svg").read_text(encoding="utf-8")
-        assert text == (tmp_path / "second" / f"{name}.svg").read_text(encoding="utf-8")
+        if number == 1:
+            assert text == (tmp_path / "second" / f"{name}.svg").read_text(encoding="utf-8")
         assert f'<title id="title">{figure.title}</title>' in text
-        assert "<desc" in text
+        assert re.search(r'<desc id="desc">[^<]{10,}\.</desc>', text)
         assert "style=" not in text
         assert "<style" not in text
         assert "<text" in text
         assert not re.search(r'(?:href|src)="(?!#)', text)
         assert "metadata" not in text
         assert "<co>" not in text
+        assert not re.search(r'"(?:#000|#000000|black)"', text), "black is not seen on the dark page"
+        page += inline_svg(text, f"figure-{name}")
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    named = [part for found in re.findall(r'aria-labelledby="([^"]+)"', page) for part in found.split()]
+    assert len(named) == 2 * len(FIGURES)
+    assert {*named, *re.findall(r'href="#([^"]+)"', page), *re.findall(r"url\(#([^)]+)\)", page)} <= set(ids)
+    assert INK not in page
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_description_follows_the_rows_and_is_short(name: str, tables: dict[int, Path]) -> None:
+    figure = FIGURES[name]
+    said = {number: figure.description(rows_of(folder, name)) for number, folder in tables.items()}
+    assert said[0] == figure.empty
+    three = rows_of(tables[3], name)
+    half = [
+        {column: f"{float(cell) / 2:.6f}" if re.fullmatch(r"-?0\.\d+", cell) else cell for column, cell in row.items()} for row in three
+    ]
+    other = [row | {"n": "7"} for row in half] if name == "case_flow" else half
+    assert figure.description(other) != said[3]
+    assert not re.search(r"\bnan\b|None", said[3])
+    assert all(len(re.findall(r"\. (?=[A-Za-z])", text)) <= 2 for text in said.values()), "more than three sentences"
+    assert max(map(len, said.values())) < 700
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_table_that_a_public_run_hides_says_so_in_its_figure(name: str, tables: dict[int, Path]) -> None:
+    about = {
+        "benchmark",
+        "axis",
+        "model",
+        "model_a",
+        "model_b",
+        "arm",
+        "strategy",
+        "slice",
+        "value_of_slice",
+        "metric",
+        "level",
+        "kind",
+        "step",
+    }
+    count = "n" if name == "case_flow" else "n_patients"
+    hidden = [
+        {column: cell if column in about else "" for column, cell in row.items()} | {count: "<10"} for row in rows_of(tables[3], name)
+    ]
+    said = FIGURES[name].description(hidden)
+    assert said == FEW_PATIENTS or name in {"heatmap", "case_flow"}
+    if name == "heatmap":
+        assert "9 groups" not in said
+    with styled():
+        import matplotlib.pyplot as plt
+
+        kept = FIGURES[name].keep(hidden)
+        plt.close(FIGURES[name].draw(kept) if kept else empty_figure(said))
+
+
+def overlaps(figure: Any) -> list[tuple[str, str]]:
+    """Labels of one axis that lie on each other, and labels that lie under the legend."""
+    figure.draw_without_rendering()
+    found, legends = [], [legend.get_window_extent() for legend in figure.legends]
+    for axes in figure.axes:
+        for labels in (axes.get_xticklabels(), axes.get_yticklabels(), axes.texts):
+            boxes = [(one.get_text(), one.get_window_extent()) for one in labels if one.get_text().strip() and one.get_visible()]
+            for place, (text, box) in enumerate(boxes):
+                found += [(text, other) for other, beside in boxes[place + 1 :] if box.padded(-1).overlaps(beside.padded(-1))]
+                found += [(text, "the legend") for legend in legends if box.padded(-1).overlaps(legend)]
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(set(FIGURES) - {"case_flow"}))
+def test_no_label_lies_on_another_with_twenty_models(name: str, tables: dict[int, Path]) -> None:
+    import matplotlib.pyplot as plt
+
+    kept = FIGURES[name].keep(rows_of(tables[20], name))
+    with styled():
+        figure = FIGURES[name].draw(kept)
+        try:
+            assert overlaps(figure) == []
+        finally:
+            plt.close(figure)
+
+
+def test_two_labels_on_one_spot_are_found() -> None:
+    with styled():
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots()
+        axes.set_xticks([0, 0.01], ["first label", "second label"])
+        assert overlaps(figure) == [("first label", "second label")]
+        plt.close(figure)
+
+
+def texts(path: Path) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
+
+
+def test_a_pair_is_row_minus_column_and_what_is_significant_has_a_mark(tables: dict[int, Path], tmp_path: Path) -> None:
+    FIGURES["pairwise"].save(tmp_path / "pairwise.svg", rows_of(tables[3], "pairwise"))
+    shown = texts(tmp_path / "pairwise.svg")
+    assert [shown.count(cell) for cell in ("−30*", "−30", "30")] == [2, 1, 0]
+    assert "2 of 3 paired differences are significant after Holm" in FIGURES["pairwise"].description(rows_of(tables[3], "pairwise"))
+    assert "m00 ahead of m01 by +30 points (+10 to +50)" in FIGURES["pairwise"].description(rows_of(tables[3], "pairwise"))
+
+
+def test_small_groups_are_hatched_and_hidden_ones_have_no_number(tables: dict[int, Path], tmp_path: Path) -> None:
+    rows = rows_of(tables[1], "heatmap")
+
+    def hatched(fewest: int) -> int:
+        FIGURES["heatmap"].save(tmp_path / "heatmap.svg", [row | {"fewest": str(fewest)} for row in rows])
+        return len(re.findall(r'fill="url\(#', (tmp_path / "heatmap.svg").read_text(encoding="utf-8")))
+
+    assert [hatched(fewest) for fewest in (2, 9, 10, 21, 41)] == [0, 1, 2, 3, 4]
+    shown = texts(tmp_path / "heatmap.svg")
+    assert shown.count("50") == 4
+    assert "complex, n = 20" in shown
+    hidden = [row | {"value": "", "n_patients": "<10"} if row["value_of_slice"] == "direct" else row for row in rows]
+    FIGURES["heatmap"].save(tmp_path / "hidden.svg", hidden)
+    shown = texts(tmp_path / "hidden.svg")
+    assert shown.count("50") == 3
+    assert "direct, n = &lt;10" in shown
+    assert "3 groups, 1 of fewer than 10 patients, 1 not shown" in FIGURES["heatmap"].description(hidden)
+
+
+def test_models_without_a_price_stand_apart(tables: dict[int, Path], tmp_path: Path) -> None:
+    rows = rows_of(tables[3], "cost")
+    FIGURES["cost"].save(tmp_path / "cost.svg", rows)
+    assert "no price" in texts(tmp_path / "cost.svg")
+    assert "1 model without a price" in FIGURES["cost"].description(rows)
+    FIGURES["cost"].save(tmp_path / "paid.svg", [row for row in rows if row["usd_per_item"]])
+    assert "no price" not in texts(tmp_path / "paid.svg")
+    assert FIGURES["cost"].description([row for row in rows if not row["usd_per_item"]]) == FIGURES["cost"].empty
+
+
+def test_simulated_raters_are_named_in_titles_and_words(tables: dict[int, Path], tmp_path: Path) -> None:
+    for name, title in (("errors", "deep: labelled by simulated raters"), ("trust", "deep: simulated raters, no clinicians")):
+        FIGURES[name].save(tmp_path / f"{name}.svg", rows_of(tables[3], name))
+        assert texts(tmp_path / f"{name}.svg").count(title) == 1
+        assert title in FIGURES[name].description(rows_of(tables[3], name))
 
 
 def test_a_model_keeps_its_colour_and_shape_whoever_is_in_the_table() -> None:
     assert looks(["b", "a", "prior"]) == looks(["a", "prior", "b"])
-    assert len({(look.colour, look.marker) for look in looks(MODELS).values()}) == 13
+    assert len({(look.colour, look.marker) for look in looks(MODELS).values()}) == 21
     assert looks(["a"])["prior"].hollow
 
 

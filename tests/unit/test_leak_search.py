@@ -9,6 +9,7 @@ import json
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import nibabel
 import numpy as np
@@ -19,6 +20,7 @@ from PIL import Image, PngImagePlugin
 
 from leak_fixtures import leaks_in
 from neuralmedbench.io.answer_key import left_in, searchable
+from neuralmedbench.report.cases import packed
 
 WORDS = ("Vandermeer", "Thérèse Lindqvist", "48213371", "+31 20 555 0148", "Καραγιάννη", "高村", "192.0.2.118")
 
@@ -55,6 +57,14 @@ def uri(kind: str, content: bytes) -> bytes:
     return f"<img src='data:{kind};base64,{base64.b64encode(content).decode()}'>".encode()
 
 
+HELD = b'<script type="image/webp;base64" id="picture-00">'
+
+
+def case_page(case: Any) -> bytes:
+    """Give a case as it stands in the report."""
+    return f'<details><script type="application/gzip;base64" class="case-data">{packed(case)}</script></details>'.encode()
+
+
 CASES: dict[str, Callable[[], tuple[str, bytes]]] = {
     "text": lambda: ("a.txt", b"seen: Vandermeer"),
     "other case": lambda: ("a.log", b"job of VANDERMEER done"),
@@ -86,6 +96,12 @@ CASES: dict[str, Callable[[], tuple[str, bytes]]] = {
     "data URI of text": lambda: ("a.html", uri("text/plain", b"48213371")),
     "data URI of a PNG": lambda: ("a.html", uri("image/png", png(packed="Vandermeer"))),
     "data URI in percent": lambda: ("a.html", b"<img src='data:image/svg+xml,%3Ctext%3EVander%6Deer%3C/text%3E'>"),
+    "case of the report": lambda: ("a.html", case_page({"items": [{"responses": {"text": ["x" * 90_000, "of Vandermeer"]}}]})),
+    "case of the report, in other letters": lambda: ("a.html", case_page({"items": [{"question": "高村"}]})),
+    "picture of the report": lambda: (
+        "a.html",
+        uri("image/png", png(text="Vandermeer")).replace(b"<img src='data:image/png;base64,", HELD),
+    ),
     "SVG": lambda: ("a.svg", b"<svg><text>Vandermeer</text></svg>"),
     "file name": lambda: ("sub-1_VANDERMEER_T1w.json", b"{}"),
     "folder name": lambda: ("48213371/case.json", b"{}"),

@@ -75,6 +75,8 @@ def conversations(root: Path) -> list[Request]:
         request("d", same),
         request("e", same, samples=2),
         request("f", *dialogue),
+        request("g", *dialogue[:2], RequestTurn(text="Third, seen otherwise.", images=seen.images[:1])),
+        request("h", dialogue[0], dialogue[2], dialogue[1], samples=3),
     ]
 
 

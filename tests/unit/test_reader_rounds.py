@@ -265,6 +265,15 @@ def test_an_answer_that_was_locked_stays_as_it_was(run) -> None:
     assert not (root / "data" / "ledger").exists()
 
 
+def test_progress_of_the_same_second_came_before_the_end(run) -> None:
+    root, frozen, rows = run
+    whole = export_of(frozen, rows)
+    begun = copy.deepcopy(whole) | {"complete": False}
+    turn_of(begun, turns=2).update(status="open", answer={}, locked=False)
+    turn_of(begun, 1, turns=2).update(status="open", answer={}, locked=False)
+    assert imported(root, whole, begun)[0].coverage.given == 8
+
+
 def test_one_reader_is_one_export_and_one_yaml(run) -> None:
     root, frozen, rows = run
     whole = export_of(frozen, rows)

@@ -103,8 +103,10 @@ def test_the_last_stage_owns_snakemakes_own_records(shipped: Run) -> None:
     assert ".snakemake/metadata" in paths(list(stages_of(shipped).values())[-1])
 
 
-def test_nothing_of_the_private_zone_is_an_out(shipped: Run) -> None:
-    outs = [path for stage in stages_of(shipped).values() for path in paths(stage)]
+def test_nothing_of_the_private_zone_is_an_out(shipped: Run, tmp_path: Path) -> None:
+    asking = tmp_path / "asking.yaml"
+    asking.write_text("graders: [rubric, llm]\n", encoding="utf-8")
+    outs = [path for run in (shipped, read_run([asking])) for stage in stages_of(run).values() for path in paths(stage)]
     assert not [path for path in outs if path.startswith(("data/raw", "data/ingested", "config"))]
     assert "data/ledger/${item.benchmark}/${item.model}.jsonl" in outs
     assert "data/ledger/${item.benchmark}/graders/${item.model}/${item.grader}.jsonl" in outs

@@ -57,7 +57,7 @@ def rows_of(study: Path, table: str) -> list[dict[str, str]]:
 
 
 def test_every_table_that_names_a_model_has_the_mark() -> None:
-    assert len(NAMED) == 27
+    assert len(NAMED) == 29
     assert all(set(columns) & set(POOL_MARKS) for columns in NAMED.values())
 
 
@@ -98,7 +98,7 @@ def test_the_report_leaves_a_model_unmarked_where_it_chose_nothing(study: Path) 
     assert not all(marked)
 
 
-@pytest.mark.parametrize("figure", ["leaderboard", "decomposition", "axes", "arms", "passk", "slices"])
+@pytest.mark.parametrize("figure", ["leaderboard", "decomposition", "axes", "arms", "passk", "slices", "pairwise", "heatmap"])
 def test_figures_put_a_dagger_behind_the_pool_and_explain_it(study: Path, figure: str) -> None:
     text = (study / "results" / "figures" / f"{figure}.svg").read_text(encoding="utf-8")
     assert len(re.findall(r"(?i)beta (?:VLM )?†", text)) == 1

@@ -14,12 +14,17 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
+from conftest import ROOT
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.io.files import read_json
+from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.report.blocks import BLOCKS
 from neuralmedbench.report.formats import percent, points, points_span, span
-from report_fixtures import MODELS, build, page
+from neuralmedbench.report.page import TEMPLATES
+from report_fixtures import MODELS, blocks_of, build, lacking, page, unpacked
 from tables_fixtures import DEPTH, write_study
 
 
@@ -66,9 +71,11 @@ def test_two_builds_are_equal_byte_for_byte(study: Path, text: str) -> None:
 
 def test_the_page_loads_nothing(text: str) -> None:
     found = Page(text)
-    for _, attributes in found.elements:
-        for name in ("src", "href", "xlink:href", "action", "data", "poster", "srcset"):
+    for tag, attributes in found.elements:
+        assert tag == "a" or attributes.get("href", "#").startswith("#")
+        for name in ("src", "xlink:href", "action", "data", "poster", "srcset"):
             assert attributes.get(name, "#").startswith(("#", "data:")), attributes
+        assert attributes.get("href", "#").startswith(("#", "tables/", "figures/", "provenance.json", "../config/")), attributes
         assert "style" not in attributes
         assert not any(name.startswith("on") for name in attributes)
     assert not re.search(r"url\((?!#)", text)
@@ -94,18 +101,18 @@ def test_a_hostile_answer_and_a_hostile_question_stay_text(text: str) -> None:
     assert len([attributes for attributes in found.find("script") if "type" not in attributes]) == 1
     assert all("onerror" not in attributes for attributes in found.find("img"))
     assert "<img src=x" not in text
-    held = [json.loads(part) for part in found.scripts[:-1]]
-    texts = [(block, row[block["columns"].index("text")]) for block in held for one in block["items"] for row in one.get("responses", [])]
-    assert any(block["leaves"][place].startswith("</script><script>") for block, place in texts)
-    asked = [one for block in held for one in block.get("items", []) if "question" in one]
-    assert any(one["question"].startswith("</script><script>") and one["context"].startswith("</script><script>") for one in asked)
+    packed = re.findall(r'class="case-data">([^<]*)</script>', text)
+    items = [item for part in packed for item in unpacked(part)]
+    assert any(row["text"].startswith("</script><script>") for item in items for row in item["responses"])
+    assert any(item["question"].startswith("</script><script>") and item["context"].startswith("</script><script>") for item in items)
 
 
 def test_no_id_stands_on_the_page_twice_and_every_reference_has_its_target(text: str) -> None:
     found = Page(text)
     ids = Counter(attributes["id"] for _, attributes in found.elements if "id" in attributes)
     assert [name for name, number in ids.items() if number > 1] == []
-    targets = {attributes[name][1:] for _, attributes in found.elements for name in ("href", "xlink:href") if name in attributes}
+    links = [attributes[name] for _, attributes in found.elements for name in ("href", "xlink:href") if name in attributes]
+    targets = {link[1:] for link in links if link.startswith("#")}
     targets |= {part for _, attributes in found.elements for part in attributes.get("aria-labelledby", "").split()}
     targets |= set(re.findall(r"url\(#([^)]+)\)", text))
     assert targets <= set(ids)
@@ -117,7 +124,7 @@ def test_the_page_can_be_read_aloud(text: str) -> None:
     assert len(found.find("caption")) == len(found.find("table"))
     assert all("scope" in attributes for attributes in found.find("th"))
     drawings = [attributes for attributes in found.find("svg") if attributes.get("role") == "img"]
-    assert len(drawings) == len(FIGURES)
+    assert len(drawings) == text.count('<figure class="drawing') > 9
     assert all("aria-labelledby" in attributes for attributes in drawings)
     assert all(attributes.get("aria-hidden") == "true" for attributes in found.find("svg") if attributes.get("role") != "img")
 
@@ -136,6 +143,51 @@ def test_numbers_on_the_page_are_the_cells_of_the_tables(study: Path, text: str)
         assert f'data-value="{row["difference"]}"><b>{points(row["difference"])}</b><small>{points_span(row["low"], row["high"])}' in plain
     for sentence in read_json(study / "results" / "tables" / "verdict.json")["sentences"]:
         assert sentence.partition(": ")[2][1:] in plain
+
+
+def test_the_page_is_made_of_the_declared_blocks_in_their_order_and_each_has_all_its_parts(text: str) -> None:
+    blocks = blocks_of(text)
+    expected = [block.id for block in BLOCKS if block.id in blocks]
+    assert list(blocks) == expected
+    absent = {block.id for block in BLOCKS} - set(blocks)
+    assert absent <= {"steps", "juries", "contamination", "published", "cards"}
+    assert {name: lacking(block) for name, block in blocks.items() if lacking(block)} == {}
+    menu = re.search(r"<nav.*?</nav>", text, flags=re.DOTALL)
+    assert menu
+    assert re.findall(r'href="#([a-z]+)"', menu[0]) == expected
+
+
+def test_what_stands_below_a_block_is_there(study: Path, text: str) -> None:
+    rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rules").glob("*.smk"))
+    keys = {key for name in ("config", "benchmark", "model", "grader") for key in _keys(name)}
+    for block in BLOCKS:
+        assert f"rule {block.rule}:" in rules, block.id
+        assert set(block.tables) <= set(COLUMNS), block.id
+        assert set(block.figures) <= set(FIGURES), block.id
+        assert (ROOT / block.config[0]).exists() or block.id == "cards", block.id
+        assert block.config[1] in keys | {""}, block.id
+        assert (TEMPLATES / block.template).is_file(), block.id
+        assert re.fullmatch("[a-z]+", block.id)
+    shown = {figure for block in BLOCKS for figure in block.figures}
+    assert shown == set(FIGURES)
+    assert {table for block in BLOCKS for table in block.tables} >= set(COLUMNS) - {"cases"}
+    for attributes in Page(text).find("a"):
+        link = attributes["href"]
+        if not link.startswith("#"):
+            place = ROOT / link[3:] if link.startswith("../") else study / "results" / link
+            assert place.exists(), link
+
+
+def _keys(schema: str) -> set[str]:
+    return set(read_json(ROOT / "config" / "schemas" / f"{schema}.schema.json")["properties"])
+
+
+def test_what_is_said_above_a_block_is_what_the_tables_stage_said(study: Path, text: str) -> None:
+    said, blocks = read_json(study / "results" / "tables" / "notes.json")["blocks"], blocks_of(text)
+    assert {"glance", "leaderboard", "perception", "trust", "privacy"} <= said.keys() <= {block.id for block in BLOCKS}
+    for name, block in blocks.items():
+        if name in said:
+            assert f'<p class="takeaway">{escape(said[name]["takeaway"])}</p><p class="n">n = {escape(said[name]["n"])}</p>' in block
 
 
 def test_a_report_on_phantoms_says_so_first(text: str) -> None:
@@ -171,8 +223,7 @@ def test_the_score_of_deidentification_says_how_many_phantoms_and_shows_what_is_
 
 
 def test_structured_answers_are_shown_with_coverage_and_every_runner_with_its_form(study: Path, text: str) -> None:
-    section = text.split('<section id="fields"')[1].partition("</section>")[0]
-    fields, form = section.split("How answers keep to the form")
+    fields, form = (blocks_of(text)[name] for name in ("fields", "form"))
     lines = {name: (study / "results" / "tables" / f"{name}.csv").read_text().splitlines()[1:] for name in ("fields", "validity")}
     assert fields.count('<th scope="row"') == len(lines["fields"]) == 12
     assert form.count('<th scope="row"') == len({tuple(line.split(",")[:4]) for line in lines["validity"]}) == 6
@@ -182,17 +233,22 @@ def test_structured_answers_are_shown_with_coverage_and_every_runner_with_its_fo
 
 def test_a_run_without_models_has_a_report(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=2)
-    assert len(Page(build(tmp_path, ())).find("h1")) == 1
+    text = build(tmp_path, ())
+    assert len(Page(text).find("h1")) == 1
+    assert {name: lacking(block) for name, block in blocks_of(text).items() if lacking(block)} == {}
+    assert "No model has been scored yet, so nothing was found." in text
 
 
 def test_a_public_report_of_one_model_withholds_cases_of_patients(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=2, kind="patient")
     public = build(tmp_path, ("alpha",), "--profile", "public")
-    assert "data:image/webp" not in public
+    assert 'id="picture-' not in public
     assert "words that do not come" not in public
     assert "does not show cases of patients" in public
     assert "No number here is about patients" not in public
-    assert "data:image/webp" in page(tmp_path, ("alpha",))
+    assert "Left out of this public report, of " in public
+    assert {name: lacking(block) for name, block in blocks_of(public).items() if lacking(block)} == {}
+    assert 'id="picture-' in page(tmp_path, ("alpha",))
 
 
 def test_a_page_that_is_too_large_fails(study: Path, text: str) -> None:
@@ -221,7 +277,7 @@ def test_the_last_line_counts_incomplete_responses(study: Path, text: str, capsy
 
 
 def test_what_left_the_machine_and_a_served_model_that_changed_are_told(study: Path, text: str) -> None:
-    assert "<p>Nothing left this machine for the answers and grades of this run.</p>" in text
+    assert '<p class="takeaway">Nothing left this machine for the answers and grades of this run.</p>' in text
     assert "changed within the run" not in text
     table, provenance = study / "results" / "tables" / "destinations.csv", study / "results" / "provenance.json"
     originals = table.read_text(encoding="utf-8"), provenance.read_text(encoding="utf-8")
@@ -237,7 +293,7 @@ def test_what_left_the_machine_and_a_served_model_that_changed_are_told(study: P
     finally:
         for path, original in zip((table, provenance), originals, strict=True):
             path.write_text(original, encoding="utf-8")
-    assert "<p>De-identified data went to api.example.org.</p>" in told
+    assert '<span class="tag warn">api.example.org</span>' in told
     assert '<td class="number" data-value="1234">1,234</td>' in told
     assert '<td class="number" data-value="56789">56,789</td><td>2026-01-02 to 2026-02-03</td>' in told
     assert "&lt;b&gt;other&lt;/b&gt; (7 answers, 2026-02-01 to 2026-02-03)" in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations
 from math import comb
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,24 +13,24 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from neuralmedbench.stats.axes import above_prior, breadth_depth_gap, rank_correlation
-from neuralmedbench.stats.decomposition import decompose
+from neuralmedbench.stats.axes import above_prior, breadth_depth_gap, correlation_interval, rank_correlation
+from neuralmedbench.stats.decomposition import decompose, share_of_errors
 from neuralmedbench.stats.descriptive import separation
+from neuralmedbench.stats.exact import clopper_pearson, effective_size
 from neuralmedbench.stats.fields import macro_f1
 from neuralmedbench.stats.intervals import (
     Settings,
-    clopper_pearson,
-    effective_size,
     expanded_tail,
     percentile_interval,
     rate_interval,
     resampled_means,
+    resampling_weights,
 )
 from neuralmedbench.stats.pairs import holm, mcnemar_exact, paired_difference, sign_flip_p, smallest_difference
 from neuralmedbench.stats.passk import pass_at_k
 from neuralmedbench.stats.prior import chance_among_commonest
 from neuralmedbench.stats.ranks import rank_ranges, tiers
-from neuralmedbench.stats.verdict import gap_sentence
+from neuralmedbench.stats.verdict import _correlation, gap_sentence
 
 FAST = Settings(resamples=2000)
 
@@ -152,8 +153,17 @@ def test_a_paired_difference_uses_only_items_that_both_sides_have() -> None:
     assert (nothing.value, nothing.p_value) == (None, None)
 
 
-def test_the_smallest_visible_difference_is_that_of_the_textbook() -> None:
-    assert smallest_difference(0.05, 0.95) == pytest.approx(0.14, abs=0.001)
+def test_the_smallest_visible_difference_of_many_patients_is_that_of_the_textbook() -> None:
+    assert smallest_difference(0.05, 0.95, 2000) == pytest.approx(0.14, abs=0.001)
+
+
+@pytest.mark.parametrize("patients", [12, 60])
+def test_the_smallest_visible_difference_is_seen_in_four_of_five_studies(patients: int) -> None:
+    rng, codes = np.random.default_rng(8), np.arange(patients)
+    gaps = rng.normal(0, 0.2, patients)
+    truth = smallest_difference(paired_difference(gaps, np.zeros(patients), codes, FAST).spread, 0.95, patients) * 0.2 / gaps.std(ddof=1)
+    seen = [sign_flip_p(rng.normal(truth, 0.2, patients), Settings(resamples=400)) < 0.05 for _ in range(250)]
+    assert 0.72 <= np.mean(seen) <= 0.88
 
 
 def test_models_join_the_tier_of_the_best_unless_they_differ_from_it() -> None:
@@ -167,6 +177,28 @@ def test_models_join_the_tier_of_the_best_unless_they_differ_from_it() -> None:
     }
     assert tiers("abcd", p_holm, 0.05) == {"a": 1, "b": 1, "c": 2, "d": 3}
     assert tiers([], {}, 0.05) == {}
+
+
+@pytest.mark.parametrize(("p_value", "tier"), [(0.2, 1), (0.05, 1), (0.049, 2)])
+def test_a_model_leaves_a_tier_only_below_the_level(p_value: float, tier: int) -> None:
+    assert tiers("ab", {frozenset("ab"): p_value}, 0.05)["b"] == tier
+
+
+def test_rank_ranges_are_those_of_every_resample_ranked_by_hand() -> None:
+    rng = np.random.default_rng(12)
+    patients = np.repeat(np.arange(9), 2)
+    values = (rng.random((18, 4)) < [0.7, 0.6, 0.5, 0.3]).astype(float)
+    best, worst = [], []
+    for weights in resampling_weights(9, FAST.resamples, FAST.seed).astype(int):
+        means = values[np.repeat(np.arange(18), weights[patients])].mean(axis=0).round(9)
+        best.append([1 + int((means > mean).sum()) for mean in means])
+        worst.append([int((means >= mean).sum()) for mean in means])
+    tail = expanded_tail(9, FAST.confidence)
+    low = np.quantile(best, tail, axis=0, method="lower")
+    high = np.quantile(worst, 1 - tail, axis=0, method="higher")
+    found = rank_ranges(values, patients, FAST)
+    assert found == [(int(first), int(last)) for first, last in zip(low, high, strict=True)]
+    assert found[0][1] < 4
 
 
 def test_rank_ranges_of_equal_models_span_all_ranks_and_of_clear_ones_do_not() -> None:
@@ -185,6 +217,21 @@ def test_the_errors_divide_into_what_the_findings_repair_and_what_they_do_not() 
     assert found.perception.low is not None
     assert found.reasoning.high == pytest.approx(1 - found.perception.low)
     assert found.drawn
+
+
+def test_a_share_of_few_errors_is_as_unsure_as_so_few_errors_are() -> None:
+    errors, patients = np.ones(8), np.arange(8)
+    left = np.array([1.0, *np.zeros(7)])
+    found = share_of_errors(left, errors, patients, FAST)
+    assert (found.value, found.method) == (1 / 8, "exact")
+    assert found.high >= clopper_pearson(7 / 8, 7, 0.95)[1] > 0.55
+    none = share_of_errors(np.zeros(8), np.r_[errors[:5], np.zeros(3)], patients, FAST)
+    assert (none.low, none.method) == (0.0, "exact one-sided")
+    assert none.high == pytest.approx(1 - 0.05 ** (1 / 5))
+    many = share_of_errors(np.tile([1.0, 0.0], 20), np.ones(40), np.arange(40), FAST)
+    assert many.method == "bootstrap"
+    doubtful = share_of_errors(np.array([0.0, 2.0, *np.ones(6)]) - 0.02, errors, patients, FAST)
+    assert doubtful.high == 1.0  # as many items came out worse as came out better: nothing may have been repaired
 
 
 def test_the_errors_are_not_divided_when_the_findings_made_it_worse() -> None:
@@ -208,6 +255,37 @@ def test_a_correlation_needs_eight_models() -> None:
     assert rank_correlation([0.1] * 3 + [0.2] * 4, [0.3] * 7) is None
     assert rank_correlation(list(range(8)), list(range(8))) == pytest.approx(1.0)
     assert rank_correlation([0.5] * 8, list(range(8))) is None
+
+
+def test_a_correlation_of_eight_models_is_told_with_its_interval_for_each_pair_of_sets() -> None:
+    order = [2, 1, 4, 3, 6, 5, 8, 7]
+    assert correlation_interval(1.0, 8, 0.95) is None
+
+    def told(models: int, sets: int = 1, *, baseline: bool = False) -> str:
+        study = SimpleNamespace(models={str(name): SimpleNamespace(baseline=baseline) for name in range(models)}, settings=FAST)
+        rows = [
+            {"model": str(name), "breadth_benchmark": f"b{place}", "depth_benchmark": "d", "breadth": name / 10, "depth": order[name] / 10}
+            for place in range(sets)
+            for name in range(models)
+        ]
+        return _correlation(study, {"axes": rows})
+
+    low, high = correlation_interval(rank_correlation(list(range(8)), order), 8, 0.95)
+    assert low < 0.6
+    assert 0.9 < high < 1
+    assert f"0.90 ({low:.2f} to {high:.2f}) of b0 and d over 8 models; 0.90 ({low:.2f} to {high:.2f}) of b1 and d" in told(8, sets=2)
+    assert told(7).endswith("this run has 7.")
+    assert told(8, baseline=True).endswith("this run has 0.")
+
+
+def test_the_interval_of_a_rank_correlation_holds_the_truth() -> None:
+    rng, hits, studies = np.random.default_rng(9), 0, 300
+    truth = 6 / np.pi * np.arcsin(0.6 / 2)  # Spearman's correlation of two normal variables with Pearson's 0.6
+    for _ in range(studies):
+        first = rng.normal(size=12)
+        bounds = correlation_interval(rank_correlation(first, 0.6 * first + 0.8 * rng.normal(size=12)), 12, 0.95)
+        hits += bounds is not None and bounds[0] <= truth <= bounds[1]
+    assert hits / studies > 0.92
 
 
 def test_ties_share_the_guesses_of_the_prior() -> None:

@@ -6,6 +6,7 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ import build_tables
 import bundle_cases
 from neuralmedbench.io.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
-from neuralmedbench.records.items import Family, Gold, GoldFields, Item, Level, Runner
+from neuralmedbench.records.items import Axis, Family, Gold, GoldFields, Item, Level, Runner
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import ParseStatus, Rating, Score
-from neuralmedbench.stats.intervals import clopper_pearson
+from neuralmedbench.stats.contrasts import axis_rows
+from neuralmedbench.stats.exact import clopper_pearson
+from neuralmedbench.stats.intervals import Settings
 from neuralmedbench.stats.outcomes import Key, gather_outcomes
 from neuralmedbench.stats.prior import prior_values
 from tables_fixtures import BREADTH, DEPTH, GRADERS, item, score, write_study
@@ -65,6 +68,19 @@ def test_refused_truncated_and_unparsable_are_wrong_and_failed_and_ungraded_are_
     assert counts.false_names[0] == 0
 
 
+def test_only_a_wrong_name_is_a_false_alarm() -> None:
+    rows = [
+        score(ITEMS[0], "m", passed=False, repeat=0),
+        score(ITEMS[0], "m", passed=False, repeat=1, abstained=True),
+        score(ITEMS[0], "m", passed=False, repeat=2, state="refused"),
+        score(ITEMS[0], "m", passed=False, repeat=3, parse_status=ParseStatus.FAILED),
+        score(ITEMS[0], "m", passed=True, repeat=4),
+    ]
+    found = outcomes(rows)
+    assert found.counts[Key("m")].false_names.tolist() == [1, 0, 0]
+    assert found.metric("false_alarm", Key("m"))[0] == pytest.approx(0.2)
+
+
 def test_pass_at_5_needs_five_samples_at_a_temperature_above_0() -> None:
     rows = answers(0, [True, False, False, False, False]) + answers(1, [True] * 5) + answers(2, [False] * 5)
     assert outcomes(rows).metric("pass5", Key("m")).tolist() == [1.0, 1.0, 0.0]
@@ -107,6 +123,28 @@ def test_an_arm_expects_the_items_that_any_model_was_asked() -> None:
     found = gather_outcomes(DEPTH, "depth", ITEMS, GOLD, scores={"m": told, "n": []}, sampled={"m": True, "n": True})
     assert found.counts[Key("m", "findings_disclosed")].samples.tolist() == [1, 0, 0]
     assert found.counts[Key("n")].missing.tolist() == [1, 1, 1]
+
+
+def test_a_model_whose_answers_are_missing_stands_on_no_axis() -> None:
+    """Counted as errors they would make a gap that is ours."""
+
+    def row(deep: list[Score]) -> dict[str, object]:
+        broad = outcomes([*answers(0, [True]), *answers(1, [True]), *answers(2, [False])])
+        sides = [
+            SimpleNamespace(name=name, outcomes=found, prior=prior_values(found), config=SimpleNamespace(axis=name))
+            for name, found in ((Axis.BREADTH, broad), (Axis.DEPTH, outcomes(deep)))
+        ]
+        models = {"m": SimpleNamespace(title="M")}
+        return axis_rows(
+            SimpleNamespace(benchmarks={side.name: side for side in sides}, models=models, readers={}, settings=Settings(300))
+        )[0]
+
+    whole = row(answers(0, [True]) + answers(1, [False]) + answers(2, [False]))
+    assert (whole["breadth"], whole["depth"]) == pytest.approx((2 / 3, 1 / 3))
+    assert whole["gap"] is not None
+    partly = row(answers(0, [True]) + answers(1, [False]))
+    assert partly["breadth"] == pytest.approx(2 / 3)
+    assert (partly["depth"], partly["gap"]) == (None, None)
 
 
 def build(root: Path, models: tuple[str, ...] = MODELS) -> dict[str, list[dict[str, str]]]:

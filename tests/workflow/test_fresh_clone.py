@@ -172,6 +172,7 @@ def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_req
         "build_items",
         "assemble_prompts",
         "find_answer_leaks",
+        "describe_benchmark",
     )
     # the other benchmark, whose case list did not change, has no job but those that all benchmarks share
     one_benchmark = {"embed_similarity": 1, "grade_responses": 2, "score_responses": 2, "bundle_cases": 1, "run_inference": 2}

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from conftest import copy_project
+from leak_fixtures import unpacked
 from neuralmedbench.io.cases import read_case, read_case_table, write_case_table
 from neuralmedbench.records.case import CaseRecord, State
 
@@ -165,7 +166,12 @@ def test_no_place_and_no_identity_of_the_raw_scans_is_in_the_shareable_zone(own:
     ]
     shareable.append(own / "config" / "benchmarks" / "own.cases.tsv")
     files = [path for top in shareable for path in ([top] if top.is_file() else top.rglob("*")) if path.is_file()]
-    leaks = [str(path.relative_to(own)) for path in files for word in words if word in path.read_bytes() or word.decode() in str(path)]
+    leaks = [
+        str(path.relative_to(own))
+        for path in files
+        for content in [b"\n".join([str(path).encode(), path.read_bytes(), *unpacked(path.read_bytes())])]
+        if any(word in content for word in words)
+    ]
     assert leaks == []
 
 

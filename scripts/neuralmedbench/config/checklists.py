@@ -8,16 +8,19 @@ from pydantic import Field, model_validator
 
 from neuralmedbench.config.section import Section
 
+Answer = Literal["yes", "no", "not applicable", "study team"]
+BLOCK = r"^(#[a-z]+)?$"
+"""A block of the report, by its id; or none."""
+
 
 class ChecklistItem(Section):
-    """One item of a guideline."""
+    """One item of a guideline, or one question of a card."""
 
     id: str = Field(description="Number in the guideline.")
+    part: str = Field("", description="Part of the guideline in which it stands.")
     about: str = Field(min_length=1, description="What it asks, in short words of our own.")
-    answer: Literal["yes", "no", "not applicable", "study team"] = Field(
-        description="`yes`: a report answers it; `study team`: only those who made the study can."
-    )
-    where: str = Field("", pattern=r"^(#[a-z]+)?$", description="Block of the report that answers it or helps to.")
+    answer: Answer = Field(description="`yes`: a report answers it; `study team`: only those who made the study can.")
+    where: str = Field("", pattern=BLOCK, description="Block of the report that answers it or helps to.")
     note: str = Field("", description="What else there is to say.")
 
 
@@ -26,6 +29,7 @@ class ChecklistConfig(Section):
 
     title: str = Field(description="Name of the guideline.")
     source: str = Field(description="Where it was published, and what of it was read.")
+    missing: str = Field("", description="What of the published list is not here, and why.")
     items: tuple[ChecklistItem, ...] = Field(min_length=1, description="Its items in order.")
 
     @model_validator(mode="after")
@@ -38,3 +42,21 @@ class ChecklistConfig(Section):
             message = f"items: {', '.join(silent)} is answered `yes` and says neither where nor how"
             raise ValueError(message)
         return self
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of items by answer, in the order of the answers; an answer that nobody gave is left out."""
+        answers = [item.answer for item in self.items]
+        return {SAID[answer]: answers.count(answer) for answer in SAID if answer in answers}
+
+    @property
+    def parts(self) -> dict[str, list[ChecklistItem]]:
+        """Items by part, in order."""
+        found: dict[str, list[ChecklistItem]] = {}
+        for item in self.items:
+            found.setdefault(item.part, []).append(item)
+        return found
+
+
+SAID: dict[Answer, str] = {"yes": "yes", "no": "no", "not applicable": "not applicable", "study team": "left to the study team"}
+"""How an answer is written for a reader."""

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
+from neuralmedbench.config.cards import CardConfig, CardForm
 from neuralmedbench.config.checklists import ChecklistConfig
 from neuralmedbench.config.curation import CurationConfig
 from neuralmedbench.config.mappings import MappingConfig
@@ -30,6 +31,8 @@ FILES: dict[str, type[BaseModel]] = {
     "published": PublishedConfig,
     "readiness": ReadinessConfig,
     "checklist": ChecklistConfig,
+    "card-form": CardForm,
+    "card": CardConfig,
 }
 
 
@@ -61,7 +64,7 @@ def _rows(schema: type[BaseModel], prefix: str) -> list[str]:
     for name, field in schema.model_fields.items():
         section = _section(field.annotation)
         default = "" if section and _default(field) != "null" else _default(field)
-        rows.append(f"| `{prefix}{name}` | {_type_name(field.annotation)} | {default} | {field.description} |")
+        rows.append(f"| `{prefix}{field.alias or name}` | {_type_name(field.annotation)} | {default} | {field.description} |")
         if section:
             rows += _rows(section, f"{prefix}{name}.<name>." if get_origin(field.annotation) is dict else f"{prefix}{name}.")
     return rows

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from neuralmedbench.config.section import Name, Section
 
@@ -67,6 +68,12 @@ class ModelConfig(Section):
     max_cost_usd: float | None = Field(
         None, ge=0, description="Cap of everything that this machine ever spends on this model and revision, over all benchmarks."
     )
+    knowledge_cutoff: str | None = Field(
+        None,
+        pattern=r"^\d{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?$",
+        description="Documented end of its training data, `YYYY-MM` or `YYYY-MM-DD`: answers to older and newer cases are compared.",
+    )
+    knowledge_cutoff_source: str = Field("", description="Where the provider documents it; needed with `knowledge_cutoff`.")
     open_weights: bool = Field(False, description="Whether the weights can be had.")
     baseline: bool = Field(False, description="A built-in reference, not a vision-language model.")
     reader: Literal["clinician", "simulated"] | None = Field(
@@ -77,6 +84,19 @@ class ModelConfig(Section):
     def names(self, name: str) -> tuple[str, ...]:
         """Give the names by which it could give itself away in its answers; `name` is that of its file."""
         return name, self.title, self.id
+
+    @field_validator("knowledge_cutoff", mode="before")
+    @classmethod
+    def _day_of_yaml(cls, value: object) -> object:
+        """Take a bare 2024-06-01, which yaml reads as a date."""
+        return value.isoformat() if isinstance(value, datetime.date) else value
+
+    @model_validator(mode="after")
+    def _a_cutoff_has_a_source(self) -> ModelConfig:
+        if self.knowledge_cutoff and not self.knowledge_cutoff_source:
+            message = "knowledge_cutoff: say in `knowledge_cutoff_source` where the provider documents it; a guessed one tells nothing"
+            raise ValueError(message)
+        return self
 
     @model_validator(mode="after")
     def _people_are_not_asked(self) -> ModelConfig:

@@ -63,8 +63,20 @@ class SimilarityConfig(Section):
 class ReportConfig(Section):
     """The report."""
 
-    profile: Literal["internal", "public"] = Field("internal", description="`public` shows no picture of a patient who is not public.")
-    max_megabytes: float = Field(25.0, gt=1, description="A larger report fails its rule.")
+    profile: Literal["internal", "public"] = Field(
+        "internal", description="`public` shows no case of a patient who is not public, and no number about few of them."
+    )
+    min_patients_shown: int = Field(
+        10,
+        ge=2,
+        description="Groups of fewer patients are hatched in the figures. In a public run, numbers about fewer patients who are not public are "
+        "hidden, in tables, figures and page.",
+    )
+    max_megabytes: float = Field(
+        25.0,
+        gt=1,
+        description="A larger report leaves out the answers of some cases and says so; one that is too large without them fails.",
+    )
 
 
 class RateLimit(Section):

@@ -17,6 +17,7 @@ Condition = Literal[
     "max_wrong_side",
     "min_coverage",
     "max_confident_errors",
+    "min_right_when_sure",
     "min_patients",
 ]
 ALL = "all"
@@ -50,6 +51,10 @@ class ReadinessConfig(Section):
         if ALL not in self.groups:
             message = f"groups: `{ALL}` has to be among them"
             raise ValueError(message)
+        for name, disease in self.groups.items():
+            if disease.prevalence is not None and not disease.diagnoses:
+                message = f"groups.{name}.prevalence: a group of all patients has none; name its diagnoses"
+                raise ValueError(message)
         for name, use in self.uses.items():
             if unknown := sorted(set(use.conditions) - set(self.groups)):
                 message = f"uses.{name}: {', '.join(unknown)} is not among the groups ({', '.join(self.groups)})"

@@ -4,35 +4,49 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import DAGGER, chose, dagger_note, empty_figure, legend, names
+from neuralmedbench.figures.panels import DAGGER, chose, dagger_note, legend, names, short
+from neuralmedbench.figures.phrases import many, percent, told
 from neuralmedbench.figures.style import GRID, INK, WIDTH_IN, Look, looks
-from neuralmedbench.figures.table import Row, groups, number
+from neuralmedbench.figures.table import Row, groups, number, value_of
 
 TICKS, LABELS = (0, 0.5, 1), ("0 %", "50 %", "100 %")
 SOURCES = {"stated": "stated by the model", "agreement": "agreement of its samples", "tokens": "probability of its tokens"}
 SHAPES = {"stated": "o", "agreement": "D", "tokens": "s"}
 LINES: dict[str, Any] = {"stated": "-", "agreement": (0, (4, 2)), "tokens": (0, (1, 1.5))}
+SIDES = ("left", "center", "right")
 ACROSS, PANEL_IN = 4, 1.75
 
 
 def draw_reliability(rows: list[Row]) -> Any:
     """Draw mean confidence against the share right, one panel a model and benchmark, arm full (from reliability.csv)."""
-    rows = [row for row in rows if row["arm"] == "full"]
-    if not rows:
-        return empty_figure("No answer of this run comes with a confidence.")
     style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
     parts = {benchmark: groups(part, "model") for benchmark, part in found.items()}
     figure, panels = _grid([len(models) for models in parts.values()], ACROSS, PANEL_IN)
     for line, (benchmark, models) in zip(panels, parts.items(), strict=True):
         for panel, (model, part) in zip(line, models.items(), strict=True):
-            panel.set_title(f"{model}{DAGGER if chose(part[0]) else ''}\n{benchmark}", fontsize=8.5, fontweight="normal")
+            panel.set_title(
+                f"{short(model, 22)}{DAGGER if chose(part[0]) else ''}\n{short(benchmark, 24)}", fontsize=8.5, fontweight="normal"
+            )
             panel.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=(0, (4, 4)), alpha=0.35)
             for source, points in groups(part, "source").items():
                 _curve(panel, points, source, style[model])
-    panels[-1][-1].set_xlabel(f"mean confidence{dagger_note(rows)}", fontsize=8.5)
     figure.supylabel("share of the answers that is right", fontsize=9)
-    _sources(figure, [source for source in SOURCES if any(row["source"] == source for row in rows)])
+    _sources(figure, [source for source in SOURCES if any(row["source"] == source for row in rows)], f"mean confidence{dagger_note(rows)}")
     return figure
+
+
+def describe_reliability(rows: list[Row]) -> str:
+    """Tell the bin of each benchmark that is farthest from the truth."""
+    found = groups(rows, "benchmark")
+    return told(
+        f"{name}: {many(len({row['model'] for row in part}), 'model')}; farthest from the truth is {far['model']} ({SOURCES[far['source']]}): mean"
+        f" confidence {percent(far['mean_confidence'])}, right {percent(far['share_right'])}, {far['n']} answers."
+        for name, part, far in ((name, part, max(part, key=_distance)) for name, part in found.items())
+    )
+
+
+def _distance(row: Row) -> float:
+    return abs(value_of(row, "mean_confidence") - value_of(row, "share_right"))
 
 
 def _grid(counts: list[int], across: int, inches: float) -> tuple[Any, list[list[Any]]]:
@@ -49,7 +63,8 @@ def _grid(counts: list[int], across: int, inches: float) -> tuple[Any, list[list
         cells = [panel for line in grid[first : first + down] for panel in line]
         for panel in cells[:count]:
             panel.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
-            panel.set_xticks(TICKS, LABELS, fontsize=8)
+            for label, side in zip(panel.set_xticks(TICKS, LABELS, fontsize=8), SIDES, strict=True):
+                label.label1.set_horizontalalignment(side)  # so that 100 % and the 0 % of the next panel stay apart
             panel.set_yticks(TICKS, LABELS, fontsize=8)
             panel.grid(**GRID)
         for panel in cells[count:]:
@@ -62,17 +77,17 @@ def _grid(counts: list[int], across: int, inches: float) -> tuple[Any, list[list
 
 
 def _curve(panel: Any, rows: list[Row], source: str, look: Look) -> None:
-    x, y = ([float(row[name]) for row in rows] for name in ("mean_confidence", "share_right"))
-    panel.plot(x, y, color=look.colour, linewidth=1, linestyle=LINES[source], alpha=0.7)
+    x, y = ([value_of(row, name) for row in rows] for name in ("mean_confidence", "share_right"))
+    panel.plot(x, y, color=look.colour, linewidth=1, linestyle=LINES[source])
     face = look.colour if source == "stated" else "none"
     panel.plot(x, y, linestyle="none", marker=SHAPES[source], markersize=5, color=look.colour, markerfacecolor=face)
     ends = [(number(row["low"]), number(row["high"])) for row in rows]
     known = [(place, low, high) for place, (low, high) in zip(x, ends, strict=True) if low is not None and high is not None]
     if known:
-        panel.vlines(*zip(*known, strict=True), color=look.colour, linewidth=1, alpha=0.45)
+        panel.vlines(*zip(*known, strict=True), color=look.colour, linewidth=1, alpha=0.75)
 
 
-def _sources(figure: Any, sources: list[str]) -> None:
+def _sources(figure: Any, sources: list[str], label: str) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
@@ -81,24 +96,38 @@ def _sources(figure: Any, sources: list[str]) -> None:
     ]
     for handle, source in zip(handles, sources, strict=True):
         handle.set_markerfacecolor(INK if source == "stated" else "none")
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.6)
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.6, title=label, title_fontsize=9)
 
 
 def draw_risk_coverage(rows: list[Row]) -> Any:
     """Draw the share right among the surest part of the answers (from risk_coverage.csv)."""
-    rows = [row for row in rows if row["measure"] == "accuracy"]
-    if not rows:
-        return empty_figure("No answer of this run comes with a confidence.")
     style = looks(row["model"] for row in rows)
     found = groups([{**row, "panel": f"{row['benchmark']}\n{SOURCES[row['source']]}"} for row in rows], "panel")
     figure, (panels,) = _grid([len(found)], 2, 2.0)
     for panel, (title, part) in zip(panels, found.items(), strict=True):
         panel.set_title(title, fontsize=8.5, fontweight="normal")
         for model, points in groups(part, "model").items():
-            x, y = ([float(row[name]) for row in points] for name in ("coverage", "value"))
+            x, y = ([value_of(row, name) for row in points] for name in ("coverage", "value"))
             marked = [place for place, row in enumerate(points) if row["interval"]]
             panel.plot(x, y, linewidth=1.5, markersize=6, markevery=marked, **style[model].point)
-    panels[-1].set_xlabel(f"part of the answers that is kept, the surest first{dagger_note(rows)}", fontsize=8.5)
     figure.supylabel("share of them that is right", fontsize=9)
-    legend(figure, style, names(rows), sorted({row["model"] for row in rows}))
+    note = f"part of the answers that is kept, the surest first{dagger_note(rows)}"
+    legend(figure, style, names(rows), sorted({row["model"] for row in rows}), note=note)
     return figure
+
+
+def describe_risk_coverage(rows: list[Row]) -> str:
+    """Tell what the surest half of the answers of the best model is worth."""
+    parts = groups([{**row, "panel": f"{row['benchmark']}, {SOURCES[row['source']]}"} for row in rows], "panel")
+    return told(_half(name, part) for name, part in parts.items())
+
+
+def _half(panel: str, rows: list[Row]) -> str:
+    models = groups(rows, "model")
+    at = {model: min(part, key=lambda row: abs(value_of(row, "coverage") - 0.5)) for model, part in models.items()}
+    best = max(at, key=lambda model: value_of(at[model], "value"))
+    everything = max(models[best], key=lambda row: value_of(row, "coverage"))
+    return (
+        f"{panel}: {many(len(models), 'model')}; {best} is right in {percent(at[best]['value'])} of the surest half of its answers and in"
+        f" {percent(everything['value'])} of all."
+    )

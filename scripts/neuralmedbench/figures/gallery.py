@@ -7,56 +7,163 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.figures.confidence import draw_reliability, draw_risk_coverage
-from neuralmedbench.figures.contrasts import draw_arms, draw_axes, draw_decomposition
-from neuralmedbench.figures.flow import draw_case_flow
-from neuralmedbench.figures.rates import draw_leaderboard, draw_passk, draw_slices
+from neuralmedbench.figures.confidence import describe_reliability, describe_risk_coverage, draw_reliability, draw_risk_coverage
+from neuralmedbench.figures.contrasts import describe_arms, describe_axes, draw_arms, draw_axes
+from neuralmedbench.figures.cost import describe_cost, draw_cost, keep_cost
+from neuralmedbench.figures.decomposition import describe_decomposition, draw_decomposition
+from neuralmedbench.figures.errors import describe_errors, draw_errors, keep_errors
+from neuralmedbench.figures.flow import describe_case_flow, draw_case_flow
+from neuralmedbench.figures.heatmap import describe_heatmap, draw_heatmap, keep_heatmap
+from neuralmedbench.figures.pairwise import describe_pairwise, draw_pairwise
+from neuralmedbench.figures.panels import empty_figure
+from neuralmedbench.figures.rates import (
+    describe_leaderboard,
+    describe_passk,
+    describe_slices,
+    draw_leaderboard,
+    draw_passk,
+    draw_slices,
+    keep_slices,
+)
 from neuralmedbench.figures.style import styled
 from neuralmedbench.figures.svg import save_figure
-from neuralmedbench.figures.table import Row
+from neuralmedbench.figures.table import FEWEST, SMALL, Row, having
+from neuralmedbench.figures.trust import describe_trust, draw_trust, keep_trust
 from neuralmedbench.io.tables import read_table
+from neuralmedbench.records.results import mark_of
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: drawn from one table, named and described for those who cannot see it."""
+    """One figure: drawn from one table, named and described for those who cannot see it.
+
+    Attributes
+    ----------
+    table : str
+        Name of its table.
+    title : str
+        Its name.
+    empty : str
+        One sentence that stands in its place when no row of the table can be drawn.
+    keep : callable
+        Picks the rows that it is drawn from.
+    draw : callable
+        Draws them; there is one at least.
+    describe : callable
+        Says in at most three sentences what they show.
+    """
 
     table: str
-    draw: Callable[[list[Row]], Any]
     title: str
-    description: str
+    empty: str
+    keep: Callable[[list[Row]], list[Row]]
+    draw: Callable[[list[Row]], Any]
+    describe: Callable[[list[Row]], str]
+
+    def description(self, rows: list[Row]) -> str:
+        """Say what the figure of a table shows."""
+        kept = self.keep(rows)
+        return self.describe(kept) if kept else self._nothing(rows)
+
+    def save(self, path: Path, rows: list[Row]) -> None:
+        """Draw a table into an SVG file; equal rows give equal bytes."""
+        kept = self.keep(rows)
+        with styled():
+            figure = self.draw(kept) if kept else empty_figure(self._nothing(rows))
+            save_figure(path, figure, title=self.title, description=self.description(rows))
+
+    def _nothing(self, rows: list[Row]) -> str:
+        return FEW_PATIENTS if any(mark_of(row) for row in rows) else self.empty
 
 
+def _with(*columns: str) -> Callable[[list[Row]], list[Row]]:
+    return lambda rows: having(rows, *columns)
+
+
+def _full(rows: list[Row]) -> list[Row]:
+    return [row for row in having(rows, "mean_confidence", "share_right") if row["arm"] == "full"]
+
+
+def _accuracy(rows: list[Row]) -> list[Row]:
+    return [row for row in having(rows, "coverage", "value") if row["measure"] == "accuracy"]
+
+
+FEW_PATIENTS = "Not shown: too few patients who are not public."
+NO_CONFIDENCE = "No answer of this run comes with a confidence."
 FIGURES = {
     "leaderboard": Figure(
-        "leaderboard", draw_leaderboard, "Leaderboard", "pass@1 of every model with its interval, best first, by benchmark."
+        "leaderboard", "Leaderboard", "No model has been scored yet.", _with("pass1"), draw_leaderboard, describe_leaderboard
     ),
     "decomposition": Figure(
         "decomposition",
-        draw_decomposition,
         "Perception or reasoning",
-        "Share of the errors that disappear when the findings are told in words.",
+        "No answer under the arm that discloses the findings is here.",
+        _with("f"),
+        draw_decomposition,
+        describe_decomposition,
     ),
-    "axes": Figure("axes", draw_axes, "Breadth against depth", "Every model's pass@1 on breadth and on depth, with the intervals of both."),
-    "arms": Figure("arms", draw_arms, "What pictures and text are worth", "Paired difference of pass@1 of each arm to the full request."),
+    "axes": Figure(
+        "axes",
+        "Breadth against depth",
+        "The two axes need one benchmark of each: breadth and depth.",
+        _with("breadth", "depth"),
+        draw_axes,
+        describe_axes,
+    ),
+    "arms": Figure(
+        "arms",
+        "What pictures and text are worth",
+        "No answer under an arm beside full is here.",
+        _with("difference"),
+        draw_arms,
+        describe_arms,
+    ),
     "passk": Figure(
-        "leaderboard", draw_passk, "Capability and reliability", "All five right, pass@1, pass@5 and five candidates of every model."
+        "leaderboard",
+        "Capability and reliability",
+        "No model has five sampled answers to open items.",
+        _with("pass1", "pass5"),
+        draw_passk,
+        describe_passk,
     ),
-    "reliability": Figure(
-        "reliability",
-        draw_reliability,
-        "Confidence and truth",
-        "Mean confidence against the share of answers that is right, by model and benchmark, in bins of about equally many answers.",
-    ),
+    "reliability": Figure("reliability", "Confidence and truth", NO_CONFIDENCE, _full, draw_reliability, describe_reliability),
     "risk_coverage": Figure(
-        "risk_coverage", draw_risk_coverage, "Answering only when sure", "Share right among the surest part of the answers of every model."
+        "risk_coverage", "Answering only when sure", NO_CONFIDENCE, _accuracy, draw_risk_coverage, describe_risk_coverage
     ),
-    "slices": Figure("rates", draw_slices, "Slices", "pass@1 of every model by family, level, sequence and kind of case."),
-    "case_flow": Figure("case_flow", draw_case_flow, "Case flow", "Cases listed, left out with the step, and used."),
+    "slices": Figure("rates", "Slices", "There is nothing to slice yet.", keep_slices, draw_slices, describe_slices),
+    "pairwise": Figure(
+        "pairwise",
+        "Paired differences between models",
+        "A paired difference needs two models that answered the same items.",
+        _with("difference"),
+        draw_pairwise,
+        describe_pairwise,
+    ),
+    "heatmap": Figure("rates", "Rates by group", "There is nothing to slice yet.", keep_heatmap, draw_heatmap, describe_heatmap),
+    "errors": Figure(
+        "errors", "Errors by class", "No grader and no clinician has labelled errors.", keep_errors, draw_errors, describe_errors
+    ),
+    "trust": Figure(
+        "grader_vs_clinician",
+        "Graders beside clinicians",
+        "No answer has both a grade and a clinician's rating.",
+        keep_trust,
+        draw_trust,
+        describe_trust,
+    ),
+    "cost": Figure(
+        "cost",
+        "Cost and pass@1",
+        "No model of this run has a price in its yaml: there is no cost to weigh against pass@1.",
+        keep_cost,
+        draw_cost,
+        describe_cost,
+    ),
+    "case_flow": Figure("case_flow", "Case flow", "No benchmark lists a case.", list, draw_case_flow, describe_case_flow),
 }
 
 
-def draw_figures(tables: Path, folder: Path) -> None:
+def draw_figures(tables: Path, folder: Path, *, fewest: int = SMALL) -> None:
     """Draw every figure.
 
     Parameters
@@ -65,6 +172,8 @@ def draw_figures(tables: Path, folder: Path) -> None:
         Folder of the tables of results.
     folder : Path
         Where `<name>.svg` goes; equal tables give equal bytes.
+    fewest : int
+        Groups of fewer patients are marked as small.
 
     Raises
     ------
@@ -72,6 +181,5 @@ def draw_figures(tables: Path, folder: Path) -> None:
         If a table is absent.
     """
     for name, figure in FIGURES.items():
-        rows = read_table(tables / f"{figure.table}.csv")
-        with styled():
-            save_figure(folder / f"{name}.svg", figure.draw(rows), title=figure.title, description=figure.description)
+        rows = [row | {FEWEST: str(fewest)} for row in read_table(tables / f"{figure.table}.csv")]
+        figure.save(folder / f"{name}.svg", rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from neuralmedbench.figures.style import WIDTH_IN, Look
@@ -16,6 +17,12 @@ DAGGER = " †"
 ROW_IN = 0.3
 """Height of one row of a panel in inches."""
 
+LEGEND_LETTERS = 100
+"""Letters that stand beside each other in the width of a figure."""
+
+LINE_IN = 0.2
+"""Height of a line of the legend in inches."""
+
 BELOW_IN = 0.5
 """Height of the label of the last axis and of the legend."""
 
@@ -25,6 +32,18 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
+def short(name: str, most: int = 34) -> str:
+    """Take the middle out of a long name: how it begins and how it ends tells models apart.
+
+    Examples
+    --------
+    >>> short("A model with a very long name, thinking switched on", 26)
+    'A model with a…witched on'
+    """
+    end = most * 2 // 5
+    return name if len(name) <= most else f"{name[: most - end - 1].rstrip()}…{name[-end:].lstrip()}"
+
+
 def chose(row: Row) -> bool:
     """Whether a row is of a model by whose answers the items of its benchmark (of either, for two axes) were chosen."""
     return any(mark in row and row[mark] == "true" for mark in POOL_MARKS)
@@ -32,15 +51,16 @@ def chose(row: Row) -> bool:
 
 def named(row: Row, column: str = "model") -> str:
     """Name of a row's model, with a dagger when its answers chose the items."""
-    return row[column] + (DAGGER if chose(row) else "")
+    return short(row[column]) + (DAGGER if chose(row) else "")
 
 
 def names(rows: Iterable[Row], column: str = "model") -> dict[str, str]:
-    """Names for a legend: with a dagger when any row of the model has one."""
-    found: dict[str, str] = {}
-    for row in rows:
-        found[row["model"]] = named(row, column) if chose(row) else found.get(row["model"], row[column])
-    return found
+    """Names by model: with a dagger when any row of the model has one; titles that would read alike when shortened give way to names."""
+    rows = list(rows)
+    shorts = {row["model"]: short(row[column]) for row in rows}
+    alike = {model for model, text in shorts.items() if list(shorts.values()).count(text) > 1}
+    marked = {row["model"] for row in rows if chose(row)}
+    return {model: (short(model) if model in alike else text) + (DAGGER if model in marked else "") for model, text in shorts.items()}
 
 
 def dagger_note(rows: Iterable[Row]) -> str:
@@ -68,10 +88,10 @@ def panels(rows: Sequence[int], *, around: float = 0.75, entries: int = 1) -> tu
     """
     import matplotlib.pyplot as plt
 
-    inches = [around + ROW_IN * max(1.0, 0.5 * entries) * number for number in rows]
-    figure, grid = plt.subplots(
-        len(rows), 1, figsize=(WIDTH_IN, sum(inches) + BELOW_IN), squeeze=False, height_ratios=inches, layout="constrained"
-    )
+    inches = [ROW_IN * max(1.0, 0.5 * entries) * number for number in rows]
+    size = (WIDTH_IN, sum(inches) + around * len(rows) + BELOW_IN)
+    # the ratios are those of the rows alone: a row is as high in every panel
+    figure, grid = plt.subplots(len(rows), 1, figsize=size, squeeze=False, height_ratios=inches, layout="constrained")
     axes = [line[0] for line in grid]
     for panel, number in zip(axes, rows, strict=True):
         panel.set_ylim(number - 0.4, -0.6)
@@ -84,7 +104,7 @@ def empty_figure(message: str) -> Any:
 
     figure, axes = plt.subplots(figsize=(WIDTH_IN, 1.2))
     axes.axis("off")
-    axes.text(0.5, 0.5, message, ha="center", va="center", fontsize=10.5, transform=axes.transAxes)
+    axes.text(0.5, 0.5, "\n".join(wrap(message, 84)), ha="center", va="center", fontsize=10.5, transform=axes.transAxes)
     return figure
 
 
@@ -110,19 +130,24 @@ def whisker(axes: Any, row: Row, y: float, look: Look, names: tuple[str, str, st
     if value is None:
         return
     if low is not None and high is not None:
-        axes.plot([low, high], [y, y], color=look.colour, linewidth=2, alpha=0.55, solid_capstyle="round")
+        axes.plot([low, high], [y, y], color=look.colour, linewidth=1.4, solid_capstyle="round")
     axes.plot([value], [y], markersize=size, linestyle="none", **look.point)
 
 
 def offset(place: int, entries: int) -> float:
     """How far from the middle of its row the mark at a place stands."""
-    return (place - (entries - 1) / 2) * min(0.24, 0.72 / entries)
+    return (place - (entries - 1) / 2) * min(0.24, 0.84 / entries)
 
 
-def legend(figure: Any, looks: Mapping[str, Look], titles: Mapping[str, str], models: Iterable[str]) -> None:
-    """Put one legend of models under the figure."""
+def legend(figure: Any, looks: Mapping[str, Look], titles: Mapping[str, str], models: Iterable[str], *, note: str = "") -> None:
+    """Put one legend of models under the figure, and a note or the label of the axis above it."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], linestyle="none", markersize=7, label=titles.get(model, model), **looks[model].point) for model in models]
     if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), handletextpad=0.3, columnspacing=1.6)
+        wide = max(len(str(handle.get_label())) for handle in handles) + 5
+        across = max(1, min(5, len(handles), LEGEND_LETTERS // wide))
+        look = {"handletextpad": 0.3, "columnspacing": 1.6, "title": note.strip() or None, "title_fontsize": 9}
+        figure.legend(handles=handles, loc="outside lower center", ncols=across, **look)
+        lines = -(-len(handles) // across) - 1 + len(note.strip().splitlines())
+        figure.set_figheight(figure.get_figheight() + LINE_IN * lines)  # a long legend takes no room from the panels

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, empty_figure, legend, named, names, offset, panels, whisker, words
+from neuralmedbench.figures.panels import dagger_note, legend, names, offset, panels, short, whisker, words
+from neuralmedbench.figures.phrases import many, percent, seen, span, told
 from neuralmedbench.figures.style import GRID, INK, PRIOR, WIDTH_IN, looks, percent_axis
-from neuralmedbench.figures.table import Row, groups, number
+from neuralmedbench.figures.table import Row, groups, having, number, value_of
 
 PASS1 = ("pass1", "pass1_low", "pass1_high")
 SLICES = ("family", "level", "sequence", "lesion_shown", "normal_control")
 STOPS = ("all_right", "pass1", "pass5")
+MOST = 8
+"""Models that the slices are drawn for: marks of more cannot be told apart in one row."""
 
 
 def draw_leaderboard(rows: list[Row]) -> Any:
     """Draw pass@1 with intervals, best first, a band for every second tier (from leaderboard.csv)."""
-    rows = [row for row in rows if row["pass1"]]
-    if not rows:
-        return empty_figure("No model has been scored yet.")
     style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
     figure, axes = panels([len(part) for part in found.values()])
     for panel, (benchmark, part) in zip(axes, found.items(), strict=True):
-        panel.set_title(f"{benchmark} ({part[0]['axis']})")
+        panel.set_title(f"{benchmark} ({part[0]['axis']}): {seen(part[0])}")
         percent_axis(panel)
-        panel.set_yticks(range(len(part)), [named(row, "title") for row in part])
+        labels = names(part, "title")
+        panel.set_yticks(range(len(part)), [labels[row["model"]] for row in part])
         for y, row in enumerate(part):
             if row["tier"] and int(row["tier"]) % 2 == 0:
                 panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.05, linewidth=0)
@@ -31,45 +32,90 @@ def draw_leaderboard(rows: list[Row]) -> Any:
             place = f"tier {row['tier']}" if row["tier"] else "" if row["model"] == PRIOR else "no rank"
             panel.text(1.04, y, place, va="center", fontsize=8.5)
             if row["model"] == PRIOR:
-                panel.axvline(float(row["pass1"]), color=INK, linewidth=1, linestyle=(0, (2, 3)), alpha=0.6)
+                panel.axvline(value_of(row, "pass1"), color=INK, linewidth=1, linestyle=(0, (2, 3)), alpha=0.6)
     axes[-1].set_xlabel(f"pass@1{dagger_note(rows)}")
     return figure
 
 
+def describe_leaderboard(rows: list[Row]) -> str:
+    """Tell the best model of each benchmark, its tier and what guessing reaches."""
+    return told(_best(name, part) for name, part in groups(rows, "benchmark").items())
+
+
+def _best(benchmark: str, rows: list[Row]) -> str:
+    models = [row for row in rows if row["model"] != PRIOR]
+    if not models:
+        return f"{benchmark}: no model."
+    first, guess = models[0], next((row for row in rows if row["model"] == PRIOR), None)
+    tier = sum(row["tier"] == first["tier"] != "" for row in models)
+    beside = f", tier 1 holds {many(tier, 'model')}" if first["tier"] else ", no rank"
+    chance = f", guessing reaches {percent(guess['pass1'])}" if guess else ""
+    place = f"is first of {many(len(models), 'model')} with pass@1 {span(first, 'pass1')}"
+    return f"{benchmark}: {first['title']} {place}{beside}{chance}; {seen(first)}."
+
+
 def draw_passk(rows: list[Row]) -> Any:
     """Draw how far apart reliability, pass@1 and pass@5 of each model are (from leaderboard.csv)."""
-    rows = [row for row in rows if row["pass5"]]
-    if not rows:
-        return empty_figure("No model has five sampled answers to open items.")
     import matplotlib.pyplot as plt
 
     style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
-    figure, grid = plt.subplots(1, len(found), figsize=(WIDTH_IN, 3.3), squeeze=False, sharey=True, layout="constrained")
-    for panel, (benchmark, part) in zip(grid[0], found.items(), strict=True):
-        panel.set_title(benchmark)
-        for row in part:
+    across = min(2, len(found))
+    down = -(-len(found) // across)
+    figure, grid = plt.subplots(down, across, figsize=(WIDTH_IN, 2.8 * down + 0.6), squeeze=False, sharey=True, layout="constrained")
+    cells = [panel for line in grid for panel in line]
+    for panel in cells[len(found) :]:
+        panel.axis("off")
+    for panel, (benchmark, part) in zip(cells, found.items(), strict=False):
+        panel.set_title(f"{benchmark}: {seen(part[0])}" if across == 1 else benchmark)
+        for place, row in enumerate(part):
             heights = [number(row[stop]) for stop in STOPS]
-            panel.plot(range(3), heights, linewidth=1.6, markersize=7, **style[row["model"]].point)
-            if row["candidates5"]:
-                panel.plot([2.6], [float(row["candidates5"])], markersize=7, linestyle="none", **style[row["model"]].point, alpha=0.55)
-        panel.set_xticks([0, 1, 2, 2.6], ["all 5\nright", "pass@1", "pass@5", "five\ncandidates"])
-        panel.set_xlim(-0.15, 2.8)
+            look = style[row["model"]]
+            panel.plot(
+                range(3), [float("nan") if height is None else height for height in heights], linewidth=1.4, markersize=7, **look.point
+            )
+            if (candidates := number(row["candidates5"])) is not None:
+                hollow = look.point | {"markerfacecolor": "none"}
+                panel.plot(
+                    [2.6 + (place - (len(part) - 1) / 2) * min(0.09, 0.6 / len(part))],
+                    [candidates],
+                    markersize=7,
+                    linestyle="none",
+                    **hollow,
+                )
+        panel.set_xticks([0, 1, 2, 2.6], ["all 5\nright", "pass@1", "pass@5", "five\ncandidates"], fontsize=9 if across == 1 else 8)
+        panel.set_xlim(-0.15, 3.0)
         panel.set_ylim(-0.03, 1.03)
         panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
         panel.grid(axis="y", **GRID)
-    if note := dagger_note(rows):
-        figure.supxlabel(note.strip(), fontsize=8.5)
-    legend(figure, style, names(rows, "title"), sorted({row["model"] for row in rows}))
+    legend(figure, style, names(rows, "title"), sorted({row["model"] for row in rows}), note=dagger_note(rows))
     return figure
+
+
+def describe_passk(rows: list[Row]) -> str:
+    """Tell how far the model with the highest pass@5 is from being reliable."""
+    found = groups(rows, "benchmark")
+    return told(
+        f"{name}: {many(len(part), 'model')}; the highest pass@5 is {percent(best['pass5'])} ({best['title']}), whose pass@1 is"
+        f" {percent(best['pass1'])} and all five right {percent(best['all_right'])}; {seen(best)}."
+        for name, part, best in ((name, part, max(part, key=lambda row: value_of(row, "pass5"))) for name, part in found.items())
+    )
+
+
+def keep_slices(rows: list[Row]) -> list[Row]:
+    """Rows that the slices are drawn from: pass@1 of the full request, of the models that are best over all when there are many."""
+    rows = [row for row in having(rows, "value") if row["metric"] == "pass1" and (row["arm"], row["strategy"]) == ("full", "direct")]
+    best: dict[str, float] = {}
+    for row in rows:
+        if row["slice"] == "all":
+            best[row["model"]] = best.get(row["model"], 0.0) + value_of(row, "value")
+    shown = set(sorted(best, key=lambda name: (-best[name], name))[:MOST]) or {row["model"] for row in rows}
+    kept = [row for row in rows if row["slice"] in SLICES and row["value_of_slice"] not in {"none", "unknown"} and row["model"] in shown]
+    return [{**row, "left_out": str(len(best) - len(shown)) if best else "0"} for row in kept]
 
 
 def draw_slices(rows: list[Row]) -> Any:
     """Draw pass@1 by family, level, sequence and kind of case (from rates.csv)."""
-    kept = [row for row in rows if row["slice"] in SLICES and row["metric"] == "pass1" and row["value_of_slice"] not in {"none", "unknown"}]
-    kept = [row for row in kept if (row["arm"], row["strategy"]) == ("full", "direct")]
-    if not kept:
-        return empty_figure("There is nothing to slice yet.")
-    style, found = looks(row["model"] for row in kept), groups(kept, "benchmark")
+    style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
     lines = {name: list(groups([{**row, "line": _line(row)} for row in part], "line").items()) for name, part in found.items()}
     figure, axes = panels([len(part) for part in lines.values()], entries=len(style) - 1)
     for panel, (benchmark, part) in zip(axes, lines.items(), strict=True):
@@ -77,14 +123,30 @@ def draw_slices(rows: list[Row]) -> Any:
         percent_axis(panel)
         panel.set_yticks(range(len(part)), [line for line, _ in part])
         for y, (_, entries) in enumerate(part):
+            if y % 2:
+                panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.04, linewidth=0)
             for place, row in enumerate(sorted(entries, key=lambda row: row["model"])):
                 whisker(panel, row, y + offset(place, len(entries)), style[row["model"]], ("value", "low", "high"), size=5.5)
-    axes[-1].set_xlabel(f"pass@1{dagger_note(kept)}")
-    legend(figure, style, names(kept), sorted({row["model"] for row in kept}))
+    out = int(rows[0]["left_out"])
+    others = f"\nthe {MOST} models that are best over all; {out} more stand in rates.csv and in the figure of rates by group" if out else ""
+    axes[-1].set_xlabel(f"pass@1{others}{dagger_note(rows)}")
+    legend(figure, style, names(rows), sorted({row["model"] for row in rows}))
     return figure
+
+
+def describe_slices(rows: list[Row]) -> str:
+    """Tell the groups between which the rates lie."""
+    return told(_widest(name, part) for name, part in groups(rows, "benchmark").items())
+
+
+def _widest(benchmark: str, rows: list[Row]) -> str:
+    low, high = (one(rows, key=lambda row: value_of(row, "value")) for one in (min, max))
+    models, lines = len({row["model"] for row in rows}), len({_line(row) for row in rows})
+    ends = " to ".join(f"{percent(row['value'])} ({row['model']}, {_line(row)})" for row in (low, high))
+    return f"{benchmark}: pass@1 of {many(models, 'model')} in {many(lines, 'group')}, from {ends}."
 
 
 def _line(row: Row) -> str:
     names = {"lesion_shown": {"true": "lesion shown", "false": "lesion not shown"}, "normal_control": {"true": "normal controls"}}
     value = names.get(row["slice"], {}).get(row["value_of_slice"], words(row["value_of_slice"]))
-    return f"{value} (n = {row['n_items']})"
+    return f"{short(value, 40)} (n = {row['n_items']})"

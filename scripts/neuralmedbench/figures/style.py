@@ -10,10 +10,21 @@ from typing import Any
 INK = "#22262b"
 """Colour of text and lines; the report replaces it by its own, so that figures follow the dark theme."""
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f")
-"""Okabe and Ito's colours without black and yellow, then two more; shape tells models apart as well."""
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c775a3", "#c48300", "#3f97cc", "#8c6bb1", "#7f7f7f")
+"""Okabe and Ito's colours without black and yellow, then two more; purple, orange and sky blue are darker than theirs: each colour stands out
+3:1 from the light and from the dark page."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
+ORDERS = ((0, 1, 2, 3, 4, 5, 6, 7), (4, 3, 6, 1, 0, 7, 2, 5), (7, 5, 4, 6, 2, 1, 3, 0))
+"""Marker of each colour, when it comes for the first, second and third time: the colours of one marker can be told apart by readers with any
+kind of colour blindness (a test simulates them)."""
+
+DIVERGING = ("#b35806", "#f1a340", "#f2efe9", "#74a9cf", "#045a8d")
+"""Less, none, more: orange to blue through a neutral centre; about as dark at both ends."""
+
+DARK, LIGHT = "#040506", "#ffffff"
+"""Text on a coloured ground: the same under both themes, because the ground is."""
+
 PRIOR = "prior"
 GRID = {"color": INK, "alpha": 0.12, "linewidth": 0.8}
 WIDTH_IN = 7.2
@@ -44,6 +55,7 @@ PARAMETERS: dict[str, Any] = {
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
     "legend.frameon": False,
+    "hatch.linewidth": 0.8,
 }
 
 
@@ -72,9 +84,24 @@ def looks(models: Iterable[str]) -> dict[str, Look]:
     """
     found = {PRIOR: Look(INK, "o", hollow=True)}
     for place, name in enumerate(sorted(set(models) - {PRIOR})):
-        colour, turn = place % len(COLOURS), place // len(COLOURS)
-        found[name] = Look(COLOURS[colour], MARKERS[(colour + 3 * turn) % len(MARKERS)])  # a colour comes back with another shape
+        turn, colour = divmod(place, len(COLOURS))
+        again, turn = divmod(turn, len(ORDERS))
+        shape = (ORDERS[turn][colour] + again) % len(MARKERS)  # a colour comes back with another shape
+        found[name] = Look(COLOURS[colour], MARKERS[shape])
     return found
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour "#rrggbb", 0 (black) to 1 (white), as WCAG 2.2 defines it.
+
+    Examples
+    --------
+    >>> luminance("#ffffff"), luminance("#000000")
+    (1.0, 0.0)
+    """
+    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 @contextmanager
@@ -95,6 +122,6 @@ def percent_axis(axes: Any, *, low: float = 0.0, high: float = 1.0, step: float 
 
     ticks = np.arange(low, high + step / 2, step)
     axes.set_xlim(low - 0.02, high + 0.02)
-    axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
+    axes.set_xticks(ticks, [f"{100 * tick:.0f} %".replace("-", "−") for tick in ticks])
     axes.grid(axis="x", **GRID)
     axes.set_axisbelow(True)

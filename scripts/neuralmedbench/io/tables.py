@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.io.arrow_rows import rows_of
 from neuralmedbench.io.files import record_adapter, whole_file
+from neuralmedbench.io.memory import uncollected
 from neuralmedbench.records.schema import arrow_schema
 
 R = TypeVar("R")
@@ -80,7 +82,8 @@ def read_records(path: Path, record: type[R]) -> list[R]:
         message = f"{path.name}: columns do not fit {record.__name__} ({', '.join(odd)}); run its stage again"
         raise DataError(message)
     try:
-        rows: list[R] = record_adapter(list[record]).validate_python(table.to_pylist(maps_as_pydicts="strict"))  # type: ignore[valid-type]
+        with uncollected():
+            rows: list[R] = record_adapter(list[record]).validate_python(rows_of(table))  # type: ignore[valid-type]
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         message = f"{path.name}: a value does not fit {record.__name__} at {where}; run its stage again"

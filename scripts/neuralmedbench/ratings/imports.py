@@ -60,6 +60,9 @@ def read_round(folder: Path, form: Form) -> tuple[RoundKey, list[Export]]:
     if path.is_file() and b"neuralmedbench.answers_key/" in path.read_bytes():
         message = f"{folder.name}: a round in which questions were answered, not rated; take it out of `rating_rounds` and use scripts/import_reader.py"
         raise RatingError(message)
+    if not path.is_file():
+        message = f"{folder.name}: there is no round of this name, or its {KEY_FILE} is gone; correct `rating_rounds`, or put the key back"
+        raise RatingError(message)
     key = read_file(path, RoundKey)
     decisions = {one.packet.packet_id: one for one in adjudication_keys(folder)}
     packets = {packet.packet_id: packet for packet in (*key.packets, *(one.packet for one in decisions.values()))}

@@ -12,6 +12,7 @@ from neuralmedbench.config.workflow import Run
 from neuralmedbench.io.files import whole_file
 from neuralmedbench.models.control.spending import NANO, Spending
 from neuralmedbench.recording.plan import PlanRow, Unplanned
+from neuralmedbench.recording.plan_sizes import left_out_lines
 
 HEAD = ("benchmark", "asked", "samples", "answered", "calls", "prompt", "completion", "USD", "at most", "prices of", "goes to", "key")
 WORDS = "Nothing was sent. prompt and completion: tokens in thousands, probably / as they are set aside before a call (a byte a token)."
@@ -40,7 +41,7 @@ def plan_lines(rows: Sequence[PlanRow], unplanned: Sequence[Unplanned], run: Run
     if any(row.blocked for row in rows):
         lines.append(f"With what cannot: {_total(rows)}")
     lines += [f"{entry.benchmark}: {entry.remedy}" for entry in unplanned]
-    lines += [f"{name}: left out, {path} is not there" for name, path in run.absent.items()]
+    lines += left_out_lines(run)
     lines += list(dict.fromkeys(f"not asked: {row.blocked}" for row in rows if row.blocked))
     lines += [f"{row.benchmark}, {_asked(row)}: {row.note}" for row in rows if row.note and not row.blocked]
     return [*lines, *_group_lines(rows, run), *_cap_lines(rows, run, spending)]

@@ -18,13 +18,22 @@ DIRECT = "direct"
 CANDIDATES = frozenset({Runner.OPEN, Runner.DIALOGUE})
 GRADES = ("main_condition", "core_diagnosis", "rubric")
 
+
+def _sequence(item: Item, gold: Gold) -> str:
+    """Name the one sequence of an item's pictures, `several_sequences`, or that of the reference where the pictures do not say it."""
+    found = {image.sequence for image in item.images} - {"", "unknown"}
+    if found:
+        return found.pop() if len(found) == 1 else "several_sequences"
+    return gold.fields.sequence or "" if gold.fields else ""
+
+
 PARTS: dict[str, Callable[[Item, Gold], str]] = {
     "all": lambda _item, _gold: "all",
     "family": lambda item, _gold: str(item.family),
     "level": lambda item, _gold: str(item.level),
     "diagnosis": lambda _item, gold: gold.answer,
     "lesion_shown": lambda item, _gold: str(item.lesion_shown).lower(),
-    "sequence": lambda item, _gold: next(iter(found)) if len(found := {image.sequence for image in item.images}) == 1 else "",
+    "sequence": _sequence,
 }
 """Slices of the tables that can be told from an item and its reference alone."""
 

@@ -46,6 +46,7 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
     scans = [name for name in shared if run.benchmarks[name].kind is Kind.SCANS]
     cased = [name for name in shared if run.benchmarks[name].has_cases]
     loose = [name for name in shared if name not in scans]
+    described = [name for name in shared if not run.benchmarks[name].private]
     phantoms = [name for name in scans if run.benchmarks[name].source == "phantoms"]
     # all benchmarks of a stage have the same dependencies, and most have no such file
     accepted = [name for name in shared if (run.folder / "benchmarks" / f"{name}.leaks.json").is_file()]
@@ -123,6 +124,11 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
             [f"results/scores/{BENCHMARK}/{model}.parquet" for model in models],
             [f"results/cases/{BENCHMARK}.parquet"],
         ),
+        "describe": _stage(
+            {"benchmark": described},
+            [f"data/items/{BENCHMARK}.parquet", f"config/benchmarks/{BENCHMARK}.yaml", "config/cards"],
+            [f"results/croissant/{BENCHMARK}.json"],
+        ),
         "simulated_ratings": _simulated_ratings(run, simulated),
         "ratings": _stage(
             {},
@@ -143,7 +149,11 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
         ),
         "report": _stage(
             {},
-            ["results/tables", *(f"results/cases/{name}.parquet" for name in shared)],
+            [
+                "results/tables",
+                *(f"results/cases/{name}.parquet" for name in shared),
+                *(f"results/croissant/{name}.json" for name in described),
+            ],
             [TARGET, "results/figures", "results/provenance.json", ".snakemake/metadata"],
         ),
     }

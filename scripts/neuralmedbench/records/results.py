@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 COLUMNS = {
     "leaderboard": "benchmark axis model in_reference_pool title revision baseline reader open_weights rank rank_low rank_high tier pass1 pass1_low"
     " pass1_high interval calibrated calibrated_low calibrated_high pass5 pass5_low pass5_high candidates5 candidates5_low candidates5_high"
@@ -26,6 +29,9 @@ COLUMNS = {
     " n_patients",
     "axes": "model title breadth_benchmark breadth_in_reference_pool breadth breadth_low breadth_high breadth_prior"
     " depth_benchmark depth_in_reference_pool depth depth_low depth_high depth_prior gap gap_low gap_high",
+    "contamination": "benchmark model in_reference_pool cutoff metric before before_low before_high after after_low after_high difference low"
+    " high p_value p_holm beyond_others beyond_low beyond_high others n_items_before n_patients_before n_items_after n_patients_after"
+    " n_items_left_out note",
     "similarity": "benchmark model in_reference_pool level metric mean n auc_vs_vocabulary auc_low auc_high auc_n auc_vs_clinicians"
     " auc_vs_clinicians_low auc_vs_clinicians_high n_rated note",
     "fields": "benchmark model in_reference_pool field accuracy low high macro_f1 coverage selective_accuracy answered out_of_vocabulary"
@@ -50,6 +56,8 @@ COLUMNS = {
     "cohort": "benchmark variable value n",
     "efficiency": "benchmark model in_reference_pool requests answered prompt_tokens completion_tokens latency_median_s latency_p90_s cost_usd"
     " attempts first_called_on last_called_on served_models fingerprints",
+    "cost": "benchmark model in_reference_pool title pass1 pass1_low pass1_high n_items n_patients answers prompt_tokens completion_tokens cost_usd"
+    " usd_per_item usd_per_right_answer priced_on on_frontier note",
     "destinations": "benchmark model in_reference_pool destination requests calls pictures characters first_called_on last_called_on",
     "readers": "benchmark reader title simulated model in_reference_pool slice value_of_slice reader_pass1 reader_pass1_low reader_pass1_high"
     " model_pass1 model_pass1_low model_pass1_high difference low high p_value seconds_median n_items n_patients",
@@ -57,7 +65,8 @@ COLUMNS = {
     "agreement": "round_id simulated axis between rater_a rater_b measure value low high n_responses n_patients n_raters undefined note",
     "raters": "round_id simulated rater_id axis n cannot_judge shared severity severity_low severity_high repeats repeats_same"
     " repeats_within_one repeats_kappa controls_right controls_right_n controls_wrong controls_wrong_n median_seconds below_floor too_fast",
-    "readiness": "benchmark model in_reference_pool use group condition limit value low high n_patients p_met p_not_met verdict cases",
+    "readiness": "benchmark model in_reference_pool use group condition limit stated value low high bound n_patients p_met p_not_met"
+    " verdict failing cases",
     "revisions": "benchmark model in_reference_pool metric earlier_revision revision earlier_value value difference low high p_difference"
     " disagreement noise_floor excess p_value same_text n_items n_patients n_repeated gained lost",
     "flips": "benchmark model in_reference_pool item_id case_id family level change earlier_passes earlier_samples passes samples"
@@ -73,3 +82,14 @@ POOL_MARKS = {
     "depth_in_reference_pool": ("depth_benchmark", "model"),
 }
 """Columns that mark a model by whose answers the items of a benchmark were chosen, with the columns that name the two."""
+
+HIDDEN, NOT_SHOWN = "(hidden)", "not shown"
+"""In the cell that counts the patients of a row that a public run hides beside a small one; and in a cell of words of such a row."""
+
+MARK = re.compile(r"<\d+( patients)?|\(hidden\)")
+"""What stands in that cell: `<10` where few patients are behind the row (`docs/metrics.md`)."""
+
+
+def mark_of(row: Mapping[str, str]) -> str:
+    """Say why the empty cells of a row are not shown; empty when nothing of it is hidden."""
+    return next((cell for cell in row.values() if MARK.fullmatch(cell)), "")

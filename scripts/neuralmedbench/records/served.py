@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -42,17 +43,17 @@ def served_by(answers: Iterable[tuple[str, str, str]]) -> list[Served]:
     list of Served
         In the order in which they appeared.
     """
-    days: dict[tuple[str, str], list[str]] = {}
-    for name, fingerprint, day in answers:
+    days: dict[tuple[str, str], Counter[str]] = {}
+    for (name, fingerprint, day), number in Counter(answers).items():
         if name:
-            days.setdefault((shown_name(name), shown_name(fingerprint)), []).append(day)
+            days.setdefault((shown_name(name), shown_name(fingerprint)), Counter())[day] += number
     return sorted(
         Served(
             first_called_on=min(filter(None, found), default=""),
             last_called_on=max(found),
             name=name,
             fingerprint=fingerprint,
-            answers=len(found),
+            answers=found.total(),
         )
         for (name, fingerprint), found in days.items()
     )

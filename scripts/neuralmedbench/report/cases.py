@@ -1,23 +1,22 @@
-"""The case browser: one block of JSON a case, turned into elements by the page when the case is opened."""
+"""The case browser: one packed block a case, which the page unpacks and turns into elements when the case is opened."""
 
 from __future__ import annotations
 
 import base64
-import io
+import gzip
+import json
+import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from neuralmedbench.errors import DataError
-from neuralmedbench.io.files import bytes_with_digest
-from neuralmedbench.records.bundle import BundleImage, BundleResponse, CaseBundle
+from neuralmedbench.records.bundle import BundleResponse, CaseBundle
 
-PREVIEW_PX = 256
-PREVIEW_QUALITY = 62
 FULL, DIRECT = "full", "direct"
+ITEM = ("item_id", "family", "level", "question", "context", "answer", "findings", "established", "options", "facts")
 RESPONSE = ("model", "arm", "strategy", "repeat", "state", "text", "differential", "passed", "counted", "relation", "seen", "missing")
-"""What the page is told of a response, in this order; behind them stand its evidence, its grades and its turns."""
+"""What the page is told of a response, beside its evidence, its grades and its turns."""
 
 Json = dict[str, Any]
 
@@ -34,9 +33,10 @@ class CaseBlock:
         Whose, and the reference diagnosis.
     index : list of dict
         For the filters: level, family, arms, strategies, and by model how many of how many answers under `full` and `direct` pass.
-    data : dict
-        Pictures and items, as the page's script reads them. Every response is a list in the order of `columns`, whose values are places
-        in `leaves`: a hundred answers say much the same, and what is equal stands on the page once.
+    pictures : frozenset of str
+        Digests of the pictures of its items.
+    packed : str
+        Items with all responses, as `packed` gives them; empty when the page has no room for them.
     """
 
     anchor: str
@@ -44,74 +44,77 @@ class CaseBlock:
     case_id: str
     answer: str
     index: list[Json]
-    data: Json
+    pictures: frozenset[str]
+    packed: str
 
     @property
-    def results(self) -> dict[str, list[int]]:
-        """Passing and scored answers under `full` and `direct` by model, over all items; none are scored without reference or grade."""
-        sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-        for entry in self.index:
-            for model, (passes, answers) in entry["results"].items():
-                sums[model][0] += passes
-                sums[model][1] += answers
-        return dict(sorted(sums.items()))
+    def flagged(self) -> bool:
+        """Whether an answer that was graded does not pass."""
+        return any(passes < answers for entry in self.index for passes, answers in entry["results"].values())
 
 
-def case_blocks(bundles: list[CaseBundle], root: Path) -> list[CaseBlock]:
-    """Make the blocks of one benchmark, sorted by case.
+def case_blocks(bundles: list[CaseBundle]) -> list[CaseBlock]:
+    """Make the blocks of one benchmark.
 
     Parameters
     ----------
     bundles : list of CaseBundle
         Items of the benchmark.
-    root : Path
-        Repository root: the pictures' paths are relative to it.
 
-    Raises
-    ------
-    DataError
-        If a picture is not the one that was sent.
+    Returns
+    -------
+    list of CaseBlock
+        Sorted by case.
     """
     cases: dict[str, list[CaseBundle]] = defaultdict(list)
     for bundle in bundles:
         cases[bundle.case_id].append(bundle)
-    return [_block(case_id, cases[case_id], root) for case_id in sorted(cases)]
+    return [_block(case_id, cases[case_id]) for case_id in sorted(cases)]
 
 
-def _block(case_id: str, bundles: list[CaseBundle], root: Path) -> CaseBlock:
-    pictures = {image.sha256: image for bundle in bundles for image in bundle.images}
-    pool = _Pool()
-    items = [_item(bundle, pool) for bundle in bundles]
+def case_index(blocks: Sequence[CaseBlock]) -> Json:
+    """Give what the filters and summaries of all cases are made of.
+
+    Parameters
+    ----------
+    blocks : sequence of CaseBlock
+        The cases.
+
+    Returns
+    -------
+    dict
+        `models`, and `cases` by anchor: benchmark and items; the results of an item stand in the order of `models`, null where a model has
+        none.
+    """
+    models = sorted({model for block in blocks for entry in block.index for model in entry["results"]})
+    return {
+        "models": models,
+        "cases": {
+            block.anchor: {
+                "benchmark": block.benchmark,
+                "items": [entry | {"results": [entry["results"].get(model) for model in models]} for entry in block.index],
+            }
+            for block in blocks
+        },
+    }
+
+
+def packed(value: Json) -> str:
+    """Give a JSON value as gzip in base64, without a clock: letters that mean nothing in HTML, whatever a model wrote."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def _block(case_id: str, bundles: list[CaseBundle]) -> CaseBlock:
     return CaseBlock(
         anchor=f"case-{bundles[0].benchmark}-{case_id}",
         benchmark=bundles[0].benchmark,
         case_id=case_id,
         answer=next((bundle.answer for bundle in bundles if bundle.answer), ""),
         index=[_index(bundle) for bundle in bundles],
-        data={
-            "pictures": {digest: preview(image, root) for digest, image in sorted(pictures.items())},
-            "columns": [*RESPONSE, "evidence", "grades", "turns"],
-            "leaves": pool.leaves,
-            "items": items,
-        },
+        pictures=frozenset(image.sha256 for bundle in bundles for image in bundle.images),
+        packed=packed({"items": [_item(bundle) for bundle in bundles]}),
     )
-
-
-class _Pool:
-    """Values that stand on the page once, whoever says them."""
-
-    def __init__(self) -> None:
-        self._places: dict[tuple[type, Any], int] = {}
-
-    @property
-    def leaves(self) -> list[Any]:
-        return [value for _, value in self._places]
-
-    def places(self, value: Any) -> Any:
-        """Give a value with the place of each of its leaves in their stead; 1, 1.0 and true are three."""
-        if isinstance(value, list | tuple):
-            return [self.places(part) for part in value]
-        return self._places.setdefault((type(value), value), len(self._places))
 
 
 def _index(bundle: CaseBundle) -> Json:
@@ -126,40 +129,25 @@ def _index(bundle: CaseBundle) -> Json:
     return {"level": bundle.level, "family": bundle.family, "arms": arms, "strategies": strategies, "results": dict(results)}
 
 
-def _item(bundle: CaseBundle, pool: _Pool) -> Json:
-    names = ("item_id", "family", "level", "question", "context", "answer", "findings", "established", "options", "facts")
-    return {name: getattr(bundle, name) for name in names} | {
+def _item(bundle: CaseBundle) -> Json:
+    return {name: getattr(bundle, name) for name in ITEM} | {
         "images": [[image.sha256, image.label] for image in bundle.images],
-        "responses": [pool.places(_response(response)) for response in bundle.responses],
+        "responses": _columns(bundle.responses),
     }
 
 
-def _response(response: BundleResponse) -> list[Any]:
-    evidence = [[one.speaks_for, one.against] for one in response.evidence]
-    grades = [[grade.grader, grade.criterion, grade.value, grade.explanation] for grade in response.grades]
-    turns = [[turn.answer, turn.told] for turn in response.turns]
-    return [*(getattr(response, name) for name in RESPONSE), evidence, grades, turns]
+def _columns(responses: tuple[BundleResponse, ...]) -> Json:
+    """Responses as columns: what a hundred of them say alike stands side by side, and is packed to almost nothing."""
+    return {name: [getattr(response, name) for response in responses] for name in RESPONSE} | {
+        "evidence": [[[one.speaks_for, one.against] for one in response.evidence] for response in responses],
+        "grades": [
+            [[grade.grader, grade.criterion, _number(grade.value), grade.explanation] for grade in response.grades]
+            for response in responses
+        ],
+        "turns": [[[turn.answer, turn.told] for turn in response.turns] for response in responses],
+    }
 
 
-def preview(image: BundleImage, root: Path) -> str:
-    """Give a small WebP copy of a picture as a data URI; empty when the picture is not on this machine.
-
-    Raises
-    ------
-    DataError
-        If the file is not the picture that was sent.
-    """
-    from PIL import Image
-
-    path = root / image.path
-    if not path.is_file():
-        return ""
-    content = bytes_with_digest(path, image.sha256)
-    if content is None:
-        message = f"picture {image.sha256[:12]} of the case browser is not the one that was sent; run `cut_slices` and what follows again"
-        raise DataError(message)
-    small = Image.open(io.BytesIO(content)).convert("RGB")
-    small.thumbnail((PREVIEW_PX, PREVIEW_PX), Image.Resampling.LANCZOS)
-    buffer = io.BytesIO()
-    small.save(buffer, "WEBP", quality=PREVIEW_QUALITY, method=4)
-    return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+def _number(value: float | None) -> float | None:
+    """JSON has no NaN, and a page that reads one opens no case."""
+    return None if value is None or math.isnan(value) else value

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from neuralmedbench.records.results import MARK
+
 NOTHING = "–"
+
+
+def nothing(cell: object) -> str:
+    """Write what stands for no number: a dash, or why the number is not shown."""
+    return str(getattr(cell, "mark", NOTHING))
 
 
 def percent(cell: str | float | None, digits: int = 0) -> str:
@@ -13,7 +20,7 @@ def percent(cell: str | float | None, digits: int = 0) -> str:
     >>> percent("0.641667")
     '64 %'
     """
-    return NOTHING if cell in ("", None) else f"{100 * float(cell):.{digits}f} %"
+    return nothing(cell) if cell in ("", None) else f"{100 * float(cell):.{digits}f} %"
 
 
 def span(low: str, high: str) -> str:
@@ -36,7 +43,7 @@ def points(cell: str | float | None) -> str:
     '−10'
     """
     if cell in ("", None):
-        return NOTHING
+        return nothing(cell)
     rounded = round(100 * float(cell))
     return "0" if rounded == 0 else f"{rounded:+d}".replace("-", "−")
 
@@ -48,12 +55,14 @@ def points_span(low: str, high: str) -> str:
 
 def decimal(cell: str | float | None, digits: int = 2) -> str:
     """Write a plain number."""
-    return NOTHING if cell in ("", None) else f"{float(cell):.{digits}f}"
+    return nothing(cell) if cell in ("", None) else f"{float(cell):.{digits}f}"
 
 
 def whole(cell: str | int | None) -> str:
     """Write a whole number with separators of thousands."""
-    return NOTHING if cell in ("", None) else f"{int(cell):,}"
+    if cell in ("", None):
+        return nothing(cell)
+    return cell if isinstance(cell, str) and MARK.fullmatch(cell) else f"{int(cell):,}"
 
 
 def p_value(cell: str) -> str:
@@ -65,7 +74,7 @@ def p_value(cell: str) -> str:
     '< 0.001'
     """
     if cell == "":
-        return NOTHING
+        return nothing(cell)
     return "< 0.001" if float(cell) < 0.001 else f"{float(cell):.3f}"
 
 

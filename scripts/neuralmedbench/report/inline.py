@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from neuralmedbench.figures.style import INK
+from neuralmedbench.report.visible import visible
 
 CSS_PX_PER_UNIT = 1.4
 """Figures are drawn in points; this is their largest size on the page."""
@@ -33,4 +34,4 @@ def inline_svg(text: str, name: str) -> str:
     )
     width = float(re.search(r'viewBox="0 0 ([0-9.]+)', text)[1])  # type: ignore[index]
     text = text.replace("<svg ", f'<svg width="{width * CSS_PX_PER_UNIT:.0f}" ', 1)
-    return text.replace(INK, "currentColor").strip()
+    return visible(text.replace(INK, "currentColor").strip())

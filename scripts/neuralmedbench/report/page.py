@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +12,22 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import groups
 from neuralmedbench.io.files import write_text
+from neuralmedbench.report.blocks import BLOCKS, menu, shown
+from neuralmedbench.report.cases import case_index
 from neuralmedbench.report.formats import FILTERS
+from neuralmedbench.report.room import with_room
 from neuralmedbench.report.source import Source
-from neuralmedbench.stats.papers.published import line_of
+from neuralmedbench.report.visible import shown as made_visible
+from neuralmedbench.stats.papers.shape import shapes
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+SOFT_MEGABYTES = 10
+NOTE_SIZE = 2_000
+"""Characters of the words that say what was left out, at most."""
 TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("page.js", "reading.js")
 SHAPES = {
     "o": "M6 1.5a4.5 4.5 0 1 0 .01 0z",
     "s": "M2 2h8v8H2z",
@@ -45,13 +54,16 @@ def render(source: Source) -> str:
     str
         HTML; equal sources give equal text. Script and style are allowed by their digests alone.
     """
-    style, script = ((TEMPLATES / name).read_text(encoding="utf-8").strip() for name in ("page.css", "page.js"))
+    style = _text("page.css")
+    script = "\n".join(_text(name) for name in SCRIPTS)
     models = sorted({row["model"] for row in source.tables["leaderboard"]})
     return (
-        templates()
+        templates(source.notes.get("blocks", {}))
         .get_template("page.html.j2")
         .render(
             source=source,
+            menu=menu(shown(source)),
+            here={block.id: block.name for block in shown(source)},
             tables=source.tables,
             titles=source.titles | {"prior": "Prior"},
             style=style,
@@ -62,34 +74,63 @@ def render(source: Source) -> str:
     )
 
 
-def templates() -> Environment:
-    """Give the templates of the page and its blocks: everything that is put in is escaped, and what is not there is an error."""
+def templates(said: dict[str, dict[str, str]]) -> Environment:
+    """Give the templates of the page and its blocks: what is put in is made visible and escaped, and what is not there is an error.
+
+    Parameters
+    ----------
+    said : dict of str to dict
+        Takeaway and `n` of the blocks by their id, as `notes.json` holds them.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=made_visible,
     )
-    environment.filters |= FILTERS | {"group": groups, "mask": _mask, "lines": _lines}
+    environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "SAID": said}
+    environment.filters |= FILTERS | {"group": groups, "mask": _mask, "without": _without, "case_index": case_index, "shapes": shapes}
     return environment
 
 
-def write_report(path: Path, source: Source, max_megabytes: float) -> None:
-    """Write the page.
+def write_report(path: Path, source: Source, max_megabytes: float) -> list[str]:
+    """Write the page; where it has no room for the answers of all cases, those of some are left out, and it says so.
+
+    Returns
+    -------
+    list of str
+        What the person who runs the pipeline should know of its size.
 
     Raises
     ------
     ConfigError
-        If it is larger than the limit: a page that a browser cannot open is no report.
+        If it is larger than the limit without the answers of any case: a page that a browser cannot open is no report.
     """
-    page = render(source)
+    page, remarks = render(source), list[str]()
+    excess = len(page.encode()) - int(max_megabytes * 1e6)
+    if excess > 0:
+        cases, pictures = with_room(source.cases, source.pictures, excess + NOTE_SIZE)
+        page = render(replace(source, cases=cases, pictures=pictures))
+        left = sum(not case.packed for case in cases)
+        remarks.append(
+            f"the report would hold {excess / 1e6 + max_megabytes:.1f} MB, {max_megabytes:g} are allowed: "
+            f"{left:,} of {len(cases):,} cases stand there without their answers"
+        )
     megabytes = len(page.encode()) / 1e6
     if megabytes > max_megabytes:
         message = (
-            f"the report holds {megabytes:.1f} MB, {max_megabytes:g} are allowed: lower `slices.per_sequence`, report fewer benchmarks at once, "
-            "or raise `report.max_megabytes`"
+            f"the report holds {megabytes:.1f} MB without the answers of any case, {max_megabytes:g} are allowed: "
+            "report fewer benchmarks or models at once, or raise `report.max_megabytes`"
         )
         raise ConfigError(message)
+    if megabytes > SOFT_MEGABYTES:
+        remarks.append(f"the report holds {megabytes:.1f} MB, more than the {SOFT_MEGABYTES} that a page should hold")
     write_text(path, page)
+    return remarks
 
 
 def incomplete_line(source: Source) -> str:
@@ -114,13 +155,13 @@ def _mark(look: Look) -> dict[str, Any]:
     return {"colour": "currentColor" if look.hollow else look.colour, "path": SHAPES[look.marker], "hollow": look.hollow}
 
 
-def _lines(rows: list[dict[str, str]]) -> dict[tuple[str, ...], list[dict[str, str]]]:
-    """Rows of published numbers and ours by the line in which they stand."""
-    found: dict[tuple[str, ...], list[dict[str, str]]] = {}
-    for row in rows:
-        found.setdefault(line_of(row), []).append(row)
-    return found
-
-
 def _mask(rows: list[dict[str, str]], column: str, *values: str) -> list[dict[str, str]]:
     return [row for row in rows if row[column] in values]
+
+
+def _without(rows: list[dict[str, str]], column: str, start: str) -> list[dict[str, str]]:
+    return [row for row in rows if not row[column].startswith(start)]
+
+
+def _text(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8").strip()

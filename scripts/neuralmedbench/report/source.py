@@ -11,6 +11,7 @@ import yaml
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.checklists import ChecklistConfig
+from neuralmedbench.config.filled_cards import filled_card
 from neuralmedbench.config.load import load_benchmark, load_checklists, load_grader, load_model, load_published, load_readiness, read_yaml
 from neuralmedbench.config.places import without_places
 from neuralmedbench.config.published import PublishedConfig
@@ -25,6 +26,8 @@ from neuralmedbench.records.case import Audit
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.cases import CaseBlock, case_blocks
 from neuralmedbench.report.inline import inline_svg
+from neuralmedbench.report.previews import add_previews
+from neuralmedbench.report.withheld import check_profile, with_marks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,8 @@ class Source:
         SVG elements.
     cases : list of CaseBlock
         The case browser.
+    pictures : dict of str to str
+        Previews of the pictures of its cases, by digest.
     withheld : list of str
         Benchmarks whose cases a public report does not show.
     files : dict of str to str
@@ -60,6 +65,10 @@ class Source:
         Reporting guidelines, item by item.
     papers : list of Paper
         Published numbers beside ours.
+    cards : dict of str to list of ChecklistConfig
+        Benchmark card and datasheet of each benchmark.
+    descriptions : dict of str to str
+        Croissant files, verbatim, of the benchmarks that have one.
     """
 
     profile: str
@@ -72,11 +81,14 @@ class Source:
     provenance: dict[str, Any]
     audits: dict[str, Audit]
     cases: list[CaseBlock]
+    pictures: dict[str, str]
     withheld: list[str]
     files: dict[str, str]
     readiness: ReadinessConfig
     checklists: list[ChecklistConfig]
     papers: list[Paper] = field(default_factory=list)
+    cards: dict[str, list[ChecklistConfig]] = field(default_factory=dict)
+    descriptions: dict[str, str] = field(default_factory=dict)
 
     @property
     def phantoms(self) -> list[str]:
@@ -123,22 +135,28 @@ def read_source(
     withheld = [name for name, audit in audits.items() if profile == "public" and audit.kind == "patient"]
     shown = [name for name in benchmarks if name not in withheld]
     folder = root / "config"
+    notes = read_json(results / "tables" / "notes.json")
+    check_profile(profile, withheld, notes.get("disclosure"))
+    cases, pictures = _read_cases(root, results, shown)
     return Source(
         profile=profile,
         benchmarks={name: load_benchmark(folder, name) for name in benchmarks},
         titles={name: load_model(folder / "models" / f"{name}.yaml").title for name in models}
         | {name: load_grader(folder / "graders" / f"{name}.yaml").title for name in graders},
-        tables={name: read_table(results / "tables" / f"{name}.csv") for name in COLUMNS},
+        tables={name: with_marks(read_table(results / "tables" / f"{name}.csv")) for name in COLUMNS},
         figures={name: inline_svg((results / "figures" / f"{name}.svg").read_text(encoding="utf-8"), f"figure-{name}") for name in FIGURES},
         verdict=read_json(results / "tables" / "verdict.json"),
-        notes=read_json(results / "tables" / "notes.json"),
+        notes=notes,
         provenance=read_json(results / "provenance.json"),
         audits=audits,
-        cases=[block for name in shown for block in case_blocks(read_records(results / "cases" / f"{name}.parquet", CaseBundle), root)],
+        cases=cases,
+        pictures=pictures,
         withheld=[title for name, title in _titles(root, benchmarks).items() if name in withheld],
         files=_run_files(root, {"benchmarks": benchmarks, "models": models, "graders": graders}),
         checklists=load_checklists(folder),
         readiness=load_readiness(folder / "readiness.yaml"),
+        cards={name: filled_card(folder, name).forms for name in benchmarks},
+        descriptions=_descriptions(results / "croissant", benchmarks),
         papers=[
             Paper(
                 name=name,
@@ -148,6 +166,21 @@ def read_source(
             for name in papers
         ],
     )
+
+
+def _read_cases(root: Path, results: Path, benchmarks: Sequence[str]) -> tuple[list[CaseBlock], dict[str, str]]:
+    """Read one benchmark after the other: packed, its cases are a small part of what they are as records."""
+    blocks, pictures = list[CaseBlock](), dict[str, str]()
+    for name in benchmarks:
+        bundles = read_records(results / "cases" / f"{name}.parquet", CaseBundle)
+        blocks += case_blocks(bundles)
+        add_previews(pictures, bundles, root)
+    return blocks, pictures
+
+
+def _descriptions(folder: Path, benchmarks: Sequence[str]) -> dict[str, str]:
+    paths = {name: folder / f"{name}.json" for name in benchmarks}
+    return {name: path.read_text(encoding="utf-8") for name, path in paths.items() if path.is_file()}
 
 
 def _titles(root: Path, benchmarks: Sequence[str]) -> dict[str, str]:

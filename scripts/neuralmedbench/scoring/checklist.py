@@ -59,6 +59,11 @@ def is_checklist(text: str) -> bool:
     return any(name.isupper() for name in names) or len({name.upper() for name in names}) > 1 or bool(LABELLED_BAR.search(plain))
 
 
+def may_be_checklist(text: str) -> bool:
+    """Whether `read_checklist` could find one: a much shorter look."""
+    return is_checklist(text) or without_thoughts(text).lstrip().startswith("{")
+
+
 def read_checklist(text: str, family: Family) -> Sections | None:
     """Cut a checklist into its sections.
 

@@ -10,6 +10,9 @@ from neuralmedbench.stats.intervals import NOTHING, Floats, Interval, Settings, 
 MODELS_FOR_A_CORRELATION = 8
 """With fewer models a correlation between the axes is an anecdote."""
 
+STRAIGHT = 0.95
+"""Beyond this correlation its interval is too narrow to be shown."""
+
 
 def above_prior(score: Floats | float, prior: Floats | float) -> Floats:
     """Share of the way from the prior to a perfect score; 0 is no better than guessing the commonest.
@@ -64,3 +67,30 @@ def rank_correlation(breadth: list[float], depth: list[float]) -> float | None:
     if len(breadth) < MODELS_FOR_A_CORRELATION or np.ptp(breadth) == 0 or np.ptp(depth) == 0:
         return None
     return float(stats.spearmanr(breadth, depth).statistic)
+
+
+def correlation_interval(value: float, models: int, confidence: float) -> tuple[float, float] | None:
+    """Give the interval of a rank correlation by Fisher's transformation.
+
+    Parameters
+    ----------
+    value : float
+        Spearman's correlation, -1 to 1.
+    models : int
+        Number of models, more than 3.
+    confidence : float
+        Confidence level.
+
+    Returns
+    -------
+    tuple of float or None
+        Low and high; None beyond 0.95 on either side, where the formula is too narrow.
+
+    References
+    ----------
+    Bonett and Wright, Psychometrika 65 (2000) 23: variance (1 + r^2 / 2) / (n - 3), for correlations up to 0.95.
+    """
+    if abs(value) > STRAIGHT:
+        return None
+    half = stats.norm.ppf(0.5 + confidence / 2) * np.sqrt((1 + value**2 / 2) / (models - 3))
+    return float(np.tanh(np.arctanh(value) - half)), float(np.tanh(np.arctanh(value) + half))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from itertools import zip_longest
 
 from neuralmedbench.models.conversation import next_messages
@@ -15,7 +14,8 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response
 from neuralmedbench.records.scores import Grade, Score
 from neuralmedbench.records.taxonomy import ERROR_AXIS
-from neuralmedbench.scoring.parse import parse_answer
+from neuralmedbench.scoring.checklist import may_be_checklist
+from neuralmedbench.scoring.parse import parse_answer, plain_text
 
 
 def bundle_cases(
@@ -47,22 +47,30 @@ def bundle_cases(
     reference = {row.item_id: row for row in gold}
     scored = {response_key(score): score for score in scores}
     dialogues = {(row.item_id, row.arm, row.strategy): row for row in requests if row.inquiry or len(row.turns) > 1}
-    graded: dict[Key, list[BundleGrade]] = defaultdict(list)
-    for grade in sorted((grade for grade in grades if not _is_absent(grade)), key=lambda grade: (grade.grader, grade.criterion)):
-        graded[response_key(grade)].append(
-            BundleGrade(grader=grade.grader, criterion=grade.criterion, value=grade.value, explanation=grade.explanation)
-        )
+    graded = _grades(grades)
     asked = {item.item_id: item for item in items}
     answers: dict[str, list[BundleResponse]] = defaultdict(list)
     for response in sorted(responses, key=lambda response: (response.model, response.arm, response.strategy, response.repeat)):
         key, request = response_key(response), dialogues.get((response.item_id, response.arm, response.strategy))
-        shown = _response(response, asked.get(response.item_id), scored.get(key), tuple(graded[key]))
-        answers[response.item_id].append(replace(shown, turns=turns_of(response, request)))
+        shown = _response(response, asked.get(response.item_id), scored.get(key), tuple(graded.get(key, ())), turns_of(response, request))
+        answers[response.item_id].append(shown)
     known = {(row.case_id, row.image_id): row for row in lesions}
     return [
         _bundle(item, reference.get(item.item_id), tuple(answers[item.item_id]), known)
         for item in sorted(items, key=lambda item: item.item_id)
     ]
+
+
+def _grades(grades: list[Grade]) -> dict[Key, list[BundleGrade]]:
+    """Give what is shown of the grades of each response, by grader and criterion; equal grades are one object."""
+    shown = dict[tuple[str, str, float | None, str], BundleGrade]()
+    found: dict[Key, list[BundleGrade]] = defaultdict(list)
+    for grade in sorted((grade for grade in grades if not _is_absent(grade)), key=lambda grade: (grade.grader, grade.criterion)):
+        said = grade.grader, grade.criterion, grade.value, grade.explanation
+        if said not in shown:
+            shown[said] = BundleGrade(grader=grade.grader, criterion=grade.criterion, value=grade.value, explanation=grade.explanation)
+        found[response_key(grade)].append(shown[said])
+    return found
 
 
 def _is_absent(grade: Grade) -> bool:
@@ -90,8 +98,12 @@ def turns_of(response: Response, request: Request | None) -> tuple[BundleTurn, .
     return tuple(BundleTurn(answer=answer, told=words) for answer, words in zip_longest(came, told[: len(came)], fillvalue=""))
 
 
-def _response(response: Response, item: Item | None, score: Score | None, grades: tuple[BundleGrade, ...]) -> BundleResponse:
-    read = parse_answer(response.text, item) if item else None
+def _response(
+    response: Response, item: Item | None, score: Score | None, grades: tuple[BundleGrade, ...], turns: tuple[BundleTurn, ...]
+) -> BundleResponse:
+    # an answer that has a score was read before, and only a checklist tells more than the score holds
+    worth_reading = score is None or may_be_checklist(plain_text(response.text))
+    read = parse_answer(response.text, item) if item and worth_reading else None
     return BundleResponse(
         model=response.model,
         arm=response.arm,
@@ -107,6 +119,7 @@ def _response(response: Response, item: Item | None, score: Score | None, grades
         seen=read.seen if read else "",
         evidence=read.evidence if read else (),
         missing=read.missing if read else "",
+        turns=turns,
     )
 
 

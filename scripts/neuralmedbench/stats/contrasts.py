@@ -13,7 +13,7 @@ from neuralmedbench.stats.axes import breadth_depth_gap
 from neuralmedbench.stats.decomposition import decompose
 from neuralmedbench.stats.intervals import Floats, rate_interval
 from neuralmedbench.stats.outcomes import DIRECT, FULL, Key, Outcomes
-from neuralmedbench.stats.pairs import Difference, holm, mcnemar_exact, paired_difference
+from neuralmedbench.stats.pairs import Difference, holm, mcnemar_exact, paired_difference, paired_differences
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 
 DISCLOSED = "findings_disclosed"
@@ -44,10 +44,9 @@ def model_pairs(study: Study) -> dict[str, list[Pair]]:
 
 def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
     values = {model: answered(outcomes, Key(model)) for model in study.models}
-    found = [
-        (first, second, paired_difference(values[first], values[second], outcomes.patients, study.settings))
-        for first, second in combinations(study.models, 2)
-    ]
+    each_two = list(combinations(study.models, 2))
+    differences = paired_differences([(values[first], values[second]) for first, second in each_two], outcomes.patients, study.settings)
+    found = [(first, second, difference) for (first, second), difference in zip(each_two, differences, strict=True)]
     corrected: dict[tuple[str, str], float] = {}
     for people in (False, True):  # how many readers there are changes nothing between models
         tested = {
@@ -141,6 +140,8 @@ def _axis_row(study: Study, model: str, breadth: BenchmarkStudy, depth: Benchmar
     for axis, benchmark in (("breadth", breadth), ("depth", depth)):
         outcomes = benchmark.outcomes
         values = outcomes.metric("pass1", Key(model))
+        if outcomes.counts[Key(model)].missing_fraction > study.settings.max_missing_fraction:
+            values = np.full(len(values), np.nan)  # answers that are missing because of us would stand there as errors
         interval = rate_interval(values, outcomes.patients, study.settings)
         row |= {f"{axis}_benchmark": benchmark.name, axis: interval.value}
         row |= {f"{axis}_low": interval.low, f"{axis}_high": interval.high, f"{axis}_prior": float(benchmark.prior["pass1"].mean())}

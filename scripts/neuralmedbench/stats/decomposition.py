@@ -6,7 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neuralmedbench.stats.exact import clopper_pearson, effective_size, one_sided_bounds
 from neuralmedbench.stats.intervals import NOTHING, Floats, Interval, Ints, Settings, percentile_interval, rate_interval, resampled_means
+
+FEW_ERRORS = 5
+"""With fewer errors repaired, or fewer left, a bootstrap of their share is too narrow. (Our rule: perf/confidence_intervals.py.)"""
 
 
 class Decomposition(NamedTuple):
@@ -49,13 +53,41 @@ def decompose(full: Floats, disclosed: Floats, patients: Ints, settings: Setting
     note = "no error under full" if f >= 1 else "the findings made it worse (d < f)" if d < f else ""
     if note:
         return Decomposition(rates[0], rates[1], NOTHING, NOTHING, False, note, len(pair), clusters)
-    resampled = resampled_means(pair, codes, settings)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = (resampled[:, 1] - resampled[:, 0]) / (1 - resampled[:, 0])
-    low, high = (
-        None if bound is None else float(np.clip(bound, 0, 1)) for bound in percentile_interval(share, clusters, settings.confidence)
-    )
-    value = (d - f) / (1 - f)
-    perception = Interval(value, low, high, "bootstrap")
-    reasoning = Interval(1 - value, None if high is None else 1 - high, None if low is None else 1 - low, "bootstrap")
+    reasoning = share_of_errors(1 - pair[:, 1], 1 - pair[:, 0], codes, settings)
+    low, high = (None if bound is None else 1 - bound for bound in (reasoning.high, reasoning.low))
+    perception = Interval((d - f) / (1 - f), low, high, reasoning.method)
     return Decomposition(rates[0], rates[1], perception, reasoning, True, "", len(pair), clusters)
+
+
+def share_of_errors(left: Floats, errors: Floats, patients: Ints, settings: Settings) -> Interval:
+    """Give the share of the errors that is left, with its interval.
+
+    Parameters
+    ----------
+    left, errors : ndarray of float, shape (items,)
+        Share of wrong answers with the findings disclosed, and under `full`; in sum no more are left than there were, and there were some.
+    patients : ndarray of int, shape (items,)
+        Patient of each item, numbered from 0 without gaps.
+    settings : Settings
+        Resamples, seed and confidence.
+
+    Returns
+    -------
+    Interval
+        As of a rate whose trials are the errors. `bootstrap`; where fewer than 5 errors are repaired or left `exact` on their effective
+        number, and no narrower than the bootstrap; `exact one-sided`, with the patients who have errors as trials, where none is.
+    """
+    number = float(errors.sum())
+    share = float(left.sum()) / number
+    if share <= 0 or share >= 1:
+        return Interval(share, *one_sided_bounds(share, len(set(patients[errors > 0].tolist())), settings.confidence), "exact one-sided")
+    drawn = resampled_means(np.stack([left, errors], axis=1), patients, settings)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.clip(drawn[:, 0] / drawn[:, 1], 0, 1)
+    low, high = percentile_interval(shares, int(patients.max()) + 1, settings.confidence)
+    if min(share, 1 - share) * number >= FEW_ERRORS:
+        return Interval(share, low, high, "bootstrap")
+    size = effective_size(left, patients, settings.confidence, errors)
+    exact = clopper_pearson(share * size, size, settings.confidence)
+    # exact bounds take a repaired error for sure; the resamples know that some items came out worse
+    return Interval(share, min(exact[0], 1.0 if low is None else low), max(exact[1], 0.0 if high is None else high), "exact")

@@ -7,24 +7,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from neuralmedbench.records.items import Family, Runner
+from neuralmedbench.records.items import Family, Level, Runner
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState, Rating, Score, SimilarityRow
 from neuralmedbench.stats.clinicians.opinions import ClinicianWord, by_axis, clinician_words, fresh_sample
-from neuralmedbench.stats.intervals import (
-    Floats,
-    Ints,
-    Settings,
-    cluster_sums,
-    codes_of,
-    percentile_interval,
-    resampling_weights,
-)
+from neuralmedbench.stats.intervals import codes_of
 from neuralmedbench.stats.outcomes import DIRECT, FULL
 from neuralmedbench.stats.pool import MARK, reference_pools
+from neuralmedbench.stats.separation import separation
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 
 SAME = frozenset({"exact", "synonym", "child"})
@@ -63,10 +55,9 @@ def similarity_rows(study: Study) -> list[Row]:
 
 
 def _by_level(pairs: list[Pair]) -> dict[str, list[Pair]]:
-    """All answers, then those of each level where there are several: the papers report similarity by level."""
-    levels = sorted({score.level for score, _ in pairs})
-    parts = {level: [pair for pair in pairs if pair[0].level == level] for level in levels}
-    return {"all": pairs, **(parts if len(levels) > 1 else {})}
+    """All answers, then those of each level, also when there is only one: the papers report similarity by level."""
+    levels = sorted({score.level for score, _ in pairs} - {Level.NONE})
+    return {"all": pairs, **{level: [pair for pair in pairs if pair[0].level == level] for level in levels}}
 
 
 def _similarity_row(study: Study, benchmark: str, model: str, metric: str, pairs: list[Pair]) -> Row:
@@ -80,38 +71,6 @@ def _similarity_row(study: Study, benchmark: str, model: str, metric: str, pairs
     same = np.array([score.relation in SAME for score, _ in own], dtype=bool)
     auc, low, high = separation(values, same, codes_of([score.patient_id for score, _ in own]), study.settings)
     return row | {"auc_vs_vocabulary": auc, "auc_low": low, "auc_high": high}
-
-
-def separation(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, settings: Settings) -> tuple[float | None, ...]:
-    """Area under the ROC curve of a value for telling `same` from the rest, with a patient-clustered interval.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (responses,)
-        The value.
-    same : ndarray of bool, shape (responses,)
-        What it should tell.
-    patients : ndarray of int, shape (responses,)
-        Patient of each response, numbered from 0 without gaps.
-    settings : Settings
-        Resamples, seed and confidence.
-
-    Returns
-    -------
-    tuple of float or None
-        Area, low, high; None when one side is empty.
-    """
-    if same.all() or not same.any():
-        return None, None, None
-    clusters = int(patients.max()) + 1
-    wins = (values[same][:, None] > values[~same]) + 0.5 * (values[same][:, None] == values[~same])
-    between = cluster_sums(cluster_sums(wins, patients[same], clusters).T, patients[~same], clusters).T
-    positives, negatives = (np.bincount(patients[side], minlength=clusters).astype(np.float64) for side in (same, ~same))
-    weights = resampling_weights(clusters, settings.resamples, settings.seed)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        draws = ((weights @ between) * weights).sum(axis=1) / ((weights @ positives) * (weights @ negatives))
-    low, high = percentile_interval(draws, clusters, settings.confidence)
-    return float(wins.mean()), low, high
 
 
 def grader_rows(study: Study) -> list[Row]:

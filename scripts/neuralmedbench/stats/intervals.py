@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.stats.exact import FEW_EVENTS, FEW_PATIENTS, clopper_pearson, effective_size, one_sided_bounds
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-FEW_PATIENTS = 30
-"""With fewer patients a percentile bootstrap of a single rate is too narrow: the exact interval is used."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,7 @@ def cluster_sums(values: Floats, patients: Ints, clusters: int) -> Floats:
     ndarray of float, shape (clusters, columns)
         Sums.
     """
-    sums = np.zeros((clusters, values.shape[1]))
-    np.add.at(sums, patients, values)
-    return sums
+    return np.stack([np.bincount(patients, weights=column, minlength=clusters) for column in values.T], axis=1)
 
 
 @lru_cache(maxsize=8)
@@ -93,9 +90,16 @@ def resampled_means(values: Floats, patients: Ints, settings: Settings) -> Float
     weights = resampling_weights(clusters, settings.resamples, settings.seed)
     known = ~np.isnan(values)
     totals = weights @ cluster_sums(np.where(known, values, 0.0), patients, clusters)
-    sizes = weights @ cluster_sums(known.astype(np.float64), patients, clusters)
+    sizes = np.stack([_drawn_items(patients[column].tobytes(), clusters, settings) for column in known.T], axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(totals / sizes, dtype=np.float64)
+
+
+@lru_cache(maxsize=256)
+def _drawn_items(patients: bytes, clusters: int, settings: Settings) -> Floats:
+    """Items in each resample; `patients` holds the patient of each item as 64-bit numbers. Many columns and models share them."""
+    sizes = np.bincount(np.frombuffer(patients, dtype=np.int64), minlength=clusters).astype(np.float64)
+    return np.asarray(resampling_weights(clusters, settings.resamples, settings.seed) @ sizes, dtype=np.float64)
 
 
 def percentile_interval(resampled: Floats, clusters: int, confidence: float) -> tuple[float | None, float | None]:
@@ -127,74 +131,13 @@ def percentile_interval(resampled: Floats, clusters: int, confidence: float) -> 
     return float(low), float(high)
 
 
+@lru_cache(maxsize=1024)
 def expanded_tail(clusters: int, confidence: float) -> float:
     """Give the share of the bootstrap distribution that is cut on each side of an expanded percentile interval."""
     from scipy import stats
 
     reach = np.sqrt(clusters / (clusters - 1)) * stats.t.ppf(0.5 + confidence / 2, clusters - 1)
     return float(stats.norm.cdf(-reach))
-
-
-def clopper_pearson(events: float, trials: float, confidence: float) -> tuple[float, float]:
-    """Give the exact binomial interval; both arguments may be fractions (effective sample sizes).
-
-    Parameters
-    ----------
-    events, trials : float
-        Events and trials, 0 <= events <= trials.
-    confidence : float
-        Confidence level; each tail holds half of the rest.
-
-    Returns
-    -------
-    tuple of float
-        Low and high.
-
-    Examples
-    --------
-    >>> [round(bound, 3) for bound in clopper_pearson(0, 8, 0.95)]
-    [0.0, 0.369]
-    """
-    from scipy import stats
-
-    tail = (1 - confidence) / 2
-    low = 0.0 if events <= 0 else float(stats.beta.ppf(tail, events, trials - events + 1))
-    high = 1.0 if events >= trials else float(stats.beta.ppf(1 - tail, events + 1, trials - events))
-    return low, high
-
-
-def effective_size(values: Floats, patients: Ints, confidence: float) -> float:
-    """Find the number of independent items that would give the same variance as these clustered ones.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (items,)
-        Item values between 0 and 1, not all 0 and not all 1.
-    patients : ndarray of int, shape (items,)
-        Patient of each item.
-    confidence : float
-        Confidence level (for the correction by degrees of freedom).
-
-    Returns
-    -------
-    float
-        Between 1 and the number of items.
-
-    References
-    ----------
-    Korn and Graubard, Survey Methodology 24 (1998) 193: exact intervals on the effective sample size.
-    """
-    from scipy import stats
-
-    clusters, mean, items = int(patients.max()) + 1, float(values.mean()), len(values)
-    if clusters < 2:
-        return 1.0
-    residuals = cluster_sums((values - mean)[:, None], patients, clusters)[:, 0]
-    variance = clusters / (clusters - 1) * float((residuals**2).sum()) / items**2
-    size = items if variance <= 0 else min(float(items), mean * (1 - mean) / variance)
-    upper = 0.5 + confidence / 2
-    correction = (stats.t.ppf(upper, max(items - 1, 1)) / stats.t.ppf(upper, clusters - 1)) ** 2
-    return float(np.clip(size * correction, 1.0, items))
 
 
 def rate_interval(values: Floats, patients: Ints, settings: Settings) -> Interval:
@@ -214,18 +157,46 @@ def rate_interval(values: Floats, patients: Ints, settings: Settings) -> Interva
     Interval
         `exact one-sided` when no item or every item has the event: then the patients are the trials and the whole
         error stands on the one side that is open (0 of 8 patients: 0 to 0.31). `exact` on the effective sample size with
-        fewer than 30 patients. `bootstrap` otherwise.
+        fewer than 30 patients, or fewer than 10 events or items without one on that size. `bootstrap` otherwise.
     """
-    known = ~np.isnan(values)
-    if not known.any():
-        return NOTHING
-    values = values[known]
-    patients = np.unique(patients[known], return_inverse=True)[1].reshape(-1)
-    exact = exact_interval(values, patients, settings)
-    if exact is not None:
-        return exact
-    resampled = resampled_means(values[:, None], patients, settings)[:, 0]
-    return Interval(float(values.mean()), *percentile_interval(resampled, int(patients.max()) + 1, settings.confidence), "bootstrap")
+    return rate_intervals(values[:, None], patients, settings)[0]
+
+
+def rate_intervals(values: Floats, patients: Ints, settings: Settings) -> list[Interval]:
+    """Give the mean of each of many columns with its interval; columns that have the same items are resampled together.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (items, columns)
+        Between 0 and 1; NaN is left out.
+    patients : ndarray of int, shape (items,)
+        Patient of each item.
+    settings : Settings
+        Resamples, seed and confidence.
+
+    Returns
+    -------
+    list of Interval
+        One a column, as `rate_interval` gives it.
+    """
+    found, alike = [NOTHING] * values.shape[1], dict[bytes, list[int]]()
+    for column, known in enumerate(~np.isnan(values.T)):
+        if known.any():
+            alike.setdefault(known.tobytes(), []).append(column)
+    for columns in alike.values():
+        known = ~np.isnan(values[:, columns[0]])
+        codes = np.unique(patients[known], return_inverse=True)[1].reshape(-1)
+        part = {column: np.ascontiguousarray(values[known, column]) for column in columns}
+        exact = {column: exact_interval(part[column], codes, settings) for column in columns}
+        drawn = [column for column in columns if exact[column] is None]
+        resampled = resampled_means(np.stack([part[column] for column in drawn], axis=1), codes, settings) if drawn else None
+        for column, interval in exact.items():
+            if interval is not None:
+                found[column] = interval
+            elif resampled is not None:
+                ends = percentile_interval(resampled[:, drawn.index(column)], int(codes.max()) + 1, settings.confidence)
+                found[column] = Interval(float(part[column].mean()), *ends, "bootstrap")
+    return found
 
 
 def exact_interval(values: Floats, patients: Ints, settings: Settings) -> Interval | None:
@@ -242,9 +213,8 @@ def exact_interval(values: Floats, patients: Ints, settings: Settings) -> Interv
     """
     clusters, mean = int(patients.max()) + 1, float(values.mean())
     if mean <= 0 or mean >= 1:
-        bound = (1 - settings.confidence) ** (1 / clusters)
-        return Interval(mean, 0.0 if mean <= 0 else bound, 1.0 if mean >= 1 else 1 - bound, "exact one-sided")
-    if clusters < FEW_PATIENTS:
-        size = effective_size(values, patients, settings.confidence)
+        return Interval(mean, *one_sided_bounds(mean, clusters, settings.confidence), "exact one-sided")
+    size = effective_size(values, patients, settings.confidence)
+    if clusters < FEW_PATIENTS or min(mean, 1 - mean) * size < FEW_EVENTS:
         return Interval(mean, *clopper_pearson(mean * size, size, settings.confidence), "exact")
     return None

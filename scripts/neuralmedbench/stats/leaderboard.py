@@ -9,7 +9,7 @@ import numpy as np
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.stats.contrasts import Pair
 from neuralmedbench.stats.groups import Mask, item_groups
-from neuralmedbench.stats.intervals import Floats, Interval, rate_interval
+from neuralmedbench.stats.intervals import Floats, Interval, rate_interval, rate_intervals
 from neuralmedbench.stats.item_pairs import PAIR_METRICS, PAIR_RIGHT, PAIR_SAME
 from neuralmedbench.stats.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.stats.prior import PRIOR
@@ -20,6 +20,8 @@ PRIOR_TITLE, CHANCE_TITLE = "Prior (commonest answers)", "Chance (one option)"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
 RATES_OF_ALL = frozenset({*RATES, "main_condition", "core_diagnosis"})
 Row = dict[str, Any]
+Part = tuple[str, str]
+"""A slice and its value."""
 
 
 def mean_of(values: Floats) -> float | None:
@@ -146,28 +148,34 @@ def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Row:
 
 def rate_rows(study: Study) -> list[Row]:
     """Rows of `rates.csv`: every arm over all items; arm full, strategy direct also by slice."""
-    rows: list[Row] = []
-    for benchmark in study.benchmarks.values():
-        outcomes = benchmark.outcomes
-        parts = list(item_groups(study, outcomes))
-        for key in outcomes.counts:
-            everything = np.ones(len(outcomes.items), dtype=bool)
-            rows += [_rate_row(study, outcomes, key, ("all", "all"), mask=everything, name=name) for name in (*RATES, *PAIR_METRICS)]
-            if (key.arm, key.strategy) == (FULL, DIRECT):
-                for part, value, mask in parts:
-                    rows += [_rate_row(study, outcomes, key, (part, value), mask=mask, name=name) for name in (*RATES, *PAIR_METRICS)]
-            for part, value, mask in parts:
-                if part == "normal_control" and value == "true":
-                    rows.append(_rate_row(study, outcomes, key, (part, value), mask=mask, name="false_alarm"))
+    rows = [row for benchmark in study.benchmarks.values() for row in _rows_of(study, benchmark.outcomes)]
     most = study.settings.max_missing_fraction
     # of a reader who answered a sample of a slice the rate of the slice is not known
     known = (row for row in rows if row["model"] not in study.readers or row["missing"] <= most * row["expected"])
     return [row for row in known if row["value"] is not None]
 
 
-def _rate_row(study: Study, outcomes: Outcomes, key: Key, part: tuple[str, str], *, mask: Mask, name: str) -> Row:
-    values = np.where(mask, outcomes.metric(name, key), np.nan)
-    interval, known = rate_interval(values, outcomes.patients, study.settings), ~np.isnan(values)
+def _rows_of(study: Study, outcomes: Outcomes) -> list[Row]:
+    masks: dict[Part, Mask] = {("all", "all"): np.ones(len(outcomes.items), dtype=bool)}
+    masks |= {(part, value): mask for part, value, mask in item_groups(study, outcomes)}
+    wanted: list[tuple[Key, Part, str]] = []
+    for key in outcomes.counts:
+        parts = masks if (key.arm, key.strategy) == (FULL, DIRECT) else [("all", "all")]
+        wanted += [(key, part, name) for part in parts for name in (*RATES, *PAIR_METRICS)]
+        wanted += [(key, part, "false_alarm") for part in masks if part == ("normal_control", "true")]
+    together: dict[tuple[Part, str], list[Key]] = {}
+    for key, part, name in wanted:
+        together.setdefault((part, name), []).append(key)
+    rows: dict[tuple[Key, Part, str], Row] = {}
+    for (part, name), keys in together.items():
+        values = np.stack([np.where(masks[part], outcomes.metric(name, key), np.nan) for key in keys], axis=1)
+        intervals = rate_intervals(values, outcomes.patients, study.settings)
+        for column, (key, interval) in enumerate(zip(keys, intervals, strict=True)):
+            rows[key, part, name] = _rate_row(outcomes, key, part, name=name, known=~np.isnan(values[:, column]), interval=interval)
+    return [rows[one] for one in wanted]
+
+
+def _rate_row(outcomes: Outcomes, key: Key, part: Part, *, name: str, known: Mask, interval: Interval) -> Row:
     counts = outcomes.counts[key]
     return {
         "benchmark": outcomes.benchmark,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,13 +26,15 @@ from neuralmedbench.records.case import Audit, PictureFate
 from neuralmedbench.records.items import Gold, Item, Kind
 from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import Grade, Rating, RatingPart, Score, SimilarityRow
+from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score, SimilarityRow
 from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.stats.finite import finite
 from neuralmedbench.stats.intervals import Floats, Settings
 from neuralmedbench.stats.outcomes import Outcomes, gather_outcomes
 from neuralmedbench.stats.prior import prior_values
 
 R = TypeVar("R", Score, Response, Grade)
+Numbered = TypeVar("Numbered", Score, Response, Grade, SimilarityRow)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +57,8 @@ class BenchmarkStudy:
         Rows of an imported data set with their fate: step and reason.
     sampled : dict of str to bool
         By model: whether its temperature is above 0.
+    odd_numbers : dict of str to int
+        By kind: numbers that are none (NaN, infinite) and were left out.
     leaking, leaks_accepted : int
         Items whose answer stands in what a model was sent, and those of them where a person accepted it with a reason.
     """
@@ -74,6 +79,7 @@ class BenchmarkStudy:
     leaking: int = 0
     leaks_accepted: int = 0
     earlier: dict[str, list[Score]] = field(default_factory=dict)
+    odd_numbers: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -166,7 +172,17 @@ def read_study(
 def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], graders: Sequence[str]) -> BenchmarkStudy:
     config = load_benchmark(root / "config", name)
     data, results = root / "data", root / "results"
-    scores = {model: read_records(results / "scores" / name / f"{model}.parquet", Score) for model in models}
+    odd = Counter[str]()
+
+    def numbers(path: Path, record: type[Numbered], kind: str) -> list[Numbered]:
+        rows, number = finite(read_records(path, record))
+        odd[kind] += number
+        return rows
+
+    def graded(rows: list[Grade]) -> list[Grade]:
+        return [replace(row, state=GradeState.FAILED) if row.value is None and row.state is GradeState.OK else row for row in rows]
+
+    scores = {model: numbers(results / "scores" / name / f"{model}.parquet", Score, "scores") for model in models}
     pictures = list(read_pictures(data / "deidentified" / name / "pictures.json").pictures) if config.kind is Kind.PICTURES else []
     leaks = read_json_record(data / "leaks" / f"{name}.json", AnswerLeaks, remedy="run find_answer_leaks again")
     return BenchmarkStudy(
@@ -177,15 +193,15 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
         scores={model: _present(rows, models[model]) for model, rows in scores.items()},
         earlier={model: [row for row in rows if row.revision != models[model].revision] for model, rows in scores.items()},
         responses={
-            model: _present(read_records(results / "responses" / name / f"{model}.parquet", Response), entry)
+            model: _present(numbers(results / "responses" / name / f"{model}.parquet", Response, "measurements of calls"), entry)
             for model, entry in models.items()
         },
         grades={
-            (model, grader): _present(read_records(results / "grades" / name / model / f"{grader}.parquet", Grade), entry)
+            (model, grader): _present(graded(numbers(results / "grades" / name / model / f"{grader}.parquet", Grade, "grades")), entry)
             for model, entry in models.items()
             for grader in graders
         },
-        similarity=read_records(results / "similarity" / f"{name}.parquet", SimilarityRow),
+        similarity=numbers(results / "similarity" / f"{name}.parquet", SimilarityRow, "similarities"),
         audit=read_audit(data / "deidentified" / name / "audit.json"),
         flow=_case_flow(root, name, config),
         pictures=pictures,
@@ -193,6 +209,7 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
         sampled={model: is_sampled(entry) for model, entry in models.items()},
         leaking=leaks.leaking,
         leaks_accepted=leaks.accepted,
+        odd_numbers={kind: number for kind, number in odd.items() if number},
     )
 
 

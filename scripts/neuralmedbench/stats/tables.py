@@ -15,10 +15,13 @@ from neuralmedbench.stats.clinicians.agreement_table import agreement_rows
 from neuralmedbench.stats.clinicians.raters import rater_rows
 from neuralmedbench.stats.clinicians.readers import reader_rows
 from neuralmedbench.stats.cohort import audit_rows, case_flow_rows, case_rows, cohort_rows, file_flow_rows, score_rows
-from neuralmedbench.stats.confidence.reliability import confidence_sentence, confidence_tables
+from neuralmedbench.stats.confidence.reliability import confidence_tables
+from neuralmedbench.stats.contamination import contamination_rows
 from neuralmedbench.stats.contrasts import arm_rows, axis_rows, decomposition_rows, model_pairs, pairwise_rows
+from neuralmedbench.stats.cost import cost_rows
 from neuralmedbench.stats.descriptive import grader_rows, rating_rows, similarity_rows
 from neuralmedbench.stats.differentials import differential_rows
+from neuralmedbench.stats.disclosure.release import Release, shown_tables
 from neuralmedbench.stats.errors.table import error_rows
 from neuralmedbench.stats.fields import field_rows
 from neuralmedbench.stats.juries import jury_rows
@@ -27,6 +30,7 @@ from neuralmedbench.stats.pool import marked, reference_pools
 from neuralmedbench.stats.readiness.table import readiness_rows
 from neuralmedbench.stats.reasoning import reasoning_rows
 from neuralmedbench.stats.study import Study
+from neuralmedbench.stats.takeaways.gather import block_notes
 from neuralmedbench.stats.trust.calibrated import calibrated_rows, with_calibration
 from neuralmedbench.stats.trust.table import trust_rows, with_clinicians
 from neuralmedbench.stats.trust.words import trust_notes, trust_sentences
@@ -39,7 +43,7 @@ METRICS = ("pass1", "pass1_low", "pass1_high", "pass5", "candidates5", "rank", "
 Row = dict[str, Any]
 
 
-def write_tables(study: Study, folder: Path, metrics: Path) -> None:
+def write_tables(study: Study, folder: Path, metrics: Path, release: Release | None = None) -> None:
     """Write every table, `verdict.json`, `notes.json` and the metrics.
 
     Parameters
@@ -50,13 +54,16 @@ def write_tables(study: Study, folder: Path, metrics: Path) -> None:
         Where the tables go.
     metrics : Path
         A small nested JSON file: benchmark, model, metric.
+    release : Release or None
+        For whom they are: what is about few patients who are not public is hidden in a public run.
     """
     pairs, fields = model_pairs(study), field_rows(study)
     revisions, flips = revision_tables(study)
     confidence, reliability, risk_coverage = confidence_tables(study)
     calibrated, trust = calibrated_rows(study), trust_rows(study)
+    leaderboard = leaderboard_rows(study, pairs)
     tables: dict[str, list[Row]] = {
-        "leaderboard": with_calibration(leaderboard_rows(study, pairs), calibrated),
+        "leaderboard": with_calibration(leaderboard, calibrated),
         "rates": rate_rows(study) + field_rate_rows(fields, study),
         "arms": arm_rows(study),
         "decomposition": decomposition_rows(study),
@@ -67,6 +74,7 @@ def write_tables(study: Study, folder: Path, metrics: Path) -> None:
         "risk_coverage": risk_coverage,
         "pairwise": pairwise_rows(pairs),
         "axes": axis_rows(study),
+        "contamination": contamination_rows(study),
         "similarity": with_clinicians(similarity_rows(study), trust),
         "fields": fields,
         "validity": validity_rows(study),
@@ -82,6 +90,7 @@ def write_tables(study: Study, folder: Path, metrics: Path) -> None:
         "deid_audit": audit_rows(study),
         "deidentification": score_rows(study),
         "cohort": cohort_rows(study),
+        "cost": cost_rows(study, leaderboard),
         "efficiency": efficiency_rows(study),
         "destinations": destination_rows(study),
         "readers": reader_rows(study),
@@ -93,14 +102,19 @@ def write_tables(study: Study, folder: Path, metrics: Path) -> None:
         "flips": flips,
     }
     pools = reference_pools(study)
+    shown = shown_tables(
+        study, {name: marked(tables[name], columns.split(), pools) for name, columns in COLUMNS.items()}, release or Release()
+    )
     for name, columns in COLUMNS.items():
-        tables[name] = marked(tables[name], columns.split(), pools)
-        write_table(folder / f"{name}.csv", tables[name], columns.split())
-    told = sentences(study, tables) + trust_sentences(study, tables) + change_sentences(study, revisions)
+        write_table(folder / f"{name}.csv", shown.tables[name], columns.split())
+    rest, seen = shown.study, shown.told  # a sentence may not tell what a table hides
+    told = [*shown.sentences(), *sentences(rest, seen), *trust_sentences(rest, seen), *change_sentences(rest, seen["revisions"])]
     write_json(folder / "verdict.json", {"sentences": told, "badges": badges(study, tables)})
-    told_of = change_notes(study, revisions) | trust_notes(study, tables) | {"sure_of_itself": confidence_sentence(study, confidence)}
-    write_json(folder / "notes.json", notes(study, tables, pairs) | told_of)
-    write_json(metrics, headline_metrics(tables["leaderboard"]))
+    told_of = (
+        change_notes(rest, seen["revisions"]) | trust_notes(rest, seen) | {"blocks": shown.blocks(block_notes(rest, seen))} | shown.notes()
+    )
+    write_json(folder / "notes.json", notes(rest, seen, {name: pairs[name] for name in rest.benchmarks}) | told_of)
+    write_json(metrics, headline_metrics(seen["leaderboard"]))
 
 
 def headline_metrics(leaderboard: list[Row]) -> dict[str, dict[str, dict[str, float]]]:

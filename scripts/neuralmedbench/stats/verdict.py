@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from neuralmedbench.records.items import Axis
-from neuralmedbench.stats.axes import MODELS_FOR_A_CORRELATION, rank_correlation
+from neuralmedbench.stats.axes import MODELS_FOR_A_CORRELATION, correlation_interval, rank_correlation
 from neuralmedbench.stats.confidence.reliability import confidence_statements
 from neuralmedbench.stats.contrasts import Pair
+from neuralmedbench.stats.finite import odd_statements
 from neuralmedbench.stats.pairs import holm, smallest_difference
 from neuralmedbench.stats.pool import statement
 from neuralmedbench.stats.prior import PRIOR
@@ -22,6 +23,17 @@ Tables = dict[str, list[Row]]
 def percent(value: float) -> str:
     """Write a share in whole percent."""
     return f"{100 * value:.0f} %"
+
+
+def counted(number: int, noun: str) -> str:
+    """Write how many.
+
+    Examples
+    --------
+    >>> counted(1, "item"), counted(2, "item")
+    ('1 item', '2 items')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def listing(names: list[str], most: int = 4) -> str:
@@ -41,7 +53,11 @@ def sentences(study: Study, tables: Tables) -> list[str]:
     """Say what was found, depth before breadth; a sentence without numbers behind it is left out."""
     order = sorted(study.benchmarks.values(), key=lambda benchmark: benchmark.config.axis is not Axis.DEPTH)
     found = [_leader(study, tables, benchmark.name) for benchmark in order]
-    found += [gap_sentence(tables), _pictures(study, tables), *(_decomposition(study, tables, benchmark.name) for benchmark in order)]
+    found += [
+        gap_sentence(tables),
+        picture_sentence(study, tables),
+        *(decomposition_sentence(study, tables, benchmark.name) for benchmark in order),
+    ]
     return [sentence for sentence in found if sentence]
 
 
@@ -53,7 +69,7 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
         return f"{title}: no model has a rank yet."
     best = ranked[0]
     bounds = "" if best["pass1_low"] is None else f" ({percent(best['pass1_low'])} to {percent(best['pass1_high'])})"
-    size = f"{best['n_items']} items of {best['n_patients']} patients"
+    size = f"{counted(best['n_items'], 'item')} of {counted(best['n_patients'], 'patient')}"
     sentence = f"{title}: {_named(best)} passes {percent(best['pass1'])}{bounds} of {size} at the first answer"
     others = [_named(row) for row in ranked[1:] if row["tier"] == 1]
     if len(ranked) == 1:
@@ -94,7 +110,8 @@ def gap_sentence(tables: Tables) -> str:
     return f"Breadth against depth: {told}; the largest gap is that of {top['title']}, {span}."
 
 
-def _pictures(study: Study, tables: Tables) -> str:
+def picture_sentence(study: Study, tables: Tables) -> str:
+    """Say which models were shown to look at the pictures of a depth benchmark; empty where none was asked without them."""
     rows = [row for row in tables["arms"] if row["arm"] == "no_image" and row["p_value"] is not None and _is_depth(study, row)]
     if not rows:
         return ""
@@ -113,7 +130,8 @@ def _is_depth(study: Study, row: Row) -> bool:
     return study.benchmarks[row["benchmark"]].config.axis is Axis.DEPTH
 
 
-def _decomposition(study: Study, tables: Tables, benchmark: str) -> str:
+def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
+    """Say what share of the errors of the best model the findings in words repair; empty where that is not known."""
     rows = [row for row in tables["decomposition"] if row["benchmark"] == benchmark and row["drawn"] and row["perception_low"] is not None]
     ranks = {row["model"]: row.get("rank") for row in tables["leaderboard"] if row["benchmark"] == benchmark}
     rows = [row for row in rows if ranks.get(row["model"])]
@@ -146,8 +164,12 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Row:
     """Rules of measurement in words, with the numbers that belong to them."""
     smallest: dict[str, float | None] = {}
     for benchmark, found in pairs.items():
-        spreads = sorted(pair.difference.spread for pair in found if pair.difference.spread > 0)
-        smallest[benchmark] = round(smallest_difference(spreads[len(spreads) // 2], study.settings.confidence), 6) if spreads else None
+        models = [pair.difference for pair in found if study.readers.keys().isdisjoint((pair.first, pair.second))]
+        known = sorted(
+            (difference.spread, difference.patients) for difference in models if difference.spread > 0 and difference.patients > 1
+        )
+        spread, patients = known[len(known) // 2] if known else (0.0, 0)
+        smallest[benchmark] = round(smallest_difference(spread, study.settings.confidence, patients), 6) if known else None
     settings = study.settings
     return {
         "min_difference": smallest,
@@ -161,6 +183,7 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Row:
             *_oracle(study),
             *statement(study),
             *served_statements(study),
+            *odd_statements(study),
             _correlation(study, tables),
         ],
         "oracle": oracle_benchmarks(study),
@@ -187,12 +210,13 @@ def _statements(study: Study) -> list[str]:
         ),
         (
             f"Intervals hold {level} and treat patients, not answers, as independent: exact on the effective sample size (Korn and Graubard) with "
-            f"fewer than 30 patients or when all or no items pass, otherwise a bootstrap of patients ({settings.resamples:,} resamples, seed "
-            f"{settings.seed}). With all or no items passing the interval is one-sided."
+            f"fewer than 30 patients, or with fewer than 10 passes or failures on that size (our rule), otherwise a bootstrap of patients "
+            f"({settings.resamples:,} resamples, seed {settings.seed}). With all or no items passing the interval is one-sided."
         ),
         (
-            "Differences are paired by item and resampled by patient; p values flip the signs of whole patients, corrected after Holm within a "
-            "benchmark. McNemar's exact test on the majority of the samples stands beside them and ignores patients."
+            "Differences are paired by item and resampled by patient, with fewer than 30 patients never narrower than Student's t (our rule); p "
+            "values flip the signs of whole patients, corrected after Holm within a benchmark. McNemar's exact test on the majority of the "
+            "samples stands beside them and ignores patients."
         ),
         "Tiers: a model joins the tier of the best unless it is significantly different from it. Rank ranges come from the same resamples.",
         "Prior: expected score of guessing the commonest answer among other patients' items of the same kind. It is computed, not asked.",
@@ -227,9 +251,21 @@ def _oracle(study: Study) -> list[str]:
 
 
 def _correlation(study: Study, tables: Tables) -> str:
-    real = [row for row in tables["axes"] if not study.models[row["model"]].baseline and None not in (row["breadth"], row["depth"])]
-    benchmarks = {(row["breadth_benchmark"], row["depth_benchmark"]) for row in real}
-    value = rank_correlation([row["breadth"] for row in real], [row["depth"] for row in real]) if len(benchmarks) == 1 else None
-    if value is None:
-        return f"A correlation between breadth and depth is given over at least {MODELS_FOR_A_CORRELATION} real models; this run has fewer."
-    return f"Rank correlation of breadth and depth over {len(real)} models: {value:.2f}."
+    known = [row for row in tables["axes"] if not study.models[row["model"]].baseline and None not in (row["breadth"], row["depth"])]
+    pairs: dict[tuple[str, str], list[Row]] = {}
+    for row in known:
+        pairs.setdefault((row["breadth_benchmark"], row["depth_benchmark"]), []).append(row)
+    told = []
+    for (breadth, depth), rows in pairs.items():
+        value = rank_correlation([row["breadth"] for row in rows], [row["depth"] for row in rows])
+        if value is not None:
+            bounds = correlation_interval(value, len(rows), study.settings.confidence)
+            span = f" ({bounds[0]:.2f} to {bounds[1]:.2f})" if bounds else ""
+            told.append(f"{value:.2f}{span} of {breadth} and {depth} over {len(rows)} models")
+    if told:
+        return (
+            f"Rank correlation of breadth and depth: {'; '.join(told)}. The interval takes models as drawn at random, which they are not."
+        )
+    most = max((len(rows) for rows in pairs.values()), default=0)
+    why = f"this run has {most}" if most < MODELS_FOR_A_CORRELATION else "the models of this run are all equal on one side"
+    return f"A correlation between breadth and depth is given over at least {MODELS_FOR_A_CORRELATION} real models with a score on both; {why}."

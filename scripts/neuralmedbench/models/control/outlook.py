@@ -89,6 +89,7 @@ class _Walk:
         lengths = [entry.completion_tokens for entry in entries.values() if entry.completion_tokens]
         self._likely = sum(lengths) // len(lengths) if len(lengths) >= ENOUGH_ANSWERS else self._most // 2
         self._seen: set[str] = set()
+        self._counted: set[tuple[str, int, tuple[Said, ...]]] = set()
 
     def over(self, requests: Sequence[Request]) -> Outlook:
         found = Outlook(requests=len(requests), samples=sum(request.samples for request in requests))
@@ -107,21 +108,26 @@ class _Walk:
         for entry in followed.entries:
             found.answered += entry.key not in self._seen
             self._seen.add(entry.key)
-        if followed.complete or followed.key in self._seen:  # in the latter case another request says the same
+        if followed.complete:
             return False
+        own = followed.key not in self._seen
         self._seen.add(followed.key)
         answers = [entry.text for entry in followed.entries]
-        self._rest(request, answers, found, shared=shared and not answers)
-        return not answers
+        self._rest(request, answers, found, key=followed.key, shared=shared and not answers)
+        return own and not answers
 
-    def _rest(self, request: Request, answers: list[str], found: Outlook, *, shared: bool) -> None:
+    def _rest(self, request: Request, answers: list[str], found: Outlook, *, key: str, shared: bool) -> None:
         said = next_messages(request, answers, self._model.max_images)
         told = _longest_reply(request.inquiry) if request.inquiry else ()
         left = request.inquiry.max_questions + 1 - len(answers) if request.inquiry else len(request.turns) - len(answers)
         for number in range(left):
             if number and not request.inquiry:  # answers that nobody knows yet are empty here, and counted by their length below
                 said = next_messages(request, [*answers, *[""] * number], self._model.max_images)
-            self._call(request, (*(said or ()), *told * number), number, found, shared=shared and not number)
+            words = (*(said or ()), *told * number)
+            # samples whose next call is the same go on alike for as long as they are told the same: arms share the first turns of a dialogue
+            if (key, number, words) not in self._counted:
+                self._counted.add((key, number, words))
+                self._call(request, words, number, found, shared=shared and not number)
 
     def _call(self, request: Request, said: tuple[Said, ...], unknown: int, found: Outlook, *, shared: bool) -> None:
         """Count one call, behind so many answers that nobody knows yet; a shared one costs an answer and nothing else."""

@@ -123,7 +123,8 @@ def _problem(item: AnsweredItem, forms: Sequence[AnswerForm]) -> str:
 
 def _chosen(rows: Sequence[Named]) -> Named:
     """Choose the export of a reader that counts; no later one may change what an earlier one had locked."""
-    ordered = sorted(rows, key=lambda row: (row[1].exported, row[0]))
+    # a file that says how far a reader is and one that ends it may carry the same second
+    ordered = sorted(rows, key=lambda row: (row[1].exported, row[1].complete, row[0]))
     for earlier, later in combinations(ordered, 2):
         _check_locked(earlier, later)
     complete = [row for row in ordered if row[1].complete]

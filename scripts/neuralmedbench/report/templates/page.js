@@ -1,9 +1,12 @@
 "use strict";
 // Sorting, copying and the case browser. Text from models enters the page as text nodes only.
+// Control characters, and marks that change the direction of a line, are shown by their names (`report/visible.py` does the same).
+const UNSEEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\p{Surrogate}\u{e0000}-\u{e007f}]/gu;
+const visible = (text) => text.replace(UNSEEN, (sign) => `⟨U+${sign.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 const make = (tag, attributes = {}, ...children) => {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
+  element.append(...children.map((child) => (typeof child === "string" ? visible(child) : child)));
   return element;
 };
 const words = (name) => name.replaceAll("_", " ");
@@ -27,9 +30,6 @@ for (const button of document.querySelectorAll("table.sortable thead button")) {
   button.addEventListener("click", () => sortBy(button.closest("th")));
 }
 
-// What is wider than the page is scrolled with the keyboard too.
-for (const region of document.querySelectorAll(".scroll")) region.tabIndex = region.scrollWidth > region.clientWidth ? 0 : -1;
-
 for (const button of document.querySelectorAll("button[data-copies]")) {
   if (!navigator.clipboard) continue;
   button.hidden = false;
@@ -40,10 +40,9 @@ for (const button of document.querySelectorAll("button[data-copies]")) {
 }
 
 const form = document.getElementById("filters");
-const cases = [...document.querySelectorAll("details.case")].map((element) => ({
-  element,
-  ...JSON.parse(element.querySelector(".case-index").textContent),
-}));
+const index = form ? JSON.parse(document.getElementById("case-index").textContent) : { models: [], cases: {} };
+const cases = [...document.querySelectorAll("details.case")].map((element) => ({ element, ...index.cases[element.id] }));
+const entryOf = new Map(cases.map((entry) => [entry.element, entry]));
 const OUTCOMES = { always: "always passes", sometimes: "sometimes passes", never: "never passes" };
 const outcomeOf = ([passes, answers]) => (!answers ? "unscored" : passes === answers ? "always" : passes ? "sometimes" : "never");
 
@@ -52,7 +51,7 @@ function fits(item) {
   if (!item.strategies.includes(wants("strategy"))) return false;
   if (wants("level") && item.level !== wants("level")) return false;
   if (wants("family") && item.family !== wants("family")) return false;
-  const results = wants("model") ? [item.results[wants("model")]].filter(Boolean) : Object.values(item.results);
+  const results = (wants("model") ? [item.results[index.models.indexOf(wants("model"))]] : item.results).filter(Boolean);
   if (wants("model") && !results.length) return false;
   return !wants("outcome") || results.some((result) => outcomeOf(result) === wants("outcome"));
 }
@@ -113,13 +112,18 @@ function strategyElements(shown) {
   return [make("p", { class: "strategies" }, "Strategies, answers that pass: ", ...names.map(button))];
 }
 
-function itemElement(item, pictures) {
+// A picture stands on the page once, whichever cases show it.
+function pictureElement([digest, label]) {
+  const held = document.getElementById(`picture-${digest}`);
+  const shown = held ? make("img", { src: `data:image/webp;base64,${held.textContent}`, alt: label }) : "not on the machine that made this page";
+  return make("figure", {}, shown, make("figcaption", {}, label));
+}
+
+function itemElement(item) {
   const element = make("article", { class: "item" }, make("h3", {}, `${words(item.family)}, ${words(item.level)}`.replace(", none", "")));
   if (item.images.length) {
     element.append(make("h4", {}, `Pictures (${item.images.length}, previews)`));
-    element.append(make("div", { class: "pictures" }, ...item.images.map(([digest, label]) => make("figure", {},
-      pictures[digest] ? make("img", { src: pictures[digest], alt: label }) : "not on the machine that made this page",
-      make("figcaption", {}, label)))));
+    element.append(make("div", { class: "pictures" }, ...item.images.map(pictureElement)));
   }
   const asked = make("div", {}, make("h4", {}, "Question"), make("p", {}, item.question));
   if (item.options.length) asked.append(make("ol", { class: "options" }, ...item.options.map((option) => make("li", {}, option))));
@@ -139,18 +143,40 @@ function itemElement(item, pictures) {
   return element;
 }
 
-// Responses come as lists of places: what is equal stands in the page once.
-function read(data) {
-  const spell = (place) => (Array.isArray(place) ? place.map(spell) : data.leaves[place]);
-  const named = (row) => Object.fromEntries(data.columns.map((name, column) => [name, spell(row[column])]));
-  for (const item of data.items) item.responses = item.responses.map(named);
-  return data;
+// What a case holds is packed until it is opened. Its responses come as columns, one list a name.
+async function unpack(packed) {
+  const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const { items } = JSON.parse(await new Response(stream).text());
+  const row = (columns, place) => Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[place]]));
+  return items.map((item) => ({ ...item, responses: item.responses.model.map((_, place) => row(item.responses, place)) }));
 }
 
-function fill(entry) {
-  entry.data ??= read(JSON.parse(entry.element.querySelector(".case-data").textContent));
-  const items = entry.data.items.filter((_, place) => fits(entry.items[place]));
-  entry.element.querySelector(".case-body").replaceChildren(...items.map((item) => itemElement(item, entry.data.pictures)));
+async function fill(entry) {
+  const [body, packed] = [".case-body", ".case-data"].map((part) => entry.element.querySelector(part));
+  const say = (text) => body.replaceChildren(make("p", { class: "empty" }, text));
+  if (!packed.textContent) return say("The answers of this case are left out of this page, which would be too large with them.");
+  try {
+    entry.opened ??= unpack(packed.textContent);
+    const items = (await entry.opened).filter((_, place) => fits(entry.items[place]));
+    body.replaceChildren(...items.map(itemElement));
+  } catch (error) {
+    say("This browser could not unpack the case. One of 2023 or later can.");
+    throw error;
+  }
+}
+
+// How often each model passes, filled in when a case comes near the screen: 20 models and 1,000 cases are 20,000 of them.
+function tally(entry) {
+  const mark = (model) => document.getElementById("case-marks").content.querySelector(`[data-model="${CSS.escape(model)}"] svg`);
+  const sum = (results) => results.reduce(([a, b], [passes, answers]) => [a + passes, b + answers], [0, 0]);
+  const results = index.models.flatMap((model, place) => {
+    const found = entry.items.map((item) => item.results[place]).filter(Boolean);
+    const [passes, answers] = sum(found);
+    const said = answers ? `${passes}/${answers}` : "not scored";
+    return found.length ? [make("span", { class: "result" }, ...(mark(model) ? [mark(model).cloneNode(true)] : []), said)] : [];
+  });
+  entry.element.querySelector(".case-results").replaceChildren(...results);
 }
 
 function filter() {
@@ -170,7 +196,7 @@ if (form) {
     benchmark: cases.map((entry) => entry.benchmark),
     level: items.map((item) => item.level),
     family: items.map((item) => item.family),
-    model: items.flatMap((item) => Object.keys(item.results)),
+    model: index.models,
     arm: ["full", ...items.flatMap((item) => item.arms)],
     strategy: ["direct", ...items.flatMap((item) => item.strategies)],
   };
@@ -184,6 +210,15 @@ if (form) {
   form.hidden = false;
   form.addEventListener("change", filter);
   form.addEventListener("submit", (event) => event.preventDefault());
-  for (const entry of cases) entry.element.addEventListener("toggle", () => entry.element.open && fill(entry));
+  const near = new IntersectionObserver((seen) => {
+    for (const { target } of seen.filter((one) => one.isIntersecting)) {
+      near.unobserve(target);
+      tally(entryOf.get(target));
+    }
+  }, { rootMargin: "600px" });
+  for (const entry of cases) {
+    entry.element.addEventListener("toggle", () => entry.element.open && fill(entry));
+    near.observe(entry.element);
+  }
   filter();
 }

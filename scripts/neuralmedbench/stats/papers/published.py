@@ -2,52 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.config.published import PublishedColumn, PublishedConfig, PublishedRow, PublishedTable
-from neuralmedbench.io.tables import read_table
+from neuralmedbench.config.published import PublishedConfig, PublishedRow, PublishedTable
+from neuralmedbench.stats.papers.number import digits_of, number
+from neuralmedbench.stats.papers.own import Own, own_cells
+from neuralmedbench.stats.papers.places import check_places
+from neuralmedbench.stats.papers.shape import PLAN, PUBLISHED
+from neuralmedbench.stats.papers.size import by_published_size, size_words
 
-COLUMNS = ("table", "kind", "label", "group", "source", "conflict", "model", "column", "unit", "value", "low", "high", "n", "missing")
-PUBLISHED, OURS, PLAN = "published", "ours", "plan"
-SAMPLES = 5
-"""Answers of the papers' pass@5."""
-TOKENS_PER_WORD = 4 / 3
+COLUMNS = (
+    "table", "kind", "label", "group", "source", "conflict", "model", "model_id", "column", "unit", "value", "others", "low", "high",
+    "interval", "n", "missing", "note",
+)  # fmt: skip
 
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Own:
-    """What there is of ours.
-
-    Attributes
-    ----------
-    models : mapping of str to ModelConfig
-        Models of the run, in the order of the run list.
-    folder : Path
-        Folder of the tables of results.
-    absent : str
-        Why the benchmark has no result of ours; empty when it is in the run.
-    """
-
-    models: Mapping[str, ModelConfig]
-    folder: Path
-    absent: str
-    _read: dict[str, list[dict[str, str]]] = field(default_factory=dict)
-
-    def rows(self, table: str) -> list[dict[str, str]]:
-        """Give the rows of a table of results; each is read once."""
-        if table not in self._read:
-            self._read[table] = read_table(self.folder / f"{table}.csv")
-        return self._read[table]
-
-
-def wilson(percent: float, n: int) -> tuple[float, float]:
-    """Give the 95 % interval of a published percentage.
+def wilson(percent: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Give the interval of a published percentage.
 
     Parameters
     ----------
@@ -55,6 +29,8 @@ def wilson(percent: float, n: int) -> tuple[float, float]:
         0 to 100, of `n` units.
     n : int
         Denominator.
+    confidence : float
+        Confidence level.
 
     Returns
     -------
@@ -72,7 +48,7 @@ def wilson(percent: float, n: int) -> tuple[float, float]:
     """
     from scipy import stats
 
-    low, high = stats.binomtest(round(percent * n / 100), n).proportion_ci(method="wilson")
+    low, high = stats.binomtest(round(percent * n / 100), n).proportion_ci(confidence, method="wilson")
     return 100 * float(low), 100 * float(high)
 
 
@@ -89,117 +65,68 @@ def comparison_rows(published: PublishedConfig, own: Own) -> list[Row]:
     Returns
     -------
     list of dict
-        With the keys `COLUMNS`. `kind` is `published`, `ours` or `plan`. Percentages are 0 to 100. A cell of ours without a value says in
-        `missing` what is missing.
+        With the keys `COLUMNS`. `kind` is `published`, `ours` or `plan`. Percentages are 0 to 100. `others` is what other sources say of a
+        published cell. A cell of ours without a value says in `missing` which file would fill it. The plan is there only while the
+        benchmark is not: then `make plan` counts.
+
+    Raises
+    ------
+    ConfigError
+        If a place of ours is in none of the tables of results.
+    DataError
+        If more than one row of a table of results fits a cell.
     """
+    check_places(published)
     rows: list[Row] = []
     for name, table in published.tables.items():
-        told = set[str]()
-        for line in table.rows:
-            rows += [{"table": name, **cell} for cell in _published_cells(line, table)]
-            if line.model and line.model not in told:
-                told.add(line.model)
-                rows += [{"table": name, **cell} for cell in _own_cells(line.model, table, own)]
-        others = [model for model in own.models if model not in told]
-        rows += [{"table": name, **cell} for model in others for cell in _own_cells(model, table, own)]
-    return rows + list(_plan_rows(published, own))
+        rows += [{"table": name, **cell} for cell in _table_cells(table, own)]
+    return rows + (list(_plan_rows(published, own)) if own.absent else [])
 
 
-def _published_cells(line: PublishedRow, table: PublishedTable) -> Iterator[Row]:
+def _table_cells(table: PublishedTable, own: Own) -> Iterator[Row]:
+    """Cells line by line: ours stand below the last published row of their model, the others at the end."""
+    left, told = list(own.models), set[str]()
+    for place, line in enumerate(table.rows):
+        yield from _published_cells(line, table, own.confidence)
+        if any(later.label == line.label for later in table.rows[place + 1 :]):
+            continue  # the readings of several sources stay together
+        meant = [name for name in own.meant_by(line) if name in left] or (
+            [line.model] if line.model and line.model not in own.models else []
+        )
+        for model in meant:
+            if model not in told:
+                yield from own_cells(model, table, own)
+        told |= set(meant)
+        left = [name for name in left if name not in told]
+    for model in left:
+        yield from own_cells(model, table, own)
+
+
+def _published_cells(line: PublishedRow, table: PublishedTable, confidence: float) -> Iterator[Row]:
+    others = [row for row in table.rows if row.label == line.label and row is not line]
+    head = {"kind": PUBLISHED, "label": line.label, "group": line.group, "source": line.source, "conflict": line.conflict}
     for name, column in table.columns.items():
-        if name in line.values:
-            value, n = line.values[name], column.n if line.denominators else None
-            low, high = wilson(value, n) if n and column.unit == "percent" else (None, None)
-            head = {"kind": PUBLISHED, "label": line.label, "group": line.group, "source": line.source, "conflict": line.conflict}
-            yield {**head, "column": name, "unit": column.unit, "value": value, "low": low, "high": high, "n": n}
-
-
-def _own_cells(model: str, table: PublishedTable, own: Own) -> Iterator[Row]:
-    for name, column in table.columns.items():
-        if column.ours:
-            title = own.models[model].title if model in own.models else model
-            yield {"kind": OURS, "label": title, "model": model, "column": name, "unit": column.unit, **_own_value(model, column, own)}
-
-
-def _own_value(model: str, column: PublishedColumn, own: Own) -> Row:
-    assert column.ours
-    if own.absent:
-        return {"missing": own.absent}
-    if model not in own.models:
-        return {"missing": f"{model} is not among the models of this run"}
-    wanted = {key: value.replace("{model}", model) for key, value in column.ours.where.items()}
-    found = [row for row in own.rows(column.ours.table) if all(row[key] == value for key, value in wanted.items())]
-    if not found or not found[0][column.ours.value]:
-        return {"missing": f"{column.ours.table}.csv has no value for it"}
-    scale = 100 if column.unit == "percent" else 1
-    bounds = {name: scale * float(found[0][name]) for name in ("low", "high") if found[0].get(name)}
-    return {"value": scale * float(found[0][column.ours.value]), **bounds, "n": int(found[0][column.ours.n])}
+        if name not in line.values:
+            continue
+        value, n = line.values[name], (line.n or column.n) if line.denominators and column.unit == "percent" else None
+        cell = head | {"column": name, "unit": column.unit, "value": value, "n": n}
+        if n:
+            low, high = wilson(value, n, confidence)
+            cell |= {"low": low, "high": high, "interval": f"{100 * confidence:g} % Wilson"}
+        told = [
+            f"{row.source}: {number(row.values[name], digits_of(row.values[name], column.unit))}"
+            for row in others
+            if name in row.values and row.values[name] != value
+        ]
+        yield cell | {"others": "; ".join(told)}
 
 
 def _plan_rows(published: PublishedConfig, own: Own) -> Iterator[Row]:
-    """Estimate by the published size what all of it would take; `make plan` counts once the data set is here."""
-    size = published.size
-    tokens = SAMPLES * (size.images * size.tokens_per_image + size.calls * round(size.words_per_call * TOKENS_PER_WORD))
-    for name, model in own.models.items():
-        if model.baseline:
-            continue
-        head = {"table": PLAN, "kind": PLAN, "label": model.title, "model": name, "source": size.basis}
-        yield {**head, "column": "calls", "unit": "count", "value": SAMPLES * size.calls}
-        yield {**head, "column": "prompt_tokens", "unit": "count", "value": tokens}
-        cost = _most_usd(model, tokens, SAMPLES * size.calls)
-        missing = "" if cost is not None else "its yaml has no prices, or no longest answer"
-        yield {**head, "column": "most_usd", "unit": "usd", "value": cost, "missing": missing}
-
-
-def _most_usd(model: ModelConfig, prompt_tokens: int, calls: int) -> float | None:
-    """Cost when every answer is as long as it may be."""
-    if model.prices is None or model.max_tokens is None:
-        return None
-    prompts, answers = model.prices.usd_per_million_prompt_tokens, model.prices.usd_per_million_completion_tokens
-    return (prompt_tokens * prompts + calls * model.max_tokens * answers) / 1e6
-
-
-def line_of(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Tell the line in which a cell stands: label, source (`ours` for what this run measured or would take), model of ours."""
-    return row["label"], str(row["source"]) if row["kind"] == PUBLISHED else "ours", row.get("model") or ""
-
-
-def wide_table(rows: Sequence[Mapping[str, Any]], heads: Mapping[str, str]) -> tuple[list[str], list[list[str]], list[str]]:
-    """Put the rows of one table into the shape of a paper.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        Rows of one table, as `comparison_rows` gives them.
-    heads : mapping of str to str
-        Label of every column, in order.
-
-    Returns
-    -------
-    header : list of str
-        Model, source, then the columns.
-    lines : list of list of str
-        One a published row, and one a model of ours.
-    footnotes : list of str
-        What is missing, each said once; a cell without a value names its note by number.
-    """
-    lines: dict[tuple[str, ...], dict[str, str]] = {}
-    footnotes: list[str] = []
-    for row in rows:
-        line = lines.setdefault(line_of(row), {})
-        line[row["column"]] = _cell(row, footnotes)
-    header = ["Model", "Source", *heads.values()]
-    return header, [[label, source, *(line.get(name, "") for name in heads)] for (label, source, _), line in lines.items()], footnotes
-
-
-def _cell(row: Mapping[str, Any], footnotes: list[str]) -> str:
-    value = row.get("value")
-    if value in (None, ""):
-        missing = str(row.get("missing") or "")
-        if missing and missing not in footnotes:
-            footnotes.append(missing)
-        return f"[{footnotes.index(missing) + 1}]" if missing else ""
-    digits = {"percent": 1, "score": 2, "count": 0, "usd": 2}[row["unit"]]
-    text = f"{float(value):,.{digits}f}"
-    low, high = row.get("low"), row.get("high")
-    return text if low in (None, "") or high in (None, "") else f"{text} ({float(low):.{digits}f}–{float(high):.{digits}f})"
+    """Give what all of it would take, by the published size; `make plan` prints the same."""
+    for row in by_published_size(published, own.models, own.graders):
+        head = {"table": PLAN, "kind": PLAN, "label": row.title, "model": row.model, "note": size_words(published.size)}
+        yield {**head, "column": "calls", "unit": "count", "value": row.calls}
+        yield {**head, "column": "prompt_tokens", "unit": "count", "value": row.prompt_tokens}
+        for name, unit in (("completion_tokens", "count"), ("usd", "usd"), ("most_usd", "usd")):
+            value = getattr(row, name)
+            yield {**head, "column": name, "unit": unit, "value": value, "missing": "" if value is not None else row.unknown}

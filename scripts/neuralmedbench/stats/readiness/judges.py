@@ -15,7 +15,7 @@ from neuralmedbench.scoring.terms import resolve, sides
 from neuralmedbench.stats.groups import is_normal
 
 SURE = 0.8
-"""Stated confidence from which a wrong answer is a confident error. (Our rule.)"""
+"""Stated confidence from which an answer counts as sure. (Our rule.)"""
 HALLUCINATION = "error.hallucinated_finding"
 
 
@@ -97,6 +97,11 @@ def confident_error(score: Score, answers: Answers) -> bool | None:
     return None if score.confidence is None or score.passed is None else score.confidence >= SURE and not score.passed
 
 
+def right_when_sure(score: Score, answers: Answers) -> bool | None:
+    """Whether an answer that was stated with much confidence is right; None for the others."""
+    return None if score.confidence is None or score.confidence < SURE or score.passed is None else score.passed
+
+
 JUDGES: dict[str, Judge] = {
     "min_accuracy": accurate,
     "max_hallucinated_findings": hallucinated,
@@ -105,6 +110,7 @@ JUDGES: dict[str, Judge] = {
     "max_wrong_side": wrong_side,
     "min_coverage": covered,
     "max_confident_errors": confident_error,
+    "min_right_when_sure": right_when_sure,
 }
 """By condition."""
 

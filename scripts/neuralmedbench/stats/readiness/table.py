@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from scipy import stats
-
 from neuralmedbench.config.load import nearest
-from neuralmedbench.config.readiness import DiseaseGroup, ReadinessConfig
+from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.stats.descriptive import headline
-from neuralmedbench.stats.intervals import clopper_pearson
 from neuralmedbench.stats.pairs import holm
-from neuralmedbench.stats.readiness.judges import JUDGES, Answers, belongs, hallucination_grades, patient_rates
+from neuralmedbench.stats.readiness.bounds import bounds, holm_levels, p_at_least, p_at_most
+from neuralmedbench.stats.readiness.groups import Group, Member, group_of, member_of, named_rates, when_stated
+from neuralmedbench.stats.readiness.judges import JUDGES, Answers, hallucination_grades
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 
 MET, NOT_MET, OPEN, NOT_STATED, NOT_MEASURED = "met", "not met", "cannot be told", "condition not stated", "not measured"
@@ -23,64 +21,6 @@ PATIENTS, WHOLE, VALUE = "min_patients", "all_conditions", "positive_predictive_
 SHOWN_CASES = 10
 
 Row = dict[str, Any]
-
-
-class Bounds(NamedTuple):
-    """A share of patients with its exact one-sided bounds, each at the whole confidence level."""
-
-    value: float
-    low: float
-    high: float
-    patients: int
-
-
-def bounds(events: float, patients: int, confidence: float) -> Bounds:
-    """Give the exact one-sided bounds of a share.
-
-    Parameters
-    ----------
-    events : float
-        Sum over patients of the share of their answers with the event, 0 to `patients`.
-    patients : int
-        Independent patients, at least 1.
-    confidence : float
-        Of each bound alone.
-
-    Returns
-    -------
-    Bounds
-        Clopper and Pearson, Biometrika 26 (1934) 404, at fractional events. A patient's mean varies less than a single answer, so the bounds
-        are on the safe side.
-
-    Examples
-    --------
-    >>> round(bounds(0, 8, 0.95).high, 3)
-    0.312
-    """
-    low, high = clopper_pearson(events, patients, 2 * confidence - 1)  # two bounds, each with the whole error for itself
-    return Bounds(events / patients, low, high, patients)
-
-
-def p_at_least(events: float, patients: int, share: float) -> float:
-    """Probability of as many events or more if the true share were `share`: small when the truth is surely above it."""
-    return 1.0 if events <= 0 else float(stats.beta.cdf(share, events, patients - events + 1))
-
-
-def p_at_most(events: float, patients: int, share: float) -> float:
-    """Probability of as many events or fewer if the true share were `share`: small when the truth is surely below it."""
-    return 1.0 if events >= patients else float(stats.beta.sf(share, events + 1, patients - events))
-
-
-@dataclass(frozen=True)
-class _Group:
-    """One disease group's answers of one model, and by condition the share of each patient's answers that have the property."""
-
-    answers: Answers
-    shares: dict[str, dict[str, float]]
-
-    @property
-    def patients(self) -> int:
-        return len({row.patient_id for row in self.answers.scores})
 
 
 def readiness_rows(study: Study) -> list[Row]:
@@ -95,8 +35,10 @@ def readiness_rows(study: Study) -> list[Row]:
     -------
     list of dict
         For every benchmark, model and group what was measured (`use` is empty), then every stated condition with its verdict, then each use as
-        a whole (condition `all_conditions`): met when every condition is, not met when one is not. p values are corrected after Holm over
-        all stated conditions of a model on a benchmark.
+        a whole (condition `all_conditions`): met when every condition is, not met when one is not; `failing` names the conditions that are
+        not met, or where there is none those that are open. p values are corrected after Holm over all stated conditions of a model on a
+        benchmark, and `bound` is the one-sided bound at the error that Holm allows: a condition that is met has it on the right side of the
+        limit. `stated` says whether the conditions were written down before the answers.
 
     Raises
     ------
@@ -109,12 +51,13 @@ def readiness_rows(study: Study) -> list[Row]:
                 near = nearest(key, sorted(study.vocabulary.diagnoses)) if study.vocabulary.diagnoses else ""
                 message = f"config/readiness.yaml: groups.{name}: {key!r} is no key of the vocabulary{near}"
                 raise ConfigError(message)
+    members = {name: member_of(group, study.vocabulary) for name, group in study.readiness.groups.items()}
     return [
         {"benchmark": benchmark.name, "model": model, **row}
         for benchmark in study.benchmarks.values()
         for model in study.models
         if model not in study.readers  # uses are of models
-        for row in _model_rows(_answers(study, benchmark, model), study.readiness)
+        for row in _model_rows(study, benchmark, model, members)
     ]
 
 
@@ -129,25 +72,18 @@ def _answers(study: Study, benchmark: BenchmarkStudy, model: str) -> Answers:
     )
 
 
-def _model_rows(answers: Answers, config: ReadinessConfig) -> Iterator[Row]:
-    groups: dict[str, _Group] = {}
-    for name, group in config.groups.items():
-        part = _of_group(answers, group)
-        groups[name] = _Group(part, {condition: patient_rates(part, judge) for condition, judge in JUDGES.items()})
+def _model_rows(study: Study, benchmark: BenchmarkStudy, model: str, members: Mapping[str, Member]) -> Iterator[Row]:
+    config, answers = study.readiness, _answers(study, benchmark, model)
+    groups = {name: group_of(answers, member) for name, member in members.items()}
     for name, found in groups.items():
         yield from _measured(name, found, config)
-        yield from _predictive_value(name, config.groups[name], answers, found, config.confidence)
-    yield from _verdicts(groups, config)
+        yield from _predictive_value(name, config, answers, members[name])
+    stated = when_stated(config, benchmark.responses[model])
+    for row in _verdicts(groups, config):
+        yield row | {"stated": stated}
 
 
-def _of_group(answers: Answers, group: DiseaseGroup) -> Answers:
-    if not group.diagnoses:
-        return answers
-    kept = {name for name, gold in answers.gold.items() if belongs(gold.answer, group.diagnoses, answers.vocabulary)}
-    return replace(answers, scores=[row for row in answers.scores if row.item_id in kept])
-
-
-def _measured(name: str, group: _Group, config: ReadinessConfig) -> Iterator[Row]:
+def _measured(name: str, group: Group, config: ReadinessConfig) -> Iterator[Row]:
     if group.patients:
         yield {"group": name, "condition": PATIENTS, "value": group.patients, "n_patients": group.patients, "verdict": NOT_STATED}
     for condition, shares in group.shares.items():
@@ -160,35 +96,58 @@ def _shown(shares: Mapping[str, float], confidence: float) -> Row:
     return {"value": found.value, "low": found.low, "high": found.high, "n_patients": found.patients}
 
 
-def _verdicts(groups: Mapping[str, _Group], config: ReadinessConfig) -> Iterator[Row]:
-    """Judge every stated condition; the tests of one model are corrected together, those for met and those for not met apart."""
-    stated = config.stated
-    tested = [
-        (place, sum(shares.values()), len(shares), limit)
-        for place, (_, group, condition, limit) in enumerate(stated)
+class _Test(NamedTuple):
+    """How one stated condition came out: corrected p values of met and of not met, and the bound that decides about met."""
+
+    met: float
+    failed: float
+    bound: float
+
+
+def _tests(groups: Mapping[str, Group], config: ReadinessConfig) -> dict[int, _Test]:
+    """Test every stated condition that was measured; the tests of one model are corrected together, those for met and for not met apart."""
+    measured = {
+        place: (sum(shares.values()), len(shares), limit)
+        for place, (_, group, condition, limit) in enumerate(config.stated)
         if (shares := groups[group].shares.get(condition))
-    ]
-    above = dict(zip([row[0] for row in tested], holm([p_at_least(*row[1:]) for row in tested]), strict=True))
-    below = dict(zip([row[0] for row in tested], holm([p_at_most(*row[1:]) for row in tested]), strict=True))
-    alpha, verdicts = 1 - config.confidence, dict[tuple[str, str], list[str]]()
-    for place, (use, name, condition, limit) in enumerate(stated):
+    }
+    least = [config.stated[place][2].startswith("min_") for place in measured]
+    met, failed = (
+        [p_at_least(*one) if minimum is wanted else p_at_most(*one) for one, minimum in zip(measured.values(), least, strict=True)]
+        for wanted in (True, False)
+    )
+    found = dict[int, _Test]()
+    for place, minimum, *tested in zip(measured, least, holm(met), holm(failed), holm_levels(met, 1 - config.confidence), strict=True):
+        events, patients, _ = measured[place]
+        ends = bounds(events, patients, 1 - tested[2])
+        found[place] = _Test(tested[0], tested[1], ends.low if minimum else ends.high)
+    return found
+
+
+def _verdicts(groups: Mapping[str, Group], config: ReadinessConfig) -> Iterator[Row]:
+    tests, alpha = _tests(groups, config), 1 - config.confidence
+    found: dict[tuple[str, str], list[Row]] = {}
+    for place, (use, name, condition, limit) in enumerate(config.stated):
         group = groups[name]
         row: Row = {"use": use, "group": name, "condition": condition, "limit": limit}
         if condition == PATIENTS:
             row |= {"value": group.patients, "n_patients": group.patients, "verdict": MET if group.patients >= limit else NOT_MET}
-        elif place not in above:
+        elif place not in tests:
             row |= {"n_patients": 0, "verdict": NOT_MEASURED}
         else:
-            least = condition.startswith("min_")
-            met, failed = (above[place], below[place]) if least else (below[place], above[place])
-            verdict = MET if met < alpha else NOT_MET if failed < alpha else OPEN
-            row |= _shown(group.shares[condition], config.confidence) | {"p_met": met, "p_not_met": failed, "verdict": verdict}
-            row["cases"] = " ".join(_cases(group.answers, condition, wanted=not least)[:SHOWN_CASES])
-        verdicts.setdefault((use, name), []).append(row["verdict"])
+            test = tests[place]
+            verdict = MET if test.met < alpha else NOT_MET if test.failed < alpha else OPEN
+            row |= _shown(group.shares[condition], config.confidence)
+            row |= {"bound": test.bound, "p_met": test.met, "p_not_met": test.failed, "verdict": verdict}
+            row["cases"] = " ".join(_cases(group.answers, condition, wanted=not condition.startswith("min_"))[:SHOWN_CASES])
+        found.setdefault((use, name), []).append(row)
         yield row
-    for (use, name), found in verdicts.items():
-        whole = NOT_MET if NOT_MET in found else MET if set(found) == {MET} else OPEN
-        yield {"use": use, "group": name, "condition": WHOLE, "n_patients": groups[name].patients, "verdict": whole}
+    for (use, name), rows in found.items():
+        failing = [row for row in rows if row["verdict"] == NOT_MET] or [row for row in rows if row["verdict"] != MET]
+        verdict = MET if not failing else NOT_MET if failing[0]["verdict"] == NOT_MET else OPEN
+        cases = list(dict.fromkeys(case for row in failing for case in row.get("cases", "").split()))[:SHOWN_CASES]
+        whole: Row = {"use": use, "group": name, "condition": WHOLE, "n_patients": groups[name].patients, "verdict": verdict}
+        yield whole | {"failing": " ".join(row["condition"] for row in failing), "cases": " ".join(cases)}
 
 
 def _cases(answers: Answers, condition: str, *, wanted: bool) -> list[str]:
@@ -197,36 +156,24 @@ def _cases(answers: Answers, condition: str, *, wanted: bool) -> list[str]:
     return [case for case, _ in sorted(found.items(), key=lambda entry: (-entry[1], entry[0]))]
 
 
-def _predictive_value(name: str, group: DiseaseGroup, answers: Answers, part: _Group, confidence: float) -> Iterator[Row]:
+def _predictive_value(name: str, config: ReadinessConfig, answers: Answers, member: Member) -> Iterator[Row]:
     """Give how often a named disease of the group would be there at the site's prevalence p: s p / (s p + f (1 - p)).
 
-    s is the share of right answers in the group, f that of answers about other patients which name a disease of the group first. Each bound
+    s is the share of answers about patients of the group which name a disease of it first, f that of answers about other patients. Each bound
     takes one of them at its worst and the other too, both at half of the error, so together they hold at the confidence level (Bonferroni).
     """
-    p, sensitivity = group.prevalence, part.shares["min_accuracy"]
-    others = replace(
-        answers,
-        scores=[row for row in answers.scores if not belongs(answers.gold[row.item_id].answer, group.diagnoses, answers.vocabulary)],
-    )
-    named = patient_rates(
-        others, lambda row, _: bool(row.differential) and belongs(row.differential[0], group.diagnoses, answers.vocabulary)
-    )
-    if p is None or not group.diagnoses or not sensitivity or not named:
+    p = config.groups[name].prevalence
+    if p is None:
         return
-    half = 1 - (1 - confidence) / 2
-    s, f = (bounds(sum(shares.values()), len(shares), half) for shares in (sensitivity, named))
-    low, high = _ppv(s.low, f.high, p), _ppv(s.high, f.low, p)
-    value = _ppv(s.value, f.value, p)
-    yield {
-        "group": name,
-        "condition": VALUE,
-        "limit": p,
-        "value": value,
-        "low": low,
-        "high": high,
-        "n_patients": s.patients + f.patients,
-        "verdict": "",
-    }
+    row: Row = {"group": name, "condition": VALUE, "limit": p}
+    own, others = (named_rates(answers, member, inside=inside) for inside in (True, False))
+    if not own or not others:
+        yield row | {"n_patients": len(own) + len(others), "verdict": NOT_MEASURED}
+        return
+    half = 1 - (1 - config.confidence) / 2
+    s, f = (bounds(sum(shares.values()), len(shares), half) for shares in (own, others))
+    value, low, high = _ppv(s.value, f.value, p), _ppv(s.low, f.high, p), _ppv(s.high, f.low, p)
+    yield row | {"value": value, "low": low, "high": high, "n_patients": s.patients + f.patients, "verdict": ""}
 
 
 def _ppv(sensitivity: float, false: float, prevalence: float) -> float | None:

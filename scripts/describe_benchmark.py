@@ -1,0 +1,40 @@
+"""Describe a benchmark that may be shared as a Croissant file: its files, its columns and what is known of how it was made."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.config.filled_cards import filled_card
+from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.io.commands import run_command
+from neuralmedbench.io.files import write_json
+from neuralmedbench.io.tables import read_records
+from neuralmedbench.records.items import Item
+from neuralmedbench.release.croissant import describe, unstated
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--benchmark", required=True, help="its name; one that is private is refused")
+    parser.add_argument("--items", type=Path, required=True, help="its questions, as a path below the project")
+    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration, with its card")
+    parser.add_argument("--out", type=Path, required=True)
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    items = read_records(args.items, Item)
+    description = describe(
+        args.benchmark, load_benchmark(args.config, args.benchmark), filled_card(args.config, args.benchmark), items, args.items
+    )
+    write_json(args.out, description)
+    if missing := unstated(description):
+        where = f"config/cards/{args.benchmark}.yaml, under croissant"
+        print(f"{args.out.name}: not stated: {', '.join(missing)}; a published description needs them ({where})", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

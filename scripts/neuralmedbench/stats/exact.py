@@ -1,0 +1,94 @@
+"""Exact bounds of rates that few patients, or few events, stand behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+FEW_PATIENTS = 30
+"""With fewer patients a percentile bootstrap of a single rate is too narrow: the exact interval is used."""
+
+FEW_EVENTS = 10
+"""So it is with fewer events, or fewer items without one, counted on the effective sample size. (Our rule: perf/confidence_intervals.py.)"""
+
+
+def clopper_pearson(events: float, trials: float, confidence: float) -> tuple[float, float]:
+    """Give the exact binomial interval; both arguments may be fractions (effective sample sizes).
+
+    Parameters
+    ----------
+    events, trials : float
+        Events and trials, 0 <= events <= trials.
+    confidence : float
+        Confidence level; each tail holds half of the rest.
+
+    Returns
+    -------
+    tuple of float
+        Low and high.
+
+    Examples
+    --------
+    >>> [round(bound, 3) for bound in clopper_pearson(0, 8, 0.95)]
+    [0.0, 0.369]
+    """
+    from scipy import stats
+
+    tail = (1 - confidence) / 2
+    low = 0.0 if events <= 0 else float(stats.beta.ppf(tail, events, trials - events + 1))
+    high = 1.0 if events >= trials else float(stats.beta.ppf(1 - tail, events + 1, trials - events))
+    return low, high
+
+
+def effective_size(values: Floats, patients: Ints, confidence: float, weights: Floats | None = None) -> float:
+    """Find the number of independent items that would give the same variance as these clustered ones.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (items,)
+        Item values, not all 0 and not all 1; the rate is their sum over the sum of the weights, between 0 and 1.
+    patients : ndarray of int, shape (items,)
+        Patient of each item, numbered from 0 without gaps.
+    confidence : float
+        Confidence level (for the correction by degrees of freedom).
+    weights : ndarray of float, shape (items,), optional
+        How much of each item counts, above 0; absent: 1.
+
+    Returns
+    -------
+    float
+        Between 1 and the sum of the weights, that is the number of items without weights (never below 1).
+
+    References
+    ----------
+    Korn and Graubard, Survey Methodology 24 (1998) 193: exact intervals on the effective sample size. The variance is that of a ratio,
+    linearised, between patients.
+    """
+    from scipy import stats
+
+    weights = np.ones(len(values)) if weights is None else weights
+    clusters, most = int(patients.max()) + 1, float(weights.sum())
+    if clusters < 2:
+        return 1.0
+    rate = float(values.sum()) / most
+    residuals = np.bincount(patients, weights=values - rate * weights, minlength=clusters)
+    variance = clusters / (clusters - 1) * float((residuals**2).sum()) / most**2
+    size = most if variance <= 0 else min(most, rate * (1 - rate) / variance)
+    upper = 0.5 + confidence / 2
+    correction = (stats.t.ppf(upper, max(len(values) - 1, 1)) / stats.t.ppf(upper, clusters - 1)) ** 2
+    return float(np.clip(size * correction, 1.0, max(most, 1.0)))
+
+
+def one_sided_bounds(rate: float, patients: int, confidence: float) -> tuple[float, float]:
+    """Give the bounds of a rate of 0 or 1: the patients are the trials, and the whole error stands on the side that is open.
+
+    Examples
+    --------
+    >>> [round(bound, 2) for bound in one_sided_bounds(0.0, 8, 0.95)]
+    [0.0, 0.31]
+    """
+    bound = float((1 - confidence) ** (1 / patients))
+    return (0.0, 1 - bound) if rate <= 0 else (bound, 1.0)

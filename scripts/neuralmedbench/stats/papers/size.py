@@ -1,0 +1,106 @@
+"""What a data set that is not here would take to ask, by its published size: the one estimate, for the plan and for the papers' tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.config.published import PublishedConfig, PublishedSize
+from neuralmedbench.models.control.budget import cost_usd
+from neuralmedbench.models.control.estimate import longest_answer
+from neuralmedbench.records.items import Arm
+
+TOKENS_PER_WORD = 4 / 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeRow:
+    """What one model, or one grader of its answers, would be asked.
+
+    Attributes
+    ----------
+    model, grader : str
+        Their names; `grader` is empty for the model itself.
+    title : str
+        In words.
+    calls, prompt_tokens : int
+        Calls, and tokens of all prompts, by the published size.
+    completion_tokens : int or None
+        Tokens of all answers when each is as long as it may be; None when nothing limits one.
+    usd, most_usd : float or None
+        What that would cost with answers of half the longest length, and of the longest; None when it is not known.
+    unknown : str
+        Why the cost is not known.
+    """
+
+    model: str
+    grader: str
+    title: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int | None
+    usd: float | None
+    most_usd: float | None
+    unknown: str = ""
+
+
+def by_published_size(published: PublishedConfig, models: Mapping[str, ModelConfig], graders: Mapping[str, GraderConfig]) -> list[SizeRow]:
+    """Estimate what asking everything that a paper published would take.
+
+    Parameters
+    ----------
+    published : PublishedConfig
+        What was published; its `size` alone counts.
+    models, graders : mapping
+        Models and graders of the run by name; members of juries are among the graders.
+
+    Returns
+    -------
+    list of SizeRow
+        Each model that would be asked, followed by its graders. Built-in baselines, imported answers and people are asked nothing.
+    """
+    return [
+        row
+        for name, model in models.items()
+        if not model.baseline and model.backend != "imported"
+        for row in _rows(published, name, model, graders)
+    ]
+
+
+def _rows(published: PublishedConfig, name: str, model: ModelConfig, graders: Mapping[str, GraderConfig]) -> Iterator[SizeRow]:
+    size, words = published.size, round(published.size.words_per_call * TOKENS_PER_WORD)
+    calls = _calls(size, full_alone=False)
+    tokens = size.samples * size.images * size.tokens_per_image + calls * words
+    yield _row(model, calls, tokens, model=name, grader="", title=model.title)
+    for grader, config in graders.items() if size.graded else ():
+        if config.kind == "llm" and config.model:
+            judged = _calls(size, full_alone=config.arms is not None and Arm.NO_IMAGE not in config.arms)
+            read = judged * (words + (longest_answer(model) or 0))
+            yield _row(config.model, judged, read, model=name, grader=grader, title=f"{config.title}, of {model.title}")
+
+
+def _calls(size: PublishedSize, *, full_alone: bool) -> int:
+    return size.samples * size.calls * (1 if full_alone else 1 + size.arms_without_images)
+
+
+def _row(asked: ModelConfig, calls: int, prompt_tokens: int, *, model: str, grader: str, title: str) -> SizeRow:
+    longest = longest_answer(asked)
+    unknown = "no prices in its yaml" if asked.prices is None else "" if longest is not None else "nothing limits its answers (max_tokens)"
+    # a plan of a data set that is here takes half of the longest answer for the likely one, too
+    usd, most = (None if unknown else cost_usd(asked, prompt_tokens, calls * length) for length in ((longest or 0) // 2, longest or 0))
+    answers = None if longest is None else calls * longest
+    return SizeRow(
+        model=model, grader=grader, title=title, calls=calls, prompt_tokens=prompt_tokens, completion_tokens=answers, usd=usd,
+        most_usd=most, unknown=unknown,
+    )  # fmt: skip
+
+
+def size_words(size: PublishedSize) -> str:
+    """Say in words what the estimate counts."""
+    arms = {0: "", 1: " and as often without pictures"}.get(
+        size.arms_without_images, f" and {size.arms_without_images} arms without pictures"
+    )
+    graders = "; graders read an answer of the longest length" if size.graded else "; no grader that asks a model"
+    answers = "1 answer" if size.samples == 1 else f"{size.samples} answers"
+    return f"Estimated by the published size, not counted: {answers} to everything, arm full{arms}{graders}. {size.basis.strip()}"

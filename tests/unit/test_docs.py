@@ -1,0 +1,182 @@
+"""The pages that people read: every command, target, option, key, link and anchor in them exists."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conftest import ROOT
+from neuralmedbench.report.blocks import BLOCKS
+
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+}
+TASKS = ("quickstart", "own-scans", "add-a-model", "rate")
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+KEYS = set(re.findall(r"^\| `([\w.<>]+)` \|", PAGES["docs/configuration.md"], re.MULTILINE))
+MADE_BY_THE_READER = {"exam": "medframeqa"}
+"""A data set whose mapping stands on its page, and one that is here."""
+
+
+def blocks(language: str) -> Iterator[tuple[str, str]]:
+    """Give page and content of every fenced block of a language, without its indentation."""
+    for page, text in PAGES.items():
+        for indentation, name, content in FENCE.findall(text):
+            if name == language:
+                yield page, re.sub(f"^{indentation}", "", content, flags=re.MULTILINE)
+
+
+def commands() -> list[tuple[str, str]]:
+    """Give page and command of every line of a block that somebody would type."""
+    lines = [
+        (page, line)
+        for language in ("sh", "bash", "")
+        for page, text in blocks(language)
+        for line in text.replace("\\\n", " ").splitlines()
+    ]
+    typed = [(page, line.strip()) for page, line in lines]
+    return sorted({(page, line) for page, line in typed if re.match(r"(python (scripts|perf)/|make |snakemake )", line)})
+
+
+def mentioned() -> list[tuple[str, str]]:
+    """Give page and command of everything between back ticks that is a command; its arguments may be left out."""
+    found = [(page, words) for page, text in PAGES.items() for words in re.findall(r"`([^`\n]+)`", FENCE.sub("", text))]
+    return sorted({(page, words) for page, words in found if re.match(r"(python (scripts|perf)/|make [a-z])", words)})
+
+
+@cache
+def help_of(script: str) -> str:
+    """Give what a command says of itself."""
+    said = io.StringIO()
+    with redirect_stdout(said):
+        assert exit_code(script, ["--help"]) == 0
+    return said.getvalue()
+
+
+def exit_code(script: str, arguments: list[str]) -> object:
+    """Let a command read its arguments, and do nothing with them."""
+    try:
+        importlib.import_module(script).parse_args(arguments)
+    except SystemExit as end:
+        return end.code
+    return 0
+
+
+def slug(heading: str) -> str:
+    """Give the anchor that hosts of git make of a heading."""
+    return re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", heading).lower()).replace(" ", "-")
+
+
+@cache
+def anchors(page: str) -> frozenset[str]:
+    return frozenset(slug(heading) for heading in re.findall(r"^#+ (.+)$", FENCE.sub("", PAGES[page]), re.MULTILINE))
+
+
+@pytest.mark.parametrize(("page", "line"), [one for one in commands() if one[1].startswith("python ")])
+def test_a_command_on_a_page_is_taken_as_it_stands(page: str, line: str) -> None:
+    _, path, *arguments = shlex.split(line, comments=True)
+    assert (ROOT / path).is_file(), f"{page}: {path}"
+    if path.startswith("scripts/"):
+        assert exit_code(Path(path).stem, [MADE_BY_THE_READER.get(word, word) for word in arguments]) == 0, f"{page}: {line}"
+
+
+@pytest.mark.parametrize(("page", "words"), [one for one in mentioned() if one[1].startswith("python ")])
+def test_a_command_in_a_sentence_is_there_with_its_options(page: str, words: str) -> None:
+    path = words.split()[1]
+    assert (ROOT / path).is_file(), f"{page}: {words}"
+    if path.startswith("scripts/"):
+        assert [option for option in re.findall(r"--[\w-]+", words) if option not in help_of(Path(path).stem)] == [], f"{page}: {words}"
+
+
+@pytest.mark.parametrize(("page", "line"), [one for one in (*commands(), *mentioned()) if one[1].startswith("make ")])
+def test_a_target_of_make_is_there_with_its_variables(page: str, line: str) -> None:
+    words = shlex.split(line, comments=True)[1:]
+    known = [
+        re.search(rf"\b{name}\b ?\?=|\$\({name}\)|\$\(or \$\({name}\)", MAKEFILE)
+        for name in (word.split("=")[0] for word in words if "=" in word)
+    ]
+    assert all(known), f"{page}: {line}"
+    assert [word for word in words if "=" not in word and not re.search(rf"^{word}:", MAKEFILE, re.MULTILINE)] == [], f"{page}: {line}"
+
+
+def test_snakemake_takes_what_the_pages_give_it() -> None:
+    from snakemake.cli import get_argument_parser
+
+    options = {name for action in get_argument_parser()._actions for name in action.option_strings}
+    used = {
+        (page, word)
+        for page, line in commands()
+        if line.startswith("snakemake ")
+        for word in shlex.split(line, comments=True)
+        if word[:1] == "-"
+    }
+    assert sorted((page, word) for page, word in used if word not in options | {"--"}) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_and_anchor_of_a_page_leads_somewhere(page: str) -> None:
+    folder, lost = (ROOT / page).parent, []
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", PAGES[page])):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (folder / path).resolve() if path else ROOT / page
+        name = str(there.relative_to(ROOT))
+        if not there.exists() or (anchor and anchor not in anchors(name)):
+            lost.append(target)
+    lost += [
+        name for name in re.findall(r"`((?:docs|perf|rules|profiles|envs)/[\w./-]+\.\w+)`", PAGES[page]) if not (ROOT / name).is_file()
+    ]
+    assert lost == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_keys_of_the_configuration_are_known(page: str) -> None:
+    sections = {key.split(".")[0] for key in KEYS if "." in key}
+    named = set(re.findall(r"`([a-z_]+\.[a-z_.]+)`", FENCE.sub("", PAGES[page])))
+    keys = {name for name in named if not re.search(r"\.(csv|html|jsonl?|md|parquet|py|svg|yaml)$", name)}
+    assert sorted(name for name in keys if name.split(".")[0] in sections and name not in KEYS) == []
+
+
+def test_examples_in_yaml_have_known_keys_alone() -> None:
+    unknown = []
+    for page, text in blocks("yaml"):
+        for part in re.split(r"^# .*\.yaml$", text, flags=re.MULTILINE):
+            unknown += [(page, key) for key in yaml.safe_load(part) or {} if key not in KEYS]
+    assert unknown == []
+
+
+def test_every_page_stands_in_the_guide() -> None:
+    guide = PAGES["docs/README.md"]
+    pages = [path.name for path in (ROOT / "docs").glob("*.md") if path.name != "README.md"]
+    assert [name for name in pages if f"({name})" not in guide] == []
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_says_what_is_needed_typed_and_seen_and_what_goes_wrong(task: str) -> None:
+    parts = re.findall(r"^## (.+)$", PAGES[f"docs/{task}.md"], re.MULTILINE)
+    assert [part for part in parts if part.startswith("What ")] == ["What you need", "What you type", "What you see", "What goes wrong"]
+
+
+def test_the_page_on_the_report_follows_its_blocks() -> None:
+    """Whoever adds a block says what it asks, how it is read and what does not follow from it."""
+    text = PAGES["docs/read-the-report.md"]
+    starts = [(found.start(), found[1]) for found in re.finditer(r"^###? (.+)$", text, re.MULTILINE)]
+    order = [name for _, name in starts[1:]]
+    groups = list(dict.fromkeys(block.group for block in BLOCKS))
+    assert order == [name for group in groups for name in (group, *(block.name for block in BLOCKS if block.group == group))]
+    for (start, name), (end, _) in pairwise([*starts, (len(text), "")]):
+        if name in {block.name for block in BLOCKS}:
+            assert re.findall(r"^- \*\*(.+?)\.\*\* ", text[start:end], re.MULTILINE) == ["Question", "Read", "Not so fast"], name

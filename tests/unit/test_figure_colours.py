@@ -1,0 +1,99 @@
+"""Colours of figures: seen on both pages, told apart by readers with any kind of colour blindness, and text on them can be read."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from neuralmedbench.figures.cells import difference_colour, rate_colour, text_on
+from neuralmedbench.figures.decomposition import PERCEPTION, REASONING, RIGHT
+from neuralmedbench.figures.errors import CLASSES, COMMUNICATION
+from neuralmedbench.figures.style import COLOURS, DARK, DIVERGING, looks, luminance
+from neuralmedbench.figures.trust import KINDS
+from neuralmedbench.records.taxonomy import TAXONOMY, PaperClass
+
+PAGES = ("#fbfaf8", "#14171b", "#ffffff", "#1a1e23")
+"""Paper and panel of the page, light and dark (page.css)."""
+
+SEEN_AS = {
+    "all cones": np.eye(3),
+    "protanopia": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
+    "deuteranopia": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
+    "tritanopia": np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]),
+}
+"""Linear light as it is seen: Machado, Oliveira and Fernandes 2009, severity 1."""
+
+APART = 12.0
+"""Distance in CIELAB (1976) that two colours of one shape keep for every reader."""
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def lab(colour: str, seen: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Coordinates in CIELAB (D65) of a colour as somebody sees it."""
+    parts = np.array([int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)])
+    light = np.clip(seen @ np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4), 0, 1)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ light / [0.9505, 1, 1.089]
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def distance(one: str, other: str) -> float:
+    """Distance of two colours for the reader who tells them apart worst."""
+    return min(float(np.linalg.norm(lab(one, seen) - lab(other, seen))) for seen in SEEN_AS.values())
+
+
+def too_close(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Pairs of one shape whose colours somebody cannot tell apart; a pair is colour and shape."""
+    return [(a[0], b[0]) for a, b in combinations(pairs, 2) if a[1] == b[1] and distance(a[0], b[0]) < APART]
+
+
+def test_the_check_finds_the_pair_that_is_known_to_be_one_colour_without_green_cones() -> None:
+    assert too_close([("#d55e00", "o"), ("#b97a00", "o")]) == [("#d55e00", "#b97a00")]
+    assert too_close([("#d55e00", "o"), ("#b97a00", "s")]) == []
+    assert contrast("#e69f00", "#ffffff") < 3
+
+
+def test_twenty_four_models_differ_by_shape_or_by_a_colour_that_everybody_tells_apart() -> None:
+    found = looks(f"m{number:02d}" for number in range(24))
+    assert too_close([(look.colour, look.marker) for name, look in found.items() if name != "prior"]) == []
+    assert len({look.marker for look in list(found.values())[1:9]}) == 8
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_colour_of_a_mark_stands_out_from_the_page(page: str) -> None:
+    marks = {*COLOURS, *(colour for _, colour in KINDS.values())}
+    assert [colour for colour in sorted(marks) if contrast(colour, page) < 3] == []
+
+
+def test_classes_of_errors_judges_and_shares_never_differ_by_colour_alone() -> None:
+    assert len({hatch for _, hatch in CLASSES.values()}) == len(CLASSES)
+    assert set(CLASSES) == {*map(str, PaperClass), COMMUNICATION}
+    assert {str(error.group) for error in TAXONOMY if error.paper_class is None} == {COMMUNICATION}, "a class would not be drawn"
+    assert len({marker for marker, _ in KINDS.values()}) == len(KINDS)
+    assert distance(PERCEPTION, REASONING) > APART
+    assert distance(PERCEPTION, RIGHT) > APART
+    assert distance(REASONING, RIGHT) > APART
+
+
+def test_a_number_in_a_cell_can_be_read() -> None:
+    cells = [rate_colour(share / 100) for share in range(101)] + [difference_colour(step / 50, reach=1.0) for step in range(-50, 51)]
+    assert [colour for colour in cells if contrast(text_on(colour), colour) < 4.5] == []
+
+
+def test_numbers_on_bars_can_be_read() -> None:
+    assert min(contrast(DARK, colour) for colour in (PERCEPTION, REASONING, RIGHT)) >= 4.5
+
+
+def test_the_diverging_colours_are_neutral_in_the_middle_and_as_far_from_it_on_both_sides() -> None:
+    less, few, middle, some, more = DIVERGING
+    assert max(np.ptp([int(middle[start : start + 2], 16) for start in (1, 3, 5)]), 0) < 16
+    assert distance(less, more) > 40
+    assert distance(few, some) > 20
+    assert abs(luminance(less) - luminance(more)) < 0.1

@@ -1,0 +1,100 @@
+"""One sentence and one n for every block: with numbers where the table has them, and never more than it supports."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.report.blocks import BLOCKS
+from neuralmedbench.stats.study import Study
+from neuralmedbench.stats.takeaways import data, results, trust
+from neuralmedbench.stats.takeaways.gather import TAKEAWAYS
+from neuralmedbench.stats.takeaways.words import Tables
+
+SAID_BY_TEMPLATES = {"provenance", "published", "cards", "checklists"}
+
+
+def study(**changes: Any) -> Study:
+    names = {"one": SimpleNamespace(title="One", baseline=False), "two": SimpleNamespace(title="Two", baseline=False)}
+    form = SimpleNamespace(passes=SimpleNamespace(axis="dx_correct"))
+    settings = SimpleNamespace(confidence=0.95, resamples=1000)
+    rest = {"benchmarks": {}, "models": names, "all_graders": {"judge": SimpleNamespace(title="Judge")}, "graders": {}, "readers": {}}
+    return cast(Study, SimpleNamespace(**{**rest, "form": form, "settings": settings, **changes}))
+
+
+def tables(**rows: list[dict[str, Any]]) -> Tables:
+    return {name: rows.get(name, []) for name in COLUMNS}
+
+
+def test_every_block_that_shows_tables_has_its_sentence() -> None:
+    assert set(TAKEAWAYS) | SAID_BY_TEMPLATES == {block.id for block in BLOCKS}
+
+
+@pytest.mark.parametrize("name", TAKEAWAYS)
+def test_an_empty_run_has_a_sentence_and_a_count_of_every_block(name: str) -> None:
+    said = TAKEAWAYS[name](study(), tables())
+    assert said.takeaway.endswith(".")
+    assert any(sign.isdigit() for sign in said.n)
+
+
+def pair(p_holm: float) -> dict[str, Any]:
+    return {"benchmark": "b", "model_a": "one", "model_b": "two", "p_holm": p_holm, "n_items": 9, "n_patients": 4}
+
+
+def test_pairs_that_do_not_differ_are_not_called_alike() -> None:
+    said = results.pairs(study(), tables(pairwise=[pair(0.01), pair(0.2)]))
+    assert said.takeaway == "1 of 2 pairs of models differ after Holm's correction; the others were not shown to be alike."
+    assert said.n == "9 items, 4 patients"
+    assert results.pairs(study(), tables(pairwise=[pair(0.01)])).takeaway == "The only pair of models differs after Holm's correction."
+
+
+def label(simulated: bool, paper_class: str = "reasoning_failure", **changes: Any) -> dict[str, Any]:
+    row = {"benchmark": "b", "model": "one", "source": "judge", "kind": "grader", "simulated": simulated, "level": "class", "n": 30}
+    return {**row, "paper_class": paper_class, "per_wrong": 0.5, "wrong_low": 0.25, "wrong_high": 0.75, "n_wrong": 12, **changes}
+
+
+def test_labels_of_simulated_raters_are_never_summed_up() -> None:
+    said = results.errors(study(), tables(errors=[label(True)]))
+    assert "50 %" not in said.takeaway
+    assert said.takeaway.startswith("Only simulated raters")
+    assert said.n == "30 labelled answers (simulated labels)"
+
+
+def test_the_commonest_class_comes_with_its_interval_and_who_labelled_it() -> None:
+    one = study(benchmarks={"b": None})
+    rows = [label(False), label(False, "perceptual_failure", per_wrong=0.2), label(True, "knowledge_gap", per_wrong=1.0)]
+    said = results.errors(one, tables(errors=rows))
+    assert said.takeaway == "By Judge, 50 % (25 % to 75 %) of 12 wrong answers of One hold a reasoning failure, the commonest class."
+    assert results.errors(one, tables(errors=[label(False, n_wrong=0)])).takeaway == "No answer that was labelled is wrong."
+
+
+def test_what_left_the_machine_is_named_and_a_destination_without_requests_is_not() -> None:
+    rows = [
+        {"destination": name, "requests": requests, "calls": requests, "pictures": 2 * requests}
+        for name, requests in (("local", 7), ("api.example.org", 3), ("judge.example", 0))
+    ]
+    said = data.left(study(), tables(destinations=rows))
+    assert (said.takeaway, said.n) == ("De-identified data went to api.example.org.", "10 calls, 20 pictures")
+    assert data.left(study(), tables(destinations=rows[:1])).takeaway.startswith("Nothing left this machine")
+
+
+def test_conditions_that_cannot_be_told_are_neither_met_nor_not_met() -> None:
+    rows = [{"use": "triage", "verdict": verdict, "n_patients": 8} for verdict in ("met", "not met", "cannot be told")]
+    said = data.readiness(study(), tables(readiness=[*rows, {"n_patients": 12}]))
+    assert said.takeaway == "Of 3 verdicts, 1 is met, 1 is not met and 1 cannot be told."
+    assert data.readiness(study(), tables(readiness=[{"n_patients": 12}])).takeaway.startswith("No condition is stated")
+
+
+def test_simulated_ratings_are_no_clinicians() -> None:
+    rating = {"simulated": True, "n": 45}
+    said = trust.ratings(study(), tables(ratings=[rating]))
+    assert said.takeaway.startswith("No clinician has rated an answer")
+    assert said.n == "0 ratings by clinicians, 45 simulated values"
+    alpha = {"simulated": False, "measure": "alpha_ordinal", "axis": "dx_correct", "value": 0.4321, "low": 0.2, "high": 0.6}
+    people = tables(
+        ratings=[{"simulated": False, "n": 20}], agreement=[alpha], raters=[{"simulated": False, "round_id": "r", "rater_id": "a"}]
+    )
+    assert trust.ratings(study(), people).takeaway == "Clinicians agree with alpha 0.43 (0.20 to 0.60) on dx correct."
