@@ -23,7 +23,7 @@ from neuralmedbench.stats.confidence.measures import auroc, brier, calibration_e
 from neuralmedbench.stats.confidence.risk_coverage import tied_groups
 from neuralmedbench.stats.confidence.selective import area_under_risk
 from neuralmedbench.stats.confidence.sources import Confidences, Source
-from neuralmedbench.stats.intervals import Settings, percentile_interval
+from neuralmedbench.stats.estimates.intervals import Settings, percentile_interval
 
 ANSWERS, TRUTH = 4, 100_000
 TOO_SURE, PATIENTS = (0.0, 0.07, 0.15, 0.3), (8, 30, 120)

@@ -30,7 +30,7 @@ from neuralmedbench.records.responses import Response  # noqa: E402
 from neuralmedbench.records.scores import Rating, RatingPart  # noqa: E402
 from neuralmedbench.stats.clinicians.agreement_table import agreement_rows  # noqa: E402
 from neuralmedbench.stats.clinicians.raters import rater_rows  # noqa: E402
-from neuralmedbench.stats.intervals import Settings  # noqa: E402
+from neuralmedbench.stats.estimates.intervals import Settings  # noqa: E402
 from scoring_fixtures import ITEM, answered  # noqa: E402
 
 FORM_FILE = ROOT / "config" / "rating.yaml"

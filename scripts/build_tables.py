@@ -7,7 +7,7 @@ from pathlib import Path
 from neuralmedbench.io.commands import run_command
 from neuralmedbench.io.memory import uncollected
 from neuralmedbench.stats.disclosure.release import Release
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.study import read_study
 from neuralmedbench.stats.tables import write_tables
 

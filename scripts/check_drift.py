@@ -18,7 +18,7 @@ from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request
 from neuralmedbench.stats.change.drift import Place, check_drift
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 
 CHANGED = 3
 

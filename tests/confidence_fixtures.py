@@ -12,7 +12,7 @@ from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.stats.confidence.sources import Confidences, Source
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.outcomes import gather_outcomes
 from tables_fixtures import item, score
 

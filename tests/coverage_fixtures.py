@@ -14,8 +14,8 @@ import numpy as np
 from neuralmedbench.stats.axes import above_prior, breadth_depth_gap
 from neuralmedbench.stats.contamination import Sides, contrast_of_sides
 from neuralmedbench.stats.decomposition import decompose
-from neuralmedbench.stats.intervals import Settings, rate_interval
-from neuralmedbench.stats.pairs import paired_difference
+from neuralmedbench.stats.estimates.intervals import Settings, rate_interval
+from neuralmedbench.stats.estimates.pairs import paired_difference
 
 SAMPLES, TRUTH = 5, 50_000
 Bounds = tuple[float | None, float | None]

@@ -33,7 +33,7 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, Rating, Score, SimilarityRow
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.study import Study, read_study
 from prompt_fixtures import OPTIONS, asked, open_question, picture
 from scoring_fixtures import VOCABULARY_FILE, vocabulary

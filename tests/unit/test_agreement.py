@@ -22,7 +22,7 @@ from neuralmedbench.stats.clinicians.agreement import (
     shares_of_pairs,
     weighted_shares,
 )
-from neuralmedbench.stats.intervals import Floats
+from neuralmedbench.stats.estimates.intervals import Floats
 
 SCALE = np.arange(5.0)
 NAN = np.nan

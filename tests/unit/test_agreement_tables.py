@@ -22,7 +22,7 @@ from neuralmedbench.stats.clinicians.agreement_table import agreement_rows
 from neuralmedbench.stats.clinicians.opinions import by_axis, clinician_words
 from neuralmedbench.stats.clinicians.raters import rater_rows
 from neuralmedbench.stats.descriptive import rating_rows
-from neuralmedbench.stats.intervals import Settings, cluster_sums, resampling_weights
+from neuralmedbench.stats.estimates.intervals import Settings, cluster_sums, resampling_weights
 
 FORM = read_form(ROOT / "config" / "rating.yaml")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuralmedbench.stats.intervals import NOTHING, Settings
+from neuralmedbench.stats.estimates.intervals import NOTHING, Settings
 from neuralmedbench.stats.trust import calibration
 from neuralmedbench.stats.trust.calibration import RatedAnswers, bounds_of_unjudged, calibrated_rate, corrected_rate
 

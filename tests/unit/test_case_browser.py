@@ -22,7 +22,7 @@ from neuralmedbench.report.room import with_room
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.stats.bundle import bundle_cases, turns_of
 from report_fixtures import unpacked
-from scoring_fixtures import GOLD, ITEM, answered, differential, vocabulary
+from scoring_fixtures import GOLD, ITEM, LESION_GOLD, LESION_ITEM, answered, differential, vocabulary
 
 ROUNDS = request("i", RequestTurn(text="First."), RequestTurn(text="Second."), RequestTurn(text="Third."))
 FACTS = (Fact(text="A headache for three weeks."), Fact(text="No fever."))
@@ -82,6 +82,16 @@ def test_a_sample_that_only_voted_is_read_and_has_no_score() -> None:
     first, second = rows(case_blocks(bundle_cases([ITEM], [GOLD], samples, scores, []))[0])
     assert (first["counted"], second["counted"], second["passed"]) == (True, False, None)
     assert second["differential"][0] == "glioblastoma"
+
+
+def test_an_answer_to_a_lesion_question_shows_the_place_that_decides_and_other_answers_do_not() -> None:
+    text = "LESION: stroke\nLOCATION: frontal lobe\nSIDE: right\nFINDINGS: bright on FLAIR\nCONFIDENCE: 0.5"
+    (asked,), (other,) = (
+        bundle_cases([item], [gold], [replace(answered(text), item_id=item.item_id)], [], [])
+        for item, gold in ((LESION_ITEM, LESION_GOLD), (ITEM, GOLD))
+    )
+    assert (asked.place, rows(case_blocks([asked])[0])[0]["place"]) == ("frontal lobe, left", "frontal lobe, right")
+    assert (other.place, other.responses[0].place) == ("", "")
 
 
 def test_a_packed_case_holds_what_was_put_in_and_a_number_is_no_truth_value() -> None:

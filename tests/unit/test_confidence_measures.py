@@ -21,8 +21,8 @@ from neuralmedbench.stats.confidence.measures import (
     width_bins,
 )
 from neuralmedbench.stats.confidence.selective import area_under_risk, best_area, selective_accuracy
-from neuralmedbench.stats.intervals import rate_interval
-from neuralmedbench.stats.separation import separation
+from neuralmedbench.stats.estimates.intervals import rate_interval
+from neuralmedbench.stats.estimates.separation import separation
 
 TO = 1e-6
 

@@ -14,10 +14,10 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import Family, Gold, Level, Runner
 from neuralmedbench.stats.contamination import ALONE, BESIDE, NEVER_PUBLISHED, NO_CUTOFF, NO_DATE, contamination_rows, sides_of
-from neuralmedbench.stats.intervals import Settings, rate_interval
+from neuralmedbench.stats.estimates.intervals import Settings, rate_interval
+from neuralmedbench.stats.estimates.unpaired import Estimate, square_and_add
 from neuralmedbench.stats.outcomes import gather_outcomes
 from neuralmedbench.stats.takeaways.contamination import contaminated
-from neuralmedbench.stats.unpaired import Estimate, square_and_add
 from tables_fixtures import DEPTH, item, score
 
 SETTINGS = Settings(resamples=400)

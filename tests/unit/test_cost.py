@@ -12,9 +12,9 @@ from neuralmedbench.config.model import ModelConfig, Prices
 from neuralmedbench.io.tables import write_table
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.stats.asking.cost import cost_rows
 from neuralmedbench.stats.contrasts import model_pairs
-from neuralmedbench.stats.cost import cost_rows
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.leaderboard import leaderboard_rows
 from neuralmedbench.stats.outcomes import Key
 from neuralmedbench.stats.study import Study, read_study

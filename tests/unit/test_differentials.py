@@ -9,7 +9,7 @@ from confidence_fixtures import FAST, answer, open_item, study_of
 from neuralmedbench.records.items import Family, Level
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.stats.differentials import differential_rows, rate_intervals
-from neuralmedbench.stats.intervals import rate_interval
+from neuralmedbench.stats.estimates.intervals import rate_interval
 from neuralmedbench.stats.outcomes import Key
 
 ITEMS = [

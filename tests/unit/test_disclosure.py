@@ -20,7 +20,7 @@ from neuralmedbench.report.withheld import check_profile, with_marks
 from neuralmedbench.stats.disclosure.release import Release, shown_tables
 from neuralmedbench.stats.disclosure.rules import OF_NO_PATIENT, RULES
 from neuralmedbench.stats.disclosure.sets import Crowd, Label, hidden_cells, mask_of
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.study import read_study
 from report_fixtures import build
 from tables_fixtures import BREADTH, DEPTH, write_study

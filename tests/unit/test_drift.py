@@ -26,7 +26,7 @@ from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.stats.change.drift import FIRST_REPEAT, ITEMS, Place, check_drift, fixed_requests
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from scoring_fixtures import differential, vocabulary
 from tables_fixtures import item
 

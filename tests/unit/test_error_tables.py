@@ -23,7 +23,7 @@ from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.report.page import templates
 from neuralmedbench.stats.descriptive import grader_rows
 from neuralmedbench.stats.errors.table import error_rows, weighted_rate
-from neuralmedbench.stats.intervals import Settings, rate_interval
+from neuralmedbench.stats.estimates.intervals import Settings, rate_interval
 from neuralmedbench.stats.juries import jury_rows
 from neuralmedbench.stats.reasoning import reasoning_rows
 from tables_fixtures import _grade, item, score

@@ -14,8 +14,8 @@ from neuralmedbench.records.items import Gold, GoldFields, Item
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import score_responses
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.fields import field_rows
-from neuralmedbench.stats.intervals import Settings
 from neuralmedbench.stats.study import Study
 from neuralmedbench.stats.validity import validity_rows
 from scoring_fixtures import ITEM, PICTURE_ITEM, RESPONSE, differential, vocabulary

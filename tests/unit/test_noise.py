@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuralmedbench.stats.change.noise import compare_answers
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 
 FAST = Settings(resamples=199)
 

@@ -21,8 +21,8 @@ from neuralmedbench.io.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Family, Gold
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.page import templates
-from neuralmedbench.stats.intervals import Settings
-from neuralmedbench.stats.pairs import holm
+from neuralmedbench.stats.estimates.intervals import Settings
+from neuralmedbench.stats.estimates.pairs import holm
 from neuralmedbench.stats.readiness.bounds import bounds, holm_levels, p_at_least, p_at_most
 from neuralmedbench.stats.readiness.groups import when_stated
 from neuralmedbench.stats.readiness.table import readiness_rows

@@ -16,10 +16,17 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from neuralmedbench.stats.clinicians.agreement import complete_rows, icc
-from neuralmedbench.stats.exact import effective_size, one_sided_bounds
-from neuralmedbench.stats.intervals import Settings, expanded_tail, percentile_interval, rate_interval, resampled_means, resampling_weights
-from neuralmedbench.stats.pairs import mcnemar_exact, sign_flip_p, smallest_difference, student_interval
-from neuralmedbench.stats.unpaired import Estimate, shuffle_p, square_and_add
+from neuralmedbench.stats.estimates.exact import effective_size, one_sided_bounds
+from neuralmedbench.stats.estimates.intervals import (
+    Settings,
+    expanded_tail,
+    percentile_interval,
+    rate_interval,
+    resampled_means,
+    resampling_weights,
+)
+from neuralmedbench.stats.estimates.pairs import mcnemar_exact, sign_flip_p, smallest_difference, student_interval
+from neuralmedbench.stats.estimates.unpaired import Estimate, shuffle_p, square_and_add
 
 TO = 1e-6
 SETTINGS = Settings(resamples=500)

@@ -19,7 +19,7 @@ from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Grade, ParseStatus, Score
 from neuralmedbench.stats.change.revisions import both_sides, flip_rows, is_change, leader_of, metric_rows
 from neuralmedbench.stats.change.words import change_words
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from report_fixtures import build
 from scoring_fixtures import vocabulary
 from tables_fixtures import BREADTH, DEPTH, GRADERS, item, score, write_study

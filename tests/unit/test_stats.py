@@ -16,9 +16,8 @@ from statsmodels.stats.proportion import proportion_confint
 from neuralmedbench.stats.axes import above_prior, breadth_depth_gap, correlation_interval, rank_correlation
 from neuralmedbench.stats.decomposition import decompose, share_of_errors
 from neuralmedbench.stats.descriptive import separation
-from neuralmedbench.stats.exact import clopper_pearson, effective_size
-from neuralmedbench.stats.fields import macro_f1
-from neuralmedbench.stats.intervals import (
+from neuralmedbench.stats.estimates.exact import clopper_pearson, effective_size
+from neuralmedbench.stats.estimates.intervals import (
     Settings,
     expanded_tail,
     percentile_interval,
@@ -26,10 +25,11 @@ from neuralmedbench.stats.intervals import (
     resampled_means,
     resampling_weights,
 )
-from neuralmedbench.stats.pairs import holm, mcnemar_exact, paired_difference, sign_flip_p, smallest_difference
-from neuralmedbench.stats.passk import pass_at_k
+from neuralmedbench.stats.estimates.pairs import holm, mcnemar_exact, paired_difference, sign_flip_p, smallest_difference
+from neuralmedbench.stats.estimates.passk import pass_at_k
+from neuralmedbench.stats.estimates.ranks import rank_ranges, tiers
+from neuralmedbench.stats.fields import macro_f1
 from neuralmedbench.stats.prior import chance_among_commonest
-from neuralmedbench.stats.ranks import rank_ranges, tiers
 from neuralmedbench.stats.verdict import _correlation, gap_sentence
 
 FAST = Settings(resamples=2000)

@@ -19,8 +19,8 @@ from neuralmedbench.records.items import Axis, Family, Gold, GoldFields, Item, L
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import ParseStatus, Rating, Score
 from neuralmedbench.stats.contrasts import axis_rows
-from neuralmedbench.stats.exact import clopper_pearson
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.exact import clopper_pearson
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.outcomes import Key, gather_outcomes
 from neuralmedbench.stats.prior import prior_values
 from tables_fixtures import BREADTH, DEPTH, GRADERS, item, score, write_study

@@ -21,7 +21,7 @@ from neuralmedbench.recording.recount import PARTS
 from neuralmedbench.recording.trace import trace
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.study import read_study
 from neuralmedbench.stats.tables import write_tables
 from tables_fixtures import BREADTH, DEPTH, GRADERS, write_study

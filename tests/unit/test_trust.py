@@ -24,7 +24,7 @@ from neuralmedbench.records.scores import Rating, RatingPart, Score
 from neuralmedbench.report.page import templates
 from neuralmedbench.stats.clinicians.opinions import ClinicianWord
 from neuralmedbench.stats.clinicians.rated import chances, opinions_of, words_of
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.study import Study, read_study
 from neuralmedbench.stats.tables import write_tables
 from neuralmedbench.stats.trust.calibrated import calibrated_rows

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from neuralmedbench.records.scores import Score
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.study import Study
 from neuralmedbench.stats.turns import turn_rows
 from scoring_fixtures import vocabulary

@@ -21,7 +21,7 @@ from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.scoring.voting import elect
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.study import read_study
 from neuralmedbench.stats.tables import write_tables
 from scoring_fixtures import GOLD, ITEM, LESION_ITEM, answered, differential, lesion_answer, vocabulary

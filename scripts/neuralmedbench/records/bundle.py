@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from neuralmedbench.records.scores import Evidence
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,8 @@ class BundleResponse:
         The last answer; empty when it did not come.
     differential : tuple of str
         As it was scored; of a response without a score of its own (a sample that voted) as it is read.
+    place : str
+        Location and side of an answer to a lesion item: they decide there, and not the name.
     counted : bool
         Whether it has a score. Under `self_consistency` one sample of an item stands for all.
     seen, evidence, missing : str, tuple of Evidence, str
@@ -68,6 +70,7 @@ class BundleResponse:
     missing: str = ""
     strategy: str = "direct"
     turns: tuple[BundleTurn, ...] = ()
+    place: str = ""
     counted: bool = True
 
 
@@ -85,6 +88,8 @@ class CaseBundle:
         Date and tags.
     answer, findings, established : str, tuple of str, str
         The reference answer, its findings, and how it was established; empty when there is no gold.
+    place : str
+        Location and side of the main lesion; empty when there is none or it is not known.
     responses : tuple of BundleResponse
         Sorted by model, arm, strategy and repeat.
     """
@@ -105,3 +110,4 @@ class CaseBundle:
     responses: tuple[BundleResponse, ...]
     options: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
+    place: str = ""

@@ -14,8 +14,22 @@ from typing import Any
 from neuralmedbench.records.bundle import BundleResponse, CaseBundle
 
 FULL, DIRECT = "full", "direct"
-ITEM = ("item_id", "family", "level", "question", "context", "answer", "findings", "established", "options", "facts")
-RESPONSE = ("model", "arm", "strategy", "repeat", "state", "text", "differential", "passed", "counted", "relation", "seen", "missing")
+ITEM = ("item_id", "family", "level", "question", "context", "answer", "findings", "established", "options", "facts", "place")
+RESPONSE = (
+    "model",
+    "arm",
+    "strategy",
+    "repeat",
+    "state",
+    "text",
+    "differential",
+    "passed",
+    "counted",
+    "relation",
+    "seen",
+    "missing",
+    "place",
+)
 """What the page is told of a response, beside its evidence, its grades and its turns."""
 
 Json = dict[str, Any]

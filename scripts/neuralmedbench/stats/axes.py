@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from neuralmedbench.stats.intervals import NOTHING, Floats, Interval, Settings, codes_of, percentile_interval, resampled_means
+from neuralmedbench.stats.estimates.intervals import NOTHING, Floats, Interval, Settings, codes_of, percentile_interval, resampled_means
 
 MODELS_FOR_A_CORRELATION = 8
 """With fewer models a correlation between the axes is an anecdote."""

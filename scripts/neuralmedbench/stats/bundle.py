@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.records.bundle import BundleGrade, BundleImage, BundleResponse, BundleTurn, CaseBundle
-from neuralmedbench.records.items import OPTION, Gold, Item, ItemImage, ShownLesion
+from neuralmedbench.records.items import OPTION, Family, Gold, Item, ItemImage, ShownLesion
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response
@@ -104,6 +104,7 @@ def _response(
     # an answer that has a score was read before, and only a checklist tells more than the score holds
     worth_reading = score is None or may_be_checklist(plain_text(response.text))
     read = parse_answer(response.text, item) if item and worth_reading else None
+    fields = (score.fields if score else read.fields if read else None) or {}
     return BundleResponse(
         model=response.model,
         arm=response.arm,
@@ -120,7 +121,12 @@ def _response(
         evidence=read.evidence if read else (),
         missing=read.missing if read else "",
         turns=turns,
+        place=_place(fields.get("location", ""), fields.get("side", "")) if item and item.family is Family.LESION_RECOGNITION else "",
     )
+
+
+def _place(location: str, side: str) -> str:
+    return ", ".join(word for word in (location, side) if word)
 
 
 def _bundle(
@@ -145,6 +151,7 @@ def _bundle(
         established=gold.established if gold else "",
         responses=responses,
         options=item.options,
+        place=_place(gold.lesion.location, gold.lesion.side) if gold and gold.lesion else "",
         facts=tuple(fact for fact in (item.date, *item.tags) if fact),
     )
 

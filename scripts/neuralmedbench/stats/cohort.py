@@ -8,7 +8,7 @@ from typing import Any
 
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import DIAGNOSES, Kind
-from neuralmedbench.stats.exact import clopper_pearson
+from neuralmedbench.stats.estimates.exact import clopper_pearson
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 
 QUARANTINE_STAGES = ("ingest", "deidentify", "normalise", "slices")

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.stats.contrasts import answered
-from neuralmedbench.stats.intervals import Floats, Ints, Settings, rate_interval
+from neuralmedbench.stats.estimates.intervals import Floats, Ints, Settings, rate_interval
+from neuralmedbench.stats.estimates.pairs import holm, paired_difference
+from neuralmedbench.stats.estimates.unpaired import Estimate, shuffle_p, square_and_add
 from neuralmedbench.stats.outcomes import Key, Outcomes
-from neuralmedbench.stats.pairs import holm, paired_difference
 from neuralmedbench.stats.study import BenchmarkStudy, Study
-from neuralmedbench.stats.unpaired import Estimate, shuffle_p, square_and_add
 
 FEWEST_PATIENTS = 8
 """With fewer patients on a side nothing is compared. (Our rule.)"""

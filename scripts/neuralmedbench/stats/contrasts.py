@@ -11,9 +11,9 @@ import numpy as np
 from neuralmedbench.records.items import Axis
 from neuralmedbench.stats.axes import breadth_depth_gap
 from neuralmedbench.stats.decomposition import decompose
-from neuralmedbench.stats.intervals import Floats, rate_interval
+from neuralmedbench.stats.estimates.intervals import Floats, rate_interval
+from neuralmedbench.stats.estimates.pairs import Difference, holm, mcnemar_exact, paired_difference, paired_differences
 from neuralmedbench.stats.outcomes import DIRECT, FULL, Key, Outcomes
-from neuralmedbench.stats.pairs import Difference, holm, mcnemar_exact, paired_difference, paired_differences
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 
 DISCLOSED = "findings_disclosed"

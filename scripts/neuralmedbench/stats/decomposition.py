@@ -6,8 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralmedbench.stats.exact import clopper_pearson, effective_size, one_sided_bounds
-from neuralmedbench.stats.intervals import NOTHING, Floats, Interval, Ints, Settings, percentile_interval, rate_interval, resampled_means
+from neuralmedbench.stats.estimates.exact import clopper_pearson, effective_size, one_sided_bounds
+from neuralmedbench.stats.estimates.intervals import (
+    NOTHING,
+    Floats,
+    Interval,
+    Ints,
+    Settings,
+    percentile_interval,
+    rate_interval,
+    resampled_means,
+)
 
 FEW_ERRORS = 5
 """With fewer errors repaired, or fewer left, a bootstrap of their share is too narrow. (Our rule: perf/confidence_intervals.py.)"""

@@ -13,10 +13,10 @@ from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState, Rating, Score, SimilarityRow
 from neuralmedbench.stats.clinicians.opinions import ClinicianWord, by_axis, clinician_words, fresh_sample
-from neuralmedbench.stats.intervals import codes_of
+from neuralmedbench.stats.estimates.intervals import codes_of
+from neuralmedbench.stats.estimates.separation import separation
 from neuralmedbench.stats.outcomes import DIRECT, FULL
 from neuralmedbench.stats.pool import MARK, reference_pools
-from neuralmedbench.stats.separation import separation
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 
 SAME = frozenset({"exact", "synonym", "child"})

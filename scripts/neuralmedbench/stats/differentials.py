@@ -9,8 +9,7 @@ import numpy as np
 
 from neuralmedbench.records.scores import Score
 from neuralmedbench.stats.descriptive import headline
-from neuralmedbench.stats.groups import Mask
-from neuralmedbench.stats.intervals import (
+from neuralmedbench.stats.estimates.intervals import (
     NOTHING,
     Floats,
     Interval,
@@ -21,6 +20,7 @@ from neuralmedbench.stats.intervals import (
     percentile_interval,
     resampling_weights,
 )
+from neuralmedbench.stats.groups import Mask
 from neuralmedbench.stats.outcomes import K, Key, Outcomes
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 

@@ -13,7 +13,7 @@ from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.fields import FIELDS, gold_labels
 from neuralmedbench.scoring.structured.form import form_of
 from neuralmedbench.stats.descriptive import headline
-from neuralmedbench.stats.intervals import codes_of, rate_interval
+from neuralmedbench.stats.estimates.intervals import codes_of, rate_interval
 from neuralmedbench.stats.study import Study
 
 Row = dict[str, Any]

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.scores import Score
-from neuralmedbench.stats.intervals import Floats, Ints
+from neuralmedbench.stats.estimates.intervals import Floats, Ints
 
 PAIR_RIGHT, PAIR_PART, PAIR_WRONG, PAIR_SAME = PAIR_METRICS = ("pair_right", "pair_part", "pair_wrong", "pair_same")
 """Share of the pairs with every member right, with some of them, with none; and with one and the same readable answer to all members."""

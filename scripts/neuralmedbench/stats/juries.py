@@ -14,7 +14,7 @@ from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.scoring.jury import ballots, decide, enough, votes_of
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.stats.errors.sheets import PRESENT
-from neuralmedbench.stats.intervals import Settings, codes_of, rate_interval
+from neuralmedbench.stats.estimates.intervals import Settings, codes_of, rate_interval
 from neuralmedbench.stats.outcomes import DIRECT, FULL
 from neuralmedbench.stats.study import Study
 

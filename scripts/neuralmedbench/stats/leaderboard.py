@@ -8,12 +8,12 @@ import numpy as np
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.stats.contrasts import Pair
+from neuralmedbench.stats.estimates.intervals import Floats, Interval, rate_interval, rate_intervals
+from neuralmedbench.stats.estimates.ranks import rank_ranges, tiers
 from neuralmedbench.stats.groups import Mask, item_groups
-from neuralmedbench.stats.intervals import Floats, Interval, rate_interval, rate_intervals
 from neuralmedbench.stats.item_pairs import PAIR_METRICS, PAIR_RIGHT, PAIR_SAME
 from neuralmedbench.stats.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.stats.prior import PRIOR
-from neuralmedbench.stats.ranks import rank_ranges, tiers
 from neuralmedbench.stats.study import BenchmarkStudy, Study, is_sampled
 
 PRIOR_TITLE, CHANCE_TITLE = "Prior (commonest answers)", "Chance (one option)"

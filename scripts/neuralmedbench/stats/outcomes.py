@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.stats.intervals import Floats, Ints, codes_of
+from neuralmedbench.stats.estimates.intervals import Floats, Ints, codes_of
+from neuralmedbench.stats.estimates.passk import pass_at_k
 from neuralmedbench.stats.item_pairs import pair_shares
-from neuralmedbench.stats.passk import pass_at_k
 
 K = 5
 """Samples, and candidates, of the two readings of pass@5."""

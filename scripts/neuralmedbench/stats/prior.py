@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from neuralmedbench.records.items import Gold, Item, Runner
-from neuralmedbench.stats.intervals import Floats
+from neuralmedbench.stats.estimates.intervals import Floats
 from neuralmedbench.stats.outcomes import K, Outcomes
 
 PRIOR = "prior"

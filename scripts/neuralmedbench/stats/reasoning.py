@@ -10,7 +10,7 @@ import numpy as np
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
-from neuralmedbench.stats.intervals import NOTHING, Settings, codes_of, rate_interval
+from neuralmedbench.stats.estimates.intervals import NOTHING, Settings, codes_of, rate_interval
 from neuralmedbench.stats.outcomes import DIRECT, FULL
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 

@@ -28,8 +28,8 @@ from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score, SimilarityRow
 from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.stats.estimates.intervals import Floats, Settings
 from neuralmedbench.stats.finite import finite
-from neuralmedbench.stats.intervals import Floats, Settings
 from neuralmedbench.stats.outcomes import Outcomes, gather_outcomes
 from neuralmedbench.stats.prior import prior_values
 

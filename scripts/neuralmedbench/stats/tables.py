@@ -8,7 +8,8 @@ from typing import Any
 from neuralmedbench.io.files import write_json
 from neuralmedbench.io.tables import write_table
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.stats.calls import destination_rows, efficiency_rows
+from neuralmedbench.stats.asking.calls import destination_rows, efficiency_rows
+from neuralmedbench.stats.asking.cost import cost_rows
 from neuralmedbench.stats.change.revisions import revision_tables
 from neuralmedbench.stats.change.words import change_notes, change_sentences
 from neuralmedbench.stats.clinicians.agreement_table import agreement_rows
@@ -18,7 +19,6 @@ from neuralmedbench.stats.cohort import audit_rows, case_flow_rows, case_rows, c
 from neuralmedbench.stats.confidence.reliability import confidence_tables
 from neuralmedbench.stats.contamination import contamination_rows
 from neuralmedbench.stats.contrasts import arm_rows, axis_rows, decomposition_rows, model_pairs, pairwise_rows
-from neuralmedbench.stats.cost import cost_rows
 from neuralmedbench.stats.descriptive import grader_rows, rating_rows, similarity_rows
 from neuralmedbench.stats.differentials import differential_rows
 from neuralmedbench.stats.disclosure.release import Release, shown_tables

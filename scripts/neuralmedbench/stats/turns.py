@@ -12,7 +12,7 @@ from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.terms import resolve
 from neuralmedbench.stats.descriptive import headline
-from neuralmedbench.stats.intervals import codes_of, rate_interval
+from neuralmedbench.stats.estimates.intervals import codes_of, rate_interval
 from neuralmedbench.stats.study import Study
 
 RIGHT, ANCHORED, LOST = "right", "anchored", "lost"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from neuralmedbench.records.items import Axis
+from neuralmedbench.stats.asking.served import served_badges, served_statements
 from neuralmedbench.stats.axes import MODELS_FOR_A_CORRELATION, correlation_interval, rank_correlation
 from neuralmedbench.stats.confidence.reliability import confidence_statements
 from neuralmedbench.stats.contrasts import Pair
+from neuralmedbench.stats.estimates.pairs import holm, smallest_difference
 from neuralmedbench.stats.finite import odd_statements
-from neuralmedbench.stats.pairs import holm, smallest_difference
 from neuralmedbench.stats.pool import statement
 from neuralmedbench.stats.prior import PRIOR
-from neuralmedbench.stats.served import served_badges, served_statements
 from neuralmedbench.stats.study import Study
 from neuralmedbench.stats.trust.rules import ratings_badge, trust_statements
 

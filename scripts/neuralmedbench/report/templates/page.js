@@ -78,7 +78,8 @@ function answerElement(response) {
   const outcome = missing ? "none" : response.passed ? "pass" : response.passed === false ? "fail" : "none";
   const ungraded = response.strategy === "self_consistency" && !response.counted ? "voted" : "no grade";
   const label = { pass: "passes", fail: "fails", none: missing ? words(response.state) : ungraded }[outcome];
-  const first = response.differential[0] ?? (response.state === "ok" ? "no diagnosis read" : words(response.state));
+  const name = response.differential[0] ?? (response.state === "ok" ? "no diagnosis read" : words(response.state));
+  const first = response.place ? `${response.place} (${name})` : name;
   const turns = response.turns.length + !missing;
   const sample = `sample ${response.repeat + 1}${response.turns.length ? `, ${turns} turn${turns === 1 ? "" : "s"}` : ""}`;
   const element = make("details", { class: "answer" },
@@ -130,6 +131,7 @@ function itemElement(item) {
   if (item.facts.length) asked.append(make("p", { class: "quiet" }, item.facts.join(" · ")));
   if (item.context) asked.append(make("details", {}, make("summary", { class: "quiet" }, "Context"), make("pre", {}, item.context)));
   const right = make("div", {}, make("h4", {}, "Reference"), make("p", {}, make("b", {}, item.answer || "none")));
+  if (item.place) right.append(make("p", {}, `Place: ${item.place}`));
   if (item.findings.length) right.append(make("ul", {}, ...item.findings.map((finding) => make("li", {}, finding))));
   if (item.established) right.append(make("p", { class: "quiet" }, `Established by: ${item.established}`));
   element.append(make("div", { class: "two" }, asked, right));

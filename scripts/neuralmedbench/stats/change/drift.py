@@ -29,7 +29,7 @@ from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.stats.change.drift_verdict import Drift, judge
 from neuralmedbench.stats.change.revisions import both_sides
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.outcomes import DIRECT, FULL
 
 ITEMS = 20

@@ -13,7 +13,7 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.stats.change.revisions import MAJORITY, Both, is_change, leader_of, metric_rows
 from neuralmedbench.stats.change.words import change_words
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 
 Row = dict[str, Any]
 

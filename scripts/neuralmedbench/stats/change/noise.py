@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralmedbench.stats.intervals import Floats, Ints, Settings
+from neuralmedbench.stats.estimates.intervals import Floats, Ints, Settings
 
 
 class Change(NamedTuple):

@@ -14,8 +14,8 @@ from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.stats.change.noise import compare_answers
 from neuralmedbench.stats.descriptive import headline
-from neuralmedbench.stats.intervals import Settings, codes_of
-from neuralmedbench.stats.pairs import holm, paired_difference
+from neuralmedbench.stats.estimates.intervals import Settings, codes_of
+from neuralmedbench.stats.estimates.pairs import holm, paired_difference
 from neuralmedbench.stats.study import Study
 
 PASSED, LEADER = "passed", "leader"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from neuralmedbench.stats.change.revisions import LEADER, PASSED, is_change
-from neuralmedbench.stats.intervals import Settings
+from neuralmedbench.stats.estimates.intervals import Settings
 from neuralmedbench.stats.study import Study
 from neuralmedbench.stats.verdict import listing, percent
 

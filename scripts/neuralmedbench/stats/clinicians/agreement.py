@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from neuralmedbench.stats.intervals import Floats
+from neuralmedbench.stats.estimates.intervals import Floats
 
 
 def coincidences(values: Floats, scale: Floats) -> Floats:

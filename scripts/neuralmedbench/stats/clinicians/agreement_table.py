@@ -21,7 +21,7 @@ from neuralmedbench.stats.clinicians.agreement import (
     weighted_shares,
 )
 from neuralmedbench.stats.clinicians.panels import Panel, panels, rated_rounds
-from neuralmedbench.stats.intervals import Floats, Settings, cluster_sums, percentile_interval, resampling_weights
+from neuralmedbench.stats.estimates.intervals import Floats, Settings, cluster_sums, percentile_interval, resampling_weights
 from neuralmedbench.stats.study import Study
 
 ALL, PAIR, SELF = "all", "pair", "self"

@@ -12,7 +12,7 @@ from neuralmedbench.ratings.exports import Form
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.records.taxonomy import ERROR_AXIS
-from neuralmedbench.stats.intervals import Floats, Ints
+from neuralmedbench.stats.estimates.intervals import Floats, Ints
 from neuralmedbench.stats.study import Study
 
 Named = tuple[str, bool]

@@ -11,7 +11,7 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.stats.clinicians.agreement import paired, quadratic_kappa, shares_of_pairs
 from neuralmedbench.stats.clinicians.panels import Panel, panels, rated_rounds
-from neuralmedbench.stats.intervals import Floats, Settings, percentile_interval, resampled_means
+from neuralmedbench.stats.estimates.intervals import Floats, Settings, percentile_interval, resampled_means
 from neuralmedbench.stats.study import Study
 
 FLOOR_S = 10.0

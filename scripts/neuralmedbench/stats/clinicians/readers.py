@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from neuralmedbench.stats.contrasts import answered
+from neuralmedbench.stats.estimates.intervals import rate_interval
+from neuralmedbench.stats.estimates.pairs import paired_difference
 from neuralmedbench.stats.groups import Mask, item_groups
-from neuralmedbench.stats.intervals import rate_interval
 from neuralmedbench.stats.outcomes import DIRECT, FULL, Key, Outcomes
-from neuralmedbench.stats.pairs import paired_difference
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 
 SLICES = ("family", "level")

@@ -9,7 +9,15 @@ import numpy as np
 from neuralmedbench.stats.confidence.measures import MASS_BINS, mass_bins, width_bins
 from neuralmedbench.stats.confidence.selective import area_under_risk, selective_accuracy
 from neuralmedbench.stats.confidence.sources import Confidences
-from neuralmedbench.stats.intervals import Floats, Interval, Ints, Settings, exact_interval, percentile_interval, resampling_weights
+from neuralmedbench.stats.estimates.intervals import (
+    Floats,
+    Interval,
+    Ints,
+    Settings,
+    exact_interval,
+    percentile_interval,
+    resampling_weights,
+)
 
 GROUPS = 6 * MASS_BINS
 """Into so many groups of confidence the answers are sorted for the resamples; what it moves is taken off (`Draws.around`)."""

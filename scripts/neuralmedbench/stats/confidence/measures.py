@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.scoring.structured.calibration import separation
-from neuralmedbench.stats.intervals import Floats, Ints
+from neuralmedbench.stats.estimates.intervals import Floats, Ints
 
 Bools = npt.NDArray[np.bool_]
 

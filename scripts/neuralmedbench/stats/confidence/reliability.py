@@ -20,7 +20,7 @@ from neuralmedbench.stats.confidence.measures import (
 )
 from neuralmedbench.stats.confidence.risk_coverage import risk_rows
 from neuralmedbench.stats.confidence.sources import REASONS, Confidences, Source, gather_confidences
-from neuralmedbench.stats.intervals import Settings, exact_interval, percentile_interval
+from neuralmedbench.stats.estimates.intervals import Settings, exact_interval, percentile_interval
 from neuralmedbench.stats.outcomes import FULL
 from neuralmedbench.stats.study import Study
 

@@ -9,7 +9,7 @@ import numpy as np
 from neuralmedbench.stats.confidence.draws import Draws, rate_of
 from neuralmedbench.stats.confidence.selective import area_under_risk, best_area, selective_accuracy
 from neuralmedbench.stats.confidence.sources import REASONS, Confidences
-from neuralmedbench.stats.intervals import Floats
+from neuralmedbench.stats.estimates.intervals import Floats
 
 FIXED = (0.5, 0.8, 1.0)
 """Coverages at which the share right has an interval."""

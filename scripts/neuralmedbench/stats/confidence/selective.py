@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuralmedbench.stats.intervals import Floats
+from neuralmedbench.stats.estimates.intervals import Floats
 
 
 def selective_accuracy(counts: Floats, rights: Floats, coverages: Floats) -> Floats:

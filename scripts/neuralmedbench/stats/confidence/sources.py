@@ -15,7 +15,7 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.voting import elected
-from neuralmedbench.stats.intervals import Floats, Ints
+from neuralmedbench.stats.estimates.intervals import Floats, Ints
 from neuralmedbench.stats.outcomes import DIRECT, Key
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 

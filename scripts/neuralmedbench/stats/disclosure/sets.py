@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from neuralmedbench.stats.intervals import Floats
+from neuralmedbench.stats.estimates.intervals import Floats
 
 Label = tuple[str, str]
 """What a number is about: what the items are grouped by, and which group."""

@@ -12,7 +12,7 @@ import numpy as np
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.taxonomy import TAXONOMY, ErrorGroup, PaperClass
 from neuralmedbench.stats.errors.sheets import Sheet, error_sheets
-from neuralmedbench.stats.intervals import (
+from neuralmedbench.stats.estimates.intervals import (
     NOTHING,
     Floats,
     Interval,

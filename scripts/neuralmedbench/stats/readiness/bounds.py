@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from neuralmedbench.stats.exact import clopper_pearson
+from neuralmedbench.stats.estimates.exact import clopper_pearson
 
 
 class Bounds(NamedTuple):

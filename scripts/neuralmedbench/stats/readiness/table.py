@@ -10,7 +10,7 @@ from neuralmedbench.config.load import nearest
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.stats.descriptive import headline
-from neuralmedbench.stats.pairs import holm
+from neuralmedbench.stats.estimates.pairs import holm
 from neuralmedbench.stats.readiness.bounds import bounds, holm_levels, p_at_least, p_at_most
 from neuralmedbench.stats.readiness.groups import Group, Member, group_of, member_of, named_rates, when_stated
 from neuralmedbench.stats.readiness.judges import JUDGES, Answers, hallucination_grades

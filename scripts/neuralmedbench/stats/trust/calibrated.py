@@ -15,7 +15,7 @@ from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.stats.clinicians.opinions import ClinicianWord
 from neuralmedbench.stats.clinicians.rated import chances, grades_of, words_of
 from neuralmedbench.stats.descriptive import headline
-from neuralmedbench.stats.intervals import Ints, rate_interval
+from neuralmedbench.stats.estimates.intervals import Ints, rate_interval
 from neuralmedbench.stats.outcomes import Key as Arm
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 from neuralmedbench.stats.trust.calibration import RatedAnswers, bounds_of_unjudged, calibrated_rate

@@ -20,7 +20,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.stats.intervals import NOTHING, Floats, Interval, Ints, Settings, cluster_sums, percentile_interval, resampling_weights
+from neuralmedbench.stats.estimates.intervals import (
+    NOTHING,
+    Floats,
+    Interval,
+    Ints,
+    Settings,
+    cluster_sums,
+    percentile_interval,
+    resampling_weights,
+)
 
 HALF_A_PATIENT = 0.5
 """Added to the rated patients on each side: half a one whose answers the grader passed and the clinicians failed, and the reverse."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.stats.clinicians.agreement import icc, quadratic_kappa
-from neuralmedbench.stats.intervals import NOTHING, Floats, Interval, Ints, Settings, percentile_interval, resampling_weights
+from neuralmedbench.stats.estimates.intervals import NOTHING, Floats, Interval, Ints, Settings, percentile_interval, resampling_weights
 
 COEFFICIENTS = ("pearson", "spearman", "icc", "kappa", "auc", "bias")
 """Pearson's r, Spearman's rho, ICC(2,1), kappa with quadratic weights, area under the ROC curve, mean difference."""

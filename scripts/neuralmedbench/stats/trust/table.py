@@ -13,7 +13,7 @@ from neuralmedbench.records.scores import Score
 from neuralmedbench.stats.axes import MODELS_FOR_A_CORRELATION
 from neuralmedbench.stats.clinicians.rated import Opinions, grades_of, opinions_of
 from neuralmedbench.stats.descriptive import METRICS, headline
-from neuralmedbench.stats.intervals import Interval, codes_of
+from neuralmedbench.stats.estimates.intervals import Interval, codes_of
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 from neuralmedbench.stats.trust.concordance import COEFFICIENTS, Pairs, concordance, concordance_of_units, means_of_units
 from neuralmedbench.stats.trust.makers import same_maker

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.stats.exact import FEW_EVENTS, FEW_PATIENTS, clopper_pearson, effective_size, one_sided_bounds
+from neuralmedbench.stats.estimates.exact import FEW_EVENTS, FEW_PATIENTS, clopper_pearson, effective_size, one_sided_bounds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

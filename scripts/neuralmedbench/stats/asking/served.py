@@ -6,7 +6,7 @@ from typing import Any
 
 from neuralmedbench.config.places import without_places
 from neuralmedbench.records.served import Served, served_by
-from neuralmedbench.stats.calls import GRADER
+from neuralmedbench.stats.asking.calls import GRADER
 from neuralmedbench.stats.study import BenchmarkStudy, Study
 
 Row = dict[str, Any]

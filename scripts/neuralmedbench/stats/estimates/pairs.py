@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from neuralmedbench.stats.exact import FEW_PATIENTS
-from neuralmedbench.stats.intervals import Floats, Ints, Settings, cluster_sums, percentile_interval, resampled_means
+from neuralmedbench.stats.estimates.exact import FEW_PATIENTS
+from neuralmedbench.stats.estimates.intervals import Floats, Ints, Settings, cluster_sums, percentile_interval, resampled_means
 
 EXACT_FLIPS_UP_TO = 12
 """Up to this many patients every pattern of signs is tried; above it patterns are drawn."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.stats.intervals import Floats, Ints, Settings, percentile_interval, resampling_weights
+from neuralmedbench.stats.estimates.intervals import Floats, Ints, Settings, percentile_interval, resampling_weights
 
 
 def separation(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, settings: Settings) -> tuple[float | None, ...]:

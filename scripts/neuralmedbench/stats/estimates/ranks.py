@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import stats
 
-from neuralmedbench.stats.intervals import Floats, Ints, Settings, expanded_tail, resampled_means
+from neuralmedbench.stats.estimates.intervals import Floats, Ints, Settings, expanded_tail, resampled_means
 
 
 def rank_ranges(values: Floats, patients: Ints, settings: Settings) -> list[tuple[int, int]]:

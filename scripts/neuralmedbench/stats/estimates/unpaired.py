@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralmedbench.stats.intervals import Floats, Ints, Settings, cluster_sums
+from neuralmedbench.stats.estimates.intervals import Floats, Ints, Settings, cluster_sums
 
 AT_ONCE = 1_000
 """Shuffles that are worked on together."""

@@ -1,0 +1,1 @@
+"""What was asked of whom: calls, their price, and the model that answered."""
