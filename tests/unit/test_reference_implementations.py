@@ -100,8 +100,8 @@ def test_one_item_a_patient_gives_the_exact_interval_of_one_patient_less() -> No
 def test_bounds_of_none_and_all_are_the_one_sided_ones_of_scipy(patients: int) -> None:
     none = stats.binomtest(0, patients, alternative="less").proportion_ci(0.95, method="exact")
     everyone = stats.binomtest(patients, patients, alternative="greater").proportion_ci(0.95, method="exact")
-    assert one_sided_bounds(0.0, patients, 0.95) == pytest.approx((0, none.high), abs=TO)
-    assert one_sided_bounds(1.0, patients, 0.95) == pytest.approx((everyone.low, 1), abs=TO)
+    assert one_sided_bounds(0, patients, 0.95) == pytest.approx((0, none.high), abs=TO)
+    assert one_sided_bounds(patients, patients, 0.95) == pytest.approx((everyone.low, 1), abs=TO)
 
 
 @pytest.mark.parametrize(("counts", "sizes"), [((9, 4), (12, 15)), ((0, 5), (10, 20)), ((30, 30), (30, 31))])

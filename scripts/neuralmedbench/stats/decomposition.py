@@ -89,7 +89,8 @@ def share_of_errors(left: Floats, errors: Floats, patients: Ints, settings: Sett
     number = float(errors.sum())
     share = float(left.sum()) / number
     if share <= 0 or share >= 1:
-        return Interval(share, *one_sided_bounds(share, len(set(patients[errors > 0].tolist())), settings.confidence), "exact one-sided")
+        wrong = len(set(patients[errors > 0].tolist()))
+        return Interval(share, *one_sided_bounds(share * wrong, wrong, settings.confidence), "exact one-sided")
     drawn = resampled_means(np.stack([left, errors], axis=1), patients, settings)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.clip(drawn[:, 0] / drawn[:, 1], 0, 1)

@@ -82,13 +82,26 @@ def effective_size(values: Floats, patients: Ints, confidence: float, weights: F
     return float(np.clip(size * correction, 1.0, max(most, 1.0)))
 
 
-def one_sided_bounds(rate: float, patients: int, confidence: float) -> tuple[float, float]:
-    """Give the bounds of a rate of 0 or 1: the patients are the trials, and the whole error stands on the side that is open.
+def one_sided_bounds(events: float, patients: int, confidence: float) -> tuple[float, float]:
+    """Give the exact one-sided bounds of a share of patients: each has the whole error for itself.
+
+    Parameters
+    ----------
+    events : float
+        Sum over patients of the share of their answers with the event, 0 to `patients`.
+    patients : int
+        Independent patients, at least 1.
+    confidence : float
+        Of each bound alone.
+
+    Returns
+    -------
+    tuple of float
+        Low and high: Clopper and Pearson, Biometrika 26 (1934) 404.
 
     Examples
     --------
-    >>> [round(bound, 2) for bound in one_sided_bounds(0.0, 8, 0.95)]
-    [0.0, 0.31]
+    >>> [round(bound, 3) for bound in one_sided_bounds(0, 8, 0.95)]
+    [0.0, 0.312]
     """
-    bound = float((1 - confidence) ** (1 / patients))
-    return (0.0, 1 - bound) if rate <= 0 else (bound, 1.0)
+    return clopper_pearson(events, patients, 2 * confidence - 1)

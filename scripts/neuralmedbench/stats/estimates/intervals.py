@@ -213,7 +213,7 @@ def exact_interval(values: Floats, patients: Ints, settings: Settings) -> Interv
     """
     clusters, mean = int(patients.max()) + 1, float(values.mean())
     if mean <= 0 or mean >= 1:
-        return Interval(mean, *one_sided_bounds(mean, clusters, settings.confidence), "exact one-sided")
+        return Interval(mean, *one_sided_bounds(mean * clusters, clusters, settings.confidence), "exact one-sided")
     size = effective_size(values, patients, settings.confidence)
     if clusters < FEW_PATIENTS or min(mean, 1 - mean) * size < FEW_EVENTS:
         return Interval(mean, *clopper_pearson(mean * size, size, settings.confidence), "exact")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from neuralmedbench.stats.estimates.exact import clopper_pearson
+from neuralmedbench.stats.estimates.exact import one_sided_bounds
 
 
 class Bounds(NamedTuple):
@@ -35,16 +35,14 @@ def bounds(events: float, patients: int, confidence: float) -> Bounds:
     Returns
     -------
     Bounds
-        Clopper and Pearson, Biometrika 26 (1934) 404, at fractional events. A patient's mean varies less than a single answer, so the bounds
-        are on the safe side.
+        At fractional events: a patient's mean varies less than a single answer, so the bounds are on the safe side.
 
     Examples
     --------
     >>> round(bounds(0, 8, 0.95).high, 3)
     0.312
     """
-    low, high = clopper_pearson(events, patients, 2 * confidence - 1)  # two bounds, each with the whole error for itself
-    return Bounds(events / patients, low, high, patients)
+    return Bounds(events / patients, *one_sided_bounds(events, patients, confidence), patients)
 
 
 def p_at_least(events: float, patients: int, share: float) -> float:
