@@ -52,7 +52,7 @@ def test_mcnemars_exact_test_is_that_of_statsmodels(seed: int) -> None:
 def test_flipping_the_signs_of_few_patients_is_the_permutation_test_of_scipy() -> None:
     sums = np.random.default_rng(2).normal(0.4, 1, 9)
     found = stats.permutation_test((sums,), np.sum, permutation_type="samples", n_resamples=np.inf)
-    assert sign_flip_p(sums, SETTINGS) == pytest.approx(found.pvalue, abs=TO)
+    assert sign_flip_p(sums[:, None], SETTINGS)[0] == pytest.approx(found.pvalue, abs=TO)
 
 
 def test_percentiles_and_resampled_means_are_those_of_scipy(clustered: tuple[np.ndarray, np.ndarray]) -> None:

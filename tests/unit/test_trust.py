@@ -237,7 +237,7 @@ def test_simulated_raters_stand_apart_and_never_reach_the_leaderboard(written: W
     assert {row["calibrated"] for row in pick(tables["calibrated"], simulated="false")} == {""}
     assert "" not in {row["calibrated"] for row in pick(tables["calibrated"], simulated="true")}
     assert told["grader_only"] == {DEPTH: "Grader only: no clinician has rated this run."}
-    assert "is of simulated raters, and says nothing about a grader or a model" in told["trust"]
+    assert "is of simulated raters, and says nothing about a grader or a model" in told["blocks"]["trust"]["takeaway"]
     assert badge(told) == "none yet: grader only (simulated ones stand apart)"
     assert not [sentence for sentence in told["sentences"] if sentence.startswith("Graders:")]
 
@@ -255,7 +255,9 @@ def test_a_run_that_nobody_rated_says_so(written: Written) -> None:
     assert tables["grader_vs_clinician"] == []
     assert {row["note"] for row in tables["calibrated"]} == {"grader only: no clinician has rated an answer"}
     assert told["grader_only"] == {DEPTH: "Grader only: no clinician has rated this run."}
-    assert told["trust"] == "No clinician has rated an answer: every open score on this page is a grader's word alone."
+    assert (
+        told["blocks"]["trust"]["takeaway"] == "No clinician has rated an answer: every open score on this page is a grader's word alone."
+    )
     assert badge(told) == "none yet: grader only"
 
 

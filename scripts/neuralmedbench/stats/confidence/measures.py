@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from neuralmedbench.scoring.structured.calibration import separation
 from neuralmedbench.stats.estimates.intervals import Floats, Ints
-
-Bools = npt.NDArray[np.bool_]
 
 WIDTH_BINS = 15
 """Bins of equal width for the expected calibration error."""

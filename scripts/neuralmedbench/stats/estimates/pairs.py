@@ -83,7 +83,7 @@ def paired_differences(pairs: Sequence[tuple[Floats, Floats]], patients: Ints, s
             some = places[start : start + TOGETHER]
             gaps = [(pairs[place][0] - pairs[place][1])[both] for place in some]
             resampled = resampled_means(np.stack(gaps, axis=1), codes, settings)
-            p_values = _sign_flips(cluster_sums(np.stack(gaps, axis=1), codes, int(codes.max()) + 1), settings)
+            p_values = sign_flip_p(cluster_sums(np.stack(gaps, axis=1), codes, int(codes.max()) + 1), settings)
             for column, place in enumerate(some):
                 found[place] = _difference(gaps[column], codes, resampled[:, column], p_values[column], settings)
     return found
@@ -122,26 +122,21 @@ def student_interval(values: Floats, patients: Ints, confidence: float) -> tuple
     return mean - half, mean + half
 
 
-def sign_flip_p(sums: Floats, settings: Settings) -> float:
-    """Test for no difference: the share of patterns of flipped patients that lie at least as far from zero.
+def sign_flip_p(sums: Floats, settings: Settings) -> list[float]:
+    """Test each column for no difference: the share of patterns of flipped patients that lie at least as far from zero.
 
     Parameters
     ----------
-    sums : ndarray of float, shape (patients,)
+    sums : ndarray of float, shape (patients, columns)
         Sum of the differences of each patient.
     settings : Settings
         Resamples and seed, used above 12 patients.
 
     Returns
     -------
-    float
-        Exact up to 12 patients; (hits + 1) / (draws + 1) above, so that it is never 0.
+    list of float
+        By column. Exact up to 12 patients; (hits + 1) / (draws + 1) above, so that it is never 0.
     """
-    return _sign_flips(sums[:, None], settings)[0]
-
-
-def _sign_flips(sums: Floats, settings: Settings) -> list[float]:
-    """Give the p value of each column of sums, shape (patients, columns)."""
     count, seen = len(sums), np.array([abs(float(column.sum())) for column in sums.T])
     if count <= EXACT_FLIPS_UP_TO:
         patterns = 1 - 2 * ((np.arange(2**count)[:, None] >> np.arange(count)) & 1)

@@ -10,7 +10,7 @@ from neuralmedbench.stats.study import Study
 from neuralmedbench.stats.takeaways import data, results, trust
 from neuralmedbench.stats.takeaways.contamination import contaminated
 from neuralmedbench.stats.takeaways.words import Said, Tables, many, without_head
-from neuralmedbench.stats.trust.words import trust_notes
+from neuralmedbench.stats.trust.words import trust_takeaway
 
 
 def _confidence(study: Study, tables: Tables) -> Said:
@@ -22,7 +22,7 @@ def _confidence(study: Study, tables: Tables) -> Said:
 
 
 def _trust(study: Study, tables: Tables) -> Said:
-    return Said(trust_notes(study, tables)["trust"], trust.trust(study, tables).n)
+    return Said(trust_takeaway(study, tables), trust.trust(study, tables).n)
 
 
 def _changed(study: Study, tables: Tables) -> Said:

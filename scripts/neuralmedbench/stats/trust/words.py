@@ -30,10 +30,10 @@ def trust_notes(study: Study, tables: Tables) -> Row:
     Returns
     -------
     dict
-        `trust`: the takeaway of the block on graders. `grader_only`: by benchmark the line below a leaderboard that no clinician
+        `grader_only`: by benchmark the line below a leaderboard that no clinician
         corrected; benchmarks without open answers have none.
     """
-    return {"trust": _takeaway(study, tables), "grader_only": dict(_grader_only(study, tables))}
+    return {"grader_only": dict(_grader_only(study, tables))}
 
 
 def trust_sentences(study: Study, tables: Tables) -> list[str]:
@@ -42,7 +42,8 @@ def trust_sentences(study: Study, tables: Tables) -> list[str]:
     return [f"Graders: {told}"] if told else []
 
 
-def _takeaway(study: Study, tables: Tables) -> str:
+def trust_takeaway(study: Study, tables: Tables) -> str:
+    """Say above the block on graders how far they follow clinicians, or why that is not known."""
     if told := _followed(study, tables):
         return told[0].upper() + told[1:]
     if any(not row["simulated"] for row in tables["grader_vs_clinician"]):
