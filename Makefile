@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Byte code is what makes the short jobs of a workflow start quickly.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: report test lint setup docs clean record audit pull plan retry drift rating-round adjudication
+.PHONY: report test same lint setup docs clean record audit pull plan retry drift rating-round adjudication
 
 report: setup
 	snakemake --cores $(CORES) --configfile $(CONFIGFILE) -- results/report.html
@@ -59,6 +59,12 @@ rating-round: setup
 adjudication: setup
 	$(if $(ROUND),,$(error name the round: make adjudication ROUND=r01))
 	python scripts/make_adjudication.py --round "$(ROUND)" --name "$(or $(NAME),adjudication)" --configfiles $(CONFIGFILE)
+
+# After a change of structure: does every result stay what it was at another commit? BASE names it.
+same: setup
+	$(if $(BASE),,$(error name the commit: make same BASE=<commit>))
+	python tests/same_results.py "$(BASE)" --configfile config/test.yaml
+	python tests/same_results.py "$(BASE)" --configfile config/config.yaml
 
 lint: setup
 	ruff format --check scripts tests perf
