@@ -358,6 +358,25 @@ def test_a_second_writer_is_refused_with_the_number_of_the_first(tmp_path):
         pass
 
 
+@pytest.mark.parametrize("begun", [True, False], ids=["the ledger is there", "the links lead to nothing yet"])
+def test_two_clones_that_share_a_ledger_by_links_to_its_file_have_one_writer(tmp_path, begun):
+    links = [tmp_path / clone / "ledger" / "m.jsonl" for clone in ("one", "two")]
+    for link in links:
+        link.parent.mkdir(parents=True)
+        link.symlink_to(tmp_path / "shared" / "model.jsonl")
+    if begun:
+        (tmp_path / "shared").mkdir()
+        (tmp_path / "shared" / "model.jsonl").touch()
+    with another_writer(links[0]) as holder:
+        for path in (links[1], tmp_path / "shared" / "model.jsonl"):
+            with pytest.raises(ProviderError, match=f"process {holder.pid} writes"), open_ledger(path):
+                pass
+    with open_ledger(links[1]) as book:
+        book.add(entry("a"))
+    assert links[0].is_symlink()
+    assert "a" in read_ledger(links[0])
+
+
 @pytest.mark.parametrize("mode", ["401", "402", "404"])
 def test_what_one_call_is_told_about_key_credit_or_model_is_not_asked_a_hundred_times(server, ask, mode):
     server.modes = [mode]

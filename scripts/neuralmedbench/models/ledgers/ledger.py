@@ -148,7 +148,7 @@ def open_ledger(path: Path) -> Iterator[Ledger]:
     Parameters
     ----------
     path : Path
-        The `.jsonl` file; made when it is not there.
+        The `.jsonl` file, or a link to it; made when it is not there.
 
     Yields
     ------
@@ -162,6 +162,7 @@ def open_ledger(path: Path) -> Iterator[Ledger]:
     OSError
         If the disk is full when the last answers are to be kept.
     """
+    path = path.resolve()  # two clones that share the file by a link must meet at one lock
     path.parent.mkdir(parents=True, exist_ok=True)
     with _only_writer(path), path.open("a+b") as file:
         entries, unreadable, torn = _read(file)
