@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import math
 import os
 import random
 import signal
@@ -137,6 +138,43 @@ def test_a_pause_that_nobody_waits_for_is_said_at_once_and_nothing_is_sent(limit
     with pytest.raises(CallError) as closed:
         granted(limits(10), 1)
     assert (closed.value.status, closed.value.passing, closed.value.perhaps_paid) == (429, False, False)
+
+
+@pytest.mark.parametrize("asked", [301.0, 3600.0, 1e308, math.inf])
+@pytest.mark.parametrize("group", ["g", None])
+def test_no_pause_is_longer_than_five_minutes_whatever_the_provider_asks_for(limits, clock, tmp_path, group, asked):
+    """A header must not close a group for years: nothing but taking the book away by hand would open it again."""
+    one = limits(10, group=group)
+    one.pause(asked)
+    clock.now += 299
+    with pytest.raises(CallError, match="GroupPaused"):
+        granted(one, 1)
+    clock.now += 2
+    assert granted(one, 1) == granted(limits(10), 1) == [301]
+    assert [line["until"] for line in read_book(tmp_path / "rates" / "g.jsonl") if "until" in line] == [NOON + 300] * bool(group)
+
+
+def test_a_pause_that_the_provider_has_asked_for_is_waited_for_in_whole(limits):
+    one = limits(10)
+    one.pause(300)
+    assert granted(one, 1) == granted(limits(10), 1) == [300]
+
+
+@pytest.mark.parametrize("until", ["253370764800.0", "1e308", "Infinity", "NaN"])
+def test_a_booked_pause_that_lies_further_ahead_than_any_may_is_passed_over_and_others_hold(limits, tmp_path, until):
+    book = tmp_path / "rates" / "g.jsonl"
+    book.parent.mkdir()
+    book.write_text(f'{{"until":{until}}}\n')  # a provider said: the year 9999
+    assert granted(limits(10), 1) == [0]
+    limits(10).pause(7)
+    assert granted(limits(10), 1) == [7]
+
+
+def test_a_pause_ends_when_the_clock_is_set_back(limits, clock):
+    one = limits(10)
+    one.pause(5)
+    clock.now -= 3600
+    assert granted(one, 1) == granted(limits(10), 1) == [-3600]
 
 
 def test_without_a_group_there_is_no_file_and_a_pause_holds_for_this_object_alone(limits, tmp_path):

@@ -17,6 +17,8 @@ from neuralmedbench.models.control.retry import LONGEST_RETRY_AFTER_S, TOO_MANY,
 from neuralmedbench.models.control.retry import pause as rest
 
 PAUSED = "GroupPaused"
+CLOCKS_APART_S = 5.0
+"""Clocks of machines that share a book may differ by so much."""
 WINDOW_S = 60.0
 POLL_S = 0.25
 """Longest sleep before the book is looked at again: other processes may have used less than they had asked for."""
@@ -83,7 +85,7 @@ class RateLimits:
         self._window: deque[Grant] = deque()
         self._by_id: dict[str, Grant] = {}
         self._tokens = 0
-        self._paused_until = 0.0
+        self._pauses: list[tuple[float, bool]] = []  # its end, and whether calls fail at once until then instead of waiting
         self._counted = bool(group and (limit.requests_per_minute or limit.tokens_per_minute))
         self._shared = bool(group)
 
@@ -103,7 +105,7 @@ class RateLimits:
         Raises
         ------
         CallError
-            If the provider asked for a pause that ends more than 300 s from now: nothing is sent meanwhile.
+            If the provider asked for more than 300 s, at most 300 s ago: nothing is sent meanwhile.
         """
         async with self._line:
             while not self._stop.is_set():
@@ -119,8 +121,13 @@ class RateLimits:
             self._add({"id": grant.id, "tokens": tokens})
 
     def pause(self, seconds: float) -> None:
-        """Let the whole group wait from now on: a provider that is asked in spite of it counts that too."""
-        self._add({"until": self._clock() + seconds})
+        """Let the whole group wait from now on: a provider that is asked in spite of it counts that too.
+
+        Nobody waits for one that asks for more than 300 s: until then calls fail at once, and after 300 s it is asked again, because a
+        header must not close a group for years.
+        """
+        until: Record = {"until": self._clock() + min(seconds, LONGEST_RETRY_AFTER_S)}
+        self._add(until | {"refuse": True} if seconds > LONGEST_RETRY_AFTER_S else until)
 
     def _add(self, record: Record) -> None:
         with suppress(OSError), self._book.turn() as turn:  # a full disk: the limits are then kept by what is known here
@@ -132,7 +139,8 @@ class RateLimits:
     def _try(self, tokens: int) -> tuple[Grant | None, float]:
         now = self._clock()
         if not self._shared:
-            return self._granted(now, tokens) if now >= self._paused_until else (None, self._left(now))
+            left = self._left(now)
+            return (None, left) if left else self._granted(now, tokens)
         with self._book.turn() as turn:
             now = self._clock()
             for record in turn.news:
@@ -155,7 +163,7 @@ class RateLimits:
     def _take(self, record: Record) -> None:
         with suppress(KeyError, TypeError, ValueError):
             if "until" in record:
-                self._paused_until = max(self._paused_until, float(record["until"]))
+                self._pauses.append((float(record["until"]), bool(record.get("refuse"))))
             elif "at" in record:
                 # a clock that was set back must not keep the window full for longer than its length
                 grant = Grant(min(float(record["at"]), self._clock()), str(record["id"]), int(record["tokens"]))
@@ -173,10 +181,11 @@ class RateLimits:
             self._tokens -= old.tokens
 
     def _left(self, now: float) -> float:
-        left = self._paused_until - now
-        if left > LONGEST_RETRY_AFTER_S:
-            raise CallError(PAUSED, TOO_MANY, left, final=True, sent=False)
-        return max(0.0, left)
+        # one that lies further ahead was booked before pauses were bounded, or by a clock that was set back since
+        self._pauses = [pause for pause in self._pauses if now < pause[0] <= now + LONGEST_RETRY_AFTER_S + CLOCKS_APART_S]
+        if refused := [until for until, refuse in self._pauses if refuse]:
+            raise CallError(PAUSED, TOO_MANY, max(refused) - now, final=True, sent=False)
+        return max((until - now for until, _ in self._pauses), default=0.0)
 
     def _full_for(self, now: float, tokens: int) -> float:
         """Seconds until the window has room for one more request, should nobody use less than asked for; 0: it has."""

@@ -11,7 +11,7 @@
 
 The wait is the longer of what the provider asks for (`retry-after-ms`, or `Retry-After` in seconds or as a date) and a wait that doubles
 from 0.5 s to 60 s, with jitter. A provider that asks for more than 300 s has no quota left: the call is given up, and nothing is sent to
-its group until then. A call ends with its last attempt (`max_attempts`) or its deadline (`deadline_s`, counted from the first attempt: to
+its group for 300 s. A call ends with its last attempt (`max_attempts`) or its deadline (`deadline_s`, counted from the first attempt: to
 stand in line for one's turn is no failure).
 """
 
