@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
@@ -17,12 +18,13 @@ from conftest import ROOT
 from models_fixtures import model_config
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.workflow import Run, own_configfiles, read_run
-from neuralmedbench.errors import ConfigError, ProviderError
-from neuralmedbench.io.dvc_lock import read_dvc_lock
+from neuralmedbench.errors import ConfigError, DataError, ProviderError
+from neuralmedbench.io.dvc_lock import Recorded, read_dvc_lock
 from neuralmedbench.io.tables import write_records
 from neuralmedbench.models.ledgers.ledger import Entry, add_missing, open_ledger, read_ledger
 from neuralmedbench.models.ledgers.recorded import check_recorded_ledger
 from neuralmedbench.recording import repository
+from neuralmedbench.recording.changed_answers import changed_answers
 from neuralmedbench.recording.incomplete import incomplete_files, incomplete_line
 from neuralmedbench.recording.metadata import read_metadata
 from neuralmedbench.recording.stages import dvc_yaml
@@ -219,6 +221,64 @@ def test_a_ledger_that_is_being_written_is_not_united(tmp_path: Path) -> None:
         with pytest.raises(ProviderError, match=f"process {os.getpid()} writes to this ledger"):
             add_missing(here, other)
     assert set(read_ledger(here)) == {"a"}
+
+
+RECORDED = b"".join(entry_line(key, item_id=f"demo/{key}") for key in ("one", "two", "three"))
+
+
+def ledger_findings(root: Path, here: bytes | None, *, cached: bool = True) -> tuple[list[str], list[str]]:
+    """Compare a ledger here with RECORDED, as the audit does."""
+    (root / "cache").write_bytes(RECORDED)
+    (root / LEDGER).parent.mkdir(parents=True, exist_ok=True)
+    if here is not None:
+        (root / LEDGER).write_bytes(here)
+    recorded = {LEDGER.as_posix(): Recorded(hashlib.md5(RECORDED).hexdigest(), len(RECORDED), "infer@demo-m")}
+    return changed_answers(recorded, {LEDGER.as_posix(): root / ("cache" if cached else "absent")}, root)
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_recorded_line_whose_text_was_changed_is_found_by_its_item(tmp_path: Path, cached: bool) -> None:
+    findings, notes = ledger_findings(tmp_path, RECORDED.replace(b'"text": "two"', b'"text": "owt"'), cached=cached)
+    assert len(findings) == 1
+    assert findings[0].startswith("data/ledger/demo/m.jsonl: ")
+    if cached:
+        assert "1 recorded answer changed or gone: that to demo/two (line 2 here); delete changed lines and run `make pull`" in findings[0]
+        assert not notes
+    else:
+        assert "are not what dvc.lock records" in findings[0]
+        assert notes == ["1 recorded ledgers are not in DVC's cache: compared by the digest of all they held (`dvc fetch` brings them)"]
+
+
+def test_a_ledger_may_grow_after_the_run_was_recorded(tmp_path: Path) -> None:
+    assert ledger_findings(tmp_path, RECORDED + entry_line("four")) == ([], [])
+    assert ledger_findings(tmp_path, entry_line("four") + RECORDED) == ([], []), "united by a pull: in another order"
+    findings, notes = ledger_findings(tmp_path, RECORDED + entry_line("four"), cached=False)
+    assert (findings, len(notes)) == ([], 1)
+
+
+def test_recorded_lines_and_ledgers_that_are_gone_are_found(tmp_path: Path) -> None:
+    assert ledger_findings(tmp_path, None)[0] == ["data/ledger/demo/m.jsonl: the recorded ledger is not here; `make pull` brings it"]
+    assert "that to demo/one (gone)" in ledger_findings(tmp_path, b"".join(RECORDED.splitlines(keepends=True)[1:]))[0][0]
+
+
+def test_an_answer_that_was_changed_after_it_was_kept_is_refused_without_dvc(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "ledger" / "demo" / "new.jsonl"
+    with open_ledger(path) as ledger:
+        ledger.add(Entry(key="a", state="ok", text="an abscess, \u2028 ½", item_id="demo/one"))
+        ledger.add(Entry(key="b", state="ok", text="a stroke", item_id="demo/two"))
+    assert read_ledger(path)["a"].text == "an abscess, \u2028 ½"
+    good = path.read_bytes()
+    path.write_bytes(good.replace(b"a stroke", b"a tumour"))
+    words = r"demo/new.jsonl, line 2: the answer to demo/two was changed after it was kept .* delete the line and run `make pull`"
+    with pytest.raises(DataError, match=words):
+        read_ledger(path)
+    with pytest.raises(DataError, match=words), open_ledger(path):
+        pass
+    with pytest.raises(DataError, match=r"the recorded demo/other\.jsonl, line 2"):
+        add_missing(path.with_name("other.jsonl"), path)
+    assert [finding.partition(":")[0] for finding in changed_answers({}, {}, tmp_path)[0]] == ["data/ledger/demo/new.jsonl"]
+    path.write_bytes(good.splitlines(keepends=True)[0])
+    assert set(read_ledger(path)) == {"a"}
 
 
 def response(item: str, state: ResponseState) -> Response:

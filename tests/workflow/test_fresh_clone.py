@@ -237,6 +237,27 @@ def test_the_audit_finds_a_stale_result_with_an_old_time_that_snakemake_takes_fo
     assert "are stale" in record.stderr
 
 
+def test_the_audit_finds_an_answer_that_was_changed_in_a_ledger_and_no_ledger_that_grew(clone: Path) -> None:
+    ledger = clone / "data" / "ledger" / "demo-tiny" / "text.jsonl"
+    content = ledger.read_bytes()
+    first, rest = content.split(b"\n", 1)
+    line = json.loads(first)
+    line.pop("answer_sha256", None)  # a line that was written before it was kept
+    changed = json.dumps({**line, "text": line["text"].swapcase()}, sort_keys=True, ensure_ascii=False).encode()
+    own = json.dumps({"key": "f" * 64, "state": "ok", "text": "asked later"}).encode() + b"\n"
+    try:
+        ledger.write_bytes(changed + b"\n" + rest)
+        audit = run(clone, *AUDIT)
+        ledger.write_bytes(content + own)
+        grown = run(clone, *AUDIT)
+    finally:
+        ledger.write_bytes(content)
+    assert audit.returncode != 0
+    found = f"data/ledger/demo-tiny/text.jsonl: 1 recorded answer changed or gone: that to {line['item_id']} (line 1 here); delete changed lines"
+    assert found in audit.stderr
+    assert grown.returncode == 0, grown.stderr
+
+
 def test_the_audit_finds_a_changed_setting(clone: Path) -> None:
     path = clone / "config" / "test.yaml"
     text = path.read_text()

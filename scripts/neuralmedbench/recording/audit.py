@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.dvc_lock import DVC_LOCK
+from neuralmedbench.io.dvc_lock import DVC_LOCK, Recorded, read_dvc_lock
 from neuralmedbench.io.files import sha256_of
+from neuralmedbench.recording.changed_answers import changed_answers
 from neuralmedbench.recording.metadata import Made, read_metadata
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
 from neuralmedbench.recording.snakemake import planned_rules
@@ -70,7 +71,7 @@ def stale_files(records: dict[str, Made], root: Path = Path()) -> list[str]:
 
 
 def audit_run(configfiles: Sequence[str]) -> list[str]:
-    """Check a run: recorded digests, Snakemake's plan (which sees changed settings and code), and `dvc.lock`.
+    """Check a run: recorded digests, Snakemake's plan (which sees changed settings and code), `dvc.lock`, and the answers in the ledgers.
 
     Parameters
     ----------
@@ -95,15 +96,19 @@ def audit_run(configfiles: Sequence[str]) -> list[str]:
         raise ConfigError(message)
     stale = stale_files(records)
     planned = [f"{rule}: out of date, Snakemake would run it" for rule in planned_rules(configfiles)]
-    changed = []
+    changed: list[str] = []
+    recorded: dict[str, Recorded] = {}
+    cached: dict[str, Path] = {}
     if not why_not_versioned() and DVC_LOCK.is_file():
         with open_repository() as repository:
             changed = [f"{path}: not what dvc.lock records" for path in repository.changed() if not path.startswith(LEDGERS)]
-    findings = [*stale, *planned, *changed]
+            recorded, cached = read_dvc_lock(), repository.outs()
+    answers, notes = changed_answers(recorded, cached)
+    findings = [*stale, *planned, *changed, *answers]
     if findings:
         message = (
             f"{len(findings)} findings; `snakemake -R FILE -- {TARGET}` makes a file again, `make record` records a later run\n"
-            + "\n".join(f"  {line}" for line in findings)
+            + "\n".join(f"  {line}" for line in [*findings, *notes])
         )
         raise DataError(message)
-    return [f"nothing found: {len(records)} results, their inputs, settings and records fit"]
+    return [f"nothing found: {len(records)} results, their inputs, settings and records fit", *notes]

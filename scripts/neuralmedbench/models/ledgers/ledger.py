@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import hashlib
 import json
 import os
 import time
@@ -15,7 +16,7 @@ from typing import IO, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from neuralmedbench.errors import ProviderError
+from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.io.storage import has_room
 from neuralmedbench.records.responses import MISSING_STATES, ResponseState
 
@@ -75,6 +76,12 @@ SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "parameters", "structu
 """What of a model's yaml is in the key beside its id and revision; of the same name there."""
 
 ENTRY = TypeAdapter(Entry)
+ANSWER_DIGEST = "answer_sha256"
+"""Column of a line that is no attribute of an `Entry`: by it an answer that was changed after it was kept is noticed. It takes 53 bytes; lines
+that were written before it was kept have none."""
+DIGITS = 32
+REMEDY = "delete the line and run `make pull`, which brings the recorded one back; one that was never recorded is asked for again"
+"""What to do about a line that was changed."""
 
 
 class Ledger:
@@ -99,7 +106,8 @@ class Ledger:
         if entry.key in self._entries:
             return
         self._entries[entry.key] = entry
-        self._file.write(json.dumps(vars(entry), sort_keys=True, ensure_ascii=False).encode() + b"\n")
+        line = {**vars(entry), ANSWER_DIGEST: answer_digest(entry)}
+        self._file.write(json.dumps(line, sort_keys=True, ensure_ascii=False).encode() + b"\n")
         self._file.flush()
         self._waiting += 1
         if self._waiting >= SYNC_EVERY or time.monotonic() - self._synced > SYNC_AFTER_S:
@@ -109,9 +117,9 @@ class Ledger:
         """Whether the disk has room for the answers that are under way and one more: who cannot keep an answer must not pay for it."""
         return has_room(self._file.fileno(), ROOM_BYTES)
 
-    def add_line(self, line: bytes) -> bool:
+    def add_line(self, line: bytes, where: str) -> bool:
         """Append a line of another ledger, whatever else it says; False when it is no entry, or its key is there already."""
-        entry = _entry(line)
+        entry = _entry(line, where)
         if entry is None or entry.key in self._entries:
             return False
         self._entries[entry.key] = entry
@@ -133,8 +141,30 @@ class Ledger:
         self._waiting, self._synced = 0, time.monotonic()
 
 
+def answer_digest(entry: Entry) -> str:
+    """Give the first half of the SHA-256 over the key, the item, the state and the text of an answer."""
+    answer = json.dumps([entry.key, entry.item_id, entry.state, entry.text])
+    return hashlib.sha256(answer.encode()).hexdigest()[:DIGITS]
+
+
 def read_ledger(path: Path) -> dict[str, Entry]:
-    """Read the answers of a ledger by key, without locking it; none when the file is not there."""
+    """Read the answers of a ledger by key, without locking it; none when the file is not there.
+
+    Parameters
+    ----------
+    path : Path
+        The `.jsonl` file.
+
+    Returns
+    -------
+    dict of str to Entry
+        In the order of the lines. Lines that are not an entry are passed over.
+
+    Raises
+    ------
+    DataError
+        If an answer is not the one that was kept: it does not fit the digest in its line.
+    """
     if not path.exists():
         return {}
     with path.open("rb") as file:
@@ -159,6 +189,8 @@ def open_ledger(path: Path) -> Iterator[Ledger]:
     ------
     ProviderError
         If another process writes to it, with that process's number.
+    DataError
+        If an answer is not the one that was kept: it does not fit the digest in its line.
     OSError
         If the disk is full when the last answers are to be kept.
     """
@@ -199,9 +231,12 @@ def add_missing(path: Path, other: Path) -> int:
     ------
     ProviderError
         If another process writes to the ledger, with that process's number.
+    DataError
+        If an answer in one of them does not fit the digest in its line.
     """
     with open_ledger(path) as ledger, other.open("rb") as lines:
-        return sum(ledger.add_line(line) for line in lines)
+        name = f"the recorded {path.parent.name}/{path.name}"
+        return sum(ledger.add_line(line, f"{name}, line {number}") for number, line in enumerate(lines, start=1))
 
 
 @contextmanager
@@ -223,9 +258,10 @@ def _only_writer(path: Path) -> Iterator[None]:
 def _read(file: IO[bytes]) -> tuple[dict[str, Entry], int, bool]:
     entries: dict[str, Entry] = {}
     unreadable, line = 0, b"\n"
+    name = "/".join(Path(file.name).parts[-2:])
     file.seek(0)
-    for line in file:
-        entry = _entry(line)
+    for number, line in enumerate(file, start=1):
+        entry = _entry(line, f"{name}, line {number}")
         if entry:
             entries.setdefault(entry.key, entry)
         else:
@@ -233,11 +269,23 @@ def _read(file: IO[bytes]) -> tuple[dict[str, Entry], int, bool]:
     return entries, unreadable, not line.endswith(b"\n")
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes, where: str) -> Entry | None:
+    """Read one line; None when it is no answer.
+
+    Raises
+    ------
+    DataError
+        If the answer does not fit the digest in its line.
+    """
     try:
         value: Any = json.loads(line)
         known = {name: value[name] for name in Entry.__dataclass_fields__ if name in value}
         entry = ENTRY.validate_python(known)
-        return None if ResponseState(entry.state) in MISSING_STATES else entry  # a failure is no answer, whoever wrote it
+        if ResponseState(entry.state) in MISSING_STATES:  # a failure is no answer, whoever wrote it
+            return None
     except (ValueError, TypeError, ValidationError):
         return None
+    if value.get(ANSWER_DIGEST, "") not in ("", answer_digest(entry)):
+        message = f"{where}: the answer to {entry.item_id} was changed after it was kept (it does not fit its digest); {REMEDY}"
+        raise DataError(message)
+    return entry
