@@ -18,6 +18,7 @@ from neuralmedbench.models.control.progress import Progress
 from neuralmedbench.models.conversation import Said, next_messages
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.keys import request_key
+from neuralmedbench.models.ledgers.follow import kept_answer
 from neuralmedbench.models.ledgers.ledger import Entry, Ledger, open_ledger
 from neuralmedbench.models.ledgers.recorded import check_recorded_ledger
 from neuralmedbench.models.ledgers.replay import replay_requests
@@ -187,7 +188,7 @@ class _Run:
 
     async def _call(self, request: Request, said: tuple[Said, ...], repeat: int, turn: int) -> Entry | Missing:
         key = self._key(request, said, repeat)
-        if (entry := self._book.get(key)) is not None:
+        if (entry := kept_answer(self._book, request, self._model, key)) is not None:
             return entry
         if key not in self._underway:  # two requests that say the same are one call
             keys = self._together(request, said, (repeat, key), turn)

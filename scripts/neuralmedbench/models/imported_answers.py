@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.keys import request_key
-from neuralmedbench.models.ledgers.follow import Kept, follow
+from neuralmedbench.models.ledgers.follow import Kept, follow, kept_answer, own_key
 from neuralmedbench.models.ledgers.ledger import Entry, open_ledger, read_ledger
 from neuralmedbench.models.ledgers.made import made_entry
 from neuralmedbench.records.given import GivenAnswer
@@ -67,7 +67,7 @@ def import_answers(requests: Sequence[Request], model: ModelConfig, given: Itera
     check_import(requests, model, rows, name=name, ledger=ledger)
     with open_ledger(ledger) as book:
         before = len(book)
-        for entry in _fitting(requests, model, rows, name=name, book=book):
+        for entry in _new_entries(requests, model, rows, name=name, book=book):
             book.add(entry)
         book.sync()
         there = sum(follow(request, model, book, repeat).complete for request in requests for repeat in range(request.samples))
@@ -83,19 +83,51 @@ def check_import(requests: Sequence[Request], model: ModelConfig, given: Sequenc
             f"model {name}: it is asked by this pipeline (backend: {model.backend}); imported answers need a model of backend: imported"
         )
         raise ConfigError(message)
-    _fitting(requests, model, given, name=name, book=read_ledger(ledger))
+    _new_entries(requests, model, given, name=name, book=read_ledger(ledger))
 
 
-def _fitting(requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, name: str, book: Kept) -> list[Entry]:
-    """Give the entries of answers that fit what is asked and what the ledger holds."""
+def _new_entries(requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, name: str, book: Kept) -> list[Entry]:
+    """Give the entries that the ledger lacks, for answers that fit what is asked and what it holds."""
     asked: dict[Target, Request] = {}
     for request in requests:
         for item in {request.item_id, request.item_id.partition("/")[2]}:
             asked[item, request.arm, request.strategy] = request
     _check(given, asked)
-    entries = [entry for row in given for entry in _entries(asked[_target(row)], model, row)]
-    _check_same(entries, book, name)
-    return entries
+    added = _Added(book)
+    other = []
+    for row in given:
+        request = asked[_target(row)]
+        for entry in _entries(request, model, row):
+            known = kept_answer(added, request, model, entry.key)
+            if known is None or (known.text != entry.text and _whose(known) != _whose(entry)):
+                added.add(entry if added.get(entry.key) is None else replace(entry, key=own_key(entry.key, request)))
+            elif known.text != entry.text:
+                other.append(entry)
+    if other:
+        message = (
+            f"model {name}: {len(other)} answers differ from those that were imported before, the first is that to {other[0].item_id};"
+            " raise `revision` in its yaml to import a new run"
+        )
+        raise DataError(message)
+    return list(added.entries.values())
+
+
+class _Added:
+    """A ledger, and the entries that are to be added to it."""
+
+    def __init__(self, book: Kept) -> None:
+        self._book = book
+        self.entries: dict[str, Entry] = {}
+
+    def get(self, key: str, /) -> Entry | None:
+        return self.entries.get(key) or self._book.get(key)
+
+    def add(self, entry: Entry) -> None:
+        self.entries[entry.key] = entry
+
+
+def _whose(entry: Entry) -> Target:
+    return entry.item_id, entry.arm, entry.strategy
 
 
 def _target(row: GivenAnswer) -> Target:
@@ -148,13 +180,3 @@ def _entries(request: Request, model: ModelConfig, row: GivenAnswer) -> list[Ent
         )
         for turn, (said, text) in enumerate(zip(asked, row.turns, strict=True))
     ]
-
-
-def _check_same(entries: Iterable[Entry], book: Kept, name: str) -> None:
-    other = [entry for entry in entries if (known := book.get(entry.key)) is not None and known.text != entry.text]
-    if other:
-        message = (
-            f"model {name}: {len(other)} answers differ from those that were imported before, the first is that to {other[0].item_id};"
-            " raise `revision` in its yaml to import a new run"
-        )
-        raise DataError(message)

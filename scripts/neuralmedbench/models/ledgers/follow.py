@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.io.files import sha256_of_value
 from neuralmedbench.models.conversation import Said, next_messages
 from neuralmedbench.models.keys import request_key
 from neuralmedbench.models.ledgers.ledger import Entry
@@ -18,6 +19,52 @@ class Kept(Protocol):
     def get(self, key: str, /) -> Entry | None:
         """Give the answer of a key; None when it is not there."""
         ...
+
+
+def own_key(key: str, request: Request) -> str:
+    """Give the key of an imported answer where another answer stands under the call's key.
+
+    Parameters
+    ----------
+    key : str
+        As `request_key` gives it: items with the same prompt, and arms and strategies that send the same, have it in common.
+    request : Request
+        Whose answer it is.
+
+    Returns
+    -------
+    str
+        64 hex digits, for this item, arm and strategy alone.
+    """
+    return sha256_of_value({"call_key": key, "item_id": request.item_id, "arm": request.arm, "strategy": request.strategy})
+
+
+def kept_answer(kept: Kept, request: Request, model: ModelConfig, key: str) -> Entry | None:
+    """Look up the answer to a call.
+
+    A model that is asked answers one prompt once, for all items that share it. Somebody else's run answered each item: its answer is
+    never taken for another item.
+
+    Parameters
+    ----------
+    kept : Kept
+        The answers.
+    request : Request
+        What is asked.
+    model : ModelConfig
+        The model.
+    key : str
+        Key of the call.
+
+    Returns
+    -------
+    Entry or None
+        The answer; None when it is not there.
+    """
+    entry = kept.get(key)
+    if model.backend != "imported":
+        return entry
+    return kept.get(own_key(key, request)) or (entry if entry and entry.item_id in ("", request.item_id) else None)
 
 
 @dataclass(frozen=True)
@@ -69,7 +116,7 @@ def follow(request: Request, model: ModelConfig, kept: Kept, repeat: int, *, cod
     said: tuple[Said, ...] = ()
     while (due := next_messages(request, [entry.text for entry in entries], model.max_images)) is not None:
         said, key = due, request_key(request, model, due, repeat, code=code)
-        entry = kept.get(key)
+        entry = kept_answer(kept, request, model, key)
         if entry is None:
             return Followed(tuple(entries), said, key)
         entries.append(entry)
