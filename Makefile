@@ -10,17 +10,18 @@ MODE ?= rate
 
 VENV := .venv
 READY := $(VENV)/.ready
+READY_DEV := $(VENV)/.ready-dev
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Byte code is what makes the short jobs of a workflow start quickly.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: report test same lint setup docs clean record audit pull plan retry drift rating-round adjudication
+.PHONY: report test same lint setup setup-dev docs clean record audit pull plan retry drift rating-round adjudication
 
 report: setup
 	snakemake --cores $(CORES) --configfile $(CONFIGFILE) -- results/report.html
 	@echo "The report: $(CURDIR)/results/report.html"
 
-test: setup
+test: setup-dev
 	python -m pytest -n 2 --dist loadfile
 
 # A complete run is recorded as it ends; this records one that was not, and says why.
@@ -66,7 +67,7 @@ same: setup
 	python tests/same_results.py "$(BASE)" --configfile config/test.yaml
 	python tests/same_results.py "$(BASE)" --configfile config/config.yaml
 
-lint: setup
+lint: setup-dev
 	ruff format --check scripts tests perf
 	ruff check scripts tests perf
 	mypy
@@ -77,7 +78,10 @@ lint: setup
 docs: setup
 	python scripts/write_docs.py
 
+# What running needs; `setup-dev` adds what tests and linters need and moves no version.
 setup: $(READY)
+
+setup-dev: $(READY_DEV)
 
 # torch comes first and alone: whoever has a build for their machine passes TORCH=..., and nothing pulls a second one.
 $(READY): requirements.lock
@@ -85,6 +89,10 @@ $(READY): requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	touch $@
+
+$(READY_DEV): requirements-dev.lock $(READY)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -r requirements-dev.lock
 	touch $@
 
 # Throws away what can be made again. The ledgers (answers that were paid for) and data/raw stay.

@@ -1,4 +1,4 @@
-"""The rules of the house: layers, thin commands, complete rules, pinned environments."""
+"""The rules of the house: layers, thin commands, complete rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from conftest import ROOT
 
@@ -175,22 +174,6 @@ def test_a_rule_file_is_one_short_stage(path: Path) -> None:
     assert len(text.splitlines()) <= 150
     for forbidden in (r"^\s+run:", r"^\s+script:", r"^checkpoint ", r"ancient\("):
         assert not re.search(forbidden, text, flags=re.MULTILINE), forbidden
-
-
-def test_environments_pin_what_the_lock_pins() -> None:
-    lock = dict(line.split("==") for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line)
-    lock["torch"] = "2.13.0"
-    for path in sorted((ROOT / "envs").glob("*.yaml")):
-        dependencies = yaml.safe_load(path.read_text())["dependencies"]
-        pins = next(entry["pip"] for entry in dependencies if isinstance(entry, dict))
-        for pin in pins:
-            name, _, version = pin.partition("==")
-            assert lock.get(name) == version, f"{path.name}: {pin}"
-
-
-def test_the_makefile_pins_torch_and_the_lock_leaves_it_out() -> None:
-    assert "TORCH ?= torch==2.13.0" in (ROOT / "Makefile").read_text()
-    assert not re.search(r"^torch==", (ROOT / "requirements.lock").read_text(), flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.py")), ids=lambda path: str(path.relative_to(LIBRARY)))

@@ -1,0 +1,203 @@
+"""What is installed: direct needs stand in pyproject.toml, requirements.lock runs the pipeline alone, requirements-dev.lock adds tools."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from conftest import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+NEEDS = frozenset(PROJECT["dependencies"])
+DEV_NEEDS = frozenset(PROJECT["optional-dependencies"]["dev"])
+RUNNING = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk")), *sorted((ROOT / "scripts").rglob("*.py"))]
+CHECKING = [path for folder in ("tests", "perf") for path in sorted((ROOT / folder).rglob("*.py"))]
+OURS = {"neuralmedbench"} | {path.stem for path in (*(ROOT / "scripts").glob("*.py"), *CHECKING)}
+
+NEEDED_BY_NAME = {
+    "accelerate": "transformers asks for it when weights are quantised",
+    "snakemake-executor-plugin-cluster-generic": "--executor cluster-generic",
+    "snakemake-executor-plugin-slurm": "profiles/slurm",
+}
+"""Run-time needs that no file imports, and what asks for them."""
+
+CALLED = {"bids-validator-deno", "mypy", "pytest-xdist", "ruff", "snakefmt"}
+"""Tools that tests and linters call or load without importing them."""
+
+GPL_BY_DVC = {"pygit2": "GPLv2 with linking exception", "grandalf": "GPLv2 or, at the user's choice, EPLv1"}
+OTHER_LICENCE = {
+    "asyncssh": "EPL-2.0 at the user's choice",
+    "dulwich": "Apache-2.0 at the user's choice",
+    "docutils": "public domain and BSD; the file under the GPL is an Emacs mode, which is not in the package",
+}
+"""Packages of requirements.lock whose licence names the GPL: those that DVC brings, and those that can be had under another licence."""
+
+LOCKED_FOR = {
+    "implementation_name": "cpython",
+    "os_name": "posix",
+    "platform_machine": "x86_64",
+    "platform_python_implementation": "CPython",
+    "platform_system": "Linux",
+    "python_full_version": "3.11.9",
+    "python_version": "3.11",
+    "sys_platform": "linux",
+}
+
+
+def lock(name: str) -> dict[str, str]:
+    """Versions by package of a lock."""
+    return dict(line.partition("==")[::2] for line in (ROOT / name).read_text(encoding="utf-8").splitlines())
+
+
+RUN_LOCK, DEV_LOCK = lock("requirements.lock"), lock("requirements-dev.lock")
+
+
+def required(name: str) -> list[str]:
+    """What a package asks for; nothing where it is not installed, because then no lock pins it either."""
+    try:
+        return metadata.requires(name) or []
+    except metadata.PackageNotFoundError:
+        return []
+
+
+def brought(needs: Iterable[str], *, without: frozenset[str] = frozenset()) -> set[str]:
+    """Packages that an installation of some others brings, themselves included, without what only the excluded ones bring.
+
+    Markers are read for the machine that the locks are made for, not for this one.
+    """
+    ahead, seen = [Requirement(need) for need in needs], set()
+    while ahead:
+        requirement = ahead.pop()
+        name = canonicalize_name(requirement.name)
+        if (name, frozenset(requirement.extras)) in seen:
+            continue
+        seen.add((name, frozenset(requirement.extras)))
+        for further in map(Requirement, [] if name in without else required(name)):
+            environments = [{**default_environment(), **LOCKED_FOR, "extra": extra} for extra in requirement.extras or {""}]
+            if further.marker is None or any(map(further.marker.evaluate, environments)):
+                ahead.append(further)
+    return {name for name, _ in seen}
+
+
+@functools.cache
+def imported(path: Path) -> set[str]:
+    """Packages that a Python or Snakemake file imports anywhere, functions and `find_spec("name")` included."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        lines = re.findall(r"^\s*(?:from ([\w.]+) import|import ([\w., ]+))", text, flags=re.MULTILINE)
+        return {name.strip().partition(".")[0] for pair in lines for name in ",".join(pair).split(",")} - {""}
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(str(node.module))
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in {"find_spec", "import_module", "__import__", "importorskip"}:
+                found.add(str(node.args[0].value))
+    return {name.partition(".")[0] for name in found}
+
+
+@functools.cache
+def distributions() -> dict[str, set[str]]:
+    """Packages by the names that they let others import."""
+    return {name: {canonicalize_name(one) for one in some} for name, some in metadata.packages_distributions().items()}
+
+
+def others(paths: Iterable[Path]) -> dict[str, set[str]]:
+    """Packages that may stand behind each foreign import of some files, by file and import."""
+    return {
+        f"{path.relative_to(ROOT)}: {name}": distributions().get(name, set())
+        for path in paths
+        for name in sorted(imported(path) - OURS - sys.stdlib_module_names)
+    }
+
+
+def test_what_runs_imports_only_what_is_declared_for_running() -> None:
+    """What another package or a tool of the tests happens to bring is not there for everybody."""
+    assert [where for where, packages in others(RUNNING).items() if not packages & NEEDS] == []
+
+
+def test_tests_and_measurements_import_only_what_is_declared() -> None:
+    assert [where for where, packages in others(CHECKING).items() if not packages & (NEEDS | DEV_NEEDS)] == []
+
+
+def test_every_declared_need_is_used() -> None:
+    assert set().union(*others(RUNNING).values(), NEEDED_BY_NAME) >= NEEDS
+    assert set().union(*others(CHECKING).values(), CALLED) >= DEV_NEEDS
+    assert not set(NEEDED_BY_NAME) & set().union(*others(RUNNING).values())
+    assert not NEEDS & DEV_NEEDS
+
+
+def test_the_locks_pin_what_the_declared_needs_bring_and_nothing_else() -> None:
+    """Where this fails, install what pyproject.toml declares and pin in the lock what `pip freeze` says of the named packages."""
+    for needs, pins in ((NEEDS, set(RUN_LOCK)), (NEEDS | DEV_NEEDS, {*RUN_LOCK, *DEV_LOCK})):
+        assert sorted(brought(needs, without=frozenset({"torch"})) - pins) == [
+            "torch"
+        ]  # a build for a graphics card brings its own libraries
+        assert sorted(pins - brought(needs)) == []
+
+
+def test_what_runs_brings_nothing_that_only_tests_and_linters_need() -> None:
+    assert sorted(brought(NEEDS) & set(DEV_LOCK)) == []
+    assert sorted(set(RUN_LOCK) & set(DEV_LOCK)) == []
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+def test_a_lock_is_a_sorted_list_of_pins_without_registry_or_path(name: str) -> None:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*==[0-9][a-z0-9.]*", line)] == []
+    packages = [line.partition("==")[0] for line in lines]
+    assert packages == sorted(set(packages))
+
+
+def licence_of(name: str) -> str:
+    """What a package says of its licence in a word or line, or the licence itself where it says nothing."""
+    package = metadata.distribution(name)
+    stated = [package.metadata.get(key, "") for key in ("License-Expression", "License")]  # some put the whole text here
+    stated += [kind for kind in package.metadata.get_all("Classifier") or [] if kind.startswith("License ::")]
+    texts = [file for file in package.files or [] if re.search(r"\.dist-info/.*(licen[sc]e|copying)", str(file), re.IGNORECASE)]
+    in_a_line = " ".join(text for text in stated if "\n" not in text)
+    return in_a_line.strip() or " ".join(file.read_text(encoding="utf-8") for file in texts)
+
+
+def test_what_runs_holds_no_gpl_package_but_those_that_dvc_brings() -> None:
+    gpl = {name for name in RUN_LOCK if re.search(r"(?<!L)GPL|(?<!Lesser )General Public", licence_of(name), re.IGNORECASE)}
+    assert gpl == {*GPL_BY_DVC, *OTHER_LICENCE}
+    assert not set(GPL_BY_DVC) & brought(NEEDS - {"dvc"})
+
+
+def test_environments_pin_what_the_lock_pins() -> None:
+    pinned = {**RUN_LOCK, "torch": "2.13.0"}
+    for path in sorted((ROOT / "envs").glob("*.yaml")):
+        dependencies = yaml.safe_load(path.read_text())["dependencies"]
+        pins = next(entry["pip"] for entry in dependencies if isinstance(entry, dict))
+        for pin in pins:
+            name, _, version = pin.partition("==")
+            assert pinned.get(name) == version, f"{path.name}: {pin}"
+
+
+def test_the_makefile_pins_torch_and_the_locks_leave_it_out() -> None:
+    assert "TORCH ?= torch==2.13.0" in (ROOT / "Makefile").read_text()
+    assert "torch" not in {*RUN_LOCK, *DEV_LOCK}
+
+
+@pytest.mark.parametrize(("target", "locks"), [("report", 1), ("plan", 1), ("audit", 1), ("docs", 1), ("test", 2), ("lint", 2)])
+def test_only_tests_and_linters_install_the_second_lock(target: str, locks: int, tmp_path: Path) -> None:
+    command = ["make", "--dry-run", f"VENV={tmp_path.name}", target]
+    steps = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"-r (\S+)", steps) == ["requirements.lock", "requirements-dev.lock"][:locks]
