@@ -18,12 +18,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from coverage_fixtures import QUANTITIES, coverage, truth
-from neuralmedbench.stats.confidence.draws import Draws
-from neuralmedbench.stats.confidence.measures import auroc, brier, calibration_error, width_bins
-from neuralmedbench.stats.confidence.risk_coverage import tied_groups
-from neuralmedbench.stats.confidence.selective import area_under_risk
-from neuralmedbench.stats.confidence.sources import Confidences, Source
-from neuralmedbench.stats.estimates.intervals import Settings, percentile_interval
+from neuralmedbench.estimates.intervals import Settings, percentile_interval
+from neuralmedbench.tables.confidence.draws import Draws
+from neuralmedbench.tables.confidence.measures import auroc, brier, calibration_error, width_bins
+from neuralmedbench.tables.confidence.risk_coverage import tied_groups
+from neuralmedbench.tables.confidence.selective import area_under_risk
+from neuralmedbench.tables.confidence.sources import Confidences, Source
 
 ANSWERS, TRUTH = 4, 100_000
 TOO_SURE, PATIENTS = (0.0, 0.07, 0.15, 0.3), (8, 30, 120)

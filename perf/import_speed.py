@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 from import_fixtures import built, put_table  # noqa: E402
 from items_fixtures import benchmark_config  # noqa: E402
 from neuralmedbench.benchmarks.importing import Places  # noqa: E402
-from neuralmedbench.io.templates import Templates  # noqa: E402
+from neuralmedbench.files.templates import Templates  # noqa: E402
 from neuralmedbench.prompts.assemble import Shown, assemble  # noqa: E402
 
 

@@ -45,7 +45,7 @@ def dry_run(folder: Path, *arguments: str) -> tuple[float, float, str]:
 
 def read_table(path: Path) -> float:
     """CPU seconds that reading the case table takes."""
-    from neuralmedbench.io.cases import read_case_table
+    from neuralmedbench.files.cases import read_case_table
 
     start = time.process_time()
     read_case_table(path)

@@ -23,14 +23,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
 from neuralmedbench.config.pipeline import StatisticsConfig  # noqa: E402
-from neuralmedbench.io.tables import read_records, write_records  # noqa: E402
+from neuralmedbench.estimates.intervals import Settings  # noqa: E402
+from neuralmedbench.files.tables import read_records, write_records  # noqa: E402
 from neuralmedbench.ratings.exports import Form, read_form  # noqa: E402
 from neuralmedbench.records.keys import response_key, text_digest  # noqa: E402
 from neuralmedbench.records.responses import Response  # noqa: E402
 from neuralmedbench.records.scores import Rating, RatingPart  # noqa: E402
-from neuralmedbench.stats.clinicians.agreement_table import agreement_rows  # noqa: E402
-from neuralmedbench.stats.clinicians.raters import rater_rows  # noqa: E402
-from neuralmedbench.stats.estimates.intervals import Settings  # noqa: E402
+from neuralmedbench.tables.clinicians.agreement_table import agreement_rows  # noqa: E402
+from neuralmedbench.tables.clinicians.raters import rater_rows  # noqa: E402
 from scoring_fixtures import ITEM, answered  # noqa: E402
 
 FORM_FILE = ROOT / "config" / "rating.yaml"

@@ -21,8 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
-from neuralmedbench.io.tables import write_records  # noqa: E402
-from neuralmedbench.io.vocabulary import read_vocabulary  # noqa: E402
+from neuralmedbench.files.tables import write_records  # noqa: E402
+from neuralmedbench.files.vocabulary import read_vocabulary  # noqa: E402
 from neuralmedbench.records.items import Gold, Item  # noqa: E402
 from neuralmedbench.records.keys import response_key  # noqa: E402
 from neuralmedbench.records.responses import Response  # noqa: E402

@@ -14,10 +14,10 @@ sys.path.insert(0, str(Path(workflow.basedir, "scripts")))
 from neuralmedbench.config import code_hash as code_hashes
 from neuralmedbench.config.workflow import Run, own_configfiles, used_cases
 from neuralmedbench.errors import PipelineError
-from neuralmedbench.io.cases import write_overrides
-from neuralmedbench.io.one_writer import wait_for_writers
-from neuralmedbench.io.parent_run import name_this_run
-from neuralmedbench.io.storage import check_places, check_project
+from neuralmedbench.files.cases import write_overrides
+from neuralmedbench.runtime.one_writer import wait_for_writers
+from neuralmedbench.runtime.parent_run import name_this_run
+from neuralmedbench.runtime.storage import check_places, check_project
 from neuralmedbench.models.control.bounds import Control
 from neuralmedbench.models.slots import slots_of
 from neuralmedbench.recording.mending import mend_records

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.benchmarks.accepted_leaks import accept, read_accepted, write_accepted
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import read_json_record
+from neuralmedbench.files.json_files import read_json_record
 from neuralmedbench.records.answer_leaks import AnswerLeaks
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
-from neuralmedbench.io.cases import read_audit
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.tables import read_records, write_records
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.cases import read_audit
+from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import Shown, assemble
 from neuralmedbench.prompts.coverage import check_pictures
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Exemplar, Item
 from neuralmedbench.records.requests import Request
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

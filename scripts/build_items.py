@@ -9,13 +9,13 @@ from neuralmedbench.benchmarks.cases import answers_of, build_cases
 from neuralmedbench.benchmarks.questions import build_questions, read_asked
 from neuralmedbench.benchmarks.sources import read_sources
 from neuralmedbench.config.load import load_benchmark
-from neuralmedbench.io.cases import case_files, read_pictures
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.tables import read_records, write_records
-from neuralmedbench.io.templates import Templates
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.cases import case_files, read_pictures
+from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.files.templates import Templates
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Exemplar, Gold, Item, ShownLesion
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

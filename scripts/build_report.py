@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.memory import uncollected
+from neuralmedbench.files.memory import uncollected
 from neuralmedbench.report.page import incomplete_line, write_report
 from neuralmedbench.report.source import read_source
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

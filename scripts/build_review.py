@@ -6,9 +6,9 @@ from pathlib import Path
 
 from neuralmedbench.deid.audit import Rules
 from neuralmedbench.deid.review.write import write_case_review, write_picture_review
-from neuralmedbench.io.cases import read_case_table, read_pictures
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import write_json_record
+from neuralmedbench.files.cases import read_case_table, read_pictures
+from neuralmedbench.files.json_files import write_json_record
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.memory import uncollected
-from neuralmedbench.stats.disclosure.release import Release
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.study import read_study
-from neuralmedbench.stats.tables import write_tables
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.memory import uncollected
+from neuralmedbench.runtime.commands import run_command
+from neuralmedbench.tables.disclosure.release import Release
+from neuralmedbench.tables.study import read_study
+from neuralmedbench.tables.write import write_tables
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

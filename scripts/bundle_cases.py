@@ -4,15 +4,15 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.memory import uncollected
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.memory import uncollected
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Gold, Item, ShownLesion
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import Grade, Score
-from neuralmedbench.stats.bundle import bundle_cases
+from neuralmedbench.runtime.commands import run_command
+from neuralmedbench.tables.bundle import bundle_cases
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -10,9 +10,9 @@ from pathlib import Path
 from neuralmedbench.benchmarks.check import check_benchmark
 from neuralmedbench.benchmarks.check_page import check_page
 from neuralmedbench.config.load import wildcard
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import write_text
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.runtime.atomic_write import write_text
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.cases import read_audit
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import write_json
-from neuralmedbench.io.tables import read_records
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.cases import read_audit
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.control.bounds import Control
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request
-from neuralmedbench.stats.change.drift import Place, check_drift
-from neuralmedbench.stats.estimates.intervals import Settings
+from neuralmedbench.runtime.commands import run_command
+from neuralmedbench.tables.change.drift import Place, check_drift
 
 CHANGED = 3
 

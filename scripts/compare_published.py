@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_grader, load_model, load_published
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import write_text
-from neuralmedbench.io.tables import write_table
-from neuralmedbench.stats.papers.own import Own
-from neuralmedbench.stats.papers.published import COLUMNS, comparison_rows
-from neuralmedbench.stats.papers.typeset import latex, markdown
+from neuralmedbench.files.tables import write_table
+from neuralmedbench.runtime.atomic_write import write_text
+from neuralmedbench.runtime.commands import run_command
+from neuralmedbench.tables.papers.own import Own
+from neuralmedbench.tables.papers.published import COLUMNS, comparison_rows
+from neuralmedbench.tables.papers.typeset import latex, markdown
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

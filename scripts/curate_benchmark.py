@@ -12,7 +12,7 @@ from neuralmedbench.benchmarks.curated import curate_folder, read_scores, write_
 from neuralmedbench.benchmarks.questions import read_questions
 from neuralmedbench.config.curation import load_curation
 from neuralmedbench.config.load import wildcard
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

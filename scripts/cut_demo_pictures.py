@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -20,7 +20,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.demo.pictures import collect_pictures
-    from neuralmedbench.io.pseudonyms import read_key
+    from neuralmedbench.files.pseudonyms import read_key
 
     args = parse_args(argv)
     collect_pictures([case.parent / "slices" for case in args.cases], read_key(args.key_file), args.out_pictures, args.out)

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from neuralmedbench.files.cases import run_case_stage
+from neuralmedbench.files.known_lesions import read_known_lesion
 from neuralmedbench.imaging.policy import LAYOUTS, POLICIES, SlicePolicy
 from neuralmedbench.imaging.review_pieces import REVIEW, write_chosen_pieces
 from neuralmedbench.imaging.slices import cut_slices
 from neuralmedbench.imaging.windows import CT_WINDOWS
-from neuralmedbench.io.cases import run_case_stage
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.known_lesions import read_known_lesion
 from neuralmedbench.records.case import CaseRecord
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_grader
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Grade
+from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.jury import grade_with_jury
 
 

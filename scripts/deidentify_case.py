@@ -8,9 +8,9 @@ from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.notes.name_model import load_name_model
 from neuralmedbench.deid.stage import deidentify_case, empty_outputs
 from neuralmedbench.deid.texts import TextRules
-from neuralmedbench.io.cases import run_case_stage
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.pseudonyms import read_key
+from neuralmedbench.files.cases import run_case_stage
+from neuralmedbench.files.pseudonyms import read_key
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -10,10 +10,10 @@ from neuralmedbench.deid.notes.name_model import load_name_model
 from neuralmedbench.deid.picture_cases import CaseRules, deidentify_picture_cases
 from neuralmedbench.deid.pictures import deidentify_pictures
 from neuralmedbench.deid.texts import TextRules
-from neuralmedbench.io.cases import read_pictures, write_pictures
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import sha256_of
-from neuralmedbench.io.pseudonyms import read_key
+from neuralmedbench.files.cases import read_pictures, write_pictures
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.pseudonyms import read_key
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -8,10 +8,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.release.audit import summarise_release, write_release_audit
-from neuralmedbench.release.folder import check_release, release_folder
-from neuralmedbench.release.settings import check_places, make_settings
+from neuralmedbench.deid.release.audit import summarise_release, write_release_audit
+from neuralmedbench.deid.release.folder import check_release, release_folder
+from neuralmedbench.deid.release.settings import check_places, make_settings
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -5,13 +5,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.filled_cards import filled_card
+from neuralmedbench.cards.croissant import describe, unstated
+from neuralmedbench.cards.filled import filled_card
 from neuralmedbench.config.load import load_benchmark
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import write_json
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.items import Item
-from neuralmedbench.release.croissant import describe, unstated
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

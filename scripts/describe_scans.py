@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.deid.dataset import write_dataset
-from neuralmedbench.io.cases import case_files, read_case
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.files.cases import case_files, read_case
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from neuralmedbench.config.load import load_asked
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.tables import read_records
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.explain import explain_stored
 from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.registry import code_of
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
+from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.explained import explain_stored_grades
 
 

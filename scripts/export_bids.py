@@ -4,10 +4,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.files.bids import write_description
+from neuralmedbench.files.cases import case_files, read_case
 from neuralmedbench.imaging.export import ABOUT, export_case
-from neuralmedbench.io.bids import write_description
-from neuralmedbench.io.cases import case_files, read_case
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -17,7 +17,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.config.load import wildcard
-    from neuralmedbench.io.tables import write_table
+    from neuralmedbench.files.tables import write_table
     from neuralmedbench.ratings.exports import RoundKey, read_file, read_form
     from neuralmedbench.ratings.imports import KEY_FILE
     from neuralmedbench.ratings.redcap import DICTIONARY, RECORD, data_dictionary, records_of

@@ -7,12 +7,13 @@ from pathlib import Path
 from neuralmedbench.benchmarks.accepted_leaks import read_accepted
 from neuralmedbench.benchmarks.answer_leaks import find_leaks
 from neuralmedbench.benchmarks.leak_page import leak_page
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import write_json_record, write_text
-from neuralmedbench.io.tables import read_records
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.json_files import write_json_record
+from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request
+from neuralmedbench.runtime.atomic_write import write_text
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -16,7 +16,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.demo.answers import gather_answers
-    from neuralmedbench.io.tables import write_table
+    from neuralmedbench.files.tables import write_table
     from neuralmedbench.records.columns import ANSWER_COLUMNS
 
     args = parse_args(argv)

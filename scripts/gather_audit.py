@@ -6,8 +6,8 @@ from pathlib import Path
 
 from neuralmedbench.deid.audit import Rules, audit_cases, audit_pictures
 from neuralmedbench.deid.review.signature import apply_review, read_shown, read_signed
-from neuralmedbench.io.cases import case_files, read_case, read_pictures, write_audit
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.files.cases import case_files, read_case, read_pictures, write_audit
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

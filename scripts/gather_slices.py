@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.files.cases import read_case_table
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.tables import write_records
 from neuralmedbench.imaging.gather import gather_slices
-from neuralmedbench.io.cases import read_case_table
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import write_json
-from neuralmedbench.io.tables import write_records
 from neuralmedbench.records.case import SliceRow
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -19,7 +19,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.demo.cohort import find_patient
     from neuralmedbench.demo.generate import generate_case
-    from neuralmedbench.io.pseudonyms import read_key
+    from neuralmedbench.files.pseudonyms import read_key
 
     args = parse_args(argv)
     key = read_key(args.key_file)

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark, load_grader
-from neuralmedbench.io.cases import read_audit
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.tables import read_records, write_records
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.cases import read_audit
+from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.control.arguments import add_asking, asking_of
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade
+from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.elected import counted
 from neuralmedbench.scoring.llm.grading import grade_with_model
 from neuralmedbench.scoring.rubric import grade_with_rubric

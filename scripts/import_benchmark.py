@@ -12,7 +12,7 @@ from neuralmedbench.benchmarks.adapters.registry import data_sets, table
 from neuralmedbench.benchmarks.imported import check_name, summary, write_yaml
 from neuralmedbench.benchmarks.importing import Places, import_set
 from neuralmedbench.config.load import wildcard
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -4,13 +4,13 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.ratings.exports import read_form
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import Rating
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

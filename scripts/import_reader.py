@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import wildcard
-from neuralmedbench.io.commands import run_command
 from neuralmedbench.recording.reader_answers import import_readers, reader_lines
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

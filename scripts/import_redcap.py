@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from datetime import UTC, datetime
 
     from neuralmedbench.config.load import wildcard
-    from neuralmedbench.io.tables import write_table
+    from neuralmedbench.files.tables import write_table
     from neuralmedbench.ratings.exports import RoundKey, read_file, read_form
     from neuralmedbench.ratings.imports import KEY_FILE
     from neuralmedbench.ratings.redcap import read_export

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from neuralmedbench.config.load import load_asked, load_benchmark, wildcard
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.given_answers import read_given
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.given_answers import read_given
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.imported_answers import import_answers
 from neuralmedbench.records.requests import Request
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -5,12 +5,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.files.cases import quarantine_on_error, read_overrides, write_case
+from neuralmedbench.files.identity import Identity, write_identity
+from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.ingest.cases import ingest_case
-from neuralmedbench.io.cases import quarantine_on_error, read_overrides, write_case
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.identity import Identity, write_identity
-from neuralmedbench.io.raw_index import read_raw_index
 from neuralmedbench.records.case import CaseRecord, State
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.files.cases import read_case_table, write_pictures
 from neuralmedbench.ingest.picture_cases import ingest_picture_cases
 from neuralmedbench.ingest.pictures import ingest_pictures
-from neuralmedbench.io.cases import read_case_table, write_pictures
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

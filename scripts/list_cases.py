@@ -10,12 +10,12 @@ from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.pseudonyms import read_key, write_new_key
 from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms, write_listing
 from neuralmedbench.ingest.listing import find_cases, list_cases, summarise
 from neuralmedbench.ingest.picture_listing import find_picture_cases
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.pseudonyms import read_key, write_new_key
 from neuralmedbench.records.items import Kind
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.cases import read_case_table
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.files.cases import read_case_table
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

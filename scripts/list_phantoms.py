@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -18,8 +18,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.demo.cohort import TINY, read_cohort
     from neuralmedbench.demo.generate import case_row
-    from neuralmedbench.io.cases import write_case_table
-    from neuralmedbench.io.pseudonyms import read_key
+    from neuralmedbench.files.cases import write_case_table
+    from neuralmedbench.files.pseudonyms import read_key
 
     args = parse_args(argv)
     key = read_key(args.key_file)

@@ -4,11 +4,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.files.cases import run_case_stage
 from neuralmedbench.imaging.normalise import VOLUMES, Settings, normalise
 from neuralmedbench.imaging.review_pieces import REVIEW, write_case_pieces
-from neuralmedbench.io.cases import run_case_stage
-from neuralmedbench.io.commands import run_command
 from neuralmedbench.records.case import CaseRecord
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

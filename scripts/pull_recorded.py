@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

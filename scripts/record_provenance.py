@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import write_json
+from neuralmedbench.files.json_files import write_json
 from neuralmedbench.report.provenance import gather_provenance
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

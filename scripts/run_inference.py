@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_asked, load_benchmark
-from neuralmedbench.io.cases import read_audit
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.tables import read_records, write_records
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.cases import read_audit
+from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.control.arguments import add_asking, asking_of
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers.earlier import earlier_responses
@@ -18,6 +17,7 @@ from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -4,13 +4,13 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.tables import read_records, write_records
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.scores import score_responses
 
 

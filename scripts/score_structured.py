@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -25,7 +25,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.errors import ConfigError
-    from neuralmedbench.io.files import write_json
+    from neuralmedbench.files.json_files import write_json
     from neuralmedbench.scoring.structured.compatible import compatible_metrics
     from neuralmedbench.scoring.structured.corrected import corrected_metrics
     from neuralmedbench.scoring.structured.rows import read_predictions

@@ -7,7 +7,7 @@ from pathlib import Path
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.review.before_signing import check_up_to_date, exclude_cases, read_decisions
 from neuralmedbench.deid.review.signature import read_shown, sign, write_signed
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

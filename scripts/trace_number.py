@@ -3,9 +3,9 @@
 import argparse
 from collections.abc import Sequence
 
-from neuralmedbench.io.commands import run_command
 from neuralmedbench.recording.cells import find_cell
 from neuralmedbench.recording.trace import trace
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

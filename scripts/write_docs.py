@@ -4,14 +4,14 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.card_pages import card_pages
-from neuralmedbench.config.generate import generated_files
+from neuralmedbench.cards.pages import card_pages
+from neuralmedbench.cli.generated_docs import generated_files
 from neuralmedbench.config.load import read_yaml
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import write_text
 from neuralmedbench.recording.stages import dvc_yaml
+from neuralmedbench.runtime.atomic_write import write_text
+from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

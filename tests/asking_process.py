@@ -15,10 +15,10 @@ from typing import Any
 import aiohttp
 
 from models_fixtures import model_config, request
-from neuralmedbench.io.commands import run_command
 from neuralmedbench.models import engine
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import Opened
+from neuralmedbench.runtime.commands import run_command
 
 CONCURRENCY = 4
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.stats.confidence.sources import Confidences, Source
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.outcomes import gather_outcomes
+from neuralmedbench.tables.confidence.sources import Confidences, Source
+from neuralmedbench.tables.outcomes import gather_outcomes
 from tables_fixtures import item, score
 
 FAST = Settings(resamples=200)

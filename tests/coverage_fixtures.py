@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralmedbench.stats.axes import above_prior, breadth_depth_gap
-from neuralmedbench.stats.contamination import Sides, contrast_of_sides
-from neuralmedbench.stats.decomposition import decompose
-from neuralmedbench.stats.estimates.intervals import Settings, rate_interval
-from neuralmedbench.stats.estimates.pairs import paired_difference
+from neuralmedbench.estimates.intervals import Settings, rate_interval
+from neuralmedbench.estimates.pairs import paired_difference
+from neuralmedbench.tables.axes import above_prior, breadth_depth_gap
+from neuralmedbench.tables.contamination import Sides, contrast_of_sides
+from neuralmedbench.tables.decomposition import decompose
 
 SAMPLES, TRUTH = 5, 50_000
 Bounds = tuple[float | None, float | None]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuralmedbench.io.files import sha256_of
-from neuralmedbench.io.raw_index import RawFile, RawIndex, write_raw_index
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.raw_index import RawFile, RawIndex, write_raw_index
 
 KEY = b"a key of the tests, long enough"
 PLANTED = (

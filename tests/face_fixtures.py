@@ -14,7 +14,7 @@ from neuralmedbench.demo.grid import BRAIN, HEAD, Point, ellipsoid
 from neuralmedbench.demo.head import EARS, FACE, Tissue
 from neuralmedbench.demo.phantom import Phantom, make_phantom
 from neuralmedbench.demo.scanner import Pose, ScanGrid, Stack, acquire, resample
-from neuralmedbench.io.nifti import Volume
+from neuralmedbench.files.nifti import Volume
 
 MOUTH, NOSE = FACE[2:5], FACE[5:10]
 LIDS: tuple[tuple[Point, Point], ...] = (((31, 80, -33), (17, 8, 13)), ((-31, 80, -33), (17, 8, 13)))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, Score

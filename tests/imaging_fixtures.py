@@ -11,8 +11,8 @@ import SimpleITK as sitk
 
 from neuralmedbench.atlas.anatomy import packaged_brain, template_head
 from neuralmedbench.config.pipeline import SEQUENCE_ORDER
-from neuralmedbench.io.cases import read_case, write_case
-from neuralmedbench.io.volumes import image_like
+from neuralmedbench.files.cases import read_case, write_case
+from neuralmedbench.files.volumes import image_like
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 from normalise_case import main as normalise_case
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 import pyarrow.parquet as pq
 
 from neuralmedbench.deid.score.files import png_text
-from neuralmedbench.io.answer_key import bare, left_in, searchable
+from neuralmedbench.files.answer_key import bare, left_in, searchable
 
 DATA_URI = re.compile(rb"(?:data:[\w.+/;=-]*;base64,|;base64\"[^<>]*>)([A-Za-z0-9+/=]+)")
 """A data URI, or what the report holds in its place: a script element that says in its type that it is base64."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from neuralmedbench.io.identity import Identity
+from neuralmedbench.files.identity import Identity
 
 CORPUS = Path(__file__).parent / "note_corpus.yaml"
 MARKUP = re.compile(r"\[\[(?P<kind>[a-z]+):(?P<gone>[^\]]*)\]\]|\(\((?P<kept>(?:[^()]|\([^()]*\))*)\)\)")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from conftest import ROOT
 from items_fixtures import benchmark_config
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import Shown, assemble
 from neuralmedbench.records.items import Axis, Disclosure, Exemplar, Family, Item, ItemImage, Level, Runner
 from neuralmedbench.records.requests import Request

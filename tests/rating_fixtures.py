@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 
 from conftest import ROOT
-from neuralmedbench.io.cases import CASE_COLUMNS
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.cases import CASE_COLUMNS
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.ratings.exports import Form, read_form
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.requests import Request, RequestImage, RequestTurn

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deid_fixtures import write_index
-from neuralmedbench.io.cases import read_case
+from neuralmedbench.files.cases import read_case
 from neuralmedbench.records.case import CaseRecord
 
 AXIAL, SAGITTAL, CORONAL = (1, 0, 0, 0, 1, 0), (0, 1, 0, 0, 0, -1), (1, 0, 0, 0, 0, -1)
@@ -325,8 +325,8 @@ def clean_and_convert(folder: Path, case: CaseRecord, series_id: str) -> Any:
     from neuralmedbench.deid.headers.rules import HeaderRules
     from neuralmedbench.deid.headers.series import clean_series
     from neuralmedbench.deid.values import DateShift
-    from neuralmedbench.io.dcm2niix import convert
-    from neuralmedbench.io.nifti import read_nifti
+    from neuralmedbench.files.dcm2niix import convert
+    from neuralmedbench.files.nifti import read_nifti
 
     series = next(one for one in case.series if one.series_id == series_id)
     rules = HeaderRules(key=b"a key of the tests, long enough", patient_id="beef", dates=DateShift(days=-40))

@@ -15,9 +15,10 @@ from conftest import ROOT
 from neuralmedbench.benchmarks.neurovlm import answer_schema
 from neuralmedbench.config.load import load_model
 from neuralmedbench.config.workflow import read_run
-from neuralmedbench.io.cases import CASE_COLUMNS, write_audit, write_pictures
-from neuralmedbench.io.files import write_json, write_json_record
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.cases import CASE_COLUMNS, write_audit, write_pictures
+from neuralmedbench.files.json_files import write_json, write_json_record
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.readers import asked_of
 from neuralmedbench.ratings.answering.rounds import Asked, FrozenAnswers, freeze_answers
@@ -33,8 +34,7 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, Rating, Score, SimilarityRow
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.study import Study, read_study
+from neuralmedbench.tables.study import Study, read_study
 from prompt_fixtures import OPTIONS, asked, open_question, picture
 from scoring_fixtures import VOCABULARY_FILE, vocabulary
 

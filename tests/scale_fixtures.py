@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from conftest import copy_project
-from neuralmedbench.io.cases import CaseRow, write_case_table
+from neuralmedbench.files.cases import CaseRow, write_case_table
 
 SCALE = ("--configfile", "config/scale.yaml")
 PER_CASE = ("ingest_case", "deidentify_case", "normalise_case", "cut_slices")

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from conftest import ROOT
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Axis, Family, Gold, Item, Lesion, Level, Runner
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.vocabulary import Vocabulary

@@ -11,9 +11,9 @@ import numpy as np
 import yaml
 
 from conftest import ROOT
-from neuralmedbench.io.cases import write_audit, write_pictures
-from neuralmedbench.io.files import write_json, write_json_record
-from neuralmedbench.io.tables import write_records
+from neuralmedbench.files.cases import write_audit, write_pictures
+from neuralmedbench.files.json_files import write_json, write_json_record
+from neuralmedbench.files.tables import write_records
 from neuralmedbench.records.answer_key import ScoreRow
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.case import Audit, PictureFate, PictureManifest, State

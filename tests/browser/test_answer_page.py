@@ -13,8 +13,8 @@ from neuralmedbench.ratings.answering.rounds import FrozenAnswers
 from neuralmedbench.recording.reader_answers import import_readers
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.scores import ParseStatus
-from neuralmedbench.stats.contrasts import model_pairs
-from neuralmedbench.stats.leaderboard import leaderboard_rows
+from neuralmedbench.tables.contrasts import model_pairs
+from neuralmedbench.tables.leaderboard import leaderboard_rows
 from reader_fixtures import DIALOGUE, ROUND, filled, make_round, responses_of_reader, write_asked, write_results
 from tables_fixtures import HOSTILE
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chromium_fixtures import CHROMIUM, FLAGS, browser
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState

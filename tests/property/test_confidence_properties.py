@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from confidence_fixtures import confidences
-from neuralmedbench.stats.confidence.draws import GROUPS, Draws
-from neuralmedbench.stats.confidence.measures import MASS_BINS, auroc, brier, calibration_error, mass_bins, pessimistic, width_bins
-from neuralmedbench.stats.confidence.selective import area_under_risk, best_area, selective_accuracy
-from neuralmedbench.stats.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.tables.confidence.draws import GROUPS, Draws
+from neuralmedbench.tables.confidence.measures import MASS_BINS, auroc, brier, calibration_error, mass_bins, pessimistic, width_bins
+from neuralmedbench.tables.confidence.selective import area_under_risk, best_area, selective_accuracy
 
 VALUES = st.one_of(st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]), st.floats(0, 1))
 ANSWERS = st.lists(st.tuples(VALUES, st.booleans()), min_size=1, max_size=60)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.values import DateShift
-from neuralmedbench.io.identity import Identity, identity_pattern
+from neuralmedbench.files.identity import Identity, identity_pattern
 
 SHIFT = DateShift(-37)
 WORDS = st.lists(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.files import write_json
+from neuralmedbench.files.json_files import write_json
 from neuralmedbench.scoring.structured.compatible import compatible_metrics
 from neuralmedbench.scoring.structured.corrected import corrected_metrics
 from neuralmedbench.scoring.structured.form import STEPS, form_of

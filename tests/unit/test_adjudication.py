@@ -22,7 +22,7 @@ from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.recording.rated_answers import rated_answers
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.scores import Rating, RatingPart
-from neuralmedbench.stats.clinicians.opinions import clinician_words
+from neuralmedbench.tables.clinicians.opinions import clinician_words
 from rating_fixtures import MODELS, form, write_rated_study
 
 FORM_FILE = ROOT / "config" / "rating.yaml"

@@ -11,7 +11,8 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from neuralmedbench.stats.clinicians.agreement import (
+from neuralmedbench.estimates.intervals import Floats
+from neuralmedbench.tables.clinicians.agreement import (
     ac2,
     coincidences,
     complete_rows,
@@ -22,7 +23,6 @@ from neuralmedbench.stats.clinicians.agreement import (
     shares_of_pairs,
     weighted_shares,
 )
-from neuralmedbench.stats.estimates.intervals import Floats
 
 SCALE = np.arange(5.0)
 NAN = np.nan

@@ -12,17 +12,17 @@ import pytest
 
 from agreement_fixtures import AXIS, rating
 from conftest import ROOT
-from neuralmedbench.io.tables import read_table, write_table
+from neuralmedbench.estimates.intervals import Settings, cluster_sums, resampling_weights
+from neuralmedbench.files.tables import read_table, write_table
 from neuralmedbench.ratings.exports import read_form
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.report.page import templates
-from neuralmedbench.stats.clinicians import agreement_table
-from neuralmedbench.stats.clinicians.agreement_table import agreement_rows
-from neuralmedbench.stats.clinicians.opinions import by_axis, clinician_words
-from neuralmedbench.stats.clinicians.raters import rater_rows
-from neuralmedbench.stats.descriptive import rating_rows
-from neuralmedbench.stats.estimates.intervals import Settings, cluster_sums, resampling_weights
+from neuralmedbench.tables.clinicians import agreement_table
+from neuralmedbench.tables.clinicians.agreement_table import agreement_rows
+from neuralmedbench.tables.clinicians.opinions import by_axis, clinician_words
+from neuralmedbench.tables.clinicians.raters import rater_rows
+from neuralmedbench.tables.descriptive import rating_rows
 
 FORM = read_form(ROOT / "config" / "rating.yaml")
 

@@ -12,8 +12,8 @@ import find_answer_leaks
 from conftest import ROOT
 from neuralmedbench.benchmarks.answer_leaks import find_leaks
 from neuralmedbench.benchmarks.leak_page import leak_page
-from neuralmedbench.io.tables import write_records
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.tables import write_records
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.items import Arm, Axis, Family, Gold, Item, Level, Runner, Turn
 from neuralmedbench.records.requests import Request, RequestTurn

@@ -7,8 +7,8 @@ import gc
 import pyarrow as pa
 import pytest
 
-from neuralmedbench.io.arrow_rows import rows_of
-from neuralmedbench.io.memory import uncollected
+from neuralmedbench.files.arrow_rows import rows_of
+from neuralmedbench.files.memory import uncollected
 
 KINDS = {
     "text": (pa.string(), ["a", None, "", "a", "ä\n"]),

@@ -10,7 +10,7 @@ from conftest import ROOT
 from items_fixtures import VOCABULARY, answer, benchmark_config, source
 from models_fixtures import model_config, request
 from neuralmedbench.benchmarks.cases import build_cases
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.inquiry import matching, question_of

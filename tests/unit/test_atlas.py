@@ -10,7 +10,7 @@ from neuralmedbench.atlas.fit import GRID_MM, brain_depth, fit_quality, fit_temp
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.atlas.polish import is_best_here, polish_fit
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.volumes import image_like
+from neuralmedbench.files.volumes import image_like
 
 POSES = [
     Shot("T1w", "3d"),

@@ -15,9 +15,11 @@ from deid_fixtures import write_config
 from neuralmedbench.deid.coverage import require_covered
 from neuralmedbench.deid.review.check_words import FAMILIES, OTHER, REASONS, WORDS, kind_of_reason, words_for
 from neuralmedbench.errors import DeidentificationError
-from neuralmedbench.io.cases import CaseRow, read_audit, read_case_table, write_case, write_case_table
-from neuralmedbench.io.files import read_json, sha256_of, write_json, write_text
+from neuralmedbench.files.cases import CaseRow, read_audit, read_case_table, write_case, write_case_table
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.json_files import read_json, write_json
 from neuralmedbench.records.case import Audit, CaseRecord, Plane, Sequence, Series, Slice, State, Tile
+from neuralmedbench.runtime.atomic_write import write_text
 
 OPTIONS = ("113101", "113102")
 NOTE = "A note with <script>."

@@ -12,8 +12,8 @@ from neuralmedbench.benchmarks.cases import build_cases, check_known
 from neuralmedbench.benchmarks.lesions import lesion_shown, picture_lesions
 from neuralmedbench.benchmarks.sources import read_sources
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.cases import write_case
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.cases import write_case
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.records.case import CaseRecord, State, Tile
 from neuralmedbench.records.items import Family, GoldFields, Lesion, Level, Runner
 

@@ -17,11 +17,13 @@ from imaging_fixtures import Shot, normalise, scan
 from neuralmedbench.deid.bids_names import bids_names
 from neuralmedbench.deid.dataset import age_and_sex
 from neuralmedbench.deid.headers.sidecars import clean_sidecar
-from neuralmedbench.io.bids import NOT_BIDS
-from neuralmedbench.io.cases import CaseRow, write_case, write_case_table
-from neuralmedbench.io.files import sha256_of_files, write_json, write_text
-from neuralmedbench.io.volumes import write_volume
+from neuralmedbench.files.bids import NOT_BIDS
+from neuralmedbench.files.cases import CaseRow, write_case, write_case_table
+from neuralmedbench.files.digests import sha256_of_files
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.volumes import write_volume
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
+from neuralmedbench.runtime.atomic_write import write_text
 
 SEQUENCES = {"one": ("T1w", "ceT1w", "dwi", "ADC", "SWI"), "two": ("CT",)}
 VALIDATOR = shutil.which("bids-validator-deno")

@@ -20,12 +20,12 @@ from conftest import ROOT
 from models_fixtures import model_config
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.shared_book import read_book
 from neuralmedbench.models.control.budget import Purse, check_paid
 from neuralmedbench.models.control.estimate import Estimator, text_tokens_at_most
 from neuralmedbench.models.control.spending import NANO, Spending, account_of, read_spending
 from neuralmedbench.models.conversation import Said
 from neuralmedbench.records.requests import RequestImage
+from neuralmedbench.runtime.shared_log import read_book
 
 PRICES = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 1000, "dated": "2026-11-22"}
 DIME = {"prices": PRICES, "max_tokens": 100, "max_cost_usd": 5}

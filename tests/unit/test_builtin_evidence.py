@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from builtin_fixtures import head, picture
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.builtin.evidence import BACKGROUND, COMMON, EVIDENCE, WORDS, candidates, contributions, log_scores
 from neuralmedbench.models.builtin.features import read_pictures
 from neuralmedbench.models.builtin.measure import measure

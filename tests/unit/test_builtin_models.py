@@ -9,8 +9,8 @@ import pytest
 
 from builtin_fixtures import FIELDS_FORM, FORM, LESION_FORM, ask, head, picture
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.templates import Templates
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.templates import Templates
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.builtin import build
 from neuralmedbench.models.builtin.format import Form, wanted
 from neuralmedbench.models.builtin.text import narrative

@@ -361,7 +361,7 @@ def test_stripes_and_blobs_are_no_lines_of_text() -> None:
 @pytest.mark.parametrize("policy", ["hide", "drop"])
 def test_a_series_with_text_is_hidden_or_dropped_by_config(tmp_path: Path, policy: hide.Policy) -> None:
     from neuralmedbench.deid.one_scan import _without_text
-    from neuralmedbench.io.nifti import read_nifti
+    from neuralmedbench.files.nifti import read_nifti
     from neuralmedbench.records.case import Sequence, Series
 
     voxels, where = write(head(), NAME, 900, size=0)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuralmedbench.stats.estimates.intervals import NOTHING, Settings
-from neuralmedbench.stats.trust import calibration
-from neuralmedbench.stats.trust.calibration import RatedAnswers, bounds_of_unjudged, calibrated_rate, corrected_rate
+from neuralmedbench.estimates.intervals import NOTHING, Settings
+from neuralmedbench.tables.trust import calibration
+from neuralmedbench.tables.trust.calibration import RatedAnswers, bounds_of_unjudged, calibrated_rate, corrected_rate
 
 SETTINGS = Settings(resamples=400, seed=1)
 

@@ -20,7 +20,7 @@ from neuralmedbench.report.cases import CaseBlock, case_blocks, case_index
 from neuralmedbench.report.page import write_report
 from neuralmedbench.report.room import with_room
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.stats.bundle import bundle_cases, turns_of
+from neuralmedbench.tables.bundle import bundle_cases, turns_of
 from report_fixtures import unpacked
 from scoring_fixtures import GOLD, ITEM, LESION_GOLD, LESION_ITEM, answered, differential, vocabulary
 

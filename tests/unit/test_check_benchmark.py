@@ -11,8 +11,8 @@ from import_fixtures import imported, put, put_pairs
 from items_fixtures import write_csv
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.tables import write_records
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.tables import write_records
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import Shown, assemble
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request

@@ -21,7 +21,7 @@ from neuralmedbench.scoring.llm.asking import TASKS, Asker, load_template
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.stats.bundle import bundle_cases
+from neuralmedbench.tables.bundle import bundle_cases
 from prompt_fixtures import TEMPLATES, asked, open_question, question, said
 from report_fixtures import unpacked
 from scoring_fixtures import GOLD, ITEM, LESION_GOLD, LESION_ITEM, answered, checklist, differential, lesion_answer, vocabulary

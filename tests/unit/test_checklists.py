@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from conftest import ROOT
-from neuralmedbench.config.card_pages import card_pages
+from neuralmedbench.cards.filled import filled_card
+from neuralmedbench.cards.pages import card_pages
 from neuralmedbench.config.checklists import ChecklistConfig
-from neuralmedbench.config.filled_cards import filled_card
 from neuralmedbench.config.load import load_checklists
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.report.blocks import BLOCKS

@@ -16,12 +16,12 @@ from neuralmedbench.config.code_hash import code_hash, environment_files, reache
 def scripts(tmp_path: Path) -> Path:
     """Make a command that reaches one module at the top, one inside a function, one with data, and the exempt ones."""
     files = {
-        "cut.py": "from neuralmedbench.a.top import x\nfrom neuralmedbench.io.commands import run_command\n\n"
+        "cut.py": "from neuralmedbench.a.top import x\nfrom neuralmedbench.runtime.commands import run_command\n\n"
         "def main():\n    from neuralmedbench.b import lazy\n    import numpy\n",
         "neuralmedbench/__init__.py": "",
         "neuralmedbench/errors.py": "",
-        "neuralmedbench/io/__init__.py": "",
-        "neuralmedbench/io/commands.py": "",
+        "neuralmedbench/runtime/__init__.py": "",
+        "neuralmedbench/runtime/commands.py": "",
         "neuralmedbench/a/__init__.py": "",
         "neuralmedbench/a/top.py": "from neuralmedbench.errors import E\n",
         "neuralmedbench/b/__init__.py": "",
@@ -64,7 +64,7 @@ def test_an_edit_of_what_is_reached_changes_the_hash(scripts: Path, name: str) -
 
 
 @pytest.mark.parametrize(
-    "name", ["neuralmedbench/errors.py", "neuralmedbench/io/commands.py", "neuralmedbench/d/other.py", "../envs/other.yaml"]
+    "name", ["neuralmedbench/errors.py", "neuralmedbench/runtime/commands.py", "neuralmedbench/d/other.py", "../envs/other.yaml"]
 )
 def test_an_edit_of_what_computes_nothing_or_is_not_reached_changes_nothing(scripts: Path, name: str) -> None:
     assert not digest_after(scripts, name)

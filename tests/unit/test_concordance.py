@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuralmedbench.stats.estimates.intervals import NOTHING, Settings, percentile_interval, resampling_weights
-from neuralmedbench.stats.trust.concordance import COEFFICIENTS, Pairs, concordance, concordance_of_units, means_of_units
+from neuralmedbench.estimates.intervals import NOTHING, Settings, percentile_interval, resampling_weights
+from neuralmedbench.tables.trust.concordance import COEFFICIENTS, Pairs, concordance, concordance_of_units, means_of_units
 
 SETTINGS = Settings(resamples=200, seed=4)
 

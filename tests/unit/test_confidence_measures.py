@@ -9,8 +9,10 @@ import pytest
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from confidence_fixtures import FAST, confidences
-from neuralmedbench.stats.confidence.draws import Draws, rate_of
-from neuralmedbench.stats.confidence.measures import (
+from neuralmedbench.estimates.intervals import rate_interval
+from neuralmedbench.estimates.separation import separation
+from neuralmedbench.tables.confidence.draws import Draws, rate_of
+from neuralmedbench.tables.confidence.measures import (
     MASS_BINS,
     WIDTH_BINS,
     auroc,
@@ -20,9 +22,7 @@ from neuralmedbench.stats.confidence.measures import (
     pessimistic,
     width_bins,
 )
-from neuralmedbench.stats.confidence.selective import area_under_risk, best_area, selective_accuracy
-from neuralmedbench.stats.estimates.intervals import rate_interval
-from neuralmedbench.stats.estimates.separation import separation
+from neuralmedbench.tables.confidence.selective import area_under_risk, best_area, selective_accuracy
 
 TO = 1e-6
 

@@ -10,7 +10,7 @@ import pytest
 from confidence_fixtures import answer, open_item, study_of
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.stats.confidence.reliability import confidence_sentence, confidence_tables
+from neuralmedbench.tables.confidence.reliability import confidence_sentence, confidence_tables
 
 ITEMS = [open_item(number, f"p{number}") for number in range(4)]
 

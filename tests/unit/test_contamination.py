@@ -12,12 +12,12 @@ import yaml
 from neuralmedbench.config.load import load_model
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.estimates.intervals import Settings, rate_interval
+from neuralmedbench.estimates.unpaired import Estimate, square_and_add
 from neuralmedbench.records.items import Family, Gold, Level, Runner
-from neuralmedbench.stats.contamination import ALONE, BESIDE, NEVER_PUBLISHED, NO_CUTOFF, NO_DATE, contamination_rows, sides_of
-from neuralmedbench.stats.estimates.intervals import Settings, rate_interval
-from neuralmedbench.stats.estimates.unpaired import Estimate, square_and_add
-from neuralmedbench.stats.outcomes import gather_outcomes
-from neuralmedbench.stats.takeaways.contamination import contaminated
+from neuralmedbench.tables.contamination import ALONE, BESIDE, NEVER_PUBLISHED, NO_CUTOFF, NO_DATE, contamination_rows, sides_of
+from neuralmedbench.tables.outcomes import gather_outcomes
+from neuralmedbench.tables.takeaways.contamination import contaminated
 from tables_fixtures import DEPTH, item, score
 
 SETTINGS = Settings(resamples=400)

@@ -12,9 +12,7 @@ import pytest
 from conftest import ROOT
 from models_fixtures import model_config, request
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
-from neuralmedbench.io.parent_run import RUN_VARIABLE, name_this_run, this_run
-from neuralmedbench.io.shared_book import read_book
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import engine
 from neuralmedbench.models.control import rate_limits, retry
 from neuralmedbench.models.control.bounds import Control
@@ -26,6 +24,8 @@ from neuralmedbench.models.registry import Opened
 from neuralmedbench.recording.incomplete import incomplete_files
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.runtime.parent_run import RUN_VARIABLE, name_this_run, this_run
+from neuralmedbench.runtime.shared_log import read_book
 
 DIME = {
     "prices": {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 1000, "dated": "2026-11-22"},

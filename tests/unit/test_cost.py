@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from neuralmedbench.config.model import ModelConfig, Prices
-from neuralmedbench.io.tables import write_table
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.tables import write_table
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.stats.asking.cost import cost_rows
-from neuralmedbench.stats.contrasts import model_pairs
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.leaderboard import leaderboard_rows
-from neuralmedbench.stats.outcomes import Key
-from neuralmedbench.stats.study import Study, read_study
+from neuralmedbench.tables.asking.cost import cost_rows
+from neuralmedbench.tables.contrasts import model_pairs
+from neuralmedbench.tables.leaderboard import leaderboard_rows
+from neuralmedbench.tables.outcomes import Key
+from neuralmedbench.tables.study import Study, read_study
 from tables_fixtures import BREADTH, DEPTH, GRADERS, write_study
 
 MODELS = ("alpha", "beta", "gamma")

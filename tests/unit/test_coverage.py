@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coverage_fixtures import QUANTITIES, coverage, truth
-from neuralmedbench.stats.estimates.intervals import Settings, resampled_means
+from neuralmedbench.estimates.intervals import Settings, resampled_means
 
 STUDIES, SETTINGS = 200, Settings(resamples=400)
 FRAGILE = [

@@ -14,13 +14,13 @@ import yaml
 
 import describe_benchmark
 from conftest import ROOT
-from neuralmedbench.config.filled_cards import filled_card
+from neuralmedbench.cards.croissant import COLUMNS, CONTEXT, REQUIRED, describe, unstated
+from neuralmedbench.cards.filled import filled_card
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.files import sha256_of
-from neuralmedbench.io.tables import write_records
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.tables import write_records
 from neuralmedbench.records.items import Family, Item, ItemImage, Level, Runner, Turn
-from neuralmedbench.release.croissant import COLUMNS, CONTEXT, REQUIRED, describe, unstated
 from tables_fixtures import item
 
 RAI_1_0 = {

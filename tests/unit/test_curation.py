@@ -17,8 +17,8 @@ from neuralmedbench.benchmarks.questions import read_questions
 from neuralmedbench.config.curation import CurationConfig, load_curation
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.lines import write_lines
-from neuralmedbench.io.tables import write_records
+from neuralmedbench.files.lines import write_lines
+from neuralmedbench.files.tables import write_records
 from neuralmedbench.records.curation import Decision
 from neuralmedbench.records.items import Disclosure, Family, Gold, Lesion, Runner
 from neuralmedbench.records.questions import Question, QuestionImage, QuestionTurn

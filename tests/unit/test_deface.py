@@ -17,8 +17,8 @@ from neuralmedbench.deid.faces import deface as module
 from neuralmedbench.deid.faces import locate
 from neuralmedbench.deid.faces.deface import deface
 from neuralmedbench.errors import DeidentificationError
-from neuralmedbench.io.nifti import Volume, read_nifti
-from neuralmedbench.io.transforms import as_matrix, as_transform
+from neuralmedbench.files.nifti import Volume, read_nifti
+from neuralmedbench.files.transforms import as_matrix, as_transform
 
 REAL = Path(os.environ.get("NMB_REAL_SCANS", "")) / "nifti" / "tcga-fg-6692"
 LOW, MIDDLE = slice(0, 12), slice(8, 20)

@@ -29,8 +29,8 @@ from neuralmedbench.deid.headers.dicom_case import clean_dicom_case
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.errors import DeidentificationError
-from neuralmedbench.io.nifti import Volume, read_nifti
-from neuralmedbench.io.volumes import grid_over, image_like
+from neuralmedbench.files.nifti import Volume, read_nifti
+from neuralmedbench.files.volumes import grid_over, image_like
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 
 REAL = Path(os.environ.get("NMB_REAL_SCANS", "")) / "nifti" / "tcga-fg-6692"

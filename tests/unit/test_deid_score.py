@@ -25,10 +25,10 @@ from neuralmedbench.demo.cohort import FOLDER, read_patient
 from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.dicom import Written, write_keyed_series
 from neuralmedbench.demo.scanner import ScanGrid, Stack
-from neuralmedbench.io.answer_key import holds
-from neuralmedbench.io.files import write_json
-from neuralmedbench.io.identity import Identity, identity_pattern
-from neuralmedbench.io.nifti import Volume
+from neuralmedbench.files.answer_key import holds
+from neuralmedbench.files.identity import Identity, identity_pattern
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.nifti import Volume
 from neuralmedbench.records.answer_key import AnswerKey
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 

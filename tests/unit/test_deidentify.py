@@ -36,11 +36,11 @@ from neuralmedbench.deid.notes.records import clean_record
 from neuralmedbench.deid.review.sheet import texts_section
 from neuralmedbench.deid.values import DateShift, clean_descriptor, top_code_age
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io import dicom
-from neuralmedbench.io.cases import read_case
-from neuralmedbench.io.dcm2niix import convert
-from neuralmedbench.io.identity import Identity, identity_pattern
-from neuralmedbench.io.pseudonyms import case_pseudonym, date_shift_days, patient_pseudonym, read_key, uid_pseudonym, write_new_key
+from neuralmedbench.files import dicom
+from neuralmedbench.files.cases import read_case
+from neuralmedbench.files.dcm2niix import convert
+from neuralmedbench.files.identity import Identity, identity_pattern
+from neuralmedbench.files.pseudonyms import case_pseudonym, date_shift_days, patient_pseudonym, read_key, uid_pseudonym, write_new_key
 from neuralmedbench.records.case import CaseRecord, State
 
 assert flat_deface
@@ -242,7 +242,7 @@ def test_leaks_are_found_in_names_headers_and_texts(tmp_path: Path) -> None:
 
 
 def test_names_are_found_without_their_accents_and_in_other_scripts() -> None:
-    from neuralmedbench.io.identity import fold
+    from neuralmedbench.files.identity import fold
 
     pattern = identity_pattern(Identity(names=("Müller^Zoë=山田^太郎",)))
     assert pattern is not None

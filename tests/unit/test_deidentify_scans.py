@@ -33,11 +33,11 @@ from neuralmedbench.deid.values import DateShift
 from neuralmedbench.demo.cohort import read_cohort
 from neuralmedbench.demo.phantom import make_phantom
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
-from neuralmedbench.io import dicom
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import sha256_of
-from neuralmedbench.io.nifti import Volume
-from neuralmedbench.io.pseudonyms import date_shift_days, patient_pseudonym
+from neuralmedbench.files import dicom
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.nifti import Volume
+from neuralmedbench.files.pseudonyms import date_shift_days, patient_pseudonym
+from neuralmedbench.runtime.commands import run_command
 
 RULES = HeaderRules(KEY, "beef00000001", DateShift(-100))
 

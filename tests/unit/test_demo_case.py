@@ -16,11 +16,12 @@ from neuralmedbench.demo.cohort import FOLDER, read_patient
 from neuralmedbench.demo.generate import generate_case
 from neuralmedbench.demo.pictures import IMAGE_COLUMNS, collect_pictures
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.answer_key import read_answer_key
-from neuralmedbench.io.cases import read_case_table
-from neuralmedbench.io.files import read_json, sha256_of, write_json
-from neuralmedbench.io.pseudonyms import read_key
-from neuralmedbench.io.raw_index import read_raw_index
+from neuralmedbench.files.answer_key import read_answer_key
+from neuralmedbench.files.cases import read_case_table
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.json_files import read_json, write_json
+from neuralmedbench.files.pseudonyms import read_key
+from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.records.columns import ANSWER_COLUMNS
 
 KEY = read_key(ROOT / "config" / "demo.key")

@@ -11,9 +11,9 @@ from conftest import ROOT
 from neuralmedbench.demo.cohort import TINY, Patient, find_patient, read_cohort, read_patient
 from neuralmedbench.demo.invented import KINDS
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.cases import read_case_table
-from neuralmedbench.io.pseudonyms import read_key
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.cases import read_case_table
+from neuralmedbench.files.pseudonyms import read_key
+from neuralmedbench.files.vocabulary import read_vocabulary
 
 KEY = read_key(ROOT / "config" / "demo.key")
 COHORT = read_cohort()

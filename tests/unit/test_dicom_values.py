@@ -7,7 +7,7 @@ from pydicom.dataelem import RawDataElement
 from pydicom.dataset import Dataset
 from pydicom.tag import Tag
 
-from neuralmedbench.io import dicom
+from neuralmedbench.files import dicom
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from confidence_fixtures import FAST, answer, open_item, study_of
+from neuralmedbench.estimates.intervals import rate_interval
 from neuralmedbench.records.items import Family, Level
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.stats.differentials import differential_rows, rate_intervals
-from neuralmedbench.stats.estimates.intervals import rate_interval
-from neuralmedbench.stats.outcomes import Key
+from neuralmedbench.tables.differentials import differential_rows, rate_intervals
+from neuralmedbench.tables.outcomes import Key
 
 ITEMS = [
     open_item(0, "p0"),

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.results import COLUMNS, mark_of
 from neuralmedbench.report.formats import FILTERS
 from neuralmedbench.report.withheld import check_profile, with_marks
-from neuralmedbench.stats.disclosure.release import Release, shown_tables
-from neuralmedbench.stats.disclosure.rules import OF_NO_PATIENT, RULES
-from neuralmedbench.stats.disclosure.sets import Crowd, Label, hidden_cells, mask_of
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.study import read_study
+from neuralmedbench.tables.disclosure.release import Release, shown_tables
+from neuralmedbench.tables.disclosure.rules import OF_NO_PATIENT, RULES
+from neuralmedbench.tables.disclosure.sets import Crowd, Label, hidden_cells, mask_of
+from neuralmedbench.tables.study import read_study
 from report_fixtures import build
 from tables_fixtures import BREADTH, DEPTH, write_study
 

@@ -17,16 +17,16 @@ import check_drift as command
 from conftest import ROOT
 from models_fixtures import Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError, ProviderError
-from neuralmedbench.io.cases import write_audit
-from neuralmedbench.io.tables import write_records
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.cases import write_audit
+from neuralmedbench.files.tables import write_records
 from neuralmedbench.models.control import retry
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.requests import Request, RequestTurn
-from neuralmedbench.stats.change.drift import FIRST_REPEAT, ITEMS, Place, check_drift, fixed_requests
-from neuralmedbench.stats.estimates.intervals import Settings
+from neuralmedbench.tables.change.drift import FIRST_REPEAT, ITEMS, Place, check_drift, fixed_requests
 from scoring_fixtures import differential, vocabulary
 from tables_fixtures import item
 

@@ -14,6 +14,7 @@ import yaml
 
 from conftest import ROOT
 from neuralmedbench.config.model import GraderConfig
+from neuralmedbench.estimates.intervals import Settings, rate_interval
 from neuralmedbench.ratings.exports import Form, read_form
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.responses import Response
@@ -21,11 +22,10 @@ from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.report.page import templates
-from neuralmedbench.stats.descriptive import grader_rows
-from neuralmedbench.stats.errors.table import error_rows, weighted_rate
-from neuralmedbench.stats.estimates.intervals import Settings, rate_interval
-from neuralmedbench.stats.juries import jury_rows
-from neuralmedbench.stats.reasoning import reasoning_rows
+from neuralmedbench.tables.descriptive import grader_rows
+from neuralmedbench.tables.errors.table import error_rows, weighted_rate
+from neuralmedbench.tables.juries import jury_rows
+from neuralmedbench.tables.reasoning import reasoning_rows
 from tables_fixtures import _grade, item, score
 
 SETTINGS = Settings(resamples=500)

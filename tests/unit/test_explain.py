@@ -13,7 +13,7 @@ from conftest import ROOT
 from models_fixtures import model_config, picture, request
 from neuralmedbench.config.load import load_grader
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.tables import write_records
+from neuralmedbench.files.tables import write_records
 from neuralmedbench.models import engine
 from neuralmedbench.models.control.retry import CallError
 from neuralmedbench.models.engine import answer_requests

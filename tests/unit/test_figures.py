@@ -14,7 +14,7 @@ from neuralmedbench.figures.panels import empty_figure
 from neuralmedbench.figures.style import INK, looks, styled
 from neuralmedbench.figures.svg import plain_svg, save_figure
 from neuralmedbench.figures.table import Row
-from neuralmedbench.io.tables import read_table
+from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.inline import inline_svg
 

@@ -10,14 +10,14 @@ from typing import Any, cast
 import pytest
 
 from neuralmedbench.benchmarks.neurovlm import answer_schema
+from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.items import Gold, GoldFields, Item
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.fields import field_rows
-from neuralmedbench.stats.study import Study
-from neuralmedbench.stats.validity import validity_rows
+from neuralmedbench.tables.fields import field_rows
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.validity import validity_rows
 from scoring_fixtures import ITEM, PICTURE_ITEM, RESPONSE, differential, vocabulary
 
 PICTURES = [replace(PICTURE_ITEM, item_id=f"demo/{n}", patient_id=f"p{n}", answer_schema=answer_schema()) for n in range(8)]

@@ -10,7 +10,7 @@ from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.stats.outcomes import Key, gather_outcomes
+from neuralmedbench.tables.outcomes import Key, gather_outcomes
 from prompt_fixtures import open_question
 from scoring_fixtures import answered, vocabulary
 

@@ -13,7 +13,7 @@ from conftest import ROOT
 from items_fixtures import VOCABULARY, answer, benchmark_config, pictures, source
 from neuralmedbench.benchmarks.cases import build_cases
 from neuralmedbench.benchmarks.context import TEMPLATE, RecordRow
-from neuralmedbench.io.templates import Templates, version_of
+from neuralmedbench.files.templates import Templates, version_of
 from neuralmedbench.records.items import Disclosure, Level
 from neuralmedbench.records.requests import Request
 from prompt_fixtures import OPTIONS, asked, exemplar, open_question, question, written

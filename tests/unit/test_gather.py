@@ -6,9 +6,9 @@ import pytest
 
 from gather_slices import main as gather
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.cases import CaseRow, write_case, write_case_table
-from neuralmedbench.io.files import read_json
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.cases import CaseRow, write_case, write_case_table
+from neuralmedbench.files.json_files import read_json
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, SliceRow, State, Tile
 
 ASIDE = {"series-02": "ADC: it fits no unit of diffusion"}

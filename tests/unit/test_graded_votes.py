@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 import grade_responses
-from neuralmedbench.io.cases import write_audit
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.cases import write_audit
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Gold, Item, Strategy
 from neuralmedbench.records.keys import response_key

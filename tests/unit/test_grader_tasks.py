@@ -14,7 +14,7 @@ from loopback import Loopback
 from models_fixtures import running_server
 from neuralmedbench.config.load import load_grader
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.records.items import Criterion, Runner, Turn
 from neuralmedbench.records.scores import GradeState

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.recording.recount import PARTS
 from neuralmedbench.records.items import Family, Gold, GoldFields, Item, ItemImage, Level, Runner
-from neuralmedbench.stats.groups import disease_family, item_groups, pictures_of
-from neuralmedbench.stats.outcomes import gather_outcomes
+from neuralmedbench.tables.groups import disease_family, item_groups, pictures_of
+from neuralmedbench.tables.outcomes import gather_outcomes
 from tables_fixtures import BREADTH, DEPTH, item, score
 
 VOCABULARY = read_vocabulary(ROOT / "config" / "vocabulary" / "neurology.yaml")

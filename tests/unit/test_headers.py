@@ -30,10 +30,10 @@ from neuralmedbench.deid.headers.series import clean_header, clean_series, write
 from neuralmedbench.deid.headers.sidecars import clean_sidecar
 from neuralmedbench.deid.values import DateShift, clean_pulse_name
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io import dicom
-from neuralmedbench.io.files import write_json
-from neuralmedbench.io.identity import Identity, identity_pattern
-from neuralmedbench.io.pseudonyms import device_pseudonym, uid_pseudonym
+from neuralmedbench.files import dicom
+from neuralmedbench.files.identity import Identity, identity_pattern
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.pseudonyms import device_pseudonym, uid_pseudonym
 
 PACKAGED = Path(pydicom.data.__file__).parent / "test_files"
 SHIFTED = DateShift(-100)

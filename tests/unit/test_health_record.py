@@ -11,7 +11,7 @@ from conftest import ROOT
 from neuralmedbench.benchmarks.context import read_record
 from neuralmedbench.deid.notes.records import clean_record
 from neuralmedbench.deid.values import DateShift
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.records.case import CaseRecord
 
 TEMPLATES = Templates(ROOT / "config/prompts")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from neuralmedbench.io.cases import CaseRow, write_case_table
+from neuralmedbench.files.cases import CaseRow, write_case_table
 from neuralmedbench.recording.held import Held, find_held, withdrawn_ids
 
 

@@ -20,15 +20,15 @@ from neuralmedbench.deid.headers import dicom_case
 from neuralmedbench.deid.headers.dicom_case import clean_dicom_series
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.headers.series import clean_header
+from neuralmedbench.deid.release.notes import read_notes
 from neuralmedbench.deid.values import DateShift, clean_descriptor
 from neuralmedbench.errors import DataError
+from neuralmedbench.files import dicom
+from neuralmedbench.files.identity import Identity, fold, identity_pattern
+from neuralmedbench.files.nifti import Volume, read_nifti
 from neuralmedbench.ingest.identity import collect_identity
 from neuralmedbench.ingest.raw_files import frames_of, read_raw_file
 from neuralmedbench.ingest.set_aside import file_reason
-from neuralmedbench.io import dicom
-from neuralmedbench.io.identity import Identity, fold, identity_pattern
-from neuralmedbench.io.nifti import Volume, read_nifti
-from neuralmedbench.release.notes import read_notes
 from raw_fixtures import write_enhanced
 
 OWNED = Identity(names=("Vandermeer^Johanna",), numbers=("48213371", "12-34-56"))

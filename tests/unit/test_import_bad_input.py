@@ -22,8 +22,8 @@ from neuralmedbench.benchmarks.importing import Places, import_set
 from neuralmedbench.benchmarks.questions import read_questions
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.plain_pictures import MAX_BYTES
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.plain_pictures import MAX_BYTES
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import Shown, assemble
 from neuralmedbench.records.items import Axis, Family, Gold, Runner
 from neuralmedbench.records.questions import Question, QuestionImage, QuestionTurn

@@ -13,7 +13,7 @@ from items_fixtures import benchmark_config
 from neuralmedbench.benchmarks.adapters.neurovlm import identity
 from neuralmedbench.benchmarks.adapters.patient_safe import DEV, DEV_SHARE, TEST, sides, subject_of
 from neuralmedbench.benchmarks.questions import read_questions
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import Shown, assemble
 
 COLUMNS = ("dataset", "file_path", "class", "original_class", "subclass", "modality", "modality_subtype", "plane")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from neuralmedbench.files.given_answers import read_given
+from neuralmedbench.files.tables import write_records
 
 import import_responses
 from conftest import ROOT
@@ -16,8 +18,6 @@ from import_fixtures import imported, put, put_table
 from models_fixtures import model_config, request
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.given_answers import read_given
-from neuralmedbench.io.tables import write_records
 from neuralmedbench.io.templates import Templates
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.imported_answers import import_answers

@@ -11,10 +11,10 @@ import pytest
 import ingest_case
 from deid_fixtures import NOTE, RECORD, head_voxels, write_dicom_series, write_index, write_nifti_file
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.cases import read_case
 from neuralmedbench.ingest.diffusion import trace_image
 from neuralmedbench.ingest.sequences import Physics, label_sequence
 from neuralmedbench.ingest.words import plain_words
-from neuralmedbench.io.cases import read_case
 from neuralmedbench.records.case import CaseRecord, Sequence, State
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from neuralmedbench.files.nifti import read_nifti
 from neuralmedbench.ingest.header_words import b_value_of
-from neuralmedbench.io.nifti import read_nifti
 from neuralmedbench.records.case import Sequence, State
 from raw_fixtures import ball, clean_and_convert, ingest, make_slice, save, write_mosaic, write_series
 

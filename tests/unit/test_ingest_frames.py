@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralmedbench.io import dicom
+from neuralmedbench.files import dicom
 from neuralmedbench.records.case import Plane, Sequence
 from raw_fixtures import AXIAL, CORONAL, SAGITTAL, Stack, ball, clean_and_convert, compressed, ingest, write_enhanced, write_series
 

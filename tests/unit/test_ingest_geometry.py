@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pytest
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.nifti import Volume, read_nifti
 from neuralmedbench.ingest.geometry import missing_slices
 from neuralmedbench.ingest.straighten import straighten
-from neuralmedbench.io.nifti import Volume, read_nifti
 from neuralmedbench.records.case import Plane, Sequence, State
 from raw_fixtures import CORONAL, PIXEL_MM, SAGITTAL, Stack, ball, ct_tags, ingest, write_series
 

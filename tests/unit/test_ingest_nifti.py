@@ -12,13 +12,13 @@ import pytest
 
 from deid_fixtures import NOTE, head_voxels, write_config, write_nifti_file
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.ingest.bids import entities_of, label_bids
 from neuralmedbench.ingest.case_tables import keyed_pseudonyms
 from neuralmedbench.ingest.listing import FoundCase, find_cases, list_cases
 from neuralmedbench.ingest.raw_nifti import label_nifti
 from neuralmedbench.ingest.sequences import Physics
-from neuralmedbench.io.files import sha256_of
-from neuralmedbench.io.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.records.case import CaseRecord, Sequence, State
 from raw_fixtures import ingest, write_series
 

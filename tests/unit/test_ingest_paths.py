@@ -9,11 +9,11 @@ import pytest
 
 import list_cases
 from deid_fixtures import NOTE, head_voxels, write_config, write_nifti_file
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.ingest.case_tables import keyed_pseudonyms
 from neuralmedbench.ingest.listing import find_cases
 from neuralmedbench.ingest.listing import list_cases as list_all
-from neuralmedbench.io.files import sha256_of
-from neuralmedbench.io.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.records.case import State
 from raw_fixtures import Stack, ball, write_series
 
@@ -21,7 +21,7 @@ from raw_fixtures import Stack, ball, write_series
 def ingest_index(folder: Path, index: RawIndex) -> tuple[State, str]:
     """Ingest what an index names; gives state and reason."""
     import ingest_case
-    from neuralmedbench.io.cases import read_case
+    from neuralmedbench.files.cases import read_case
 
     write_raw_index(folder / "index" / "files.json", index)
     out = folder / "out" / "case.json"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deid_fixtures import NOTE, write_index
+from neuralmedbench.files.cases import read_case
 from neuralmedbench.ingest.listing import find_cases
-from neuralmedbench.io.cases import read_case
 from raw_fixtures import Stack, write_series
 
 

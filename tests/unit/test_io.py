@@ -13,7 +13,7 @@ import pytest
 
 from conftest import ROOT
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
-from neuralmedbench.io.cases import (
+from neuralmedbench.files.cases import (
     CaseRow,
     digest_of_files,
     quarantine_on_error,
@@ -23,12 +23,14 @@ from neuralmedbench.io.cases import (
     write_case,
     write_case_table,
 )
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.files import read_json, sha256_of, whole_file, whole_folder, write_json
-from neuralmedbench.io.inside import file_inside
-from neuralmedbench.io.tables import read_records, write_records, write_table
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.inside import file_inside
+from neuralmedbench.files.json_files import read_json, write_json
+from neuralmedbench.files.tables import read_records, write_records, write_table
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
 from neuralmedbench.records.items import Gold, GoldFields, Lesion
+from neuralmedbench.runtime.atomic_write import whole_file, whole_folder
+from neuralmedbench.runtime.commands import run_command
 
 GOLD = Gold(
     item_id="a",
@@ -189,7 +191,7 @@ def test_json_that_is_cut_off_is_named(tmp_path: Path) -> None:
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     script = tmp_path / "many.py"
     script.write_text(
-        "from neuralmedbench.io.commands import run_command\n"
+        "from neuralmedbench.runtime.commands import run_command\n"
         "def main(argv):\n    print('line\\n' * 200_000)\n    return 0\n"
         "raise SystemExit(run_command(main, []))\n"
     )

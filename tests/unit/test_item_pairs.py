@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from neuralmedbench.records.items import Axis, Family, Gold, Level, Runner
-from neuralmedbench.stats.item_pairs import PAIR_METRICS
-from neuralmedbench.stats.outcomes import Key, gather_outcomes
+from neuralmedbench.tables.item_pairs import PAIR_METRICS
+from neuralmedbench.tables.outcomes import Key, gather_outcomes
 from tables_fixtures import item, score
 
 ITEMS = [

@@ -16,7 +16,7 @@ from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.load import load_grader
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.recording.stages import dvc_yaml
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Grade, GradeState

@@ -19,7 +19,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from leak_fixtures import leaks_in
-from neuralmedbench.io.answer_key import left_in, searchable
+from neuralmedbench.files.answer_key import left_in, searchable
 from neuralmedbench.report.cases import packed
 
 WORDS = ("Vandermeer", "Thérèse Lindqvist", "48213371", "+31 20 555 0148", "Καραγιάννη", "高村", "192.0.2.118")

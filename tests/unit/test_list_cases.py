@@ -10,9 +10,9 @@ import pytest
 import list_cases
 from deid_fixtures import NOTE, head_voxels, write_config, write_dicom_series, write_nifti_file
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.cases import read_case_table, write_case_table
+from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.ingest.listing import find_cases
-from neuralmedbench.io.cases import read_case_table, write_case_table
-from neuralmedbench.io.raw_index import read_raw_index
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from neuralmedbench.stats.change.noise import compare_answers
-from neuralmedbench.stats.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.tables.change.noise import compare_answers
 
 FAST = Settings(resamples=199)
 

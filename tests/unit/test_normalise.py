@@ -11,14 +11,14 @@ from neuralmedbench.atlas.fit import GRID_MM, fit_template
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.config.pipeline import SEQUENCE_ORDER
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.cases import read_case
+from neuralmedbench.files.digests import sha256_of, sha256_of_files
+from neuralmedbench.files.volumes import image_like
 from neuralmedbench.imaging.bias import correct_bias
 from neuralmedbench.imaging.brain import find_brain
 from neuralmedbench.imaging.normalise import order_series, read_rigid
 from neuralmedbench.imaging.quality import plane_of
 from neuralmedbench.imaging.register import make_reference, register, rotation_deg
-from neuralmedbench.io.cases import read_case
-from neuralmedbench.io.files import sha256_of, sha256_of_files
-from neuralmedbench.io.volumes import image_like
 from neuralmedbench.records.case import Plane, Sequence, Series, State
 
 T1W = Shot("T1w", "2d")

@@ -16,9 +16,9 @@ from neuralmedbench.deid.notes.records import clean_record, record_identity
 from neuralmedbench.deid.notes.sections import SHOWN, cut_sections
 from neuralmedbench.deid.texts import TextRules, clean_texts
 from neuralmedbench.deid.values import DateShift
-from neuralmedbench.io.identity import Identity, fold, identity_pattern
-from neuralmedbench.io.texts import UnreadableTextError, decode_text
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.identity import Identity, fold, identity_pattern
+from neuralmedbench.files.texts import UnreadableTextError, decode_text
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.case import CaseRecord
 from note_corpus_fixtures import LabelledNote, NoteScore, Place, read_corpus, score_notes
 

@@ -12,10 +12,10 @@ import pytest
 
 from conftest import ROOT
 from neuralmedbench.errors import BusyError, StorageError
-from neuralmedbench.io import one_writer
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.one_writer import only_writer, outputs_of, wait_for_writers
-from neuralmedbench.io.parent_run import RUN_VARIABLE, name_this_run, run_has_ended
+from neuralmedbench.runtime import one_writer
+from neuralmedbench.runtime.commands import run_command
+from neuralmedbench.runtime.one_writer import only_writer, outputs_of, wait_for_writers
+from neuralmedbench.runtime.parent_run import RUN_VARIABLE, name_this_run, run_has_ended
 
 SLOW = """
 import pathlib, sys, time

@@ -16,13 +16,13 @@ from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.cases import build_cases
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.cases import CASE_COLUMNS
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.cases import CASE_COLUMNS
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import Shown, assemble
 from neuralmedbench.prompts.labels import picture_label
 from neuralmedbench.records.case import Tile
-from neuralmedbench.stats.bundle import bundle_cases
-from neuralmedbench.stats.verdict import oracle_benchmarks
+from neuralmedbench.tables.bundle import bundle_cases
+from neuralmedbench.tables.verdict import oracle_benchmarks
 
 ORACLE = (slice_row("a1", 20, oracle=True), slice_row("a1", -20, oracle=True))
 

@@ -10,11 +10,11 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from imaging_fixtures import LESION_MM, Shot, normalise, write_shots
+from neuralmedbench.files.cases import read_case
+from neuralmedbench.files.known_lesions import KnownLesion
 from neuralmedbench.imaging.marks import LETTERS
 from neuralmedbench.imaging.policy import SlicePolicy
 from neuralmedbench.imaging.slices import cut_slices
-from neuralmedbench.io.cases import read_case
-from neuralmedbench.io.known_lesions import KnownLesion
 from neuralmedbench.records.case import Plane, Slice
 
 SHOTS = [

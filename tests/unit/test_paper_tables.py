@@ -19,7 +19,7 @@ import compare_published
 import tables_fixtures
 from conftest import ROOT
 from neuralmedbench.config.load import load_published
-from neuralmedbench.io.tables import read_records, read_table, write_records
+from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.records.items import Item, Level
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, GradeState, Rating, Score

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.io import files, partial
-from neuralmedbench.io.cases import read_case, write_case
-from neuralmedbench.io.files import sha256_of_files, whole_file, whole_folder, write_text
+from neuralmedbench.files import json_files as files
+from neuralmedbench.files.cases import read_case, write_case
+from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.records.case import CaseRecord
+from neuralmedbench.runtime import atomic_write as partial
+from neuralmedbench.runtime.atomic_write import whole_file, whole_folder, write_text
 
 BEGIN = """
 import os, pathlib, signal, sys

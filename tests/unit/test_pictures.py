@@ -14,7 +14,7 @@ import ingest_pictures
 from deid_fixtures import write_config
 from neuralmedbench.deid.pictures import without_text
 from neuralmedbench.deid.review.signature import read_shown
-from neuralmedbench.io.cases import read_audit, read_pictures
+from neuralmedbench.files.cases import read_audit, read_pictures
 from neuralmedbench.records.case import State
 
 

@@ -13,7 +13,7 @@ import yaml
 import plan_calls as command
 from conftest import ROOT
 from models_fixtures import model_config, picture, request
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import engine
 from neuralmedbench.models.control.budget import Purse
 from neuralmedbench.models.control.outlook import look_ahead

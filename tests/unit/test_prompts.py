@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from items_fixtures import VOCABULARY, answer, benchmark_config, pictures, slice_row, source
 from neuralmedbench.benchmarks.cases import build_cases
 from neuralmedbench.errors import ConfigError, DeidentificationError
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.arms import donors_of
 from neuralmedbench.prompts.assemble import Shown, assemble
 from neuralmedbench.prompts.coverage import check_asked, check_pictures

@@ -14,12 +14,12 @@ from neuralmedbench.config.load import load_grader, load_model, load_published, 
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.tables import write_table
+from neuralmedbench.files.tables import write_table
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.stats.papers.own import Own, model_id
-from neuralmedbench.stats.papers.published import comparison_rows, wilson
-from neuralmedbench.stats.papers.shape import shapes
-from neuralmedbench.stats.papers.typeset import escape, latex, markdown
+from neuralmedbench.tables.papers.own import Own, model_id
+from neuralmedbench.tables.papers.published import comparison_rows, wilson
+from neuralmedbench.tables.papers.shape import shapes
+from neuralmedbench.tables.papers.typeset import escape, latex, markdown
 
 PAPERS = sorted((ROOT / "config" / "published").glob("*.yaml"))
 GPT = {"gpt-4o": load_model(ROOT / "config" / "models" / "gpt-4o.yaml")}

@@ -11,9 +11,9 @@ import SimpleITK as sitk
 
 from imaging_fixtures import Shot, normalise, write_shots
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.cases import read_case, write_case
+from neuralmedbench.files.volumes import image_like
 from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, check_limits
-from neuralmedbench.io.cases import read_case, write_case
-from neuralmedbench.io.volumes import image_like
 from neuralmedbench.records.case import Sequence, State
 
 GOOD = {"covered": 1.0, "agreement_where_covered": 0.8, "rotation_deg": 3.0, "shift_mm": 17.0, "contrast": 0.8}

@@ -12,9 +12,9 @@ import yaml
 from neuralmedbench.benchmarks.questions import build_questions, question_fates, read_questions
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.cases import write_pictures
-from neuralmedbench.io.files import write_json_record
-from neuralmedbench.io.lines import write_lines
+from neuralmedbench.files.cases import write_pictures
+from neuralmedbench.files.json_files import write_json_record
+from neuralmedbench.files.lines import write_lines
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
 from neuralmedbench.records.items import Disclosure, Family, Gold, Runner
 from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord, Question, QuestionImage, Refusal

@@ -12,12 +12,12 @@ import subprocess
 import sys
 
 import pytest
+from neuralmedbench.runtime.shared_log import read_book
 
 from conftest import ROOT
 from models_fixtures import model_config
 from neuralmedbench.config.pipeline import RateLimit
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.shared_book import read_book
 from neuralmedbench.models.control import rate_limits, retry
 from neuralmedbench.models.control.bounds import CallGate, Control
 from neuralmedbench.models.control.budget import Purse

@@ -18,9 +18,9 @@ import make_rating_round
 from conftest import ROOT
 from neuralmedbench.config.workflow import Run, read_run
 from neuralmedbench.errors import DataError, DeidentificationError, RatingError
-from neuralmedbench.io.cases import read_audit, write_audit
-from neuralmedbench.io.files import sha256_of_value
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.cases import read_audit, write_audit
+from neuralmedbench.files.digests import sha256_of_value
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.ratings.candidates import Candidate
 from neuralmedbench.ratings.controls import make_controls
 from neuralmedbench.ratings.exports import PacketKey, RatedResponse, RoundKey, read_file

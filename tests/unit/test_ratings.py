@@ -13,7 +13,7 @@ import pytest
 import import_ratings
 from conftest import ROOT
 from neuralmedbench.errors import RatingError
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.ratings.exports import read_form
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.ratings.tables import COLUMNS

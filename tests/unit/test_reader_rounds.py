@@ -20,8 +20,8 @@ import make_rating_round
 from conftest import ROOT
 from neuralmedbench.config.load import load_model
 from neuralmedbench.errors import DataError, PipelineError, RatingError
-from neuralmedbench.io.files import read_json
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.json_files import read_json
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.ledgers.replay import replay_requests
 from neuralmedbench.models.readers import asked_of
 from neuralmedbench.ratings.answering.files import AnswerRoundKey

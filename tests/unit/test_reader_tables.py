@@ -9,11 +9,11 @@ import pytest
 
 from neuralmedbench.recording.reader_answers import import_readers
 from neuralmedbench.records.responses import Response
-from neuralmedbench.stats.clinicians.readers import reader_rows
-from neuralmedbench.stats.contrasts import model_pairs
-from neuralmedbench.stats.leaderboard import leaderboard_rows, rate_rows
-from neuralmedbench.stats.study import Study
-from neuralmedbench.stats.verdict import badges
+from neuralmedbench.tables.clinicians.readers import reader_rows
+from neuralmedbench.tables.contrasts import model_pairs
+from neuralmedbench.tables.leaderboard import leaderboard_rows, rate_rows
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.verdict import badges
 from reader_fixtures import ANSWER, MODEL, ROUND, export_of, make_round, put_export, responses_of_reader, write_asked, write_results
 
 READERS = tuple(f"reader-{ROUND}-{number}" for number in (1, 2))

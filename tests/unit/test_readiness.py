@@ -16,17 +16,17 @@ from conftest import ROOT
 from neuralmedbench.config.load import load_readiness
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.tables import read_table, write_table
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.pairs import holm
+from neuralmedbench.files.tables import read_table, write_table
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Family, Gold
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.page import templates
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.estimates.pairs import holm
-from neuralmedbench.stats.readiness.bounds import bounds, holm_levels, p_at_least, p_at_most
-from neuralmedbench.stats.readiness.groups import when_stated
-from neuralmedbench.stats.readiness.table import readiness_rows
-from neuralmedbench.stats.study import Study, read_study
+from neuralmedbench.tables.readiness.bounds import bounds, holm_levels, p_at_least, p_at_most
+from neuralmedbench.tables.readiness.groups import when_stated
+from neuralmedbench.tables.readiness.table import readiness_rows
+from neuralmedbench.tables.study import Study, read_study
 from tables_fixtures import BREADTH, DEPTH, GRADERS, write_study
 
 SHIPPED = ROOT / "config" / "readiness.yaml"

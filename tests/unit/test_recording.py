@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from neuralmedbench.files.dvc_lock import read_dvc_lock
+from neuralmedbench.files.tables import write_records
 
 from conftest import ROOT
 from models_fixtures import model_config
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.workflow import Run, own_configfiles, read_run
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
-from neuralmedbench.io.dvc_lock import Recorded, read_dvc_lock
-from neuralmedbench.io.tables import write_records
+from neuralmedbench.io.dvc_lock import Recorded
 from neuralmedbench.models.ledgers.ledger import Entry, add_missing, open_ledger, read_ledger
 from neuralmedbench.models.ledgers.recorded import check_recorded_ledger
 from neuralmedbench.recording import repository

@@ -11,13 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
-
-from neuralmedbench.stats.clinicians.agreement import complete_rows, icc
-from neuralmedbench.stats.estimates.exact import effective_size, one_sided_bounds
-from neuralmedbench.stats.estimates.intervals import (
+from neuralmedbench.estimates.exact import effective_size, one_sided_bounds
+from neuralmedbench.estimates.intervals import (
     Settings,
     expanded_tail,
     percentile_interval,
@@ -25,8 +20,12 @@ from neuralmedbench.stats.estimates.intervals import (
     resampled_means,
     resampling_weights,
 )
-from neuralmedbench.stats.estimates.pairs import mcnemar_exact, sign_flip_p, smallest_difference, student_interval
-from neuralmedbench.stats.estimates.unpaired import Estimate, shuffle_p, square_and_add
+from neuralmedbench.estimates.pairs import mcnemar_exact, sign_flip_p, smallest_difference, student_interval
+from neuralmedbench.estimates.unpaired import Estimate, shuffle_p, square_and_add
+from neuralmedbench.tables.clinicians.agreement import complete_rows, icc
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 TO = 1e-6
 SETTINGS = Settings(resamples=500)

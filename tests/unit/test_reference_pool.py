@@ -15,8 +15,8 @@ import import_responses
 import run_inference
 from neuralmedbench.config.load import load_asked, load_model
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.cases import write_audit
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.files.cases import write_audit
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.conversation import Said
 from neuralmedbench.models.keys import call_key
 from neuralmedbench.records.case import Audit

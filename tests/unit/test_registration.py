@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from imaging_fixtures import Shot, brain_of, motion, scan
+from neuralmedbench.files.volumes import image_like
 from neuralmedbench.imaging.register import Reference, make_reference, register
-from neuralmedbench.io.volumes import image_like
 
 T1W = Shot("T1w", "2d")
 MOTIONS = {

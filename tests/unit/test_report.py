@@ -19,7 +19,7 @@ from markupsafe import escape
 from conftest import ROOT
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
-from neuralmedbench.io.files import read_json
+from neuralmedbench.files.json_files import read_json
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.blocks import BLOCKS
 from neuralmedbench.report.formats import percent, points, points_span, span

@@ -20,7 +20,7 @@ import build_tables
 import record_provenance
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import styled
-from neuralmedbench.io.tables import read_records, read_table, write_records
+from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Gold, Item, Runner
 from neuralmedbench.records.responses import Response, ResponseState

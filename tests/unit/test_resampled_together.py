@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuralmedbench.stats.estimates.intervals import Settings, rate_interval, rate_intervals
-from neuralmedbench.stats.estimates.pairs import paired_difference, paired_differences
+from neuralmedbench.estimates.intervals import Settings, rate_interval, rate_intervals
+from neuralmedbench.estimates.pairs import paired_difference, paired_differences
 
 SETTINGS = Settings(resamples=200)
 

@@ -29,15 +29,16 @@ from neuralmedbench.deid.review.sheet import case_sheet, marked
 from neuralmedbench.deid.review.signature import shown
 from neuralmedbench.deid.score.tally import Tally, sum_scores
 from neuralmedbench.deid.values import DateShift
+from neuralmedbench.files import dicom
+from neuralmedbench.files.json_files import read_json, write_json
+from neuralmedbench.files.nifti import Volume
+from neuralmedbench.files.pages import STYLE, page
+from neuralmedbench.files.small_pictures import COLOUR, GREYS, LETTER_PX, lettered, outlined, side_by_side, to_levels, write_levels
+from neuralmedbench.files.volumes import image_like, write_volume
 from neuralmedbench.imaging import review_pieces as imaging_pieces
 from neuralmedbench.imaging.mirror import make_side, mirrored_margin
-from neuralmedbench.io import dicom
-from neuralmedbench.io.files import read_json, write_json, write_text
-from neuralmedbench.io.nifti import Volume
-from neuralmedbench.io.pages import STYLE, page
-from neuralmedbench.io.small_pictures import COLOUR, GREYS, LETTER_PX, lettered, outlined, side_by_side, to_levels, write_levels
-from neuralmedbench.io.volumes import image_like, write_volume
 from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Series, Slice, State, Tile
+from neuralmedbench.runtime.atomic_write import write_text
 
 RULES = HeaderRules(KEY, "beef00000001", DateShift(-100))
 SIZES = (3.5, 3.5, 7.0)

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.items import Family, Item, Level, Runner
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState, current_rows
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Grade, ParseStatus, Score
-from neuralmedbench.stats.change.revisions import both_sides, flip_rows, is_change, leader_of, metric_rows
-from neuralmedbench.stats.change.words import change_words
-from neuralmedbench.stats.estimates.intervals import Settings
+from neuralmedbench.tables.change.revisions import both_sides, flip_rows, is_change, leader_of, metric_rows
+from neuralmedbench.tables.change.words import change_words
 from report_fixtures import build
 from scoring_fixtures import vocabulary
 from tables_fixtures import BREADTH, DEPTH, GRADERS, item, score, write_study

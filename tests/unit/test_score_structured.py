@@ -13,7 +13,7 @@ import pytest
 import score_structured
 from conftest import ROOT
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.commands import run_command
+from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.structured.averages import average, tally
 from neuralmedbench.scoring.structured.calibration import brier_score, expected_calibration_error, risk_coverage_area, separation
 from neuralmedbench.scoring.structured.compatible import compatible_metrics

@@ -18,8 +18,8 @@ from neuralmedbench.benchmarks.built import Built
 from neuralmedbench.benchmarks.cases import build_cases
 from neuralmedbench.benchmarks.leak_page import leak_page
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.files import write_json_record
-from neuralmedbench.io.tables import write_records
+from neuralmedbench.files.json_files import write_json_record
+from neuralmedbench.files.tables import write_records
 from neuralmedbench.records.answer_leaks import AcceptedLeaks
 from neuralmedbench.records.items import Disclosure, Family, Gold, GoldFields, Item, Lesion
 from neuralmedbench.records.requests import Request

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.models.served import served_line
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.records.served import served_by
-from neuralmedbench.stats.asking.calls import destination_rows, efficiency_rows
-from neuralmedbench.stats.asking.served import served_badges, served_statements
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.study import Study, read_study
+from neuralmedbench.tables.asking.calls import destination_rows, efficiency_rows
+from neuralmedbench.tables.asking.served import served_badges, served_statements
+from neuralmedbench.tables.study import Study, read_study
 from scoring_fixtures import answered
 from tables_fixtures import BREADTH, DEPTH, GRADERS, write_study
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.io.shared_book import SharedBook, read_book
+from neuralmedbench.runtime.shared_log import SharedBook, read_book
 
 COUNT = """
 import os, sys

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.scoring.encoder import weights_folder
 from neuralmedbench.scoring.similarity import bertscore_f1, comparable, similarity_rows
-from neuralmedbench.stats.descriptive import headline
-from neuralmedbench.stats.descriptive import similarity_rows as table_of_similarity
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.study import read_study
+from neuralmedbench.tables.descriptive import headline
+from neuralmedbench.tables.descriptive import similarity_rows as table_of_similarity
+from neuralmedbench.tables.study import read_study
 from scoring_fixtures import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, answered, differential, vocabulary
 from tables_fixtures import BREADTH, DEPTH, GRADERS, write_study
 

@@ -16,7 +16,7 @@ import simulate_ratings
 from conftest import ROOT
 from neuralmedbench.config.workflow import Run, read_run
 from neuralmedbench.errors import RatingError
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.ratings.candidates import Candidate
 from neuralmedbench.ratings.exports import Export, RoundKey, read_file, read_form
 from neuralmedbench.ratings.imports import import_round

@@ -16,13 +16,13 @@ from PIL import Image
 from cut_slices import main as cut_slices
 from imaging_fixtures import LESION_MM, Shot, normalise, write_shots
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.cases import read_case
+from neuralmedbench.files.digests import sha256_of_files
+from neuralmedbench.files.known_lesions import read_known_lesion
+from neuralmedbench.files.volumes import read_volume
 from neuralmedbench.imaging.choose import around, content_slices, slice_scores, uniform_slices
 from neuralmedbench.imaging.marks import mark_sides
 from neuralmedbench.imaging.pictures import letterbox, montage, resize
-from neuralmedbench.io.cases import read_case
-from neuralmedbench.io.files import sha256_of_files
-from neuralmedbench.io.known_lesions import read_known_lesion
-from neuralmedbench.io.volumes import read_volume
 from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, State
 
 SHOTS = [

@@ -11,10 +11,10 @@ from scipy.ndimage import uniform_filter
 from cut_slices import main as cut_slices
 from imaging_fixtures import Shot, normalise, write_shots
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.cases import read_case
+from neuralmedbench.files.digests import sha256_of, sha256_of_files
 from neuralmedbench.imaging.choose import uniform_slices
 from neuralmedbench.imaging.pictures import cut_plane, square, to_grey
-from neuralmedbench.io.cases import read_case
-from neuralmedbench.io.files import sha256_of, sha256_of_files
 from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, State
 
 SHOTS = [

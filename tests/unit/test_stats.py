@@ -13,11 +13,8 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from neuralmedbench.stats.axes import above_prior, breadth_depth_gap, correlation_interval, rank_correlation
-from neuralmedbench.stats.decomposition import decompose, share_of_errors
-from neuralmedbench.stats.descriptive import separation
-from neuralmedbench.stats.estimates.exact import clopper_pearson, effective_size
-from neuralmedbench.stats.estimates.intervals import (
+from neuralmedbench.estimates.exact import clopper_pearson, effective_size
+from neuralmedbench.estimates.intervals import (
     Settings,
     expanded_tail,
     percentile_interval,
@@ -25,12 +22,15 @@ from neuralmedbench.stats.estimates.intervals import (
     resampled_means,
     resampling_weights,
 )
-from neuralmedbench.stats.estimates.pairs import holm, mcnemar_exact, paired_difference, sign_flip_p, smallest_difference
-from neuralmedbench.stats.estimates.passk import pass_at_k
-from neuralmedbench.stats.estimates.ranks import rank_ranges, tiers
-from neuralmedbench.stats.fields import macro_f1
-from neuralmedbench.stats.prior import chance_among_commonest
-from neuralmedbench.stats.verdict import _correlation, gap_sentence
+from neuralmedbench.estimates.pairs import holm, mcnemar_exact, paired_difference, sign_flip_p, smallest_difference
+from neuralmedbench.estimates.passk import pass_at_k
+from neuralmedbench.estimates.ranks import rank_ranges, tiers
+from neuralmedbench.tables.axes import above_prior, breadth_depth_gap, correlation_interval, rank_correlation
+from neuralmedbench.tables.decomposition import decompose, share_of_errors
+from neuralmedbench.tables.descriptive import separation
+from neuralmedbench.tables.fields import macro_f1
+from neuralmedbench.tables.prior import chance_among_commonest
+from neuralmedbench.tables.verdict import _correlation, gap_sentence
 
 FAST = Settings(resamples=2000)
 

@@ -17,18 +17,19 @@ from imaging_fixtures import SEQUENCE_ORDER, Shot, write_shots
 from items_fixtures import slice_row
 from models_fixtures import model_config, request, running_server
 from neuralmedbench.errors import ConfigError, DataError, StorageError
-from neuralmedbench.io import dcm2niix, storage
-from neuralmedbench.io.cases import quarantine_on_error, read_case
-from neuralmedbench.io.commands import run_command
-from neuralmedbench.io.nifti import Volume, write_nifti
-from neuralmedbench.io.plain_pictures import write_grey
-from neuralmedbench.io.storage import check_places, check_project
-from neuralmedbench.io.tables import write_records
-from neuralmedbench.io.volumes import write_volume
+from neuralmedbench.files import dcm2niix
+from neuralmedbench.files.cases import quarantine_on_error, read_case
+from neuralmedbench.files.nifti import Volume, write_nifti
+from neuralmedbench.files.plain_pictures import write_grey
+from neuralmedbench.files.tables import write_records
+from neuralmedbench.files.volumes import write_volume
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers import ledger as ledgers
 from neuralmedbench.models.ledgers.ledger import Entry, open_ledger, read_ledger
 from neuralmedbench.records.case import CaseRecord, SliceRow, State
+from neuralmedbench.runtime import storage
+from neuralmedbench.runtime.commands import run_command
+from neuralmedbench.runtime.storage import check_places, check_project
 
 assert flat_deface
 CASE = CaseRecord(benchmark="b", case_id="c1", patient_id="p1", stage="ingest", source_sha256="0")

@@ -13,16 +13,16 @@ import pytest
 
 import build_tables
 import bundle_cases
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.estimates.exact import clopper_pearson
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Axis, Family, Gold, GoldFields, Item, Level, Runner
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import ParseStatus, Rating, Score
-from neuralmedbench.stats.contrasts import axis_rows
-from neuralmedbench.stats.estimates.exact import clopper_pearson
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.outcomes import Key, gather_outcomes
-from neuralmedbench.stats.prior import prior_values
+from neuralmedbench.tables.contrasts import axis_rows
+from neuralmedbench.tables.outcomes import Key, gather_outcomes
+from neuralmedbench.tables.prior import prior_values
 from tables_fixtures import BREADTH, DEPTH, GRADERS, item, score, write_study
 
 MODELS = ("alpha", "beta", "gamma")

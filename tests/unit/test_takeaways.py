@@ -9,10 +9,10 @@ import pytest
 
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.blocks import BLOCKS
-from neuralmedbench.stats.study import Study
-from neuralmedbench.stats.takeaways import data, results, trust
-from neuralmedbench.stats.takeaways.gather import TAKEAWAYS
-from neuralmedbench.stats.takeaways.words import Tables
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.takeaways import data, results, trust
+from neuralmedbench.tables.takeaways.gather import TAKEAWAYS
+from neuralmedbench.tables.takeaways.words import Tables
 
 SAID_BY_TEMPLATES = {"provenance", "published", "cards", "checklists"}
 

@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.files import sha256_of
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.ledgers.ledger import Entry, open_ledger
 from neuralmedbench.recording.cells import find_cell
 from neuralmedbench.recording.recount import PARTS
 from neuralmedbench.recording.trace import trace
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.study import read_study
-from neuralmedbench.stats.tables import write_tables
+from neuralmedbench.tables.study import read_study
+from neuralmedbench.tables.write import write_tables
 from tables_fixtures import BREADTH, DEPTH, GRADERS, write_study
 
 MODELS = ("alpha", "beta", "gamma")

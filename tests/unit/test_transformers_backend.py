@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from models_fixtures import model_config, request
 from neuralmedbench.errors import ConfigError, ProviderError
-from neuralmedbench.io.files import sha256_of
+from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.local.backend import TransformersBackend
 from neuralmedbench.records.requests import RequestImage, RequestTurn

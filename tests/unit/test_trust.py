@@ -17,20 +17,20 @@ import yaml
 from conftest import ROOT
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.tables import read_records, read_table
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.ratings.exports import read_form
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Rating, RatingPart, Score
 from neuralmedbench.report.page import templates
-from neuralmedbench.stats.clinicians.opinions import ClinicianWord
-from neuralmedbench.stats.clinicians.rated import chances, opinions_of, words_of
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.study import Study, read_study
-from neuralmedbench.stats.tables import write_tables
-from neuralmedbench.stats.trust.calibrated import calibrated_rows
-from neuralmedbench.stats.trust.makers import maker_of, same_maker
-from neuralmedbench.stats.trust.rules import trust_statements
-from neuralmedbench.stats.trust.table import trust_rows
+from neuralmedbench.tables.clinicians.opinions import ClinicianWord
+from neuralmedbench.tables.clinicians.rated import chances, opinions_of, words_of
+from neuralmedbench.tables.study import Study, read_study
+from neuralmedbench.tables.trust.calibrated import calibrated_rows
+from neuralmedbench.tables.trust.makers import maker_of, same_maker
+from neuralmedbench.tables.trust.rules import trust_statements
+from neuralmedbench.tables.trust.table import trust_rows
+from neuralmedbench.tables.write import write_tables
 from tables_fixtures import BREADTH, DEPTH, GRADERS, write_study
 
 MODELS = ("alpha", "beta", "gamma")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
+from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.scores import Score
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.study import Study
-from neuralmedbench.stats.turns import turn_rows
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.turns import turn_rows
 from scoring_fixtures import vocabulary
 
 KEYS = {"benchmark": "b", "axis": "depth", "family": "differential_diagnosis", "level": "dialogue", "runner": "dialogue", "model": "m"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.vocabulary import normal_form
 from scoring_fixtures import VOCABULARY_FILE, vocabulary
 

@@ -7,7 +7,7 @@ import pytest
 import SimpleITK as sitk
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.volumes import as_stored, centre_of, grid_over, read_volume, resample_to, write_volume
+from neuralmedbench.files.volumes import as_stored, centre_of, grid_over, read_volume, resample_to, write_volume
 
 
 def volume(seed: int = 1) -> sitk.Image:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from neuralmedbench.io.tables import read_records, write_records
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.ratings.exports import RatedResponse
 from neuralmedbench.recording.cells import find_cell
 from neuralmedbench.recording.recount import read_answers, recount
@@ -21,9 +22,8 @@ from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.scoring.voting import elect
-from neuralmedbench.stats.estimates.intervals import Settings
-from neuralmedbench.stats.study import read_study
-from neuralmedbench.stats.tables import write_tables
+from neuralmedbench.tables.study import read_study
+from neuralmedbench.tables.write import write_tables
 from scoring_fixtures import GOLD, ITEM, LESION_ITEM, answered, differential, lesion_answer, vocabulary
 from tables_fixtures import BREADTH, DEPTH, GRADERS, write_study
 

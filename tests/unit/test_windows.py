@@ -11,13 +11,13 @@ from PIL import Image
 
 from imaging_fixtures import CE_GAIN, CE_OFFSET, LESION_MM, Shot, normalise, write_shots
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.volumes import image_like, read_volume
 from neuralmedbench.imaging import normalise as stage
 from neuralmedbench.imaging.pictures import resize, square, to_grey
 from neuralmedbench.imaging.policy import SlicePolicy
 from neuralmedbench.imaging.slices import cut_slices
 from neuralmedbench.imaging.units import match_units
 from neuralmedbench.imaging.windows import CT_WINDOWS, shared_window, window_of
-from neuralmedbench.io.volumes import image_like, read_volume
 from neuralmedbench.records.case import CaseRecord, Sequence
 
 SHOTS = [Shot("T1w", "2d"), Shot("ceT1w", "2d", order="LAS", shift_mm=(3.0, 2.0, 4.0)), Shot("ADC", "2d"), Shot("dwi", "2d")]

@@ -16,8 +16,8 @@ from crashes import COMMAND, Round, crash, results_of, take_away, undisturbed_ru
 from disk_fixtures import read_only, small_disk
 from loopback import Loopback
 from models_fixtures import running_server
-from neuralmedbench.io.one_writer import WAIT_VARIABLE, only_writer
 from neuralmedbench.models.ledgers.ledger import ROOM_BYTES, open_ledger, read_ledger
+from neuralmedbench.runtime.one_writer import WAIT_VARIABLE, only_writer
 
 pytestmark = pytest.mark.workflow
 

@@ -16,7 +16,7 @@ from asking_server import MAX_QUESTIONS, Asker
 from conftest import ROOT, copy_project, snakemake
 from import_fixtures import put_mixed, put_pairs
 from models_fixtures import running_server
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.records.requests import Request

@@ -16,7 +16,7 @@ import pytest
 
 from conftest import copy_project
 from leak_fixtures import unpacked
-from neuralmedbench.io.cases import read_case, read_case_table, write_case_table
+from neuralmedbench.files.cases import read_case, read_case_table, write_case_table
 from neuralmedbench.records.case import CaseRecord, State
 
 SCANS = os.environ.get("NMB_REAL_SCANS", "")

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from conftest import ROOT
-from neuralmedbench.io.files import sha256_of, sha256_of_files
+from neuralmedbench.files.digests import sha256_of, sha256_of_files
 from neuralmedbench.records.results import COLUMNS
 
 pytestmark = pytest.mark.workflow

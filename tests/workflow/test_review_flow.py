@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from neuralmedbench.deid.review.check_words import OTHER
-from neuralmedbench.io.cases import read_audit, read_case
+from neuralmedbench.files.cases import read_audit, read_case
 
 pytestmark = pytest.mark.workflow
 

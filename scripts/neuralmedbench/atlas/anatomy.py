@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralmedbench.atlas.matching import Floats, Target, make_target
 from neuralmedbench.atlas.packaged import template_file
-from neuralmedbench.io.volumes import image_like, read_volume, resample_to
+from neuralmedbench.files.volumes import image_like, read_volume, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.io.volumes import grid_over, image_like, resample_to
+from neuralmedbench.files.volumes import grid_over, image_like, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

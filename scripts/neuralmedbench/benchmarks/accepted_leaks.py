@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.files import read_json_record, write_json_record
+from neuralmedbench.files.json_files import read_json_record, write_json_record
 from neuralmedbench.records.answer_leaks import AcceptedLeak, AcceptedLeaks, AnswerLeaks
 
 REMEDY = "correct it, or delete it and accept again with scripts/accept_leaks.py"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from neuralmedbench.benchmarks.leak_terms import Term, terms_of
 from neuralmedbench.benchmarks.sent_texts import Place, by_item, places_of_item
-from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.answer_leaks import SEVERITIES, AcceptedLeaks, AnswerLeak, AnswerLeaks
 from neuralmedbench.records.items import NO_LESION, Gold, Item, Runner
 from neuralmedbench.records.requests import Request

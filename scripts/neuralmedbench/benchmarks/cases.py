@@ -13,7 +13,7 @@ from neuralmedbench.benchmarks.lesions import lesion_shown, picture_lesions
 from neuralmedbench.benchmarks.sources import Source
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.cases import read_case_table
+from neuralmedbench.files.cases import read_case_table
 from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, Item, Level, Runner, ShownLesion, Turn
 from neuralmedbench.records.vocabulary import Vocabulary
 

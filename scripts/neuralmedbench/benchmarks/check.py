@@ -12,9 +12,9 @@ from neuralmedbench.benchmarks.cases import check_known
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.cases import read_audit, read_case_table
-from neuralmedbench.io.raw_index import read_raw_index
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.cases import read_audit, read_case_table
+from neuralmedbench.files.raw_index import read_raw_index
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.items import Gold, Item, Kind
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.vocabulary import Vocabulary

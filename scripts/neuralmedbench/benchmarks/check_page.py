@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from neuralmedbench.benchmarks.check import Check
-from neuralmedbench.io.pages import page, picture_figure, table, warning
+from neuralmedbench.files.pages import page, picture_figure, table, warning
 from neuralmedbench.records.requests import Request, RequestTurn
 
 PICTURES = 6

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.records.columns import RECORD_COLUMNS
 

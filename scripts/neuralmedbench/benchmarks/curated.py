@@ -14,9 +14,10 @@ from neuralmedbench.benchmarks.questions import read_questions
 from neuralmedbench.config.curation import CurationConfig
 from neuralmedbench.config.load import load_benchmark, load_model, nearest, read_yaml
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.files import sha256_of, write_json_record
-from neuralmedbench.io.lines import write_lines
-from neuralmedbench.io.tables import read_records, write_table
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.json_files import write_json_record
+from neuralmedbench.files.lines import write_lines
+from neuralmedbench.files.tables import read_records, write_table
 from neuralmedbench.records.curation import DECISION_COLUMNS, KEPT, RECORD, REMOVED, CurationRecord, Decision, KeptQuestion, RemovedQuestion
 from neuralmedbench.records.items import Disclosure, Gold
 from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUESTIONS, Question, QuestionSet

@@ -13,9 +13,9 @@ from neuralmedbench.benchmarks.adapters.entry import DataSet
 from neuralmedbench.benchmarks.importing import LONG_WORDS, Places
 from neuralmedbench.config.load import read_yaml
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.files import write_text
 from neuralmedbench.records.items import Kind
 from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
+from neuralmedbench.runtime.atomic_write import write_text
 
 SHOWN = 5
 

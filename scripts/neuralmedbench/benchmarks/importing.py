@@ -13,9 +13,10 @@ from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
 from neuralmedbench.benchmarks.option_pictures import problem_of_options
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.files import sha256_of, whole_file, whole_folder, write_json_record
-from neuralmedbench.io.lines import write_lines
-from neuralmedbench.io.plain_pictures import MAX_BYTES, picture_head
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.json_files import write_json_record
+from neuralmedbench.files.lines import write_lines
+from neuralmedbench.files.plain_pictures import MAX_BYTES, picture_head
 from neuralmedbench.records.items import Disclosure, Gold, Runner
 from neuralmedbench.records.questions import (
     ANSWERS,
@@ -30,6 +31,7 @@ from neuralmedbench.records.questions import (
     QuestionImage,
     Refusal,
 )
+from neuralmedbench.runtime.atomic_write import whole_file, whole_folder
 
 LONG_WORDS = 60
 """A longer question is taken to tell of the case."""

@@ -8,7 +8,7 @@ from html import escape
 from neuralmedbench.benchmarks.answer_leaks import places_of
 from neuralmedbench.benchmarks.leak_terms import terms_of
 from neuralmedbench.benchmarks.sent_texts import by_item, places_of_item
-from neuralmedbench.io.pages import page, table
+from neuralmedbench.files.pages import page, table
 from neuralmedbench.records.answer_leaks import SEVERITIES, AnswerLeak, AnswerLeaks
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request

@@ -14,7 +14,7 @@ from neuralmedbench.benchmarks.option_pictures import in_letter_order, problem_o
 from neuralmedbench.benchmarks.sources import item_image
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.lines import read_lines
+from neuralmedbench.files.lines import read_lines
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
 from neuralmedbench.records.items import Disclosure, Gold, Item, ItemImage, Runner, Turn
 from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUESTIONS, Question, QuestionImage, QuestionSet

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from neuralmedbench.benchmarks.context import read_notes, read_record
 from neuralmedbench.config.pipeline import SEQUENCE_ORDER
-from neuralmedbench.io.cases import read_case
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.cases import read_case
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.records.case import CaseRecord, PictureFate, SliceRow, State
 from neuralmedbench.records.items import ItemImage
 

@@ -8,7 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-EXEMPT = frozenset({"neuralmedbench.errors", "neuralmedbench.io.commands"})
+EXEMPT = frozenset({"neuralmedbench.errors", "neuralmedbench.runtime.commands"})
 """Modules that change what is said, never what is computed: editing them reruns nothing."""
 
 

@@ -21,7 +21,7 @@ from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.config.section import NAME
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.yaml_text import load_yaml
+from neuralmedbench.files.yaml_text import load_yaml
 
 C = TypeVar("C", bound=BaseModel)
 

@@ -16,7 +16,7 @@ from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.cases import CaseRow, read_case_table
+from neuralmedbench.files.cases import CaseRow, read_case_table
 from neuralmedbench.records.items import Kind
 from neuralmedbench.records.questions import IMPORT_RECORD, QUESTION_FILES
 from neuralmedbench.records.scores import SIMULATED_ROUND

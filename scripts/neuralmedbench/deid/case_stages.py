@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.io.cases import read_case
-from neuralmedbench.io.files import read_json
+from neuralmedbench.files.cases import read_case
+from neuralmedbench.files.json_files import read_json
 from neuralmedbench.records.case import CaseRecord, Series, State
 
 REVIEW = "review"

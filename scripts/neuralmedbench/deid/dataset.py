@@ -7,9 +7,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.io.bids import write_description
-from neuralmedbench.io.files import whole_file, write_json
+from neuralmedbench.files.bids import write_description
+from neuralmedbench.files.json_files import write_json
 from neuralmedbench.records.case import CaseRecord, State
+from neuralmedbench.runtime.atomic_write import whole_file
 
 IGNORED = ("audit*", "review*", "score*", "**/case.json", "**/text", "**/text/**", "**/review", "**/review/**")
 """Our own files: records, the audit, cleaned notes and what a reviewer looks at."""

@@ -7,8 +7,8 @@ import re
 import struct
 from pathlib import Path
 
-from neuralmedbench.io.dicom import header_bytes
-from neuralmedbench.io.identity import Identity, fold, identity_pattern
+from neuralmedbench.files.dicom import header_bytes
+from neuralmedbench.files.identity import Identity, fold, identity_pattern
 
 DIGESTS = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{12})\b")
 """Digests and pseudonyms hold runs of digits that mean nothing."""
@@ -23,7 +23,7 @@ def count_leaks(folder: Path, identity: Identity) -> int:
     folder : Path
         De-identified case: headers of NIfTI files (all bytes before the voxels), sidecars, tables, notes, JSON, and the names of all files.
     identity : Identity
-        The patient's values, found as `io.identity.identity_pattern` finds them; accents make no difference.
+        The patient's values, found as `files.identity.identity_pattern` finds them; accents make no difference.
 
     Returns
     -------

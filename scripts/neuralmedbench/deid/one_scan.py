@@ -19,12 +19,12 @@ from neuralmedbench.deid.headers.sidecars import clean_sidecar
 from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces
 from neuralmedbench.deid.score.case import Watch
 from neuralmedbench.errors import DataError
-from neuralmedbench.io import dicom
-from neuralmedbench.io.dcm2niix import convert
-from neuralmedbench.io.files import write_json, write_text
-from neuralmedbench.io.nifti import Volume, read_nifti, write_nifti
-from neuralmedbench.io.partial import partial_folder
+from neuralmedbench.files import dicom
+from neuralmedbench.files.dcm2niix import convert
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.records.case import Sequence, Series
+from neuralmedbench.runtime.atomic_write import partial_folder, write_text
 
 SPACING_TOLERANCE = 0.03
 

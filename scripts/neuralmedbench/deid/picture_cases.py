@@ -16,9 +16,9 @@ from neuralmedbench.deid.stage import rules_of
 from neuralmedbench.deid.texts import TextRules, clean_texts
 from neuralmedbench.deid.values import parse_day
 from neuralmedbench.errors import DataError, DeidentificationError
-from neuralmedbench.io.cases import read_case, run_case_stage
-from neuralmedbench.io.identity import read_identity
-from neuralmedbench.io.picture_cases import count_pictures, picture_manifest
+from neuralmedbench.files.cases import read_case, run_case_stage
+from neuralmedbench.files.identity import read_identity
+from neuralmedbench.files.picture_cases import count_pictures, picture_manifest
 from neuralmedbench.records.case import CaseRecord, PictureManifest, State
 
 

@@ -16,9 +16,10 @@ from neuralmedbench.deid.burned_in.find import BurnedIn, Words
 from neuralmedbench.deid.burned_in.hide import PicturePolicy, Policy, checks_told, count_text, hide_text
 from neuralmedbench.deid.burned_in.second_opinion import read_pictures
 from neuralmedbench.errors import DataError, DeidentificationError
-from neuralmedbench.io.files import sha256_of, whole_file
-from neuralmedbench.io.plain_pictures import open_picture, write_picture
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.plain_pictures import open_picture, write_picture
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
+from neuralmedbench.runtime.atomic_write import whole_file
 
 if TYPE_CHECKING:
     from PIL.Image import Image

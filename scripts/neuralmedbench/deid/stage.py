@@ -16,10 +16,10 @@ from neuralmedbench.deid.score.case import watch_of
 from neuralmedbench.deid.texts import TextRules, clean_texts
 from neuralmedbench.deid.values import DateShift, parse_day
 from neuralmedbench.errors import DataError, DeidentificationError
-from neuralmedbench.io.identity import Identity, identity_pattern, read_identity
-from neuralmedbench.io.partial import sweep
-from neuralmedbench.io.pseudonyms import date_shift_days
+from neuralmedbench.files.identity import Identity, identity_pattern, read_identity
+from neuralmedbench.files.pseudonyms import date_shift_days
 from neuralmedbench.records.case import CaseRecord
+from neuralmedbench.runtime.atomic_write import sweep
 
 OUTPUTS = ("anat", "dwi", "swi", "ct", "text", "review")
 

@@ -13,10 +13,10 @@ from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.notes.name_model import NameModel
 from neuralmedbench.deid.notes.records import clean_record, record_identity
 from neuralmedbench.deid.notes.sections import SHOWN, cut_sections
-from neuralmedbench.io.files import write_text
-from neuralmedbench.io.identity import identity_pattern
-from neuralmedbench.io.texts import UnreadableTextError, decode_text
+from neuralmedbench.files.identity import identity_pattern
+from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.records.case import CaseRecord
+from neuralmedbench.runtime.atomic_write import write_text
 
 
 @dataclass(frozen=True)

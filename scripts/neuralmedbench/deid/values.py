@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from neuralmedbench.io.words import word_set
+from neuralmedbench.files.words import word_set
 
 TOP_AGE = 90
 """Ages over 89 identify; they all become 90 (Safe Harbor)."""

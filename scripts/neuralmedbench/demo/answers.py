@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.io.files import read_json
+from neuralmedbench.files.json_files import read_json
 
 
 def gather_answers(answers: list[Path]) -> list[dict[str, Any]]:

@@ -16,8 +16,8 @@ from neuralmedbench.demo.invented import further_words
 from neuralmedbench.demo.pathology import Lesion
 from neuralmedbench.demo.plant_notes import fill_note, planted_templates
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.pseudonyms import case_pseudonym, patient_pseudonym
-from neuralmedbench.io.yaml_text import load_yaml
+from neuralmedbench.files.pseudonyms import case_pseudonym, patient_pseudonym
+from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.records.answer_key import NoteKey
 
 FOLDER = Path(__file__).with_name("patients")

@@ -15,13 +15,15 @@ from neuralmedbench.demo.invented import further_words
 from neuralmedbench.demo.phantom import Phantom, make_phantom, measure_lesion, scan_phantom
 from neuralmedbench.demo.pictures import LESION_MM2, cut_picture
 from neuralmedbench.demo.scanner import resample
-from neuralmedbench.io.answer_key import NAME, write_answer_key
-from neuralmedbench.io.cases import CaseRow
-from neuralmedbench.io.files import sha256_of, whole_folder, write_json, write_text
-from neuralmedbench.io.plain_pictures import write_grey
-from neuralmedbench.io.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
+from neuralmedbench.files.answer_key import NAME, write_answer_key
+from neuralmedbench.files.cases import CaseRow
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.plain_pictures import write_grey
+from neuralmedbench.files.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.records.answer_key import AnswerKey
 from neuralmedbench.records.columns import RECORD_COLUMNS
+from neuralmedbench.runtime.atomic_write import whole_folder, write_text
 
 FURTHER_ROWS = (
     RecordRow(variable="health plan", value="{plan}"),

@@ -10,7 +10,7 @@ from pydicom.dataset import Dataset
 
 from neuralmedbench.demo.identity import Identity
 from neuralmedbench.demo.invented import further_words
-from neuralmedbench.io.answer_key import holds
+from neuralmedbench.files.answer_key import holds
 from neuralmedbench.records.answer_key import TagRule
 
 TEXT_KINDS = frozenset({"AE", "CS", "LO", "LT", "PN", "SH", "ST", "UC", "UR", "UT"})

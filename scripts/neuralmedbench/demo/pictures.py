@@ -12,9 +12,10 @@ import numpy.typing as npt
 from neuralmedbench.demo.cohort import Cut, Patient, find_patient
 from neuralmedbench.demo.grid import Point, lps
 from neuralmedbench.demo.scanner import Pose, Stack
-from neuralmedbench.io.files import read_json, whole_folder
-from neuralmedbench.io.tables import write_table
+from neuralmedbench.files.json_files import read_json
+from neuralmedbench.files.tables import write_table
 from neuralmedbench.records.columns import PICTURE_COLUMNS
+from neuralmedbench.runtime.atomic_write import whole_folder
 
 SIDE_PX = 256
 LESION_MM2 = 40.0

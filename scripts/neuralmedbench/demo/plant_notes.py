@@ -7,7 +7,7 @@ import string
 
 from neuralmedbench.demo.identity import Identity
 from neuralmedbench.demo.invented import KIND_OF, further_words
-from neuralmedbench.io.words import word_set
+from neuralmedbench.files.words import word_set
 from neuralmedbench.records.answer_key import NoteKey, NoteSpan
 
 LINES: tuple[tuple[str, ...], ...] = (

@@ -29,7 +29,7 @@ from neuralmedbench.figures.style import styled
 from neuralmedbench.figures.svg import save_figure
 from neuralmedbench.figures.table import FEWEST, SMALL, Row, having
 from neuralmedbench.figures.trust import describe_trust, draw_trust, keep_trust
-from neuralmedbench.io.tables import read_table
+from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import mark_of
 
 

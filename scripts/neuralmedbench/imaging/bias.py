@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralmedbench.io.volumes import grid_over, image_like, resample_to
+from neuralmedbench.files.volumes import grid_over, image_like, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

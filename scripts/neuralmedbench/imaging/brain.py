@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from neuralmedbench.atlas.fit import brain_depth
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.volumes import grid_over, image_like, resample_to
+from neuralmedbench.files.volumes import grid_over, image_like, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

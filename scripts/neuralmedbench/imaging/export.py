@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+from neuralmedbench.files.json_files import write_json
 from neuralmedbench.imaging.normalise import VOLUMES, read_rigid
-from neuralmedbench.io.files import whole_file, write_json, write_text
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
+from neuralmedbench.runtime.atomic_write import whole_file, write_text
 
 ABOUT = """
 Normalised head scans of the benchmark {benchmark}, made from its de-identified scans.

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.case_flow import fate_of
-from neuralmedbench.io.cases import CaseRow, read_case
+from neuralmedbench.files.case_flow import fate_of
+from neuralmedbench.files.cases import CaseRow, read_case
 from neuralmedbench.records.case import CaseRecord, SliceRow, State
 
 MIN_CASES = 10

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, make_target
+from neuralmedbench.files.volumes import image_like
 from neuralmedbench.imaging.register import brain_centre
-from neuralmedbench.io.volumes import image_like
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

@@ -17,6 +17,10 @@ import numpy.typing as npt
 from neuralmedbench.atlas.fit import GRID_MM, fit_quality, fit_template
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.json_files import read_json, write_json
+from neuralmedbench.files.transforms import as_transform
+from neuralmedbench.files.volumes import as_stored, grid_over, read_volume, write_volume
 from neuralmedbench.imaging.bias import correct_bias
 from neuralmedbench.imaging.brain import find_brain
 from neuralmedbench.imaging.measure import contrast, measure_reference, millilitres
@@ -24,11 +28,9 @@ from neuralmedbench.imaging.quality import SERIES_LIMITS, check_limits, plane_of
 from neuralmedbench.imaging.register import Reference, make_reference, register, rotation_deg
 from neuralmedbench.imaging.units import share_window
 from neuralmedbench.imaging.windows import COMPUTED, window_of
-from neuralmedbench.io.files import read_json, sha256_of, whole_folder, write_json
-from neuralmedbench.io.storage import full_disk_behind
-from neuralmedbench.io.transforms import as_transform
-from neuralmedbench.io.volumes import as_stored, grid_over, read_volume, write_volume
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
+from neuralmedbench.runtime.atomic_write import whole_folder
+from neuralmedbench.runtime.storage import full_disk_behind
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.atlas.matching import coarse_head
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.small_pictures import Levels, lettered, outlined, side_by_side, to_levels, write_levels
+from neuralmedbench.files.transforms import as_transform
+from neuralmedbench.files.volumes import grid_over, read_volume
 from neuralmedbench.imaging.mirror import make_side, mirrored_margin
 from neuralmedbench.imaging.normalise import read_rigid
 from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, Limit
-from neuralmedbench.io.files import whole_folder, write_json
-from neuralmedbench.io.small_pictures import Levels, lettered, outlined, side_by_side, to_levels, write_levels
-from neuralmedbench.io.transforms import as_transform
-from neuralmedbench.io.volumes import grid_over, read_volume
 from neuralmedbench.records.case import CaseRecord, Series
+from neuralmedbench.runtime.atomic_write import whole_folder
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

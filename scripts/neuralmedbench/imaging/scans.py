@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.volumes import centre_of, read_volume
 from neuralmedbench.imaging.normalise import read_rigid
 from neuralmedbench.imaging.pictures import SLICE_AXIS
-from neuralmedbench.io.volumes import centre_of, read_volume
 from neuralmedbench.records.case import Plane, Series
 
 if TYPE_CHECKING:

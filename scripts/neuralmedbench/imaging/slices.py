@@ -16,16 +16,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.known_lesions import KnownLesion
+from neuralmedbench.files.plain_pictures import write_grey
 from neuralmedbench.imaging.choose import around, content_slices, slice_scores, uniform_slices, usable_slices
 from neuralmedbench.imaging.display import Shown, draw, native_pixel
 from neuralmedbench.imaging.pictures import SLICE_AXIS, to_grey
 from neuralmedbench.imaging.policy import SlicePolicy
 from neuralmedbench.imaging.scans import Place, Points, Scan, carry, centre_points, load, places, slice_index
 from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, Window
-from neuralmedbench.io.files import sha256_of, whole_folder
-from neuralmedbench.io.known_lesions import KnownLesion
-from neuralmedbench.io.plain_pictures import write_grey
 from neuralmedbench.records.case import CaseRecord, Plane, Slice, Tile
+from neuralmedbench.runtime.atomic_write import whole_folder
 
 PLANES = (Plane.AXIAL, Plane.CORONAL, Plane.SAGITTAL)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.files.volumes import read_volume
 from neuralmedbench.imaging.windows import shared_window
-from neuralmedbench.io.volumes import read_volume
 from neuralmedbench.records.case import Sequence, Series
 
 if TYPE_CHECKING:

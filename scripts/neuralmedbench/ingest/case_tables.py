@@ -11,11 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.cases import CaseRow, read_case_table, write_case_table
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.pseudonyms import DIGITS, case_pseudonym, patient_pseudonym
+from neuralmedbench.files.raw_index import RawFile, RawIndex, write_raw_index
 from neuralmedbench.ingest.listing import Listing, Pseudonyms
-from neuralmedbench.io.cases import CaseRow, read_case_table, write_case_table
-from neuralmedbench.io.files import sha256_of, whole_file, write_json, write_text
-from neuralmedbench.io.pseudonyms import DIGITS, case_pseudonym, patient_pseudonym
-from neuralmedbench.io.raw_index import RawFile, RawIndex, write_raw_index
+from neuralmedbench.runtime.atomic_write import whole_file, write_text
 
 UNITS = {"age": "years"}
 

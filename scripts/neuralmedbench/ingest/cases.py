@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.identity import write_identity
+from neuralmedbench.files.raw_index import RawFile, RawIndex
+from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.copies import copied_series
 from neuralmedbench.ingest.identity import collect_identity, several_patients
 from neuralmedbench.ingest.raw_files import checked_bytes, load_raw_files, path_inside
 from neuralmedbench.ingest.raw_series import RawSeries, sort_into_series
 from neuralmedbench.ingest.sequences import Label
 from neuralmedbench.ingest.take import Others, take_series
-from neuralmedbench.io.identity import write_identity
-from neuralmedbench.io.raw_index import RawFile, RawIndex
-from neuralmedbench.io.texts import UnreadableTextError, decode_text
 from neuralmedbench.records.case import CaseRecord, FileFate, Sequence, Series, State
 
 USED = "used"

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.files import dicom
 from neuralmedbench.ingest.pixels import pixel_digest
 from neuralmedbench.ingest.raw_files import RawScan
 from neuralmedbench.ingest.raw_series import RawSeries
-from neuralmedbench.io import dicom
 
 
 def without_copies(scans: SequenceOf[RawScan]) -> tuple[tuple[RawScan, ...], tuple[RawScan, ...]]:

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.files import dicom
+from neuralmedbench.files.dcm2niix import convert
+from neuralmedbench.files.nifti import Volume, read_nifti
 from neuralmedbench.ingest.pixels import copy_dicom
 from neuralmedbench.ingest.raw_files import RawScan
-from neuralmedbench.io import dicom
-from neuralmedbench.io.dcm2niix import convert
-from neuralmedbench.io.nifti import Volume, read_nifti
-from neuralmedbench.io.partial import partial_folder
+from neuralmedbench.runtime.atomic_write import partial_folder
 
 B0 = 50.0
 """Below this b-value in s/mm2 an image is not diffusion weighted."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from neuralmedbench.files import dicom
 from neuralmedbench.ingest.bids import applies_to, is_bids, subject_and_session
 from neuralmedbench.ingest.raw_files import Kind, RawScan, stem_of
 from neuralmedbench.ingest.told import Told, told_of
-from neuralmedbench.io import dicom
 
 NO_SCAN_BESIDE = "gradients or a sidecar without their scan"
 METADATA = "metadata of a BIDS data set"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from neuralmedbench.io import dicom
+from neuralmedbench.files import dicom
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.files import dicom
 from neuralmedbench.ingest.orientation import main_axis, slice_position
 from neuralmedbench.ingest.raw_series import RawSeries
-from neuralmedbench.io import dicom
 from neuralmedbench.records.case import Plane
 
 if TYPE_CHECKING:

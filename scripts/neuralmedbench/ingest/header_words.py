@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from neuralmedbench.files import dicom
 from neuralmedbench.ingest.sequences import Label, Physics, label_sequence
 from neuralmedbench.ingest.words import plain_words
-from neuralmedbench.io import dicom
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from neuralmedbench.files import dicom
+from neuralmedbench.files.identity import Identity
 from neuralmedbench.ingest.raw_files import Kind, RawScan, stem_of
-from neuralmedbench.io import dicom
-from neuralmedbench.io.identity import Identity
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

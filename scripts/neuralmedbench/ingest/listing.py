@@ -11,6 +11,10 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.files import dicom
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.identity import MIN_SEPARABLE
+from neuralmedbench.files.raw_index import RawFile, RawIndex, RawPicture
 from neuralmedbench.ingest.bids import MARKER, other_folder, read_participants
 from neuralmedbench.ingest.found import METADATA, FoundCase, group_scans
 from neuralmedbench.ingest.raw_files import NIFTI_SUFFIXES, Kind, RawScan, frames_of, read_raw_file, stem_of
@@ -18,10 +22,6 @@ from neuralmedbench.ingest.raw_series import sort_into_series
 from neuralmedbench.ingest.source_files import files_below, shown
 from neuralmedbench.ingest.texts import NOTE_SUFFIXES, RECORD_NAME, STRAY_TEXT, UNREADABLE, give_text, is_readable
 from neuralmedbench.ingest.told import FILES_TABLE, read_told, told_of
-from neuralmedbench.io import dicom
-from neuralmedbench.io.files import sha256_of
-from neuralmedbench.io.identity import MIN_SEPARABLE
-from neuralmedbench.io.raw_index import RawFile, RawIndex, RawPicture
 
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
 

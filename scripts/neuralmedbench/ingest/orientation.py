@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as SequenceOf
 from typing import TYPE_CHECKING
 
-from neuralmedbench.io import dicom
+from neuralmedbench.files import dicom
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

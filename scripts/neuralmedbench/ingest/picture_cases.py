@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.cases import CaseRow, quarantine_on_error, write_case
+from neuralmedbench.files.identity import MIN_DIGITS, Identity, write_identity
+from neuralmedbench.files.picture_cases import count_pictures, picture_manifest
+from neuralmedbench.files.raw_index import RawIndex, RawPicture, read_raw_index
 from neuralmedbench.ingest.cases import copy_texts
 from neuralmedbench.ingest.pictures import SUFFIXES, content_of, take_picture
 from neuralmedbench.ingest.raw_files import checked_bytes
-from neuralmedbench.io.cases import CaseRow, quarantine_on_error, write_case
-from neuralmedbench.io.identity import MIN_DIGITS, Identity, write_identity
-from neuralmedbench.io.picture_cases import count_pictures, picture_manifest
-from neuralmedbench.io.raw_index import RawIndex, RawPicture, read_raw_index
 from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest, State
 
 DATED = re.compile(r"(?:19|20)\d\d(?:[-.]?\d\d){0,2}")

@@ -6,15 +6,15 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files import dicom
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.plain_pictures import MAX_BYTES, picture_head
 from neuralmedbench.ingest.found import NO_ID, FoundCase
 from neuralmedbench.ingest.listing import NOT_DATA, Found
 from neuralmedbench.ingest.raw_files import Kind, RawScan
 from neuralmedbench.ingest.source_files import files_below
 from neuralmedbench.ingest.texts import NOTE_SUFFIXES, RECORD_NAME, STRAY_TEXT, UNREADABLE, give_text, is_readable
 from neuralmedbench.ingest.told import FILES_COLUMNS, FILES_TABLE, Told, read_told, told_of
-from neuralmedbench.io import dicom
-from neuralmedbench.io.files import sha256_of
-from neuralmedbench.io.plain_pictures import MAX_BYTES, picture_head
 
 NO_CASE = f"a picture without a case: name it, or its folder, in {FILES_TABLE} (column case)"
 IS_DICOM = "DICOM: bring scans as `kind: scans`"

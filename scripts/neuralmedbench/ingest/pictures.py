@@ -13,9 +13,9 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.files import sha256_of, sha256_of_value
-from neuralmedbench.io.inside import file_inside
-from neuralmedbench.io.plain_pictures import MAX_BYTES, mime_type, open_picture, write_picture
+from neuralmedbench.files.digests import sha256_of, sha256_of_value
+from neuralmedbench.files.inside import file_inside
+from neuralmedbench.files.plain_pictures import MAX_BYTES, mime_type, open_picture, write_picture
 from neuralmedbench.records.case import PictureFate, PictureManifest
 
 URI = "data:"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.files import dicom
 from neuralmedbench.ingest.raw_files import RawScan
-from neuralmedbench.io import dicom
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

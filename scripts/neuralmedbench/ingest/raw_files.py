@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.files import dicom
+from neuralmedbench.files.raw_index import RawIndex
 from neuralmedbench.ingest.frames import frame_headers, holds_frames
-from neuralmedbench.io import dicom
-from neuralmedbench.io.raw_index import RawIndex
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

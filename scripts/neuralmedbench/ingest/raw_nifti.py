@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.nifti import Volume
 from neuralmedbench.ingest.bids import label_bids
 from neuralmedbench.ingest.diffusion import read_b_values, trace_image
 from neuralmedbench.ingest.sequences import Label, Physics, label_sequence
 from neuralmedbench.ingest.words import plain_words
-from neuralmedbench.io.nifti import Volume
 from neuralmedbench.records.case import Sequence
 
 MASK = re.compile(r"\b(?:mask|brainmask|seg|segmentation|label|labels|roi|lesion|dseg|probseg|\w*mask)\b")

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from neuralmedbench.files import dicom
 from neuralmedbench.ingest.bids import applies_to, entities_of
 from neuralmedbench.ingest.orientation import slice_position
 from neuralmedbench.ingest.raw_files import Kind, RawScan, stem_of
 from neuralmedbench.ingest.set_aside import file_reason, is_several_planes
-from neuralmedbench.io import dicom
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence as SequenceOf
 from typing import TYPE_CHECKING
 
+from neuralmedbench.files import dicom
 from neuralmedbench.ingest.frames import STORAGE
 from neuralmedbench.ingest.orientation import main_axis
 from neuralmedbench.ingest.words import plain_words
-from neuralmedbench.io import dicom
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

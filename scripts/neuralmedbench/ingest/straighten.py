@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.nifti import Volume
+from neuralmedbench.files.nifti import Volume
 
 LPS_TO_RAS = np.array([-1.0, -1.0, 1.0])
 SAME_DIRECTION = 0.999

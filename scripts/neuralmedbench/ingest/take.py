@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.files import dicom
+from neuralmedbench.files.dcm2niix import convert
+from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.ingest.copies import without_copies
 from neuralmedbench.ingest.diffusion import B0, strongest_weighting, weighted_volume
 from neuralmedbench.ingest.geometry import Geometry, measure_affine, measure_dicom
@@ -23,11 +26,8 @@ from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.ingest.sequences import Label
 from neuralmedbench.ingest.straighten import straighten
 from neuralmedbench.ingest.words import plain_words
-from neuralmedbench.io import dicom
-from neuralmedbench.io.dcm2niix import convert
-from neuralmedbench.io.nifti import Volume, read_nifti, write_nifti
-from neuralmedbench.io.partial import partial_folder
 from neuralmedbench.records.case import Sequence, Series
+from neuralmedbench.runtime.atomic_write import partial_folder
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

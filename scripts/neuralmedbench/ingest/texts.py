@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.found import FoundCase
 from neuralmedbench.ingest.raw_files import stem_of
 from neuralmedbench.ingest.told import FILES_TABLE, Told
-from neuralmedbench.io.texts import UnreadableTextError, decode_text
 
 NOTE_SUFFIXES = (".txt", ".md")
 RECORD_NAME = "record.csv"

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.cases import KINDS
+from neuralmedbench.files.cases import KINDS
 from neuralmedbench.records.case import Plane
 
 FILES_TABLE = "files.csv"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.conversation import Said
 from neuralmedbench.models.ledgers.follow import Followed, follow
 from neuralmedbench.models.ledgers.ledger import Entry, read_ledger

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.api.strict_schema import strict_schema
 from neuralmedbench.models.conversation import Said
 from neuralmedbench.records.items import Runner

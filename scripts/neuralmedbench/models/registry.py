@@ -8,7 +8,7 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.protocol import Answer, Backend, BuiltinModel, Call
 from neuralmedbench.records.vocabulary import Vocabulary
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.labels import labelled
 from neuralmedbench.records.items import Arm, Item, Runner
 from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn

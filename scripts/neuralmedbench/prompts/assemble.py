@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.files import sha256_of_value
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.digests import sha256_of_value
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.arms import View, views
 from neuralmedbench.prompts.asking import inquiry_of, is_asked
 from neuralmedbench.prompts.examples import examples_for

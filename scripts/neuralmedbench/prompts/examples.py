@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.arms import evidence
 from neuralmedbench.prompts.labels import labelled
 from neuralmedbench.prompts.texts import within_words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.templates import Templates
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.arms import View
 from neuralmedbench.prompts.examples import example_pictures, example_text, lettered
 from neuralmedbench.prompts.labels import labelled

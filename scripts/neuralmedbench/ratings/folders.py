@@ -7,13 +7,13 @@ from collections import Counter
 from pathlib import Path
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.io.files import write_json, write_text
-from neuralmedbench.io.partial import partial_folder
+from neuralmedbench.files.json_files import write_json
 from neuralmedbench.ratings.adjudicating.rounds import FrozenAdjudication
 from neuralmedbench.ratings.answering.rounds import FrozenAnswers
 from neuralmedbench.ratings.imports import KEY_FILE
 from neuralmedbench.ratings.rounds import FrozenRound
 from neuralmedbench.records.scores import SIMULATED_ROUND, RatingPart
+from neuralmedbench.runtime.atomic_write import partial_folder, write_text
 
 PACKETS = "packets"
 """Folder of the pages, beside the key: they alone go to raters."""

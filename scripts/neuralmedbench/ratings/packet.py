@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.ratings.exports import Form
 from neuralmedbench.ratings.page import HERE, Json, form_page
 from neuralmedbench.records.requests import RequestTurn

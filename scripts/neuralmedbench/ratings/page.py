@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.files import bytes_with_digest
-from neuralmedbench.io.pages import page
+from neuralmedbench.files.digests import bytes_with_digest
+from neuralmedbench.files.pages import page
 from neuralmedbench.records.requests import RequestTurn
 
 HERE = Path(__file__).parent

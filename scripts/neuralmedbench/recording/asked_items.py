@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from neuralmedbench.config.workflow import Run
-from neuralmedbench.io.cases import read_audit
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.cases import read_audit
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.ratings.answering.rounds import Asked
 from neuralmedbench.records.items import Arm, Family, Gold, Item, Strategy
 from neuralmedbench.records.requests import Request
-from neuralmedbench.stats.outcomes import can_pass
+from neuralmedbench.tables.outcomes import can_pass
 
 
 def asked_items(run: Run, families: Collection[Family], root: Path = Path()) -> list[Asked]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from neuralmedbench.config.code_hash import code_hash
-from neuralmedbench.io.files import sha256_of
+from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.recording.metadata import Made
 
 PRIVATE = ("data/raw/", "data/ingested/")

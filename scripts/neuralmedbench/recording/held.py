@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralmedbench.io.cases import CaseRow
+from neuralmedbench.files.cases import CaseRow
 
 PLACES = ("data", "results", "logs", ".snakemake/metadata", ".dvc/cache")
 """Where a run leaves something. What git holds (the case table with its pseudonyms) is none of it."""

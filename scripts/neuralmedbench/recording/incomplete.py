@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.config.workflow import Run
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.responses import MISSING_STATES, Response
 from neuralmedbench.records.scores import Grade, GradeState
 

@@ -12,8 +12,8 @@ from neuralmedbench.config.load import group_limit, load_asked
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.tables import read_records
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.control.budget import check_paid
 from neuralmedbench.models.control.estimate import longest_answer
 from neuralmedbench.models.control.outlook import Outlook, look_ahead

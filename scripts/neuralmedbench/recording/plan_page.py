@@ -9,10 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from neuralmedbench.config.workflow import Run
-from neuralmedbench.io.files import whole_file
 from neuralmedbench.models.control.spending import NANO, Spending
 from neuralmedbench.recording.plan import PlanRow, Unplanned
 from neuralmedbench.recording.plan_sizes import left_out_lines
+from neuralmedbench.runtime.atomic_write import whole_file
 
 HEAD = ("benchmark", "asked", "samples", "answered", "calls", "prompt", "completion", "USD", "at most", "prices of", "goes to", "key")
 WORDS = "Nothing was sent. prompt and completion: tokens in thousands, probably / as they are set aside before a call (a byte a token)."

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.workflow import Run
-from neuralmedbench.stats.papers.size import by_published_size, size_words
+from neuralmedbench.tables.papers.size import by_published_size, size_words
 
 HEAD = ("estimate for", "asked", "calls", "prompt tokens", "answer tokens, at most", "USD, about", "at most")
 

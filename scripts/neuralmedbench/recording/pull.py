@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.dvc_lock import DVC_LOCK
+from neuralmedbench.files.dvc_lock import DVC_LOCK
 from neuralmedbench.models.ledgers.ledger import add_missing
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
 

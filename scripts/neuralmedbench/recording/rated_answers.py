@@ -9,8 +9,8 @@ from neuralmedbench.config.load import load_asked
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import RatingError
-from neuralmedbench.io.cases import read_audit
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.cases import read_audit
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.ratings.candidates import Candidate

@@ -11,7 +11,6 @@ import yaml
 from neuralmedbench.config.load import load_model
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import RatingError
-from neuralmedbench.io.files import write_text
 from neuralmedbench.models.imported_answers import Coverage, check_import, import_answers
 from neuralmedbench.models.readers import asked_of
 from neuralmedbench.ratings.answering.files import AnswerExport, AnswerRoundKey, AskedItem
@@ -23,6 +22,7 @@ from neuralmedbench.ratings.imports import KEY_FILE
 from neuralmedbench.recording.asked_items import read_asked
 from neuralmedbench.records.given import GivenAnswer
 from neuralmedbench.records.requests import Request
+from neuralmedbench.runtime.atomic_write import write_text
 
 RESPONSES = "results/responses"
 HEAD = "# Written by scripts/import_reader.py: the answers of one reader of the round {round_id} (docs/ratings.md).\n"

@@ -10,13 +10,13 @@ from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
-from neuralmedbench.io.files import write_text
 from neuralmedbench.recording.audit import reached, stale_files
 from neuralmedbench.recording.metadata import read_metadata
 from neuralmedbench.recording.repository import open_repository, why_not_versioned
 from neuralmedbench.recording.snakemake import planned_rules
 from neuralmedbench.recording.stages import TARGET, dvc_yaml
 from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.runtime.atomic_write import write_text
 
 CASE_FOLDERS = ("deidentified", "normalised", "slices")
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
-from neuralmedbench.stats.outcomes import can_pass
+from neuralmedbench.tables.outcomes import can_pass
 
 DIRECT = "direct"
 CANDIDATES = frozenset({Runner.OPEN, Runner.DIALOGUE})

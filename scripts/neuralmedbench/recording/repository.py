@@ -14,9 +14,9 @@ from typing import Any
 import yaml
 
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.io.dvc_lock import DVC_LOCK
-from neuralmedbench.io.files import write_text
-from neuralmedbench.io.yaml_text import load_yaml
+from neuralmedbench.files.dvc_lock import DVC_LOCK
+from neuralmedbench.files.yaml_text import load_yaml
+from neuralmedbench.runtime.atomic_write import write_text
 
 LEDGERS = "data/ledger/"
 """Below it nothing is ever replaced by DVC: answers are paid for, and later ones are not in an older record."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
-from neuralmedbench.io.files import sha256_of
+from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.recording.cells import Cell
 from neuralmedbench.recording.chain import Link, Subject, code_of, follow

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import groups
-from neuralmedbench.io.files import write_text
 from neuralmedbench.report.blocks import BLOCKS, menu, shown
 from neuralmedbench.report.cases import case_index
 from neuralmedbench.report.formats import FILTERS
 from neuralmedbench.report.room import with_room
 from neuralmedbench.report.source import Source
 from neuralmedbench.report.visible import shown as made_visible
-from neuralmedbench.stats.papers.shape import shapes
+from neuralmedbench.runtime.atomic_write import write_text
+from neuralmedbench.tables.papers.shape import shapes
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.files import bytes_with_digest
+from neuralmedbench.files.digests import bytes_with_digest
 from neuralmedbench.records.bundle import BundleImage, CaseBundle
 
 PREVIEW_PX = 256

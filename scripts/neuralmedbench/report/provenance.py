@@ -13,10 +13,10 @@ from typing import Any
 
 from neuralmedbench.config.load import load_asked
 from neuralmedbench.config.places import without_places
-from neuralmedbench.io.files import sha256_of
-from neuralmedbench.io.tables import read_records
-from neuralmedbench.io.templates import version_of
-from neuralmedbench.io.vocabulary import read_vocabulary
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.templates import version_of
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.served import served_by
 

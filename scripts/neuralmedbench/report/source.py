@@ -9,18 +9,18 @@ from typing import Any
 
 import yaml
 
+from neuralmedbench.cards.filled import filled_card
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.checklists import ChecklistConfig
-from neuralmedbench.config.filled_cards import filled_card
 from neuralmedbench.config.load import load_benchmark, load_checklists, load_grader, load_model, load_published, load_readiness, read_yaml
 from neuralmedbench.config.places import without_places
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.table import Row
-from neuralmedbench.io.cases import read_audit
-from neuralmedbench.io.files import read_json
-from neuralmedbench.io.tables import read_records, read_table
+from neuralmedbench.files.cases import read_audit
+from neuralmedbench.files.json_files import read_json
+from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.results import COLUMNS

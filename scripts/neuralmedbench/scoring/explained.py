@@ -9,7 +9,7 @@ from pathlib import Path
 from neuralmedbench.config.load import load_grader, load_model
 from neuralmedbench.config.model import GraderConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.tables import read_records
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.explain import explain
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.models.registry import closed_because

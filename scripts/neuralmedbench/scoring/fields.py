@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.io.yaml_text import load_yaml
+from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.records.items import GoldFields, gold_fields
 
 FIELDS = ("modality", "sequence", "plane", "class", "subtype")

@@ -14,7 +14,7 @@ from neuralmedbench.benchmarks.adapters.rows import plain_id, refused
 from neuralmedbench.benchmarks.neurovlm import gold_of, question_of
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.files import sha256_of
+from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.records.columns import PICTURE_COLUMNS
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.questions import Refusal

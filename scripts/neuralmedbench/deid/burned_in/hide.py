@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.find import BurnedIn, Words, find_burned_in, hide_burned_in
 from neuralmedbench.errors import DataError, DeidentificationError
-from neuralmedbench.io import dicom
+from neuralmedbench.files import dicom
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

@@ -13,8 +13,8 @@ from neuralmedbench.deid.faces.locate import Head, Located, locate
 from neuralmedbench.deid.faces.skin import front_shell, scalp_shows
 from neuralmedbench.deid.faces.survey import Floats, Survey, face_level, face_shell, on_grid, what_is_left
 from neuralmedbench.errors import DataError, DeidentificationError
-from neuralmedbench.io.nifti import Volume
-from neuralmedbench.io.volumes import image_like
+from neuralmedbench.files.nifti import Volume
+from neuralmedbench.files.volumes import image_like
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

@@ -6,7 +6,7 @@ from collections.abc import Sequence as Several
 from math import inf
 from pathlib import Path
 
-from neuralmedbench.io import dicom
+from neuralmedbench.files import dicom
 from neuralmedbench.records.case import Sequence, Series
 
 SLAB_MM = 120.0

@@ -14,7 +14,7 @@ from neuralmedbench.deid.headers.private_numbers import CREATORS, is_safe, vr_of
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.headers.safe_values import BINARY_NUMBERS, is_safe_value
 from neuralmedbench.deid.headers.times import NO_TIMES, Times, beside, study_start
-from neuralmedbench.io import dicom
+from neuralmedbench.files import dicom
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

@@ -16,8 +16,8 @@ from neuralmedbench.deid.headers.options import OF_PIXELS, declare
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.headers.series import write_dicom
 from neuralmedbench.errors import DataError, DeidentificationError
-from neuralmedbench.io import dicom
-from neuralmedbench.io.nifti import Volume
+from neuralmedbench.files import dicom
+from neuralmedbench.files.nifti import Volume
 from neuralmedbench.records.case import CaseRecord, Sequence
 
 ONLY_BIDS = "not plain DICOM images of one volume (it came as NIfTI, or was converted when it was read): --format bids gives it"

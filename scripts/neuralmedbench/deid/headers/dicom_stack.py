@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io import dicom
-from neuralmedbench.io.nifti import Volume
+from neuralmedbench.files import dicom
+from neuralmedbench.files.nifti import Volume
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.deid.headers.times import MIDNIGHT
 from neuralmedbench.deid.values import parse_day
-from neuralmedbench.io import dicom
+from neuralmedbench.files import dicom
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

@@ -16,7 +16,7 @@ from neuralmedbench.deid.headers.safe_values import (
 )
 from neuralmedbench.deid.headers.times import NO_TIMES, Times, moved_day, moved_moment, moved_time
 from neuralmedbench.deid.values import clean_agent, clean_descriptor, clean_pulse_name, top_code_age
-from neuralmedbench.io.pseudonyms import device_pseudonym, uid_pseudonym
+from neuralmedbench.files.pseudonyms import device_pseudonym, uid_pseudonym
 
 MAX_MEASURE = 1000.0
 """Sizes in m and weights in kg are smaller."""

@@ -10,8 +10,8 @@ from neuralmedbench.deid.headers.cleaner import HeaderCleaner
 from neuralmedbench.deid.headers.diff import changes, snapshot
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.errors import DeidentificationError
-from neuralmedbench.io import dicom
-from neuralmedbench.io.storage import full_disk_behind
+from neuralmedbench.files import dicom
+from neuralmedbench.runtime.storage import full_disk_behind
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

@@ -9,7 +9,7 @@ from typing import Any
 
 from neuralmedbench.deid.headers.options import BASIC, CODES
 from neuralmedbench.deid.values import clean_descriptor
-from neuralmedbench.io.files import read_json
+from neuralmedbench.files.json_files import read_json
 
 ALLOWED = frozenset({
     "Modality", "MagneticFieldStrength", "ImagingFrequency", "Manufacturer", "MRAcquisitionType", "ScanningSequence",

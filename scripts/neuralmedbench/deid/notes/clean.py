@@ -16,8 +16,8 @@ from neuralmedbench.deid.notes.name_model import NameModel
 from neuralmedbench.deid.notes.names import replace_names, widen_names
 from neuralmedbench.deid.notes.redaction import Redaction, Span
 from neuralmedbench.deid.values import DateShift
-from neuralmedbench.io.eponyms import is_eponym
-from neuralmedbench.io.identity import fold
+from neuralmedbench.files.eponyms import is_eponym
+from neuralmedbench.files.identity import fold
 
 OWN_VALUES = {"place": "[PLACE]", "number": "[ID]", "name": "[NAME]"}
 INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")

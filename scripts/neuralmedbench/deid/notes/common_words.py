@@ -6,7 +6,7 @@ import re
 
 from neuralmedbench.deid.notes.languages import STOP_WORDS
 from neuralmedbench.deid.values import DESCRIPTOR_WORDS
-from neuralmedbench.io.words import word_set
+from neuralmedbench.files.words import word_set
 
 VERB_ENDING = re.compile(r"(?:[^s]ed|ing|ly|[^aeiou]ies|[st]ays|[kt]es|alks|ives|ays|ies|nts|rts|pts|cts)$")
 """How verbs end that stand behind a name; names that end so are found by their title or header alone."""

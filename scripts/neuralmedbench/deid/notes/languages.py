@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections import Counter
 
-from neuralmedbench.io.identity import fold
-from neuralmedbench.io.words import word_set
+from neuralmedbench.files.identity import fold
+from neuralmedbench.files.words import word_set
 
 LATIN_SHARE = 0.6
 """Less Latin than this is a note in another script; single words of it are replaced in an English note."""

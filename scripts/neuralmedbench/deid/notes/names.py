@@ -10,8 +10,8 @@ from neuralmedbench.deid.notes.languages import STOP_WORDS
 from neuralmedbench.deid.notes.one_case import replace_in_one_case
 from neuralmedbench.deid.notes.place_patterns import HOUSE_WORDS, NOT_TOWNS
 from neuralmedbench.deid.notes.redaction import COVER_NAME, Redaction
-from neuralmedbench.io.eponyms import AS_EPONYM, EPONYMS, is_eponym
-from neuralmedbench.io.identity import GENERIC, ORDINARY, fold
+from neuralmedbench.files.eponyms import AS_EPONYM, EPONYMS, is_eponym
+from neuralmedbench.files.identity import GENERIC, ORDINARY, fold
 
 SHOWN = "[NAME]"
 SHORT = 4

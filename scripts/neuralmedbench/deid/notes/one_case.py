@@ -9,8 +9,8 @@ from neuralmedbench.deid.notes.common_words import COMMON, VERB_ENDING
 from neuralmedbench.deid.notes.name_patterns import MEDICAL_ENDING, MEDICAL_WORDS, NO_NAMES, RELATIONS, given_names
 from neuralmedbench.deid.notes.place_patterns import HOUSE_WORDS, NOT_TOWNS
 from neuralmedbench.deid.notes.redaction import COVERS, Redaction
-from neuralmedbench.io.eponyms import EPONYMS
-from neuralmedbench.io.identity import GENERIC
+from neuralmedbench.files.eponyms import EPONYMS
+from neuralmedbench.files.identity import GENERIC
 
 LEAST_WORDS, CAPITAL_SHARE = 3, 0.8
 """A line of fewer words tells nothing of its case; a line is in capitals when so many of its words are."""

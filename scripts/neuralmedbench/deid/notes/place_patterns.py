@@ -6,7 +6,7 @@ import re
 
 from neuralmedbench.deid.notes.name_patterns import CAPITAL, PROPER
 from neuralmedbench.deid.notes.redaction import COVER_NAME
-from neuralmedbench.io.words import word_set
+from neuralmedbench.files.words import word_set
 
 _STREET = r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive|Dr|Boulevard|Blvd|Way|Court|Ct|Square|Sq|Place|Pl|Terrace|Close|Crescent|Gardens|Grove|Mews|Mansions|Row|Hill|Walk|Highway|Hwy|Parkway|Pkwy|Circle|Quay|Pike|Turnpike|Trail|Loop|Bend|Wharf|Rise|View)"
 _HOUSE = (

@@ -15,8 +15,8 @@ from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.notes.dates import days_named
 from neuralmedbench.deid.values import TOP_AGE, DateShift, parse_day
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.identity import Identity, fold
-from neuralmedbench.io.words import word_set
+from neuralmedbench.files.identity import Identity, fold
+from neuralmedbench.files.words import word_set
 from neuralmedbench.records.columns import RECORD_COLUMNS, UNKNOWN_DAY
 
 KNOWN_COLUMNS = frozenset({*RECORD_COLUMNS, "date"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from neuralmedbench.io.identity import fold
-from neuralmedbench.io.words import word_set
+from neuralmedbench.files.identity import fold
+from neuralmedbench.files.words import word_set
 
 MAX_HEADING_WORDS, SHORT = 5, 3
 SHOWN = "[SECTION CUT]"

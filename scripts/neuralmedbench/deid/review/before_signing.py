@@ -12,8 +12,8 @@ from neuralmedbench.deid.case_stages import stages_of
 from neuralmedbench.deid.review.signature import shown
 from neuralmedbench.deid.review.write import shown_now, stage_folders
 from neuralmedbench.errors import DeidentificationError
-from neuralmedbench.io.cases import read_audit, read_case_table, read_pictures, write_case_table
-from neuralmedbench.io.files import sha256_of
+from neuralmedbench.files.cases import read_audit, read_case_table, read_pictures, write_case_table
+from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.records.case import State
 from neuralmedbench.records.review import ExcludeReason, Shown
 

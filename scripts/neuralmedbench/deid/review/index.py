@@ -8,7 +8,7 @@ from html import escape
 
 from neuralmedbench.deid.review.signature import TYPED_DIGITS
 from neuralmedbench.deid.score.tally import REMOVALS_TOTAL, TOTAL, WORDS_REMOVED
-from neuralmedbench.io.pages import page, table, warning
+from neuralmedbench.files.pages import page, table, warning
 from neuralmedbench.records.answer_key import ScoreRow
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.review import ExcludeReason, Shown

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from neuralmedbench.deid.case_stages import Stage
-from neuralmedbench.io.pages import THUMBNAIL_PX, picture_figure, tick
+from neuralmedbench.files.pages import THUMBNAIL_PX, picture_figure, tick
 from neuralmedbench.records.case import PictureFate, State
 
 LEGIBLE_PX = 480

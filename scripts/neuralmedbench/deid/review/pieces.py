@@ -8,9 +8,9 @@ from pathlib import Path
 
 from neuralmedbench.deid.headers.diff import ACTIONS
 from neuralmedbench.deid.review.renderings import border_views, surface_views, upright
-from neuralmedbench.io.files import read_json, write_json
-from neuralmedbench.io.nifti import Volume
-from neuralmedbench.io.small_pictures import write_levels
+from neuralmedbench.files.json_files import read_json, write_json
+from neuralmedbench.files.nifti import Volume
+from neuralmedbench.files.small_pictures import write_levels
 
 REVIEW = "review"
 """Folder of the pieces, of this stage and of the normalise stage."""

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.io.nifti import Volume, nifti_image
-from neuralmedbench.io.small_pictures import GREYS, Levels, side_by_side, to_levels
+from neuralmedbench.files.nifti import Volume, nifti_image
+from neuralmedbench.files.small_pictures import GREYS, Levels, side_by_side, to_levels
 
 Floats = npt.NDArray[np.float32]
 GRID_MM = 1.5

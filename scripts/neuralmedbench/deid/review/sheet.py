@@ -10,8 +10,8 @@ from pathlib import Path
 from neuralmedbench.deid.case_stages import CaseStages, Stage
 from neuralmedbench.deid.headers.diff import ACTIONS
 from neuralmedbench.deid.review.picture_section import picture_section
-from neuralmedbench.io.files import read_json
-from neuralmedbench.io.pages import figure, page, table, tick, warning
+from neuralmedbench.files.json_files import read_json
+from neuralmedbench.files.pages import figure, page, table, tick, warning
 from neuralmedbench.records.case import Series, State
 
 MARKS = re.compile(r"\[[A-Z][A-Z _-]*\]|\b(?:19|20)\d\d-\d\d(?:-\d\d)?\b|\b90\+")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from neuralmedbench.deid.audit import covered_files
 from neuralmedbench.errors import DeidentificationError
-from neuralmedbench.io.files import read_json_record, sha256_of_value, write_json_record
+from neuralmedbench.files.digests import sha256_of_value
+from neuralmedbench.files.json_files import read_json_record, write_json_record
 from neuralmedbench.records.case import Audit, CaseRecord
 from neuralmedbench.records.review import ExcludeReason, Shown, SignedReview
 

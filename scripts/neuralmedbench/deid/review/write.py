@@ -11,10 +11,10 @@ from neuralmedbench.deid.review.index import Line, index_page
 from neuralmedbench.deid.review.picture_section import linked_figures
 from neuralmedbench.deid.review.sheet import case_sheet
 from neuralmedbench.deid.review.signature import case_digest, shown
-from neuralmedbench.io.files import whole_folder, write_text
-from neuralmedbench.io.pages import page, tick
+from neuralmedbench.files.pages import page, tick
 from neuralmedbench.records.case import CaseRecord, PictureManifest, State
 from neuralmedbench.records.review import Shown
+from neuralmedbench.runtime.atomic_write import whole_folder, write_text
 
 INDEX, SHEETS = "review.html", "sheets"
 PICTURES_A_SHEET = 60

@@ -10,9 +10,9 @@ from neuralmedbench.deid.score.notes import score_note, score_record
 from neuralmedbench.deid.score.pixels import score_lost_pixels, score_pixels
 from neuralmedbench.deid.score.tally import Tally, write_score
 from neuralmedbench.deid.values import DateShift
-from neuralmedbench.io import dicom
-from neuralmedbench.io.answer_key import read_answer_key
-from neuralmedbench.io.nifti import Volume
+from neuralmedbench.files import dicom
+from neuralmedbench.files.answer_key import read_answer_key
+from neuralmedbench.files.nifti import Volume
 from neuralmedbench.records.answer_key import SeriesKey
 from neuralmedbench.records.case import CaseRecord
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from neuralmedbench.deid.score.tally import FILES, Tally
-from neuralmedbench.io.answer_key import left_in, searchable
-from neuralmedbench.io.files import read_json
+from neuralmedbench.files.answer_key import left_in, searchable
+from neuralmedbench.files.json_files import read_json
 from neuralmedbench.records.answer_key import AnswerKey
 from neuralmedbench.records.case import Series
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.deid.score.tally import HEADER, REMOVALS, Tally
 from neuralmedbench.deid.values import DateShift, parse_day
-from neuralmedbench.io import dicom
-from neuralmedbench.io.answer_key import holds, left_in, searchable
+from neuralmedbench.files import dicom
+from neuralmedbench.files.answer_key import holds, left_in, searchable
 from neuralmedbench.records.answer_key import AnswerKey, SeriesKey, TagRule
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import io
 import re
 
 from neuralmedbench.deid.score.tally import NOTE, RECORD, WORDS_REMOVED, Tally
-from neuralmedbench.io.answer_key import holds, plain
+from neuralmedbench.files.answer_key import holds, plain
 from neuralmedbench.records.answer_key import NoteKey, NoteSpan
 
 WORD = re.compile(r"[\w@.+:/=-]*\w")

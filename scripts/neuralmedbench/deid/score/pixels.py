@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.deid.score.tally import FILES, Tally
-from neuralmedbench.io import dicom
-from neuralmedbench.io.answer_key import holds
-from neuralmedbench.io.nifti import Volume
+from neuralmedbench.files import dicom
+from neuralmedbench.files.answer_key import holds
+from neuralmedbench.files.nifti import Volume
 from neuralmedbench.records.answer_key import PixelBox, SeriesKey
 
 if TYPE_CHECKING:

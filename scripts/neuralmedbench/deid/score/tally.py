@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from neuralmedbench.deid.review.pieces import REVIEW
-from neuralmedbench.io.files import read_json_record, write_json_record
+from neuralmedbench.files.json_files import read_json_record, write_json_record
 from neuralmedbench.records.answer_key import CaseScore, ScoreRow
 
 NAME = "score.json"

@@ -15,11 +15,11 @@ from neuralmedbench.config.load import check, group_limit
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.config.section import Section
-from neuralmedbench.io.parent_run import this_run
 from neuralmedbench.models.control.budget import Purse, Reservation
 from neuralmedbench.models.control.rate_limits import Grant, RateLimits
 from neuralmedbench.models.control.retry import CallError
 from neuralmedbench.models.protocol import Answer
+from neuralmedbench.runtime.parent_run import this_run
 
 SPENDING = Path("data/spending")
 """Folder of the books. It belongs to this copy of the project as the ledgers do, so that jobs on several machines share it; but it is not

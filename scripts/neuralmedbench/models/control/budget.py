@@ -13,10 +13,10 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.shared_book import Record, SharedBook
 from neuralmedbench.models.control.estimate import Estimator, answers_of_a_call, longest_answer
 from neuralmedbench.models.control.spending import NANO, Spending, account_of
 from neuralmedbench.models.conversation import Said
+from neuralmedbench.runtime.shared_log import Record, SharedBook
 
 OF_MODEL, OF_RUN = "max_cost_usd", "max_run_cost_usd"
 SYNC_AFTER_S = 5.0
@@ -94,7 +94,7 @@ class Purse:
     book : Path or None
         The book; None: the caps hold within this process alone.
     run : str
-        Name of the run (`io.parent_run.this_run`).
+        Name of the run (`runtime.parent_run.this_run`).
     run_cap : float or None
         Cap in USD of the run, over all models and graders.
     root : Path

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.config.pipeline import RateLimit
-from neuralmedbench.io.shared_book import Record, SharedBook
 from neuralmedbench.models.control.retry import LONGEST_RETRY_AFTER_S, TOO_MANY, CallError
 from neuralmedbench.models.control.retry import pause as rest
+from neuralmedbench.runtime.shared_log import Record, SharedBook
 
 PAUSED = "GroupPaused"
 CLOCKS_APART_S = 5.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
-from neuralmedbench.io.shared_book import Record, read_book
+from neuralmedbench.runtime.shared_log import Record, read_book
 
 NANO = 10**9
 """Money is counted in whole billionths of a dollar: sums that do not depend on their order, and caps that are met to the cent."""

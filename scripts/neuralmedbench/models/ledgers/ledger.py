@@ -17,8 +17,8 @@ from typing import IO, Any
 from pydantic import TypeAdapter, ValidationError
 
 from neuralmedbench.errors import DataError, ProviderError
-from neuralmedbench.io.storage import has_room
 from neuralmedbench.records.responses import MISSING_STATES, ResponseState
+from neuralmedbench.runtime.storage import has_room
 
 SYNC_EVERY = 64
 SYNC_AFTER_S = 2.0

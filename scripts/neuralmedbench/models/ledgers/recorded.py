@@ -6,7 +6,7 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ProviderError
-from neuralmedbench.io.dvc_lock import DVC_LOCK, read_dvc_lock
+from neuralmedbench.files.dvc_lock import DVC_LOCK, read_dvc_lock
 
 
 def check_recorded_ledger(name: str, model: ModelConfig, ledger: Path, lock: Path = DVC_LOCK) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, ProviderError
-from neuralmedbench.io.dvc_lock import read_dvc_lock
+from neuralmedbench.files.dvc_lock import read_dvc_lock
 from neuralmedbench.models.ledgers.earlier import rebuild
 from neuralmedbench.models.ledgers.ledger import Entry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options

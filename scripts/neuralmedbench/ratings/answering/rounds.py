@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.ratings.answering.files import AnswerRoundKey, AskedItem, ReaderKey
 from neuralmedbench.ratings.answering.forms import forms_of
 from neuralmedbench.ratings.answering.settings import AnswerSettings

@@ -11,7 +11,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from neuralmedbench.config.model import GraderConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.items import Family, Gold, Item, Runner
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.requests import Request, RequestTurn

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.io.yaml_text import load_yaml
+from neuralmedbench.files.yaml_text import load_yaml
 
 UNDETERMINED = "undetermined"
 """Label of an answer that is null."""

@@ -1,0 +1,129 @@
+"""The audit of a release: checks, counts, reasons and digests, and never a value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from neuralmedbench.files.json_files import write_json_record
+from neuralmedbench.records.case import CaseRecord, State
+
+KINDS = (
+    ("dicom", (".dcm",)),
+    ("nifti", (".nii.gz",)),
+    ("gradients", (".bval", ".bvec")),
+    ("json", (".json",)),
+    ("table", (".tsv",)),
+    ("picture", (".png",)),
+    ("text", (".txt", "README", ".bidsignore")),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseOutcome:
+    """What became of one case.
+
+    Attributes
+    ----------
+    patient_id : str
+        Pseudonym.
+    state : State
+        `ok` or `quarantined`.
+    reason : str
+        Why it was kept back; empty when ok.
+    raw_files : int
+        Files that were read.
+    raw_files_left_out : dict of str to int
+        By reason, how many of them are part of no scan.
+    series : dict of str to str
+        Kind of each scan that was written, by its id.
+    series_left_out : dict of str to str
+        Why a scan was not written.
+    checks : dict of str to int
+        What each check removed, replaced or found.
+    """
+
+    patient_id: str
+    state: State
+    reason: str = ""
+    raw_files: int = 0
+    raw_files_left_out: dict[str, int] = field(default_factory=dict)
+    series: dict[str, str] = field(default_factory=dict)
+    series_left_out: dict[str, str] = field(default_factory=dict)
+    checks: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseAudit:
+    """What became of a folder.
+
+    Attributes
+    ----------
+    format, profile : str
+        As asked for.
+    options : tuple of str
+        Options of DICOM PS3.15 that held, by code.
+    cases : dict of str to CaseOutcome
+        By case id.
+    files_of_no_case : dict of str to int
+        By reason, how many files of the folder belong to no case.
+    checks : dict of str to int
+        Sums over the cases and the notes.
+    file_kinds : dict of str to int
+        How many files of each kind were written.
+    files : dict of str to str
+        SHA-256 of every file that was written, by its path in the output.
+    """
+
+    format: str
+    profile: str
+    options: tuple[str, ...]
+    cases: dict[str, CaseOutcome]
+    files_of_no_case: dict[str, int]
+    checks: dict[str, int]
+    file_kinds: dict[str, int]
+    files: dict[str, str]
+
+
+def outcome_of(ingested: CaseRecord, cleaned: CaseRecord, left_out: dict[str, str]) -> CaseOutcome:
+    """Sum up one case.
+
+    Parameters
+    ----------
+    ingested, cleaned : CaseRecord
+        The case as it was read, with the fate of every file, and as it was cleaned.
+    left_out : dict of str to str
+        Why series were not written.
+    """
+    reasons = Counter(fate.reason for fate in ingested.fates if fate.fate != "used")
+    kept = {} if cleaned.state is State.QUARANTINED else {series.series_id: series.sequence.value for series in cleaned.series}
+    return CaseOutcome(
+        patient_id=cleaned.patient_id,
+        state=cleaned.state,
+        reason=cleaned.reason,
+        raw_files=len(ingested.fates),
+        raw_files_left_out=dict(sorted(reasons.items())),
+        series=kept,
+        series_left_out=left_out,
+        checks=cleaned.checks,
+    )
+
+
+def write_release_audit(path: Path, audit: ReleaseAudit) -> None:
+    """Write the audit as JSON."""
+    write_json_record(path, audit)
+
+
+def count_kinds(paths: Iterable[str]) -> dict[str, int]:
+    """Count files by kind, as their names tell it."""
+    kinds = Counter(next((kind for kind, ends in KINDS if path.endswith(ends)), "other") for path in paths)
+    return dict(sorted(kinds.items()))
+
+
+def summarise_release(audit: ReleaseAudit) -> dict[str, int]:
+    """Count cases by state and written files by kind."""
+    states = Counter(outcome.state for outcome in audit.cases.values())
+    kinds = {f"{kind} files": number for kind, number in audit.file_kinds.items()}
+    return {"cases": states[State.OK], "cases kept back": states[State.QUARANTINED], **kinds}

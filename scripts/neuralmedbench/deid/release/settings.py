@@ -1,0 +1,125 @@
+"""What a release is made with, and the mistakes that are said before anything is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuralmedbench.config.deidentification import DeidentificationConfig, header_options
+from neuralmedbench.config.load import check
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.pseudonyms import read_key
+from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms
+from neuralmedbench.ingest.listing import Pseudonyms
+
+PUBLISHED = Path("config/demo.key")
+
+
+@dataclass(frozen=True)
+class ReleaseSettings:
+    """What a release is made with.
+
+    Attributes
+    ----------
+    form : str
+        `dicom` or `bids`.
+    profile : str
+        `pseudonymised` or `safe_harbor`.
+    key : bytes
+        Secret of the pseudonyms.
+    options : tuple of str
+        Options of DICOM PS3.15 that hold, by code.
+    pseudonyms : callable
+        Gives patient and case pseudonym of a patient's and a study's id.
+    """
+
+    form: str
+    profile: str
+    key: bytes
+    options: tuple[str, ...]
+    pseudonyms: Pseudonyms
+
+
+def make_settings(form: str, profile: str, key_file: Path, linkage: Path | None, options: list[str] | None) -> ReleaseSettings:
+    """Check what was asked for.
+
+    Parameters
+    ----------
+    form, profile : str
+        As in `ReleaseSettings`.
+    key_file : Path
+        The key.
+    linkage : Path or None
+        Table of the random ids of `safe_harbor`; made when it is not there.
+    options : list of str or None
+        Options of PS3.15; None takes all that the profile allows.
+
+    Raises
+    ------
+    ConfigError
+        If the key is absent or too short, the options contradict each other or the profile, or `safe_harbor` has no table.
+    """
+    wanted = check(DeidentificationConfig, {"options": options}, "--options")
+    if profile == "safe_harbor" and linkage is None:
+        message = "the profile safe_harbor gives random ids: name the private file that keeps them with --linkage FILE (outside --out)"
+        raise ConfigError(message)
+    if profile != "safe_harbor" and linkage is not None:
+        message = "--linkage belongs to the profile safe_harbor; the profile pseudonymised makes its ids from the key"
+        raise ConfigError(message)
+    if profile == "safe_harbor" and "113107" in (options or ()):
+        message = "--options: 113107 shifts dates, the profile safe_harbor keeps years only; leave 113107 out"
+        raise ConfigError(message)
+    key = read_key(key_file)
+    if PUBLISHED.exists() and key == read_key(PUBLISHED):
+        message = "the key of the demo is published: whoever has it can test who is who; make your own with `python scripts/list_cases.py --new-key FILE`"
+        raise ConfigError(message)
+    try:
+        pseudonyms = linked_pseudonyms(linkage) if linkage is not None else keyed_pseudonyms(key)
+    except (OSError, ValueError):  # the text of these errors would show what stands in the table
+        message = "--linkage: the table of the ids cannot be read; give the file that this command wrote, or one that is not there yet"
+        raise ConfigError(message) from None
+    return ReleaseSettings(form, profile, key, header_options(profile, wanted), pseudonyms)
+
+
+def check_places(source: Path, out: Path, private: dict[str, Path | None], audit: Path) -> None:
+    """Refuse places of which one would spoil the other.
+
+    Parameters
+    ----------
+    source, out : Path
+        `--in` and `--out`.
+    private : dict of str to Path or None
+        Arguments that name private files: none may lie in `out`.
+    audit : Path
+        Where the audit is written.
+
+    Raises
+    ------
+    ConfigError
+        If `source` is no folder, `out` holds something or lies inside `source` or around it, or a private file lies in `out`.
+    """
+    if not source.is_dir():
+        message = "--in: expected a folder with scans, found none; check the path"
+        raise ConfigError(message)
+    inside, outside = source.resolve(), out.resolve()
+    if inside == outside or inside in outside.parents or outside in inside.parents:
+        message = "--out and --in lie inside each other: raw scans and cleaned ones must be apart; name another folder for --out"
+        raise ConfigError(message)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        message = "--out: expected a new or an empty folder, found something in it; name another one, or empty it"
+        raise ConfigError(message)
+    for name, path in private.items():
+        if path is not None and outside in (path.resolve(), *path.resolve().parents):
+            message = f"{name} lies in --out, which is given away; keep it elsewhere"
+            raise ConfigError(message)
+    work = private.get("--work")
+    for name, path in {"--audit": audit, "--work": work, "--linkage": private.get("--linkage")}.items():
+        if path is not None and inside in (path.resolve(), *path.resolve().parents):
+            message = f"{name} lies in --in; the folder of the raw scans stays as it is, name another place"
+            raise ConfigError(message)
+    if work is not None and not work.is_dir():
+        message = "--work: expected a folder, found none; make it, or leave the argument out"
+        raise ConfigError(message)
+    if private.get("--notes") is not None and not Path(private["--notes"] or "").is_file():
+        message = "--notes: expected a text file, found none; check the path"
+        raise ConfigError(message)

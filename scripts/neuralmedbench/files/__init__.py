@@ -1,0 +1,1 @@
+"""File formats: reading and writing what the stages hand to each other."""

@@ -1,0 +1,129 @@
+"""The answer key of a simulated patient: read, written, and how a planted string is looked for."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from pathlib import Path
+
+from neuralmedbench.files.json_files import read_json_record, write_json
+from neuralmedbench.records.answer_key import AnswerKey
+
+NAME = "answer_key.json"
+SEPARATORS = re.compile(r"[\W_]+")
+DIGEST = re.compile(rb"(?<![0-9A-Za-z])(?=[0-9]{0,63}[a-f])(?:[0-9a-f]{64}|[0-9a-f]{40}|[0-9a-f]{32}|[0-9a-f]{30})(?![0-9A-Za-z])")
+"""A digest in hexadecimal (also without the two digits of its folder): among so many, one holds a short number by chance."""
+LONG = 5
+"""From this many letters and digits on a string is found whatever stands between them."""
+
+
+def read_answer_key(path: Path) -> AnswerKey:
+    """Read an answer key; DataError when it is absent or does not fit (its values are not repeated)."""
+    return read_json_record(path, AnswerKey, remedy="make the phantom again")
+
+
+def write_answer_key(path: Path, key: AnswerKey) -> None:
+    """Write an answer key that only its owner can read."""
+    from dataclasses import asdict
+
+    write_json(path, asdict(key), private=True)
+
+
+def plain(text: str) -> str:
+    """Lower case without accents, combining marks and full-width forms; the length may change."""
+    if text.isascii():
+        return text.lower()
+    spread = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    return _combining().sub("", spread)
+
+
+@cache
+def _combining() -> re.Pattern[str]:
+    """Every mark that is drawn over the letter before it, in the scripts of the basic plane."""
+    return re.compile(f"[{''.join(chr(code) for code in range(0x10000) if unicodedata.combining(chr(code)))}]")
+
+
+def bare(text: str) -> str:
+    """Letters and digits of `plain` text alone."""
+    return SEPARATORS.sub("", plain(text))
+
+
+@lru_cache(maxsize=1 << 16)
+def holds(text: str, planted: str) -> bool:
+    """Whether a text holds a planted string, whatever its case, accents and separators.
+
+    Examples
+    --------
+    >>> holds("t2_flair_VANDER-MEER4821", "Vandermeer"), holds("ADVISED", "J.V."), holds("typed by JV", "J.V.")
+    (True, False, True)
+    """
+    wanted = bare(planted)
+    if not wanted:
+        return False
+    if len(wanted) >= LONG or not wanted.isascii():
+        return wanted in bare(text)
+    spelled = r"[\W_]{0,2}".join(map(re.escape, wanted))
+    return re.search(rf"(?<![^\W_]){spelled}(?![^\W_])", plain(text)) is not None
+
+
+def left_in(text: str, strings: Iterable[str]) -> list[str]:
+    """Give the planted strings that stand in a text.
+
+    Parameters
+    ----------
+    text : str
+        Text as `searchable` gives it.
+    strings : iterable of str
+        What was planted; other case, accents and up to three separators between its words make no difference.
+
+    Returns
+    -------
+    list of str
+        Those that are there. Numbers are found as whole numbers, words anywhere.
+
+    Examples
+    --------
+    >>> left_in(plain("call 555.010.4482"), ["(555) 010-4482", "0104"])
+    ['(555) 010-4482']
+    """
+    letters = SEPARATORS.sub("", text)
+    # a plain search first: the pattern is slow on megabytes
+    return [value for value in strings if (wanted := bare(value)) and wanted in letters and planted_pattern(value).search(text)]
+
+
+@lru_cache(maxsize=4096)
+def planted_pattern(value: str) -> re.Pattern[str]:
+    """Give the pattern that finds one planted string in `plain` text: as it is anywhere, and standing alone with its letters apart."""
+    words = re.findall(r"[^\W_]+", plain(value))
+    before, after = (r"(?<!\d)" if words[0][0].isdigit() else ""), (r"(?!\d)" if words[-1][-1].isdigit() else "")
+    joined = before + r"[\W_]{0,3}".join(map(re.escape, words)) + after
+    letters = "".join(words)
+    if len(letters) < LONG or not letters.isalpha():
+        return re.compile(joined)
+    apart = r"[\W_]{0,2}".join(map(re.escape, letters))
+    return re.compile(rf"{joined}|(?<![^\W_]){apart}(?![^\W_])")
+
+
+def searchable(content: bytes) -> str:
+    r"""`plain` text of bytes in every encoding that a header or a table uses: UTF-8, Latin-1, UTF-16, and JSON with \u escapes; no digests.
+
+    Parameters
+    ----------
+    content : bytes
+        Any file, unpacked.
+
+    Returns
+    -------
+    str
+        All readings below each other.
+    """
+    content = DIGEST.sub(b" ", content)
+    texts = [content.decode("utf-8", "replace"), content.decode("latin-1")]
+    if b"\0" in content:
+        texts += [content[start:].decode("utf-16-le", "replace") for start in (0, 1)]
+        texts += [content[start:].decode("utf-16-be", "replace") for start in (0, 1)]
+    if b"\\u" in content:
+        texts.append(re.sub(r"\\u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), texts[0]))
+    return plain("\n".join(dict.fromkeys(texts)))

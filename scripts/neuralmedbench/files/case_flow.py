@@ -1,0 +1,40 @@
+"""What became of a listed case, as the case flow of the report tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.files.cases import CaseRow, read_case
+from neuralmedbench.records.case import CaseRecord, State
+
+
+def fate_of(row: CaseRow, case: CaseRecord | None) -> dict[str, Any]:
+    """Tell the fate of one case.
+
+    Parameters
+    ----------
+    row : CaseRow
+        Its row of the case table.
+    case : CaseRecord or None
+        As its last stage left it; None when the table excludes it.
+
+    Returns
+    -------
+    dict
+        `case_id`, `patient_id`, `state`, `quarantined_by`, `reason`, `excluded`, the kinds of scan that its pictures show (`sequences`), why
+        series were left out (`set_aside`), and counts of raw files (`raw_files`).
+    """
+    fate: dict[str, Any] = {"case_id": row.case_id, "patient_id": row.patient_id, "state": State.OK.value, "quarantined_by": ""}
+    if case is None:
+        return fate | {"reason": row.exclude, "sequences": [], "set_aside": [], "raw_files": {}, "excluded": True}
+    shown = {entry.sequence.value for entry in case.slices} | {entry.sequence for entry in case.pictures if entry.state is State.OK}
+    fate |= {"state": case.state.value, "quarantined_by": case.quarantined_by, "raw_files": case.raw_files}
+    return fate | {"reason": case.reason, "sequences": sorted(shown), "set_aside": sorted(case.set_aside.values()), "excluded": False}
+
+
+def flow_of_cases(table: Sequence[CaseRow], folder: Path) -> list[dict[str, Any]]:
+    """Give the fate of every case of a table, by case id; `folder` holds `sub-<case>/case.json` of its last stage."""
+    rows = sorted(table, key=lambda row: row.case_id)
+    return [fate_of(row, None if row.exclude else read_case(folder / f"sub-{row.case_id}" / "case.json")) for row in rows]

@@ -1,0 +1,110 @@
+"""Reading the answers that others collected: tables, and the logs of two other harnesses."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.files.rows import delimited_rows, json_line_rows
+from neuralmedbench.records.given import COLUMNS, GivenAnswer
+
+
+def read_given(path: Path, form: str, item_key: str = "") -> list[GivenAnswer]:
+    """Read a file of answers.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    form : str
+        `table` (.csv or .jsonl with `COLUMNS`), `inspect` (.json, or .eval) or `lmms-eval` (samples, .jsonl).
+    item_key : str
+        lmms-eval: key in `doc` that holds the item's id; without it `doc_id` is the id.
+
+    Returns
+    -------
+    list of GivenAnswer
+        In the order of the file.
+
+    Raises
+    ------
+    DataError
+        If the file is absent or is not of this form; the message names the row and the key, never a text.
+    """
+    readers: dict[str, Callable[[Path, str], Iterator[GivenAnswer]]] = {"table": _table, "inspect": _inspect, "lmms-eval": _lmms_eval}
+    if not path.is_file():
+        message = "the file of answers is not there"
+        raise DataError(message)
+    try:
+        return list(readers[form](path, item_key))
+    except (ValueError, zipfile.BadZipFile, NotImplementedError):  # the last: a way of packing that zipfile does not know
+        message = (
+            f"{path.name}: cannot be read as {form}; expected UTF-8, and of inspect a .json log or an .eval file that is not zstd-packed"
+        )
+        raise DataError(message) from None
+    except (KeyError, IndexError, TypeError) as error:
+        message = f"{path.name}: not a file of the form {form}: {type(error).__name__} at {error}"
+        raise DataError(message) from None
+
+
+def _table(path: Path, _: str) -> Iterator[GivenAnswer]:
+    seen: Counter[tuple[str, str, str]] = Counter()
+    for line, row in _rows(path):
+        where = f"{path.name}, line {line}"
+        if unknown := sorted(set(row) - set(COLUMNS)):
+            message = f"{where}: unknown column {unknown[0]!r}; known: {', '.join(COLUMNS)}"
+            raise DataError(message)
+        if not row.get("item") or not (row.get("text") is not None or row.get("turns")):
+            message = f"{where}: `item` and `text` (or `turns`) are needed"
+            raise DataError(message)
+        turns = row.get("turns") or [row["text"]]
+        turns = json.loads(turns) if isinstance(turns, str) else turns
+        target = (str(row["item"]), row.get("arm") or "full", row.get("strategy") or "direct")
+        sample = row.get("sample")
+        number = seen[target] if sample in (None, "") else int(str(sample))
+        seen[target] += 1
+        yield GivenAnswer(
+            where=where, item=target[0], sample=number, turns=tuple(str(turn) for turn in turns), arm=target[1], strategy=target[2]
+        )
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    return delimited_rows(path) if path.suffix.lower() == ".csv" else json_line_rows(path)
+
+
+def _inspect(path: Path, _: str) -> Iterator[GivenAnswer]:
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            names = sorted(name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json"))
+            samples = [json.loads(archive.read(name)) for name in names]
+    else:
+        samples = json.loads(path.read_text(encoding="utf-8"))["samples"]
+    for number, sample in enumerate(samples, start=1):
+        output = sample.get("output") or {}
+        text = output.get("completion")
+        if text is None:
+            text = _words(output["choices"][0]["message"]["content"])
+        yield GivenAnswer(
+            where=f"{path.name}, sample {number}", item=str(sample["id"]), sample=int(sample.get("epoch", 1)) - 1, turns=(text,)
+        )
+
+
+def _words(content: Any) -> str:
+    """Text of a message, whose content is a string or a list of parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(part["text"] for part in content if part.get("type") == "text")
+
+
+def _lmms_eval(path: Path, item_key: str) -> Iterator[GivenAnswer]:
+    for line, row in json_line_rows(path):
+        item = row["doc"][item_key] if item_key else row["doc_id"]
+        texts = row.get("resps") or row["filtered_resps"]
+        flat = [text for entry in texts for text in (entry if isinstance(entry, list) else [entry])]
+        for sample, text in enumerate(flat):
+            yield GivenAnswer(where=f"{path.name}, line {line}", item=str(item), sample=sample, turns=(str(text),))

@@ -1,0 +1,172 @@
+"""Pictures re-encoded: nothing but pixels is kept."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.runtime.atomic_write import whole_file
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MAX_PIXELS = 64_000_000
+MAX_BYTES = 50 * 10**6
+"""A picture of more pixels, or in more bytes, is refused: no provider takes it, and no slice or figure is that large."""
+FORMATS = ("PNG", "JPEG", "BMP", "DIB", "GIF", "TIFF", "WEBP", "JPEG2000", "PPM")
+"""What is decoded; other formats are documents, or need a program of their own."""
+MIME_TYPES = {
+    "PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "BMP": "image/bmp", "DIB": "image/bmp", "GIF": "image/gif",
+    "TIFF": "image/tiff", "WEBP": "image/webp", "JPEG2000": "image/jp2", "PPM": "image/x-portable-anymap",
+}  # fmt: skip
+
+SUFFIX_OF_FORMAT = {
+    "PNG": "png",
+    "JPEG": "jpg",
+    "MPO": "jpg",
+    "BMP": "bmp",
+    "DIB": "bmp",
+    "GIF": "gif",
+    "TIFF": "tif",
+    "WEBP": "webp",
+    "JPEG2000": "jp2",
+}
+
+
+def open_picture(content: bytes) -> Image:
+    """Decode a picture.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+
+    Returns
+    -------
+    PIL.Image.Image
+        Mode `L` (grey) or `RGB`, 8 bits; metadata, palettes, transparency and further frames are gone.
+
+    Raises
+    ------
+    DataError
+        If it is no picture, is damaged, holds several (an animation, pages), or is larger than `MAX_PIXELS`.
+    """
+    from PIL import Image as Pillow
+    from PIL import ImageOps, UnidentifiedImageError
+
+    try:
+        with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
+            # the second picture of a telephone's file (MPO) is the same shot from beside
+            if getattr(picture, "n_frames", 1) > 1 and picture.format != "MPO":
+                message = "several pictures in one file (an animation, or pages); store the one that is meant"
+                raise DataError(message)
+            if picture.width * picture.height > MAX_PIXELS:
+                message = "the picture is too large"
+                raise DataError(message)
+            upright = ImageOps.exif_transpose(picture)
+            return _plain(upright)
+    except (UnidentifiedImageError, OSError, EOFError, SyntaxError, ValueError, Pillow.DecompressionBombError):
+        message = "not a picture, or a damaged one"
+        raise DataError(message) from None
+
+
+@dataclass(frozen=True)
+class PictureHead:
+    """What the first bytes of a picture say: its size in pixels, and the suffix of its format."""
+
+    width: int
+    height: int
+    suffix: str
+
+
+def picture_head(content: bytes) -> PictureHead:
+    """Read the head of a picture without decoding it.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+
+    Raises
+    ------
+    DataError
+        If it is no picture, or is larger than `MAX_PIXELS`.
+    """
+    from PIL import Image as Pillow
+    from PIL import UnidentifiedImageError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Pillow.DecompressionBombWarning)
+            picture = Pillow.open(io.BytesIO(content), formats=FORMATS)
+        with picture:
+            head = PictureHead(picture.width, picture.height, SUFFIX_OF_FORMAT.get(picture.format or "", "img"))
+    except (UnidentifiedImageError, OSError, EOFError, SyntaxError, ValueError):
+        message = "not a picture, or a damaged one"
+        raise DataError(message) from None
+    except (Pillow.DecompressionBombError, Pillow.DecompressionBombWarning):
+        raise DataError(_too_many_pixels()) from None
+    if head.width * head.height > MAX_PIXELS:
+        raise DataError(_too_many_pixels())
+    return head
+
+
+def _too_many_pixels() -> str:
+    return f"a picture of more than {MAX_PIXELS // 10**6} million pixels"
+
+
+def mime_type(content: bytes) -> str:
+    """MIME type of a picture by its bytes; empty when they are none."""
+    from PIL import Image as Pillow
+
+    try:
+        with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
+            return MIME_TYPES.get(picture.format or "", "")
+    except Exception:  # Pillow raises many kinds on what is no picture
+        return ""
+
+
+def _plain(picture: Image) -> Image:
+    from PIL import Image as Pillow
+
+    if picture.mode.startswith(("I", "F")):
+        # 16-bit grey: Pillow would cut values off instead of scaling them
+        values = np.asarray(picture, dtype=np.float64)
+        values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+        values -= values.min()
+        return Pillow.fromarray(np.rint(values * (255.0 / (float(values.max()) or 1.0))).astype(np.uint8))
+    if picture.mode in {"1", "L"}:
+        return picture.convert("L")
+    if "A" in picture.getbands() or "transparency" in picture.info:
+        rgba = picture.convert("RGBA")
+        black = Pillow.new("RGBA", rgba.size, (0, 0, 0, 255))
+        picture = Pillow.alpha_composite(black, rgba)
+    return _grey_if_grey(picture.convert("RGB"))
+
+
+def _grey_if_grey(picture: Image) -> Image:
+    red, green, blue = picture.split()
+    return red if red.tobytes() == green.tobytes() == blue.tobytes() else picture
+
+
+def write_grey(path: Path, grey: npt.NDArray[np.uint8]) -> None:
+    """Write grey values, shape (rows, columns), as `write_picture` does."""
+    from PIL import Image as Pillow
+
+    write_picture(path, Pillow.fromarray(grey))
+
+
+def write_picture(path: Path, picture: Image) -> None:
+    """Write a PNG without any text chunk; equal pixels are equal bytes for one version of Pillow."""
+    from PIL import Image as Pillow
+
+    bare = Pillow.frombytes(picture.mode, picture.size, picture.tobytes())
+    with whole_file(path) as partial:
+        bare.save(partial, format="PNG", compress_level=6)

@@ -1,0 +1,179 @@
+"""Volumes: read as LPS+ float32, written so that equal voxels are equal bytes."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.runtime.atomic_write import whole_file
+from neuralmedbench.runtime.storage import disk_full
+
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
+ORIENTATION = "LPS"
+NIFTI_HEADER_BYTES = 352
+INT16 = np.iinfo(np.int16)
+MIN_STEPS = 256
+"""Grey values that a volume must span before it is rounded to whole numbers (an ADC map in mm2/s spans none)."""
+
+
+def read_volume(path: Path) -> sitk.Image:
+    """Read a scan in the one orientation that the whole pipeline uses.
+
+    Parameters
+    ----------
+    path : Path
+        A NIfTI file. Of a 4-D file the first volume is taken.
+
+    Returns
+    -------
+    SimpleITK.Image
+        3-D, float32, LPS+: as an array (Z, Y, X) it runs from feet to head, front to back and the patient's right to left.
+        Oblique scans keep their direction cosines; only axes are swapped and flipped. Voxels that are no number are 0.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is not a grey volume of at least two slices, or shows nothing (all voxels equal).
+    """
+    import SimpleITK as sitk
+
+    try:
+        image = sitk.ReadImage(path.as_posix())
+    except RuntimeError:
+        message = (
+            f"{path.name}: not a volume that can be read (absent, damaged, or its axes are not at right angles); convert the series again"
+        )
+        raise DataError(message) from None
+    if image.GetDimension() == 4:
+        image = image[:, :, :, 0]
+    if image.GetDimension() != 3 or image.GetNumberOfComponentsPerPixel() != 1 or min(image.GetSize()) < 2:
+        size = "x".join(str(side) for side in image.GetSize())
+        message = f"{path.name}: expected a grey volume of at least two slices, found {size}; a localizer or a screenshot is no scan"
+        raise DataError(message)
+    image = sitk.Cast(image, sitk.sitkFloat32)
+    if sitk.DICOMOrientImageFilter.GetOrientationFromDirectionCosines(image.GetDirection()) != ORIENTATION:
+        image = sitk.DICOMOrient(image, ORIENTATION)
+    voxels = sitk.GetArrayViewFromImage(image)
+    low, high = float(voxels.min()), float(voxels.max())
+    if not math.isfinite(low) or not math.isfinite(high):  # one voxel that is no number makes both of them none
+        image = image_like(np.nan_to_num(voxels, nan=0.0, posinf=0.0, neginf=0.0), image)
+        voxels = sitk.GetArrayViewFromImage(image)
+        low, high = float(voxels.min()), float(voxels.max())
+    if low == high:
+        message = f"{path.name}: all voxels are equal; the scan shows nothing"
+        raise DataError(message)
+    return image
+
+
+def image_like(voxels: np.ndarray, like: sitk.Image) -> sitk.Image:
+    """Give an array (Z, Y, X) the place in space of another volume of the same size."""
+    import SimpleITK as sitk
+
+    image = sitk.GetImageFromArray(voxels)
+    image.CopyInformation(like)
+    return image
+
+
+def centre_of(mask: npt.NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Centre of mass of a mask (Z, Y, X) in voxels, (z, y, x); not a number when it is empty."""
+    found = np.count_nonzero(mask)
+    by_axis = (np.count_nonzero(mask, axis=others) for others in ((1, 2), (0, 2), (0, 1)))
+    z, y, x = (float(np.divide(np.dot(counts, np.arange(len(counts))), found)) for counts in by_axis)
+    return z, y, x
+
+
+def grid_over(image: sitk.Image, size_mm: float) -> sitk.Image:
+    """Lay an empty isotropic grid over the field of view of a volume, the outer halves of its end slices included.
+
+    Parameters
+    ----------
+    image : SimpleITK.Image
+        3-D.
+    size_mm : float
+        Side of a voxel of the grid.
+
+    Returns
+    -------
+    SimpleITK.Image
+        float32 zeros, with the direction and the centre of the volume.
+    """
+    import SimpleITK as sitk
+
+    size = [max(2, round(side * step / size_mm)) for side, step in zip(image.GetSize(), image.GetSpacing(), strict=True)]
+    grid = sitk.Image(size, sitk.sitkFloat32)
+    grid.SetDirection(image.GetDirection())
+    grid.SetSpacing([size_mm] * 3)
+    centre = image.TransformContinuousIndexToPhysicalPoint([(side - 1) / 2 for side in image.GetSize()])
+    offset = grid.TransformContinuousIndexToPhysicalPoint([(side - 1) / 2 for side in size])
+    grid.SetOrigin(np.subtract(centre, offset).tolist())
+    return grid
+
+
+def resample_to(image: sitk.Image, grid: sitk.Image) -> sitk.Image:
+    """Bring a volume to a coarser grid: averaged first, so that nothing flickers, and held constant over half an end slice."""
+    import SimpleITK as sitk
+
+    wanted = [max(1, int(wide / fine)) for wide, fine in zip(grid.GetSpacing(), image.GetSpacing(), strict=True)]
+    factors = [min(factor, side) for factor, side in zip(wanted, image.GetSize(), strict=True)]
+    small = sitk.BinShrink(image, factors) if max(factors) > 1 else image
+    return sitk.Resample(sitk.ZeroFluxNeumannPad(small, [1] * 3, [1] * 3), grid)
+
+
+def as_stored(image: sitk.Image) -> sitk.Image:
+    """Give a volume as `write_volume` stores it; what is measured of it is then what a reader of the file measures."""
+    import SimpleITK as sitk
+
+    if image.GetPixelID() not in {sitk.sitkUInt8, sitk.sitkInt16}:
+        voxels = sitk.GetArrayViewFromImage(image)
+        low, high = float(voxels.min()), float(voxels.max())
+        if low >= INT16.min and high <= INT16.max and high - low >= MIN_STEPS:
+            return image_like(np.rint(voxels).astype(np.int16), image)
+    return image
+
+
+def write_volume(path: Path, image: sitk.Image) -> None:
+    """Write a volume; equal voxels are equal bytes.
+
+    Parameters
+    ----------
+    path : Path
+        `*.nii` (fast, for work folders) or `*.nii.gz`; the file is whole or absent.
+    image : SimpleITK.Image
+        The volume. Masks (uint8) and whole numbers (int16) are written as they are. Other values are rounded to int16, which halves the file, where this
+        loses nothing that shows: they lie within int16 and span at least `MIN_STEPS`. Otherwise float32 is kept.
+
+    Raises
+    ------
+    OSError
+        If the disk is full.
+    """
+    import SimpleITK as sitk
+
+    image = as_stored(image)
+    for key in image.GetMetaDataKeys():
+        image.EraseMetaData(key)
+    voxel_bytes = sitk.GetArrayViewFromImage(image).nbytes
+    with whole_file(path) as partial:
+        sitk.WriteImage(image, partial.as_posix())
+        if _stored_bytes(partial) < NIFTI_HEADER_BYTES + voxel_bytes:  # ITK says nothing of a disk that is full
+            raise disk_full()
+
+
+def _stored_bytes(path: Path) -> int:
+    """Size of a file, uncompressed; 0 when the compressed one is cut off."""
+    if path.suffix != ".gz":
+        return path.stat().st_size
+    try:
+        with gzip.open(path) as file:
+            return sum(len(block) for block in iter(lambda: file.read(2**20), b""))
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        return 0

@@ -1,1 +1,0 @@
-"""Reading and writing: files appear whole or not at all."""

@@ -1,0 +1,64 @@
+"""The one place that turns an error into a line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+from neuralmedbench.errors import PipelineError
+from neuralmedbench.runtime.one_writer import only_writer, outputs_of
+from neuralmedbench.runtime.storage import as_storage_error
+
+LEDGER = "--ledger"
+"""Argument of the one file that a command only adds to; it has a lock of its own (`models.ledgers.ledger`)."""
+INTERRUPTED = 130
+"""Exit code of a command that was ended by Ctrl-C, as shells have it."""
+DEBUG_VARIABLE = "NMB_DEBUG"
+"""When set to 1, a command shows the traceback as well (the same as `--debug`)."""
+
+
+def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> int:
+    """Run a command as the only writer of its outputs; a mistake that a person can put right is one line on standard error.
+
+    Parameters
+    ----------
+    main : callable
+        The command's entry point; it takes the arguments after the command's name.
+    argv : sequence of str, optional
+        The arguments; `sys.argv[1:]` when absent. `--debug` anywhere asks for the traceback.
+
+    Returns
+    -------
+    int
+        The exit code: 0, or that of the error's class.
+    """
+    given = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in given or os.environ.get(DEBUG_VARIABLE) == "1"
+    arguments = [argument for argument in given if argument != "--debug"]
+    outputs = outputs_of(arguments)
+    ledgers = [Path(value) for name, value in pairwise(arguments) if name == LEDGER]
+    try:
+        with only_writer(outputs):
+            code = main(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `command | head`: the reader has seen enough; what is still buffered must not fail at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        with suppress(OSError):
+            print("interrupted: run the same command again", file=sys.stderr, flush=True)
+        return INTERRUPTED
+    except Exception as error:
+        problem = error if isinstance(error, PipelineError) else as_storage_error(error, [*outputs, *ledgers])
+        if debug or problem is None:
+            raise
+        with suppress(OSError):  # on a full disk not even the line has room; the exit code says it then
+            print(f"{type(problem).__name__}: {problem}", file=sys.stderr, flush=True)
+        return problem.exit_code
+    return code

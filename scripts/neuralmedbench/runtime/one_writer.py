@@ -1,0 +1,198 @@
+"""One writer per output: a command that outlived its run, and the same command of the next run, never write at the same time."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from neuralmedbench.errors import BusyError, ConfigError, StorageError
+from neuralmedbench.runtime.parent_run import run_has_ended
+from neuralmedbench.runtime.storage import shown
+
+OUTPUT = "--out"
+"""Every argument that begins like this names a file or folder that the command writes."""
+WAIT_S = 60.0
+WAIT_VARIABLE = "NMB_WAIT_S"
+"""Environment variable with another number of seconds to wait for a process that still writes the same output."""
+SAY_AFTER_S = 1.0
+POLL_S = 0.1
+
+
+def outputs_of(arguments: Sequence[str]) -> list[Path]:
+    """Pick what a command writes out of its arguments, in their order; nothing when it only explains itself."""
+    if {"-h", "--help"} & set(arguments):
+        return []
+    found = [value for name, value in pairwise(arguments) if name.startswith(OUTPUT) and "=" not in name]
+    found += [entry.partition("=")[2] for entry in arguments if entry.startswith(OUTPUT) and "=" in entry]
+    return [Path(value) for value in found]
+
+
+@contextmanager
+def only_writer(outputs: Sequence[Path]) -> Iterator[None]:
+    """Be the only process of this user on this machine that writes these outputs.
+
+    Parameters
+    ----------
+    outputs : sequence of Path
+        Files or folders; they need not exist.
+
+    Raises
+    ------
+    BusyError
+        If another process still writes one of them after `WAIT_S` seconds, with its number; or if the run that started this
+        command ended before it could begin.
+    StorageError
+        If the system's folder for temporary files cannot be used.
+    """
+    with ExitStack() as stack:
+        for output in sorted({output.resolve() for output in outputs}):  # one order, so that nobody waits in a circle
+            stack.enter_context(_locked(output))
+        yield
+
+
+def wait_for_writers(outputs: Sequence[str]) -> None:
+    """Wait for commands that outlived an earlier run and still write what this run is about to make.
+
+    Without it Snakemake would delete under their hands, and would take for finished what such a command writes later.
+
+    Parameters
+    ----------
+    outputs : sequence of str
+        What the run will make.
+
+    Raises
+    ------
+    BusyError
+        If one still writes after `WAIT_S` seconds, with its number.
+    """
+    places = [Path(output).resolve() for output in outputs]
+    wait = _Wait()
+    for lock in sorted(_folder().glob("*.lock")):
+        # a command that writes a folder holds the folder, Snakemake knows the files in it
+        while (holder := _holder_of(lock)) and any(place.is_relative_to(holder.output) for place in places):
+            wait.pause(holder)
+
+
+@contextmanager
+def _locked(output: Path) -> Iterator[None]:
+    place = _folder() / f"{hashlib.sha256(os.fsencode(output)).hexdigest()}.lock"
+    lock = _take(place, output)
+    try:
+        if run_has_ended():
+            message = f"{shown(output)}: the run that asked for it has ended, nothing was done; run the same command again"
+            raise BusyError(message)
+        with suppress(OSError):  # no room for the number: the lock holds all the same
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n{output}".encode(), 0)
+        yield
+    finally:
+        place.unlink(missing_ok=True)  # while it is held: who waits for this file notices that it is gone
+        os.close(lock)
+
+
+def _take(place: Path, output: Path) -> int:
+    wait = _Wait()
+    while True:
+        try:
+            lock = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise _no_temporary_folder(error) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                if os.fstat(lock).st_ino == place.stat().st_ino:
+                    return lock
+            holder = None  # the process before removed the file between the two calls
+        except BlockingIOError:
+            holder = replace(_read_holder(lock), output=output)
+        os.close(lock)
+        if holder:
+            wait.pause(holder)
+
+
+@dataclass(frozen=True)
+class _Holder:
+    """The process that holds a lock (0: not known), and what it writes."""
+
+    pid: int
+    output: Path
+
+
+class _Wait:
+    """The patience of one command: it says once whom it waits for, and ends."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._limit_s = _wait_s()
+        self._said: set[_Holder] = set()
+
+    def pause(self, holder: _Holder) -> None:
+        """Wait a moment; BusyError when it took too long."""
+        waited = time.monotonic() - self._start
+        who = f"process {holder.pid or '(number unknown)'} still writes {shown(holder.output)}"
+        if waited > self._limit_s:
+            end = f" or end it with `kill {holder.pid}`" if holder.pid else ""
+            message = f"{who}; when it belongs to a run that was killed, wait for its end{end}, then run the same command again"
+            raise BusyError(message)
+        if waited > SAY_AFTER_S and holder not in self._said:
+            self._said.add(holder)
+            print(f"{who}; waiting for it to end", file=sys.stderr, flush=True)
+        time.sleep(POLL_S)
+
+
+def _holder_of(place: Path) -> _Holder | None:
+    """Find who holds a lock; None when nobody does."""
+    try:
+        lock = os.open(place, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        # shared: two runs that look at the same time are not in each other's way
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read_holder(lock)
+    finally:
+        os.close(lock)
+    return None
+
+
+def _read_holder(lock: int) -> _Holder:
+    pid, _, output = os.pread(lock, 4096, 0).decode("utf-8", "replace").partition("\n")
+    return _Holder(int(pid) if pid.isdigit() else 0, Path(output))
+
+
+def _wait_s() -> float:
+    text = os.environ.get(WAIT_VARIABLE, "")
+    try:
+        return float(text) if text else WAIT_S
+    except ValueError:
+        message = f"{WAIT_VARIABLE} must be a number of seconds"
+        raise ConfigError(message) from None
+
+
+def _folder() -> Path:
+    try:
+        folder = Path(tempfile.gettempdir(), f"neuralmedbench-{os.getuid()}")
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise _no_temporary_folder(error) from None
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        message = f"{folder.name} in the folder for temporary files belongs to somebody else; set TMPDIR to another folder"
+        raise StorageError(message)
+    return folder
+
+
+def _no_temporary_folder(error: OSError) -> StorageError:
+    why = "none has room" if isinstance(error, FileNotFoundError) else error.strerror
+    return StorageError(f"the folder for temporary files cannot be written ({why}); free some space in it, or set TMPDIR to another one")

@@ -1,0 +1,135 @@
+"""What the calls cost, and what left the machine."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.models.destinations import destination_of
+from neuralmedbench.records.keys import response_key
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
+from neuralmedbench.records.scores import Grade, GradeState
+from neuralmedbench.records.served import served_by
+from neuralmedbench.tables.study import Study
+
+NOT_KNOWN, NOT_ASKED = "not known", "not asked here"
+GRADER = "grader "
+"""What stands before the name of a grader where models are listed."""
+
+Row = dict[str, Any]
+
+
+def efficiency_rows(study: Study) -> list[Row]:
+    """Rows of `efficiency.csv`; no table but it and `destinations.csv` holds latency, attempts or dates."""
+    return [
+        {"benchmark": name, "model": model} | _efficiency(responses)
+        for name, benchmark in study.benchmarks.items()
+        for model, responses in benchmark.responses.items()
+    ]
+
+
+def _efficiency(responses: list[Response]) -> Row:
+    latencies = [row.latency_s for row in responses if row.latency_s is not None]
+    costs = [row.cost_usd for row in responses if row.cost_usd is not None]
+    dates = sorted({row.called_on for row in responses} - {""})
+    served = served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)
+    return {
+        "requests": len(responses),
+        "answered": sum(row.state not in MISSING_STATES for row in responses),
+        "prompt_tokens": _total([row.prompt_tokens for row in responses]),
+        "completion_tokens": _total([row.completion_tokens for row in responses]),
+        "latency_median_s": float(np.median(latencies)) if latencies else None,
+        "latency_p90_s": float(np.quantile(latencies, 0.9)) if latencies else None,
+        "cost_usd": float(sum(costs)) if costs else None,
+        "attempts": sum(row.attempts for row in responses),
+        "first_called_on": dates[0] if dates else None,
+        "last_called_on": dates[-1] if dates else None,
+        "served_models": len({one.name for one in served}),
+        "fingerprints": len(served),
+    }
+
+
+def _total(numbers: list[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def destination_rows(study: Study) -> list[Row]:
+    """Rows of `destinations.csv`: what was sent by model and destination, graders that ask a model included.
+
+    Where it went, and on which day, is what was written down with each answer and each failure. An answer that was kept before that was
+    written down counts where the model's yaml points today. A call that never found a connection sent nothing and is not counted.
+    """
+    rows = []
+    for name, benchmark in study.benchmarks.items():
+        for model, responses in benchmark.responses.items():
+            # two requests that say the same are one call
+            calls = {row.call_keys or response_key(row): _sent_for(row) for row in responses if row.attempts and _left(row)}
+            rows += _rows_of(name, model, list(calls.values()), study.models[model])
+        for grader, config in study.all_graders.items():
+            if config.model is not None:
+                ours = [grade for (_, one), grades in benchmark.grades.items() if one == grader for grade in grades]
+                graded = [grade for grade in ours if grade.attempts and (grade.destination or grade.state is not GradeState.FAILED)]
+                # one call graded one text: its criteria are one, and so are equal answers to an item
+                texts = {(grade.model, grade.item_id, grade.text_sha256): _sent_to_grade(grade) for grade in graded}
+                rows += _rows_of(name, f"{GRADER}{grader}", list(texts.values()), config.model)
+    return rows
+
+
+@dataclass(frozen=True)
+class _Sent:
+    destination: str
+    calls: int
+    pictures: int
+    characters: int
+    day: str
+
+
+def _left(row: Response) -> bool:
+    return bool(row.destination or row.call_keys) or row.state is not ResponseState.FAILED
+
+
+def _sent_for(row: Response) -> _Sent:
+    return _Sent(row.destination, row.attempts, row.images_sent, row.characters_sent, row.called_on)
+
+
+def _sent_to_grade(grade: Grade) -> _Sent:
+    return _Sent(grade.destination, grade.attempts, 0, grade.characters_sent, grade.called_on)
+
+
+def _rows_of(benchmark: str, who: str, sent: list[_Sent], model: ModelConfig) -> list[Row]:
+    """One row a destination; one for the present destination when nothing was sent."""
+    today = _destination(who, model)
+    places = defaultdict[str, list[_Sent]](list)
+    for one in sent:
+        places[one.destination or today].append(one)
+    return [_row(benchmark, who, place, places[place]) for place in sorted(places) or [today]]
+
+
+def _row(benchmark: str, who: str, place: str, sent: list[_Sent]) -> Row:
+    days = sorted({one.day for one in sent} - {""})
+    return {
+        "benchmark": benchmark,
+        "model": who,
+        "destination": place,
+        "requests": len(sent),
+        "calls": sum(one.calls for one in sent),
+        "pictures": sum(one.pictures for one in sent),
+        "characters": sum(one.characters for one in sent),
+        "first_called_on": days[0] if days else None,
+        "last_called_on": days[-1] if days else None,
+    }
+
+
+def _destination(name: str, model: ModelConfig) -> str:
+    if model.backend == "imported":
+        return NOT_ASKED
+    try:
+        return destination_of(name, model)
+    except ConfigError:  # then nothing was sent: the engine asks the same question first
+        return NOT_KNOWN

@@ -1,0 +1,99 @@
+"""What an answer costs, beside how often it is right: `cost.csv`, of the answers that are scored and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.models.destinations import LOCAL, destination_of
+from neuralmedbench.records.responses import MISSING_STATES, Response
+from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
+from neuralmedbench.tables.study import BenchmarkStudy, Study
+
+PASS1 = ("pass1", "pass1_low", "pass1_high")
+MONEY = ("cost_usd", "usd_per_item", "usd_per_right_answer")
+
+Row = dict[str, Any]
+
+
+def cost_rows(study: Study, leaderboard: Sequence[Row]) -> list[Row]:
+    """Rows of `cost.csv`.
+
+    Parameters
+    ----------
+    study : Study
+        The run; people who answered are left out.
+    leaderboard : sequence of dict
+        Rows of `leaderboard.csv`: pass@1, and whether a model has a rank.
+
+    Returns
+    -------
+    list of dict
+        One row a benchmark and model, of the answers to the arm full under the strategy direct whose items have a reference. Money is that of
+        the price list in the model's yaml, in USD, whatever was paid for calls that failed or were made again; it is empty where there is no
+        price or where the tokens of any answer are not known. `on_frontier`: of the models with a rank and a price, none that costs at most
+        as much is better, and none that is at least as good costs less. (Our rule.) Money is text with nine decimals: an answer may cost less than a millionth of a dollar.
+        No latency stands here: that changes when nothing does.
+    """
+    board = {(row["benchmark"], row["model"]): row for row in leaderboard}
+    rows = []
+    for name, benchmark in study.benchmarks.items():
+        models = [model for model in study.models if model not in study.readers]
+        found = [_row(benchmark, model, study.models[model], board[name, model]) for model in models]
+        rows += _with_frontier(found, {model for model in models if board[name, model].get("rank") is not None})
+    return [row | {name: f"{row[name]:.9f}" for name in MONEY if row.get(name) is not None} for row in rows]
+
+
+def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Row) -> Row:
+    scored = {item.item_id for item in benchmark.outcomes.items}
+    answers = [row for row in benchmark.responses[model] if _counts(row, scored)]
+    row: Row = {"benchmark": benchmark.name, "model": model, "title": config.title} | {name: placed[name] for name in PASS1}
+    row |= {"n_items": placed["n_items"], "n_patients": placed["n_patients"], "answers": len(answers)}
+    row |= {name: _total([getattr(answer, name) for answer in answers]) for name in ("prompt_tokens", "completion_tokens")}
+    prices = config.prices
+    if prices is None or not (prices.usd_per_million_prompt_tokens or prices.usd_per_million_completion_tokens):
+        return row | {"note": _why_no_price(model, config)}
+    unknown = sum(answer.cost_usd is None for answer in answers)
+    row["priced_on"] = prices.dated
+    if unknown or not answers:
+        return row | {"note": f"the tokens of {unknown} of {len(answers)} answers are not known" if answers else "no answer"}
+    right = int(benchmark.outcomes.counts[Key(model)].passes.sum())
+    spent = sum(answer.cost_usd or 0.0 for answer in answers)
+    row |= {"cost_usd": spent, "usd_per_item": spent / len(answers), "usd_per_right_answer": spent / right if right else None}
+    notes = ([] if right else ["no right answer"]) + ([] if placed.get("rank") is not None else ["no rank: not on the frontier"])
+    return row | {"note": "; ".join(notes)}
+
+
+def _counts(row: Response, scored: set[str]) -> bool:
+    return (row.arm, row.strategy) == (FULL, DIRECT) and row.state not in MISSING_STATES and row.item_id in scored
+
+
+def _total(numbers: Sequence[int | None]) -> int | None:
+    """Sum, None when any is not known: half a sum looks like a saving."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known and len(known) == len(numbers) else None
+
+
+def _why_no_price(model: str, config: ModelConfig) -> str:
+    if config.backend == "imported":
+        return "no price: answers imported"
+    if config.prices is not None:
+        return "price 0 in its yaml"
+    try:
+        local = destination_of(model, config) == LOCAL
+    except ConfigError:  # then nobody knows where it would run
+        local = False
+    return "no price: runs here" if local else "no price in its yaml"
+
+
+def _with_frontier(rows: list[Row], ranked: set[str]) -> list[Row]:
+    """Mark which of the models with a price and a rank are on the frontier; the others have no mark."""
+    priced = [row for row in rows if row.get("usd_per_item") is not None and row["pass1"] is not None and row["model"] in ranked]
+    return [row | {"on_frontier": not any(_beats(other, row) for other in priced)} if row in priced else row for row in rows]
+
+
+def _beats(one: Row, other: Row) -> bool:
+    ahead = (other["usd_per_item"] - one["usd_per_item"], one["pass1"] - other["pass1"])
+    return min(ahead) >= 0 and max(ahead) > 0

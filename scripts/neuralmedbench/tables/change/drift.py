@@ -1,0 +1,179 @@
+"""Ask a model again what it has answered before: a silent change shows without a new revision.
+
+Dialogues are left out: one answer takes several calls, and because each turn holds the answers before it, two of them are
+not repeats of one question.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuralmedbench.config.load import load_asked, load_benchmark
+from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.errors import DataError, ProviderError
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.models.control.bounds import ALONE, Control
+from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.ledgers.earlier import rebuild
+from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.registry import closed_because, code_of
+from neuralmedbench.records.items import Gold, Item, Runner
+from neuralmedbench.records.requests import Request
+from neuralmedbench.records.responses import MISSING_STATES, Response
+from neuralmedbench.records.scores import Score
+from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.scoring.rubric import grade_with_rubric
+from neuralmedbench.scoring.scores import score_responses
+from neuralmedbench.tables.change.drift_verdict import Drift, judge
+from neuralmedbench.tables.change.revisions import both_sides
+from neuralmedbench.tables.outcomes import DIRECT, FULL
+
+ITEMS = 20
+FIRST_REPEAT = 1000
+"""Repeats from here on belong to checks; a run asks at most 100 samples."""
+
+GRADER = "rubric"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a model stands: name and yaml, the destinations that the benchmark allows, its ledger, and the ledger of its checks."""
+
+    name: str
+    model: ModelConfig
+    destinations: Sequence[str]
+    ledger: Path
+    checks: Path
+
+    @classmethod
+    def of(cls, benchmark: str, name: str, root: Path = Path()) -> Place:
+        """Find a model and its ledgers below the repository root; ConfigError as in `config.load`."""
+        return cls(
+            name=name,
+            model=load_asked(root / "config", benchmark, name),
+            destinations=load_benchmark(root / "config", benchmark).allowed_destinations,
+            ledger=root / "data" / "ledger" / benchmark / f"{name}.jsonl",
+            checks=root / "data" / "ledger" / benchmark / "drift" / f"{name}.jsonl",
+        )
+
+
+def check_drift(
+    requests: Sequence[Request],
+    items: Mapping[str, Item],
+    gold: Mapping[str, Gold],
+    place: Place,
+    *,
+    vocabulary: Vocabulary,
+    settings: Settings,
+    root: Path = Path(),
+    control: Control = ALONE,
+) -> Drift:
+    """Ask a model its 20 fixed items again and test the answers against those in its ledger.
+
+    Parameters
+    ----------
+    requests : sequence of Request
+        What the benchmark asks.
+    items, gold : mapping
+        By item id; an item without gold is compared by what the answers name first.
+    place : Place
+        The model.
+    vocabulary : Vocabulary
+        For scoring, and for built-in models.
+    settings : Settings
+        Draws, seed and confidence of the test.
+    root : Path
+        Folder to which the paths of pictures are relative.
+    control : Control
+        As of `models.engine.answer_requests`.
+
+    Returns
+    -------
+    Drift
+        Both sides are scored by the same code, open items by the deterministic grader alone, and tested as revisions are
+        (`tables.change.revisions`). The new answers stand in the ledger of the checks, under repeats that were never used.
+
+    Raises
+    ------
+    ConfigError, DataError, ProviderError
+        As `models.engine.answer_requests`; also if the model cannot be asked here, its ledger holds no complete answers of this
+        revision, or none came.
+    """
+    name, model = place.name, place.model
+    if reason := closed_because(model):
+        message = f"model {name}: it cannot be asked: {reason}; set it and run again"
+        raise ProviderError(message)
+    old = rebuild(
+        [request for request in requests if _is_plain(request)],
+        model,
+        name=name,
+        entries=read_ledger(place.ledger),
+        code=code_of(model, vocabulary),
+    )
+    asked = fixed_requests(requests, old)
+    if not asked:
+        message = (
+            f"model {name}: its ledger holds no complete answers of revision {model.revision} to single questions under the arm full:"
+            " run the workflow first, then there is something to compare with"
+        )
+        raise DataError(message)
+    first = max((entry.repeat + 1 for entry in read_ledger(place.checks).values()), default=FIRST_REPEAT)
+    new = answer_requests(
+        asked,
+        model,
+        name=name,
+        ledger=place.checks,
+        destinations=place.destinations,
+        max_failed_fraction=None,
+        root=root,
+        vocabulary=vocabulary,
+        first_repeat=first,
+        control=control,
+    )
+    failures = Counter(row.error or str(row.state) for row in new if row.state in MISSING_STATES)
+    lost = {row.item_id for row in new if row.state in MISSING_STATES}
+    kept = {request.item_id for request in asked} - lost
+    if not kept:
+        message = (
+            f"model {name}: {failures.total()} of {len(new)} answers did not come (most often {failures.most_common(1)[0][0]}), so no item"
+            " has all of its answers; nothing was compared: run again"
+        )
+        raise ProviderError(message)
+    before, now = ([row for row in rows if row.item_id in kept] for rows in (old, new))
+    pairs = both_sides(list(items.values()), *(_scored(rows, items, gold, vocabulary) for rows in (before, now)))
+    return judge(pairs, (before, now), vocabulary, settings, lost=len(lost))
+
+
+def fixed_requests(requests: Sequence[Request], answered: Sequence[Response], count: int = ITEMS) -> list[Request]:
+    """Pick the requests that are asked again: the same ones every time, as long as the ledger has all of their answers.
+
+    Parameters
+    ----------
+    requests : sequence of Request
+        What the benchmark asks.
+    answered : sequence of Response
+        Samples that the ledger holds.
+    count : int
+        How many are picked.
+
+    Returns
+    -------
+    list of Request
+        Open, choice and structured items under the arm full, the first ones in the order of the hash of their id.
+    """
+    samples = Counter(row.item_id for row in answered if (row.arm, row.strategy) == (FULL, DIRECT))
+    complete = [request for request in requests if _is_plain(request) and samples[request.item_id] == request.samples]
+    return sorted(complete, key=lambda request: hashlib.sha256(request.item_id.encode()).hexdigest())[:count]
+
+
+def _is_plain(request: Request) -> bool:
+    return (request.arm, request.strategy) == (FULL, DIRECT) and request.runner != Runner.DIALOGUE
+
+
+def _scored(rows: Sequence[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary) -> list[Score]:
+    grades = grade_with_rubric(rows, items, gold, vocabulary, grader=GRADER)
+    return score_responses(rows, items, gold, [grades], vocabulary=vocabulary)

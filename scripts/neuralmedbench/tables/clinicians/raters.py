@@ -1,0 +1,120 @@
+"""`raters.csv`: how far each rater can be relied on: severity, agreement with oneself, controls, time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from neuralmedbench.estimates.intervals import Floats, Settings, percentile_interval, resampled_means
+from neuralmedbench.records.keys import response_key
+from neuralmedbench.records.scores import Rating, RatingPart
+from neuralmedbench.tables.clinicians.agreement import paired, quadratic_kappa, shares_of_pairs
+from neuralmedbench.tables.clinicians.panels import Panel, panels, rated_rounds
+from neuralmedbench.tables.study import Study
+
+FLOOR_S = 10.0
+"""Seconds: nobody looks at the pictures, reads an answer and judges it on every line in less. Our rule."""
+
+MOST_BELOW = 0.1
+"""A rater with more than this share of answers below the floor is marked as too fast. Our rule."""
+
+Row = dict[str, Any]
+
+
+def rater_rows(study: Study) -> list[Row]:
+    """Rows of `raters.csv`.
+
+    Parameters
+    ----------
+    study : Study
+        The run; adjudicators are no raters here.
+
+    Returns
+    -------
+    list of dict
+        By round and rater: one row with an empty axis (answers, time, controls), then one an axis of the form (severity, second showings).
+    """
+    rows = []
+    for (round_id, simulated), ratings in rated_rounds(study).items():
+        of_axes = [row for panel in panels(ratings, study) if panel.axis in study.form.axes for row in _axis_rows(panel, study.settings)]
+        for rater in sorted({row.rater_id for row in ratings}):
+            head = {"round_id": round_id, "simulated": simulated, "rater_id": rater}
+            rows.append(head | _whole([row for row in ratings if row.rater_id == rater], study))
+            rows += [head | row for row in of_axes if row["rater_id"] == rater]
+    return rows
+
+
+def _whole(ratings: Sequence[Rating], study: Study) -> Row:
+    """Give what is said of a rater over all axes."""
+    seconds: dict[object, float | None] = {}
+    judged: dict[object, bool] = {}
+    for row in ratings:
+        shown = (response_key(row), row.part, row.text_sha256)
+        seconds[shown] = row.seconds
+        if row.part is RatingPart.SAMPLE:
+            judged[shown] = judged.get(shown, False) or row.value is not None
+    times = np.array([value for value in seconds.values() if value is not None])
+    below = int((times < FLOOR_S).sum())
+    return {
+        "axis": "",
+        "n": sum(judged.values()),
+        "cannot_judge": len(judged) - sum(judged.values()),
+        "median_seconds": float(np.median(times)) if times.size else None,
+        "below_floor": below if times.size else None,
+        "too_fast": bool(below > MOST_BELOW * times.size) if times.size else None,
+        **_controls(ratings, study),
+    }
+
+
+def _controls(ratings: Sequence[Rating], study: Study) -> Row:
+    """Count right controls that pass and wrong ones that do not, on the axis by which a clinician passes an answer."""
+    rule = study.form.passes
+    if rule is None:
+        return {}
+    given = [row for row in ratings if row.axis == rule.axis]
+    right, wrong = ([row for row in given if row.part is part] for part in (RatingPart.CONTROL_RIGHT, RatingPart.CONTROL_WRONG))
+    return {
+        "controls_right": sum(row.value is not None and row.value >= rule.from_ for row in right) if right else None,
+        "controls_right_n": len(right),
+        "controls_wrong": sum(row.value is not None and row.value < rule.from_ for row in wrong) if wrong else None,
+        "controls_wrong_n": len(wrong),
+    }
+
+
+def _axis_rows(panel: Panel, settings: Settings) -> Iterator[Row]:
+    """Rows of one axis: severity is the mean distance from the mean of the others, over answers that another rated too."""
+    distance = _from_others(panel.first)
+    shared = ~np.isnan(distance)
+    draws = resampled_means(distance, panel.patients, settings)
+    again = paired(panel.first, panel.second).sum(axis=0)
+    same, near = shares_of_pairs(again)
+    kappa = quadratic_kappa(again)
+    for place, rater in enumerate(panel.raters):
+        patients = len(np.unique(panel.patients[shared[:, place]]))
+        low, high = percentile_interval(draws[:, place], patients, settings.confidence)
+        repeats = int(again[place, 0])
+        yield {
+            "rater_id": rater,
+            "axis": panel.axis,
+            "n": int((~np.isnan(panel.first[:, place])).sum()),
+            "cannot_judge": int(panel.unjudged[place]),
+            "shared": int(shared[:, place].sum()),
+            "severity": float(distance[shared[:, place], place].mean()) if patients else None,
+            "severity_low": low,
+            "severity_high": high,
+            "repeats": repeats,
+            "repeats_same": float(same[place]) if repeats else None,
+            "repeats_within_one": float(near[place]) if repeats else None,
+            "repeats_kappa": float(kappa[place]) if repeats > 1 and not np.isnan(kappa[place]) else None,
+        }
+
+
+def _from_others(values: Floats) -> Floats:
+    """Distance of each value from the mean of the other raters of that answer: shape (answers, raters), NaN where nobody else rated it."""
+    known = ~np.isnan(values)
+    others = known.sum(axis=1, keepdims=True) - known
+    total = np.where(known, values, 0.0).sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(known & (others > 0), values - (total - values) / others, np.nan)

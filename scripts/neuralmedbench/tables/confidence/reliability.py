@@ -1,0 +1,192 @@
+"""Whether a model knows when it is wrong: rows of `confidence.csv` and `reliability.csv`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from neuralmedbench.estimates.intervals import Settings, exact_interval, percentile_interval
+from neuralmedbench.tables.confidence.draws import Draws, rate_of
+from neuralmedbench.tables.confidence.measures import (
+    MASS_BINS,
+    WIDTH_BINS,
+    auroc,
+    brier,
+    calibration_error,
+    mass_bins,
+    pessimistic,
+    width_bins,
+)
+from neuralmedbench.tables.confidence.risk_coverage import risk_rows
+from neuralmedbench.tables.confidence.sources import REASONS, Confidences, Source, gather_confidences
+from neuralmedbench.tables.outcomes import FULL
+from neuralmedbench.tables.study import Study
+
+NONE = {Source.STATED: "none stated", Source.AGREEMENT: "no vote", Source.TOKENS: "none kept"}
+"""What is noted where no answer has a confidence."""
+
+Row = dict[str, Any]
+
+
+def confidence_tables(study: Study) -> tuple[list[Row], list[Row], list[Row]]:
+    """Make the three tables about confidence.
+
+    Parameters
+    ----------
+    study : Study
+        The run.
+
+    Returns
+    -------
+    tuple of list of dict
+        Rows of `confidence.csv` (one for each benchmark, model, arm and source), `reliability.csv` (its bins) and `risk_coverage.csv` (arm
+        full alone). Strategy direct.
+    """
+    summary: list[Row] = []
+    bins: list[Row] = []
+    risks: list[Row] = []
+    for benchmark in study.benchmarks.values():
+        patients = int(benchmark.outcomes.patients.max(initial=-1)) + 1
+        found = list(gather_confidences(study, benchmark))
+        full = {(one.model, one.source): one for one in found if one.arm == FULL}
+        for one in found:
+            draws = Draws(one, patients, study.settings)
+            summary.append(_summary(one, draws) | _shift(one, full, patients, study.settings))
+            bins += _bins(one, draws)
+            if one.arm == FULL:
+                risks += risk_rows(one, draws)
+    return summary, bins, risks
+
+
+def head(found: Confidences) -> Row:
+    """Give what names the confidences in every table."""
+    return {"benchmark": found.benchmark, "model": found.model, "arm": found.arm, "source": str(found.source)}
+
+
+def _ends(name: str, ends: tuple[float | None, float | None]) -> Row:
+    return {f"{name}_low": ends[0], f"{name}_high": ends[1]}
+
+
+def _summary(found: Confidences, draws: Draws) -> Row:
+    known, absent = len(found.value), len(found.rest_right)
+    row = head(found) | {
+        "n_items": len(set(found.items.tolist())),
+        "n_patients": len(set(found.patients.tolist())),
+        "answers": known + absent,
+        "with_confidence": known,
+        "without_confidence": absent,
+        "missing": found.missing,
+        "ece_pessimistic": pessimistic(None, 0, absent),
+        "brier_pessimistic": pessimistic(None, 0, absent),
+        "note": "" if known else "no answer" if not absent else NONE[found.source],
+    }
+    row |= {reason: found.reasons[reason] for reason in REASONS}
+    if not known:
+        return row
+    value, right, equal_width = found.value, found.right, width_bins(found.value)
+    separates, apart = auroc(value, right), calibration_error(value, right, equal_width)
+    row |= {
+        "mean_confidence": float(value.mean()),
+        "accuracy": float(right.mean()),
+        "overconfidence": float((value - right).mean()),
+        "ece": apart,
+        "ece_by_chance": float(np.nanmean(draws.error_by_chance)),
+        "ece_equal_mass": calibration_error(value, right, mass_bins(value)),
+        "ece_pessimistic": pessimistic(apart, known, absent),
+        "brier": (squared := brier(value, right)),
+        "brier_pessimistic": pessimistic(squared, known, absent),
+        "auroc": separates,
+    }
+    row |= _ends("overconfidence", _overconfidence(found, draws))
+    if 0 < row["accuracy"] < 1:  # resamples of answers that are all right, or all wrong, do not know that one could be otherwise
+        row |= _ends("ece", draws.error_interval(apart)) | _ends("brier", draws.around(squared, draws.brier))
+    return row | _ends("auroc", draws.around(separates, draws.auroc, auroc(draws.groups.astype(np.float64), right)))
+
+
+def _overconfidence(found: Confidences, draws: Draws) -> tuple[float | None, float | None]:
+    """Give the interval of mean confidence minus share right; where all or none is right, from the exact bounds of the share."""
+    codes = np.unique(found.patients, return_inverse=True)[1].reshape(-1)
+    if 0 < found.right.mean() < 1:
+        return percentile_interval(draws.overconfidence, draws.clusters, draws.settings.confidence)
+    share, mean = exact_interval(found.right, codes, draws.settings), float(found.value.mean())
+    return (None, None) if share is None or share.low is None or share.high is None else (mean - share.high, mean - share.low)
+
+
+def _shift(found: Confidences, full: Mapping[tuple[str, Source], Confidences], patients: int, settings: Settings) -> Row:
+    """Say how much more overconfident a model is under an arm than under full, on the items of which both have a confidence."""
+    other = full.get((found.model, found.source))
+    if found.arm == FULL or other is None:
+        return {}
+    shared = np.intersect1d(found.items, other.items)
+    if not shared.size:
+        return {}
+    here, there = Draws(found.of_items(shared), patients, settings), Draws(other.of_items(shared), patients, settings)
+    value = float((here.found.value - here.found.right).mean() - (there.found.value - there.found.right).mean())
+    drawn = here.overconfidence - there.overconfidence
+    return {"shift": value} | _ends("shift", percentile_interval(drawn, here.clusters, settings.confidence))
+
+
+def _bins(found: Confidences, draws: Draws) -> list[Row]:
+    """Give the bins of about equally many answers, the least sure first."""
+    if not found.value.size:
+        return []
+    place = mass_bins(found.value)
+    drawn = draws.shares_right(place)
+    rows = []
+    for number, bin_ in enumerate(sorted(set(place.tolist())), start=1):
+        inside = place == bin_
+        share = rate_of(found.right[inside], found.patients[inside], drawn[:, bin_], draws.settings)
+        value = found.value[inside]
+        row = head(found) | {"bin": number, "from_confidence": float(value.min()), "to_confidence": float(value.max())}
+        row |= {"mean_confidence": float(value.mean()), "share_right": share.value, "low": share.low, "high": share.high}
+        row |= {"interval": share.method, "n": int(inside.sum()), "n_patients": len(set(found.patients[inside].tolist()))}
+        rows.append(row)
+    return rows
+
+
+def confidence_sentence(study: Study, rows: list[Row]) -> str:
+    """Say in one line which models are too sure of themselves by what they state under the arm full: their intervals lie above zero.
+
+    Parameters
+    ----------
+    study : Study
+        The run.
+    rows : list of dict
+        Rows of `confidence.csv`.
+    """
+    models_only = [row for row in rows if row["model"] not in study.readers]
+    stated = [row for row in models_only if row["arm"] == FULL and row["source"] == Source.STATED and row["with_confidence"]]
+    if not stated:
+        return "No model of this run states how sure it is."
+    sure = [row for row in stated if row["overconfidence_low"] is not None and row["overconfidence_low"] > 0]
+    models = f"of {len({row['model'] for row in stated})} models that state how sure they are"
+    if not sure:
+        return f"None {models} is too sure of itself beyond its interval."
+    worst = max(sure, key=lambda row: (row["overconfidence"], row["model"], row["benchmark"]))
+    number = len({row["model"] for row in sure})
+    says = f"{study.models[worst['model']].title} is {100 * worst['mean_confidence']:.0f} % sure and {100 * worst['accuracy']:.0f} % right"
+    verb = "is too sure of itself beyond its interval" if number == 1 else "are too sure of themselves beyond their intervals"
+    where = f" on {study.benchmarks[worst['benchmark']].config.title}" if len(study.benchmarks) > 1 else ""
+    return f"{number} {models} {verb} (not corrected for the number of models): {says}{where}."
+
+
+def confidence_statements() -> list[str]:
+    """Rules of measurement of confidence and of ranked differentials, in words."""
+    return [
+        (
+            f"Confidence: calibration error (ECE) over {WIDTH_BINS} bins of equal width, and over at most {MASS_BINS} of about equally many "
+            "answers; Brier score; area under the ROC curve of confidence for right. All over the answers that have a confidence and did not "
+            "abstain. The pessimistic versions count every other answer that is not missing as a wrong one of confidence 1 in a bin of its own, "
+            "so that silence cannot look calibrated. (Our rule.) Agreement: the share of an item's samples that name the elected diagnosis."
+        ),
+        (
+            "Risk and coverage: coverage is the part of all answers that are not missing, the surest first; answers without a confidence stand "
+            "last, equal confidences count by expectation over every order of them. (Our rule.)"
+        ),
+        (
+            "Ranked differentials: recall among the first 1, 3 and 5 candidates and mean reciprocal rank by the vocabulary, over the answers that "
+            "are not missing. At most five candidates of an answer are read."
+        ),
+    ]

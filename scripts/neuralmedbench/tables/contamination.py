@@ -1,0 +1,181 @@
+"""Before and after a model's training cut-off: whether it does better on cases that it may have read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.estimates.intervals import Floats, Ints, Settings, rate_interval
+from neuralmedbench.estimates.pairs import holm, paired_difference
+from neuralmedbench.estimates.unpaired import Estimate, shuffle_p, square_and_add
+from neuralmedbench.tables.contrasts import answered
+from neuralmedbench.tables.outcomes import Key, Outcomes
+from neuralmedbench.tables.study import BenchmarkStudy, Study
+
+FEWEST_PATIENTS = 8
+"""With fewer patients on a side nothing is compared. (Our rule.)"""
+
+METRICS = ("pass1", "rubric")
+DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
+
+NEVER_PUBLISHED = "patients who are not public: no training data can hold their cases"
+NO_CUTOFF = "no training cut-off is documented: `knowledge_cutoff` in its yaml"
+NO_DATE = "no item has a date of publication"
+ALONE = "no model of the run is free of this cut-off, so newer cases may only be harder"
+BESIDE = "newer cases may be harder for every model: read what lies beyond the others"
+
+Mask = npt.NDArray[np.bool_]
+Row = dict[str, Any]
+
+
+class Sides(NamedTuple):
+    """Items that are surely as old as the training data, and surely newer; both of shape (items,)."""
+
+    before: Mask
+    after: Mask
+
+    @property
+    def divided(self) -> bool:
+        """Whether there are items on both sides."""
+        return bool(self.before.any() and self.after.any())
+
+
+def contamination_rows(study: Study) -> list[Row]:
+    """Rows of `contamination.csv`: arm full, strategy direct; models that are neither people nor built-in references.
+
+    Parameters
+    ----------
+    study : Study
+        The run.
+
+    Returns
+    -------
+    list of dict
+        For each model, benchmark and metric the rate before and after its cut-off and their difference, before minus after, corrected after
+        Holm within a benchmark; or one row with a note that says what is lacking.
+    """
+    rows: list[Row] = []
+    for benchmark in study.benchmarks.values():
+        asked = [model for model in study.models if model not in study.readers and not study.models[model].baseline]
+        found = [row for model in asked for row in _rows(study, benchmark, model)] if benchmark.outcomes.items else []
+        tested = [row for row in found if row.get("p_value") is not None]
+        for row, p_holm in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
+            row["p_holm"] = p_holm
+        rows += found
+    return rows
+
+
+def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Row]:
+    outcomes, config = benchmark.outcomes, study.models[model]
+    head: Row = {"benchmark": benchmark.name, "model": model, "cutoff": config.knowledge_cutoff}
+    if benchmark.config.subjects == "patient":
+        yield head | {"note": NEVER_PUBLISHED}
+    elif config.knowledge_cutoff is None:
+        yield head | {"note": NO_CUTOFF}
+    elif not any(DATE.match(item.date) for item in outcomes.items):
+        yield head | {"note": NO_DATE}
+    else:
+        sides = sides_of(outcomes, config.knowledge_cutoff)
+        others = [other for other in study.models if other != model and _is_free(study, outcomes, other)]
+        for metric in METRICS:
+            values = _values(outcomes, model, metric)
+            if metric == METRICS[0] or not np.isnan(values).all():
+                beside = [_values(outcomes, other, metric) for other in others]
+                found = contrast_of_sides(values, sides, outcomes.patients, beside=beside, settings=study.settings)
+                yield head | {"metric": metric} | found | ({"others": ", ".join(others)} if found.get("beyond_others") is not None else {})
+
+
+def contrast_of_sides(values: Floats, sides: Sides, patients: Ints, *, beside: list[Floats], settings: Settings) -> Row:
+    """Compare the rates of two groups of items.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (items,)
+        Item values of the model, NaN where there is none.
+    sides : Sides
+        The two groups.
+    patients : ndarray of int, shape (items,)
+        Patient of each item; none on both sides.
+    beside : list of ndarray of float, shape (items,)
+        Item values of models that the date does not divide.
+    settings : Settings
+        Resamples, seed and confidence.
+
+    Returns
+    -------
+    dict
+        Cells of `contamination.csv`. The interval of the difference is made from those of the two rates (`square_and_add`), as these are of
+        different patients; `beyond_others` is the same of the paired differences to the mean of `beside`.
+    """
+    known = ~np.isnan(values)
+    before, after = sides.before & known, sides.after & known
+    row: Row = {"n_items_left_out": int((known & ~before & ~after).sum())}
+    for name, mask in (("before", before), ("after", after)):
+        row |= {f"n_items_{name}": int(mask.sum()), f"n_patients_{name}": len(set(patients[mask].tolist()))}
+    if min(row["n_patients_before"], row["n_patients_after"]) < FEWEST_PATIENTS:
+        counted = f"{row['n_patients_before']} patients before and {row['n_patients_after']} after"
+        return row | {"note": f"{counted}: fewer than {FEWEST_PATIENTS} on a side are not compared"}
+    rates = [Estimate(*rate_interval(values[mask], patients[mask], settings)[:3]) for mask in (before, after)]
+    for name, rate in zip(("before", "after"), rates, strict=True):
+        row |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
+    difference = square_and_add(*rates)
+    p_value = shuffle_p(values[before], values[after], (patients[before], patients[after]), settings)
+    row |= {"difference": difference.value, "low": difference.low, "high": difference.high, "p_value": p_value}
+    beyond = _beyond(values, (before, after), patients, beside=beside, settings=settings)
+    row |= {"beyond_others": beyond.value, "beyond_low": beyond.low, "beyond_high": beyond.high}
+    return row | {"note": ALONE if beyond.value is None else BESIDE}
+
+
+def _beyond(values: Floats, sides: tuple[Mask, Mask], patients: Ints, *, beside: list[Floats], settings: Settings) -> Estimate:
+    """Give the difference that is left when the mean of models free of this cut-off is taken off, item by item."""
+    if not beside:
+        return Estimate(None, None, None)
+    mean = np.mean(beside, axis=0)
+    found = [paired_difference(values[mask], mean[mask], patients[mask], settings) for mask in sides]
+    if min(one.patients for one in found) < FEWEST_PATIENTS:
+        return Estimate(None, None, None)
+    return square_and_add(*(Estimate(one.value, one.low, one.high) for one in found))
+
+
+def _values(outcomes: Outcomes, model: str, metric: str) -> Floats:
+    """Item values: of pass@1 those without a missing answer, of the rubric those that were judged."""
+    key = Key(model)
+    return answered(outcomes, key) if metric == METRICS[0] else outcomes.metric(metric, key)
+
+
+def _is_free(study: Study, outcomes: Outcomes, model: str) -> bool:
+    """Whether a model cannot have read older items and not newer ones: it learned nothing, or its own cut-off divides no items."""
+    config = study.models[model]
+    if model in study.readers:
+        return False
+    if config.baseline or config.knowledge_cutoff is None:
+        return config.baseline
+    return not sides_of(outcomes, config.knowledge_cutoff).divided
+
+
+def sides_of(outcomes: Outcomes, cutoff: str) -> Sides:
+    """Part the items by their dates.
+
+    Parameters
+    ----------
+    outcomes : Outcomes
+        Items of one benchmark.
+    cutoff : str
+        `YYYY-MM` or `YYYY-MM-DD`; of a month its last day.
+
+    Returns
+    -------
+    Sides
+        Items without a date, of a month or a year in which the cut-off falls, and of patients who have items on both sides are on neither.
+    """
+    end = f"{cutoff}-99"[:10]
+    spans = [(f"{found[0]}-00-00"[:10], f"{found[0]}-99-99"[:10]) if (found := DATE.match(item.date)) else None for item in outcomes.items]
+    before = np.array([span is not None and span[1] <= end for span in spans], dtype=bool)
+    after = np.array([span is not None and span[0] > end for span in spans], dtype=bool)
+    both = np.intersect1d(outcomes.patients[before], outcomes.patients[after])
+    one = ~np.isin(outcomes.patients, both)
+    return Sides(before & one, after & one)

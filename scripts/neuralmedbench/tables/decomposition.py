@@ -1,0 +1,103 @@
+"""Perception or reasoning: what the findings, told in words, are worth."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from neuralmedbench.estimates.exact import clopper_pearson, effective_size, one_sided_bounds
+from neuralmedbench.estimates.intervals import (
+    NOTHING,
+    Floats,
+    Interval,
+    Ints,
+    Settings,
+    percentile_interval,
+    rate_interval,
+    resampled_means,
+)
+
+FEW_ERRORS = 5
+"""With fewer errors repaired, or fewer left, a bootstrap of their share is too narrow. (Our rule: perf/confidence_intervals.py.)"""
+
+
+class Decomposition(NamedTuple):
+    """pass@1 under `full` (f) and with the findings disclosed (d), and how the errors divide."""
+
+    full: Interval
+    disclosed: Interval
+    perception: Interval
+    reasoning: Interval
+    drawn: bool
+    note: str
+    items: int
+    patients: int
+
+
+def decompose(full: Floats, disclosed: Floats, patients: Ints, settings: Settings) -> Decomposition:
+    """Divide the errors under `full` into those that the findings repair and those that they do not.
+
+    Parameters
+    ----------
+    full, disclosed : ndarray of float, shape (items,)
+        Item values of pass@1 under both arms; only items that both have are used.
+    patients : ndarray of int, shape (items,)
+        Patient of each item.
+    settings : Settings
+        Resamples, seed and confidence.
+
+    Returns
+    -------
+    Decomposition
+        perception = (d - f) / (1 - f), reasoning = (1 - d) / (1 - f); not drawn when d < f or nothing is wrong.
+    """
+    both = ~(np.isnan(full) | np.isnan(disclosed))
+    if not both.any():
+        return Decomposition(NOTHING, NOTHING, NOTHING, NOTHING, False, "no item was asked under both arms", 0, 0)
+    codes = np.unique(patients[both], return_inverse=True)[1].reshape(-1)
+    pair = np.stack([full[both], disclosed[both]], axis=1)
+    rates = [rate_interval(pair[:, column], codes, settings) for column in (0, 1)]
+    clusters, f, d = int(codes.max()) + 1, float(pair[:, 0].mean()), float(pair[:, 1].mean())
+    note = "no error under full" if f >= 1 else "the findings made it worse (d < f)" if d < f else ""
+    if note:
+        return Decomposition(rates[0], rates[1], NOTHING, NOTHING, False, note, len(pair), clusters)
+    reasoning = share_of_errors(1 - pair[:, 1], 1 - pair[:, 0], codes, settings)
+    low, high = (None if bound is None else 1 - bound for bound in (reasoning.high, reasoning.low))
+    perception = Interval((d - f) / (1 - f), low, high, reasoning.method)
+    return Decomposition(rates[0], rates[1], perception, reasoning, True, "", len(pair), clusters)
+
+
+def share_of_errors(left: Floats, errors: Floats, patients: Ints, settings: Settings) -> Interval:
+    """Give the share of the errors that is left, with its interval.
+
+    Parameters
+    ----------
+    left, errors : ndarray of float, shape (items,)
+        Share of wrong answers with the findings disclosed, and under `full`; in sum no more are left than there were, and there were some.
+    patients : ndarray of int, shape (items,)
+        Patient of each item, numbered from 0 without gaps.
+    settings : Settings
+        Resamples, seed and confidence.
+
+    Returns
+    -------
+    Interval
+        As of a rate whose trials are the errors. `bootstrap`; where fewer than 5 errors are repaired or left `exact` on their effective
+        number, and no narrower than the bootstrap; `exact one-sided`, with the patients who have errors as trials, where none is.
+    """
+    number = float(errors.sum())
+    share = float(left.sum()) / number
+    if share <= 0 or share >= 1:
+        wrong = len(set(patients[errors > 0].tolist()))
+        return Interval(share, *one_sided_bounds(share * wrong, wrong, settings.confidence), "exact one-sided")
+    drawn = resampled_means(np.stack([left, errors], axis=1), patients, settings)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.clip(drawn[:, 0] / drawn[:, 1], 0, 1)
+    low, high = percentile_interval(shares, int(patients.max()) + 1, settings.confidence)
+    if min(share, 1 - share) * number >= FEW_ERRORS:
+        return Interval(share, low, high, "bootstrap")
+    size = effective_size(left, patients, settings.confidence, errors)
+    exact = clopper_pearson(share * size, size, settings.confidence)
+    # exact bounds take a repaired error for sure; the resamples know that some items came out worse
+    return Interval(share, min(exact[0], 1.0 if low is None else low), max(exact[1], 0.0 if high is None else high), "exact")

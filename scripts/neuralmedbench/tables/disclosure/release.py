@@ -1,0 +1,217 @@
+"""Tables of a run as a public page may show them: nothing in them is about few patients who are not public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from neuralmedbench.records.results import NOT_SHOWN
+from neuralmedbench.tables.disclosure.guards import Guard, RoundGuard
+from neuralmedbench.tables.disclosure.marks import row_marks
+from neuralmedbench.tables.disclosure.rules import OF_NO_PATIENT, RULES, Rule
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.trust.calibrated import SCORE
+
+PUBLIC, PATIENT = "public", "patient"
+CALIBRATED = ("calibrated", "calibrated_low", "calibrated_high")
+AGAINST_CLINICIANS = ("auc_vs_clinicians", "auc_vs_clinicians_low", "auc_vs_clinicians_high", "n_rated")
+
+ABOUT_CALLS = frozenset({"left", "cost", "methods"})
+"""Blocks that tell of no patient."""
+
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+
+
+@dataclass(frozen=True)
+class Release:
+    """For whom the tables are: `internal` hides nothing; `public` hides what is about fewer patients than `fewest`."""
+
+    profile: str = "internal"
+    fewest: int = 10
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Tables of a run, without what may not be shown.
+
+    Attributes
+    ----------
+    tables : dict of str to list of dict
+        As they are written: a hidden row keeps what it is about, and says in one cell that it is hidden.
+    told : dict of str to list of dict
+        The same without hidden rows: what sentences are made of.
+    study : Study
+        The run without the benchmarks of which nothing is shown.
+    disclosure : dict
+        How much was hidden of which benchmarks; empty when no benchmark is of patients who are not public.
+    """
+
+    tables: Tables
+    told: Tables
+    study: Study
+    disclosure: Row = field(default_factory=dict)
+
+    def blocks(self, said: Mapping[str, Row]) -> Row:
+        """Give what stands above the blocks: what counts single cases, and what is all hidden, says so instead.
+
+        Parameters
+        ----------
+        said : mapping of str to dict
+            Takeaway and `n` of every block.
+        """
+        if not self.disclosure:
+            return dict(said)
+        whose = ", ".join(self.disclosure["benchmarks"])
+        cases = {"takeaway": f"Single cases are not counted where patients are not public ({whose}).", "n": "not shown"}
+        nothing = {"takeaway": f"Not shown: fewer than {self.disclosure['fewest']} patients.", "n": "not shown"}
+        hidden = {} if self.study.benchmarks else dict.fromkeys(said.keys() - ABOUT_CALLS, nothing)
+        return {**said, **hidden, **dict.fromkeys(("cases", "flow"), cases)}
+
+    def sentences(self) -> list[str]:
+        """Name the benchmarks of which nothing is shown."""
+        nothing = self.disclosure.get("nothing_of", ())
+        return [
+            f"{title}: fewer than {self.disclosure['fewest']} patients, so a public report shows no number about it." for title in nothing
+        ]
+
+    def notes(self) -> Row:
+        """Give what the page says of it."""
+        return {"disclosure": self.disclosure} if self.disclosure else {}
+
+
+def shown_tables(study: Study, tables: Tables, release: Release) -> Shown:
+    """Hide what is about few patients.
+
+    Parameters
+    ----------
+    study : Study
+        The run.
+    tables : dict of str to list of dict
+        Every table of `records.results.COLUMNS`.
+    release : Release
+        For whom.
+
+    Returns
+    -------
+    Shown
+        The tables themselves when the profile is internal or no benchmark is of patients who are not public.
+    """
+    kept = {name: benchmark for name, benchmark in study.benchmarks.items() if benchmark.audit.kind == PATIENT}
+    if release.profile != PUBLIC or not kept:
+        return Shown(tables, tables, study)
+    guards = {name: Guard(study, benchmark, release.fewest) for name, benchmark in kept.items()}
+    rounds = RoundGuard(study, frozenset(kept), release.fewest)
+    cuts = {name: _cuts(name, rows, guards, rounds) for name, rows in tables.items()}
+    _follow_the_rated(cuts, release.fewest)
+    gone = {name for name, guard in guards.items() if guard.nothing}
+    left = {name: benchmark for name, benchmark in study.benchmarks.items() if name not in gone}
+    disclosure = {
+        "fewest": release.fewest,
+        "cells": sum(_filled(cut.row) - _kept(cut) for own in cuts.values() for cut in own),
+        "benchmarks": [benchmark.config.title for benchmark in kept.values()],
+        "nothing_of": [kept[name].config.title for name in kept if name in gone],
+    }
+    return Shown(
+        {name: [cut.after for cut in own if cut.after is not None] for name, own in cuts.items()},
+        {name: [cut.told for cut in own if cut.told is not None] for name, own in cuts.items()},
+        replace(study, benchmarks=left),
+        disclosure,
+    )
+
+
+@dataclass
+class _Cut:
+    """A row, as it is written and as sentences see it: None where it is left out."""
+
+    row: Row
+    after: Row | None
+    told: Row | None
+
+
+def _cuts(name: str, rows: Sequence[Row], guards: Mapping[str, Guard], rounds: RoundGuard) -> list[_Cut]:
+    rule = RULES.get(name)
+    if name in OF_NO_PATIENT:
+        return [_Cut(row, row, row) for row in rows]
+    own = [_guards_of(row, guards, rounds) for row in rows]
+    if rule is None:  # a table that nobody thought of tells nothing of these patients
+        return [
+            _Cut(row, None, None) if found or "benchmark" not in row else _Cut(row, row, row) for row, found in zip(rows, own, strict=True)
+        ]
+    if name == "leaderboard":  # the order of hidden rows would tell their ranks
+        nothing = {benchmark for benchmark, guard in guards.items() if guard.nothing}
+        places = {benchmark: place for place, benchmark in enumerate(dict.fromkeys(row["benchmark"] for row in rows))}
+        rows = sorted(rows, key=lambda row: (places[row["benchmark"]], row["model"] if row["benchmark"] in nothing else ""))
+        own = [_guards_of(row, guards, rounds) for row in rows]
+    marks = row_marks(rule, rows, own, guards)
+    cuts = [_cut(rule, row, mark, found) for row, mark, found in zip(rows, marks, own, strict=True)]
+    seen = set[tuple[object, ...]]()
+    for cut, mark in zip(cuts, marks, strict=True):
+        if mark and cut.after is not None:  # without their reasons, hidden rows of a flow are the same
+            cells = tuple(cut.after.values())
+            if cells in seen:
+                cut.after = None
+            seen.add(cells)
+    return cuts
+
+
+def _guards_of(row: Row, guards: Mapping[str, Guard], rounds: RoundGuard) -> list[Guard | RoundGuard]:
+    if "round_id" in row:
+        return [rounds] if row["round_id"] in rounds.rounds else []
+    return [guards[row[name]] for name in ("benchmark", "breadth_benchmark", "depth_benchmark") if row.get(name) in guards]
+
+
+def _cut(rule: Rule, row: Row, mark: str, found: Sequence[Guard | RoundGuard]) -> _Cut:
+    if not found:
+        return _Cut(row, row, row)
+    if rule.each or (mark and not rule.mark):
+        return _Cut(row, None, None)
+    if mark:
+        after = {column: row[column] for column in rule.keys.split() if column in row} | {rule.mark: mark}
+        return _Cut(row, after | ({rule.says: NOT_SHOWN} if rule.says and row.get(rule.says) else {}), None)
+    told = row | dict.fromkeys(rule.always.split())
+    if rule.rated:
+        patients, *others = rule.rated.split()
+        if 0 < (row.get(patients) or 0) < found[0].fewest:
+            told |= dict.fromkeys(name for name in others if name != "n_rated")  # that something was rated is no secret
+            return _Cut(row, told | {patients: f"<{found[0].fewest}", "n_rated": None}, told)
+    return _Cut(row, told, told)
+
+
+def _follow_the_rated(cuts: Mapping[str, list[_Cut]], fewest: int) -> None:
+    """Empty what other tables repeat of clinicians' ratings of few patients."""
+    few = f"<{fewest}"
+    rated = {
+        (cut.row["benchmark"], cut.row["model"])
+        for cut in cuts["calibrated"]
+        if cut.row["grader"] == SCORE
+        and not cut.row["simulated"]
+        and cut.after
+        and few in (cut.after.get("n_patients_rated"), cut.after.get("n_patients"))
+    }
+    for cut in cuts["leaderboard"]:
+        if (cut.row["benchmark"], cut.row["model"]) in rated:
+            _empty(cut, CALIBRATED)
+    against = {
+        (cut.row["benchmark"], cut.row["model"], cut.row["judge"])
+        for cut in cuts["grader_vs_clinician"]
+        if cut.row["level"] == "response" and cut.told is None
+    }
+    for cut in cuts["similarity"]:
+        if (cut.row["benchmark"], cut.row["model"], cut.row["metric"]) in against:
+            _empty(cut, AGAINST_CLINICIANS)
+
+
+def _empty(cut: _Cut, columns: Sequence[str]) -> None:
+    for row in (cut.after, cut.told):
+        if row is not None:
+            row.update(dict.fromkeys(column for column in columns if column in row))
+
+
+def _filled(row: Row) -> int:
+    return sum(value not in (None, "") for value in row.values())
+
+
+def _kept(cut: _Cut) -> int:
+    return 0 if cut.after is None else sum(value not in (None, "") and cut.after.get(column) == value for column, value in cut.row.items())

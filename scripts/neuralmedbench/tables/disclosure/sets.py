@@ -1,0 +1,130 @@
+"""Which numbers about parts of a benchmark have to go, so that no part of a few patients can be worked out from what is left."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from neuralmedbench.estimates.intervals import Floats
+
+Label = tuple[str, str]
+"""What a number is about: what the items are grouped by, and which group."""
+
+Mask = int
+"""A set of items, one bit an item: Python's whole numbers are fast sets."""
+
+TOLERANCE = 1e-7
+"""Of a fit to zeros and ones by least squares: what is nearer than this is exact."""
+
+
+def mask_of(places: Iterable[int]) -> Mask:
+    """Give the set of some places.
+
+    Examples
+    --------
+    >>> mask_of([0, 2])
+    5
+    """
+    found = 0
+    for place in places:
+        found |= 1 << place
+    return found
+
+
+class Crowd:
+    """Whose items they are: tells whether a set of items belongs to few patients."""
+
+    def __init__(self, patients: Sequence[str], fewest: int) -> None:
+        own: dict[str, list[int]] = defaultdict(list)
+        for place, patient in enumerate(patients):
+            own[patient].append(place)
+        self.size, self.fewest = len(patients), fewest
+        self._patients = {patient: mask_of(places) for patient, places in own.items()}
+        self._most = max((len(places) for places in own.values()), default=1)
+
+    def few(self, mask: Mask) -> bool:
+        """Whether a set holds items of a patient, but of fewer patients than may be shown."""
+        if not mask or mask.bit_count() >= self.fewest * self._most:
+            return False
+        return sum(bool(mask & own) for own in self._patients.values()) < self.fewest
+
+
+def hidden_cells(cells: Mapping[Label, Mask], total: Mask, crowd: Crowd) -> tuple[set[Label], set[Label]]:
+    """Find what has to be hidden.
+
+    Parameters
+    ----------
+    cells : mapping of Label to Mask
+        The items behind every number that could be shown; the groups of one grouping may overlap.
+    total : Mask
+        The set about which numbers stay.
+    crowd : Crowd
+        The patients of the items, and how many of them a number has to be about.
+
+    Returns
+    -------
+    small : set of Label
+        Those about few patients.
+    companions : set of Label
+        Those that go with them: without them a difference of what is shown would be about few patients, or a small one would be a sum and
+        difference of shown ones.
+
+    Notes
+    -----
+    Two rules, until neither finds anything. What is left of a shown set when the shown groups within it that belong to one grouping (or the
+    total) are taken off is nothing, or is about enough patients. And no small set is a linear combination of shown sets (of their items). The
+    smallest set involved goes. Primary and complementary suppression: Hundepool et al., Statistical Disclosure Control (Wiley 2012), chapter 4.
+    """
+    small = {label for label, mask in cells.items() if crowd.few(mask)}
+    hidden = set(small)
+    while True:
+        shown = {label: cells[label] for label in sorted(cells.keys() - hidden) if cells[label]}
+        more = _beyond(shown, total, crowd) or _difference(shown, total, crowd)
+        more = more or _combination(shown, total, sorted({cells[label] for label in small}), crowd.size)
+        if more is None:
+            return small, hidden - small
+        hidden.add(more)
+
+
+def _beyond(shown: Mapping[Label, Mask], total: Mask, crowd: Crowd) -> Label | None:
+    return next((label for label, mask in shown.items() if total and not total & ~mask and crowd.few(mask & ~total)), None)
+
+
+def _difference(shown: Mapping[Label, Mask], total: Mask, crowd: Crowd) -> Label | None:
+    groupings: dict[str, list[tuple[Label, Mask]]] = defaultdict(list)
+    for label, mask in shown.items():
+        groupings[label[0]].append((label, mask))
+    for whole in dict.fromkeys((total, *shown.values())):
+        for groups in groupings.values():
+            within = [(label, mask) for label, mask in groups if not mask & ~whole]
+            rest = whole
+            for _, mask in within:
+                rest &= ~mask
+            if within and crowd.few(rest):
+                return min(within, key=lambda group: (group[1].bit_count(), group[0]))[0]
+    return None
+
+
+def _combination(shown: Mapping[Label, Mask], total: Mask, targets: Sequence[Mask], size: int) -> Label | None:
+    if not targets or not shown:
+        return None
+    columns = list(dict.fromkeys((*shown.values(), total)))
+    atoms = np.unique(_bits([*columns, *targets], size), axis=0)  # items that are in the same sets are one unknown
+    known, wanted = atoms[:, : len(columns)], atoms[:, len(columns) :]
+    factors = np.linalg.lstsq(known, wanted, rcond=None)[0]
+    found = np.abs(known @ factors - wanted).max(axis=0) < TOLERANCE
+    for target in np.flatnonzero(found):
+        used = {columns[place] for place in np.flatnonzero(np.abs(factors[:, target]) > TOLERANCE)}
+        candidates = [label for label, mask in shown.items() if mask in used]
+        if candidates:
+            return min(candidates, key=lambda label: (shown[label].bit_count(), label))
+    return None
+
+
+def _bits(masks: Sequence[Mask], size: int) -> Floats:
+    """Give sets as columns: shape (items, sets), 0 or 1."""
+    length = (size + 7) // 8
+    rows = [np.frombuffer(mask.to_bytes(length, "little"), dtype=np.uint8) for mask in masks]
+    return np.unpackbits(np.array(rows), axis=1, bitorder="little")[:, :size].T.astype(np.float64)

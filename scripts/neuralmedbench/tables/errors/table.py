@@ -1,0 +1,146 @@
+"""Which errors the answers make: counted per answer and per wrong answer, by code, by group and by the paper's class."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neuralmedbench.estimates.intervals import (
+    NOTHING,
+    Floats,
+    Interval,
+    Settings,
+    cluster_sums,
+    codes_of,
+    percentile_interval,
+    rate_interval,
+    resampling_weights,
+)
+from neuralmedbench.records.keys import Key, response_key
+from neuralmedbench.records.taxonomy import TAXONOMY, ErrorGroup, PaperClass
+from neuralmedbench.tables.errors.sheets import Sheet, error_sheets
+from neuralmedbench.tables.study import Study
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bin:
+    """What a row counts: one code, or all codes of a group or of a class of the paper."""
+
+    level: str
+    code: str
+    group: str
+    paper_class: str
+    codes: frozenset[str]
+
+
+def bins() -> Iterator[Bin]:
+    """Give the rows of one source: every code, then groups, then the paper's classes."""
+    for error in TAXONOMY:
+        yield Bin("code", error.code, str(error.group), str(error.paper_class or ""), frozenset({error.code}))
+    for group in ErrorGroup:
+        yield Bin("group", "", str(group), "", frozenset(error.code for error in TAXONOMY if error.group is group))
+    for paper in PaperClass:
+        yield Bin("class", "", "", str(paper), frozenset(error.code for error in TAXONOMY if error.paper_class is paper))
+
+
+def error_rows(study: Study) -> list[Row]:
+    """Rows of `errors.csv`.
+
+    Parameters
+    ----------
+    study : Study
+        The run.
+
+    Returns
+    -------
+    list of dict
+        One row a benchmark, model, source (a grader, or a round of clinicians) and code, group or class of the paper. `per_response` is the
+        share of answers with such an error, `per_wrong` that of the answers that do not pass, both with patient-clustered intervals; of
+        several raters of one answer it is the share of them who marked it. Of a round the answers are weighted by the inverse of the
+        probability of their draw. `labels` and `share_of_labels` (of all labels in wrong answers) count marks as they are. A missed lesion
+        counts only over items that show the lesion, a hallucinated finding only where the list of findings is complete.
+    """
+    rows = []
+    for name, benchmark in study.benchmarks.items():
+        for model in study.models:
+            for source, sheets in error_sheets(study, benchmark, model).items():
+                head = {"benchmark": name, "model": model, "source": source.name, "kind": source.kind, "simulated": source.simulated}
+                rows += [head | _row(sheets, one, study.settings) for one in bins()]
+    return [row for row in rows if row["n"]]
+
+
+def _row(sheets: Sequence[Sheet], one: Bin, settings: Settings) -> Row:
+    told = [sheet for sheet in sheets if sheet.told & one.codes]
+    wrong = [sheet for sheet in told if sheet.score.passed is False]
+    marks = [sheet.marked[code] for sheet in told for code in sheet.marked if code in one.codes]
+    in_wrong = [code for sheet in sheets if sheet.score.passed is False for code in sheet.marked]
+    every, of_wrong = (_rate(part, one.codes, settings) for part in (told, wrong))
+    return {
+        "level": one.level,
+        "code": one.code,
+        "group": one.group,
+        "paper_class": one.paper_class,
+        "labels": len(marks),
+        "per_response": every.value,
+        "low": every.low,
+        "high": every.high,
+        "n": len({response_key(sheet.score) for sheet in told}),
+        "n_patients": len({sheet.score.patient_id for sheet in told}),
+        "per_wrong": of_wrong.value,
+        "wrong_low": of_wrong.low,
+        "wrong_high": of_wrong.high,
+        "n_wrong": len({response_key(sheet.score) for sheet in wrong}),
+        "share_of_labels": sum(code in one.codes for code in in_wrong) / len(in_wrong) if in_wrong else None,
+        "significant": sum(marks) / len(marks) if marks else None,
+        "failed": sum(len(sheet.failed & one.codes) for sheet in sheets),
+    }
+
+
+def _rate(sheets: Sequence[Sheet], codes: frozenset[str], settings: Settings) -> Interval:
+    """Share of answers with such an error; each answer counts once, however many labelled it."""
+    if not sheets:
+        return NOTHING
+    by_answer: dict[Key, list[Sheet]] = defaultdict(list)
+    for sheet in sheets:
+        by_answer[response_key(sheet.score)].append(sheet)
+    groups = [by_answer[key] for key in sorted(by_answer)]
+    values = np.array([np.mean([bool(sheet.marked.keys() & codes) for sheet in group]) for group in groups], dtype=np.float64)
+    weights = np.array([group[0].weight for group in groups], dtype=np.float64)
+    return weighted_rate(values, weights, [group[0].score.patient_id for group in groups], settings)
+
+
+def weighted_rate(values: Floats, weights: Floats, patients: list[str], settings: Settings) -> Interval:
+    """Mean of values with inverse-probability weights (Hajek's ratio), and its patient-clustered interval.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (answers,)
+        Between 0 and 1.
+    weights : ndarray of float, shape (answers,)
+        Inverse probabilities of the draw.
+    patients : list of str
+        Patient of each answer.
+    settings : Settings
+        Resamples, seed and confidence.
+
+    Returns
+    -------
+    Interval
+        That of `rate_interval` where all weights are equal, or all values are; else a bootstrap of the ratio over patients.
+    """
+    codes = codes_of(patients)
+    if np.ptp(weights) < 1e-12 or np.ptp(values) < 1e-12:
+        return rate_interval(values, codes, settings)
+    clusters = int(codes.max()) + 1
+    sums = cluster_sums(np.column_stack([weights * values, weights]), codes, clusters)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        drawn = resampling_weights(clusters, settings.resamples, settings.seed) @ sums
+        ratios = drawn[:, 0] / drawn[:, 1]
+    low, high = percentile_interval(ratios, clusters, settings.confidence)
+    return Interval(float((weights * values).sum() / weights.sum()), low, high, "bootstrap")

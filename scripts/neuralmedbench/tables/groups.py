@@ -1,0 +1,106 @@
+"""Groups of items for which rates are given: what they are about, how they are shown, tags of their data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.records.case import Sequence
+from neuralmedbench.records.items import DIAGNOSES, Gold, Item
+from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.tables.outcomes import Outcomes
+from neuralmedbench.tables.study import Study
+
+NORMAL = "normal"
+"""Key of the vocabulary's entry for a scan without abnormality."""
+
+CT = frozenset({Sequence.CT, Sequence.CE_CT})
+SEVERAL = "several"
+
+PICTURES = {"0": 0, "1": 1, "2 to 5": 5, "6 to 10": 10, "11 to 20": 20}
+"""Groups by the number of pictures, with the largest number of each; beyond them: more than 20. (Our rule.)"""
+
+Mask = npt.NDArray[np.bool_]
+
+
+def item_groups(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Mask]]:
+    """Give the groups of a benchmark's items: what they are grouped by, which group, and its items (shape (items,)).
+
+    Tags `name:value` of a data set are groups, so is `rarity:rare` where a set says so. Language, modality, plane and number of pictures are
+    groups only where a set has several. Sequence, plane and modality are those of the pictures, or of the reference where the pictures do not
+    say them because they are asked for.
+    """
+    pairs = list(zip(outcomes.items, outcomes.gold, strict=True))
+    columns = {
+        "family": [str(item.family) for item in outcomes.items],
+        "level": [str(item.level) for item in outcomes.items],
+        "disease_family": [disease_family(gold.answer, study.vocabulary) for gold in outcomes.gold],
+        "diagnosis": [gold.answer if item.family in DIAGNOSES else "" for item, gold in pairs],
+        "modality": _if_several([modality_of(item, gold) for item, gold in pairs]),
+        "sequence": [sequence_of(item, gold) for item, gold in pairs],
+        "plane": _if_several([plane_of(item, gold) for item, gold in pairs]),
+        "pictures": _if_several([pictures_of(item) for item in outcomes.items]),
+        "normal_control": ["true" if is_normal(gold.answer, study.vocabulary) else "" for gold in outcomes.gold],
+        "year": [item.date[:4] for item in outcomes.items],
+        "language": _if_several([item.language for item in outcomes.items]),
+        "lesion_shown": ["" if item.lesion_shown is None else str(item.lesion_shown).lower() for item in outcomes.items],
+    }
+    for part, values in columns.items():
+        for value in sorted(set(values) - {""}, key=_place):
+            yield part, value, np.array([entry == value for entry in values], dtype=bool)
+    for tag in sorted({tag for item in outcomes.items for tag in item.tags if ":" in tag}):
+        part, _, value = tag.partition(":")
+        yield part, value, np.array([tag in item.tags for item in outcomes.items], dtype=bool)
+
+
+def _if_several(values: list[str]) -> list[str]:
+    return values if len(set(values) - {""}) > 1 else [""] * len(values)
+
+
+def _place(value: str) -> tuple[int, str]:
+    """Order of groups: by name, numbers of pictures by number."""
+    return (list(PICTURES).index(value) if value in PICTURES else len(PICTURES), value)
+
+
+def _one_of(values: Iterable[str], kind: str) -> str:
+    """Give the one value, `several_<kind>s`, or nothing when there is none."""
+    known = sorted({str(value) for value in values} - {"", Sequence.UNKNOWN})
+    return "" if not known else known[0] if len(known) == 1 else f"{SEVERAL}_{kind}s"
+
+
+def sequence_of(item: Item, gold: Gold) -> str:
+    """Sequence of an item's pictures: the one, or `several_sequences`; by the labels of its data set where it is asked for."""
+    shown = _one_of((image.sequence for image in item.images), "sequence")
+    return shown or (gold.fields.sequence or "" if gold.fields else "")
+
+
+def plane_of(item: Item, gold: Gold) -> str:
+    """Plane of an item's pictures: the one, or `several_planes`; the reference's where it is asked for."""
+    shown = _one_of((image.plane for image in item.images), "plane")
+    return shown or (gold.fields.plane or "" if gold.fields else "")
+
+
+def modality_of(item: Item, gold: Gold) -> str:
+    """`MRI`, `CT` or `CT and MRI` by the sequences of an item's pictures; the reference's where it is asked for; empty when not known."""
+    known = {image.sequence for image in item.images} - {"", Sequence.UNKNOWN}
+    shown = sorted({"CT" if sequence in CT else "MRI" for sequence in known})
+    return " and ".join(shown) or (gold.fields.modality or "" if gold.fields else "")
+
+
+def pictures_of(item: Item) -> str:
+    """Group by the number of an item's pictures; a model's own picture budget may send fewer."""
+    return next((name for name, most in PICTURES.items() if len(item.images) <= most), f"more than {max(PICTURES.values())}")
+
+
+def disease_family(answer: str, vocabulary: Vocabulary) -> str:
+    """Widest term of the vocabulary above a reference (stroke, brain tumour, ...); empty when the vocabulary does not know the reference."""
+    found = vocabulary.find(answer)
+    return "" if found is None else [found, *vocabulary.ancestors(found.key)][-1].name
+
+
+def is_normal(answer: str, vocabulary: Vocabulary) -> bool:
+    """Whether a reference says that there is no abnormality."""
+    found = vocabulary.find(answer)
+    return found is not None and found.key == NORMAL

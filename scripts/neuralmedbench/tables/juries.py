@@ -1,0 +1,106 @@
+"""How far the members of a jury agree, and what becomes of its word without each of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from neuralmedbench.config.model import GraderConfig
+from neuralmedbench.estimates.intervals import Settings, codes_of, rate_interval
+from neuralmedbench.records.scores import Grade
+from neuralmedbench.records.taxonomy import ERROR_AXIS
+from neuralmedbench.scoring.jury import ballots, decide, enough, votes_of
+from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
+from neuralmedbench.tables.errors.sheets import PRESENT
+from neuralmedbench.tables.outcomes import DIRECT, FULL
+from neuralmedbench.tables.study import Study
+
+RUBRIC = "rubric"
+"""Stands for the criteria of all rubrics: each item has its own."""
+
+Row = dict[str, Any]
+Votes = dict[str, float]
+
+
+def jury_rows(study: Study) -> list[Row]:
+    """Rows of `juries.csv`.
+
+    Parameters
+    ----------
+    study : Study
+        The run, with the grades of the members.
+
+    Returns
+    -------
+    list of dict
+        For each benchmark, model, jury and criterion (those of rubrics in one) a row for the whole jury and one without each member
+        (`dropped`), over answers under the arm full and the strategy direct. `spread` is the mean of highest minus lowest vote, `unanimous`
+        the share of answers with equal votes, `changed` the share that is decided otherwise without the member, `difference` what the mean
+        gains without it, both where there is a word with and without. Of an error the mean is the share of answers with it.
+    """
+    rows = []
+    for name, benchmark in study.benchmarks.items():
+        patients = {item.item_id: item.patient_id for item in benchmark.items}
+        for model in study.models:
+            for jury, config in study.graders.items():
+                if config.kind == "jury":
+                    members = {member: benchmark.grades.get((model, member), []) for member in config.members}
+                    head = {"benchmark": name, "model": model, "jury": jury, "rule": config.rule}
+                    rows += [head | row for row in _rows(members, config, patients, study.settings)]
+    return rows
+
+
+def _rows(members: Mapping[str, Sequence[Grade]], config: GraderConfig, patients: Mapping[str, str], settings: Settings) -> list[Row]:
+    votes: dict[str, list[tuple[str, Votes]]] = defaultdict(list)
+    for (key, _, criterion), grades in ballots(members).items():
+        if (key[1], key[2]) == (FULL, DIRECT):
+            votes[_kind(criterion)].append((patients.get(key[0], key[0]), votes_of(grades)))
+    return [
+        _row(criterion, rows, dropped, config, settings) for criterion, rows in sorted(votes.items()) for dropped in ("", *config.members)
+    ]
+
+
+def _kind(criterion: str) -> str:
+    named = criterion in (MAIN_CONDITION, CORE_DIAGNOSIS) or criterion.startswith((ERROR_AXIS, "reasoning."))
+    return criterion if named else RUBRIC
+
+
+def _row(criterion: str, rows: Sequence[tuple[str, Votes]], dropped: str, config: GraderConfig, settings: Settings) -> Row:
+    seated = len(config.members) - bool(dropped)
+    kept = [{name: value for name, value in votes.items() if name != dropped} for _, votes in rows]
+    whole = [_word(criterion, votes, len(config.members), config.rule) for _, votes in rows]
+    words = [_word(criterion, votes, seated, config.rule) for votes in kept]
+    voted = [votes for votes, word in zip(kept, words, strict=True) if word is not None]
+    known = [(word, patient) for word, (patient, _) in zip(words, rows, strict=True) if word is not None]
+    both = [(word, all_of_them) for word, all_of_them in zip(words, whole, strict=True) if word is not None and all_of_them is not None]
+    values = np.array([word for word, _ in known], dtype=np.float64)
+    interval = rate_interval(values, codes_of([patient for _, patient in known]), settings) if known else None
+    alone = [_as_rate(criterion, votes[dropped]) for _, votes in rows if dropped in votes]
+    return {
+        "criterion": criterion,
+        "dropped": dropped,
+        "members": seated,
+        "voted": float(np.mean([len(votes) for votes in voted])) if voted else None,
+        "n": len(known),
+        "n_patients": len({patient for _, patient in known}),
+        "missing": len(rows) - len(known),
+        "mean": interval.value if interval else None,
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+        "unanimous": float(np.mean([len(set(votes.values())) == 1 for votes in voted])) if voted else None,
+        "spread": float(np.mean([max(votes.values()) - min(votes.values()) for votes in voted])) if voted else None,
+        "member_mean": float(np.mean(alone)) if alone else None,
+        "difference": float(np.mean([word - other for word, other in both])) if dropped and both else None,
+        "changed": float(np.mean([abs(word - other) > 1e-9 for word, other in both])) if dropped and both else None,
+    }
+
+
+def _word(criterion: str, votes: Votes, seated: int, rule: str) -> float | None:
+    return _as_rate(criterion, decide(list(votes.values()), rule)) if enough(len(votes), seated) else None
+
+
+def _as_rate(criterion: str, value: float) -> float:
+    return float(value >= PRESENT) if criterion.startswith(ERROR_AXIS) else value

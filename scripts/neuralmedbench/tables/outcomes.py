@@ -1,0 +1,235 @@
+"""Scores as arrays: what became of every expected answer, counted per item."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.estimates.intervals import Floats, Ints, codes_of
+from neuralmedbench.estimates.passk import pass_at_k
+from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
+from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.tables.item_pairs import pair_shares
+
+K = 5
+"""Samples, and candidates, of the two readings of pass@5."""
+
+FULL, DIRECT = "full", "direct"
+
+
+class Key(NamedTuple):
+    """A model under one arm and one strategy."""
+
+    model: str
+    arm: str = FULL
+    strategy: str = DIRECT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """What became of the answers of one model under one arm and one strategy; every array has shape (items,).
+
+    Attributes
+    ----------
+    samples : ndarray of int
+        Answers expected; 0 where the arm does not ask the item.
+    passes, missing, false_names : ndarray of int
+        Answers that pass; that are missing because of us (no response, or no grade); that name a wrong diagnosis.
+    candidates : ndarray of int
+        Answers whose first five candidates hold the reference.
+    grades : dict of str to ndarray of float
+        Mean grade by criterion (`main_condition`, `core_diagnosis`, `rubric`); NaN where there is none.
+    pairs : dict of str to ndarray of float
+        See `item_pairs.pair_shares`.
+    tally : dict of str to int
+        Answers `refused`, `truncated`, `unparsable`, `abstained`.
+    brier : float or None
+        Mean squared distance of the stated confidence from the outcome.
+    sampled : bool
+        Whether the samples differ by design (temperature above 0), so that pass@k means something.
+    """
+
+    samples: Ints
+    passes: Ints
+    missing: Ints
+    false_names: Ints
+    candidates: Ints
+    grades: dict[str, Floats]
+    pairs: dict[str, Floats]
+    tally: dict[str, int]
+    brier: float | None
+    sampled: bool
+
+    def mean_of(self, amount: npt.NDArray[np.number]) -> Floats:
+        """Share of the expected answers of each item; NaN where the item is not asked."""
+        return np.where(self.samples > 0, amount / np.maximum(self.samples, 1), np.nan)
+
+    @property
+    def missing_fraction(self) -> float:
+        """Share of the expected answers that are missing."""
+        return float(self.missing.sum() / max(int(self.samples.sum()), 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcomes:
+    """One benchmark: the items that have a reference, in the order of every array, and the counts of every key.
+
+    `repeatable` items allow pass@k (runners open and dialogue), `ranked` items ask for a ranked differential.
+    """
+
+    benchmark: str
+    axis: str
+    items: tuple[Item, ...]
+    gold: tuple[Gold, ...]
+    patients: Ints
+    repeatable: npt.NDArray[np.bool_]
+    ranked: npt.NDArray[np.bool_]
+    counts: dict[Key, Counts]
+
+    def metric(self, name: str, key: Key) -> Floats:
+        """Item values of one metric: shape (items,), between 0 and 1, NaN where it does not apply.
+
+        Parameters
+        ----------
+        name : str
+            `pass1`, `best_case` (missing answers would all pass), `pass5`, `all_right`, `candidates5`, `false_alarm`, a criterion, or
+            one of `item_pairs.PAIR_METRICS`.
+        key : Key
+            Model, arm and strategy.
+        """
+        counts = self.counts[key]
+        if name == "pass1":
+            return counts.mean_of(counts.passes)
+        if name == "best_case":
+            return counts.mean_of(counts.passes + counts.missing)
+        if name == "candidates5":
+            return np.where(self.ranked, counts.mean_of(counts.candidates), np.nan)
+        if name == "false_alarm":
+            return counts.mean_of(counts.false_names)
+        if name in (known := counts.grades | counts.pairs):
+            return known[name]
+        values = np.full(len(self.items), np.nan)
+        usable = self.repeatable & (counts.samples >= K) & counts.sampled
+        if usable.any():
+            samples, passes = counts.samples[usable], counts.passes[usable]
+            values[usable] = pass_at_k(samples, passes, K) if name == "pass5" else (passes == samples).astype(float)
+        return values
+
+    def expected(self, key: Key) -> npt.NDArray[np.bool_]:
+        """Which items the arm asks."""
+        return self.counts[key].samples > 0
+
+
+def gather_outcomes(
+    benchmark: str,
+    axis: str,
+    items: Iterable[Item],
+    gold: Iterable[Gold],
+    *,
+    scores: Mapping[str, list[Score]],
+    sampled: Mapping[str, bool],
+) -> Outcomes:
+    """Count what became of every expected answer.
+
+    Parameters
+    ----------
+    benchmark, axis : str
+        Whose.
+    items, gold : iterable of Item, Gold
+        Items without the reference that their pass rule needs are left out: they cannot pass.
+    scores : mapping of str to list of Score
+        Scores by model; a model without a row is expected to have answered every item once.
+    sampled : mapping of str to bool
+        By model: whether its temperature is above 0.
+
+    Returns
+    -------
+    Outcomes
+        Under the arm `full` every item is expected; under another arm those that any model was asked.
+    """
+    reference = {row.item_id: row for row in gold}
+    used = tuple(sorted((item for item in items if can_pass(item, reference.get(item.item_id))), key=lambda item: item.item_id))
+    place = {item.item_id: index for index, item in enumerate(used)}
+    asked: dict[tuple[str, str], set[int]] = defaultdict(set)
+    rows: dict[Key, list[Score]] = defaultdict(list)
+    for model, table in scores.items():
+        rows[Key(model)] = []
+        for row in table:
+            if row.item_id in place:
+                rows[Key(model, row.arm, row.strategy)].append(row)
+                asked[row.arm, row.strategy].add(place[row.item_id])
+    asked[FULL, DIRECT] = set(range(len(used)))
+    counts = {
+        key: _count(key, used, place, asked[key.arm, key.strategy], rows=rows[key], sampled=sampled[key.model]) for key in sorted(rows)
+    }
+    return Outcomes(
+        benchmark=benchmark,
+        axis=axis,
+        items=used,
+        gold=tuple(reference[item.item_id] for item in used),
+        patients=codes_of([item.patient_id for item in used]),
+        repeatable=np.array([item.runner in (Runner.OPEN, Runner.DIALOGUE) for item in used], dtype=bool),
+        ranked=np.array([_is_ranked(item) for item in used], dtype=bool),
+        counts=counts,
+    )
+
+
+def can_pass(item: Item, gold: Gold | None) -> bool:
+    """Whether an item has the reference that its pass rule needs: a class for structured items, an answer for the others."""
+    if item.runner is Runner.STRUCTURED:
+        return gold is not None and gold.fields is not None and gold.fields.diagnosis_class is not None
+    return gold is not None
+
+
+def _is_ranked(item: Item) -> bool:
+    return item.runner in (Runner.OPEN, Runner.DIALOGUE) and item.family in DIAGNOSES
+
+
+def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: set[int], *, rows: list[Score], sampled: bool) -> Counts:
+    per_runner: dict[str, int] = defaultdict(lambda: 1)
+    if key.strategy != Strategy.SELF_CONSISTENCY:  # its samples voted: one row an item is left, under the number of the sample that won
+        for row in rows:
+            per_runner[row.runner] = max(per_runner[row.runner], row.repeat + 1)
+    size = len(items)
+    samples = np.array([per_runner[item.runner] if index in asked else 0 for index, item in enumerate(items)], dtype=np.int64)
+    passes, answered, false_names, candidates = (np.zeros(size, dtype=np.int64) for _ in range(4))
+    sums = {name: np.zeros((2, size)) for name in ("main_condition", "core_diagnosis", "rubric")}
+    tally = dict.fromkeys(("refused", "truncated", "unparsable", "abstained"), 0)
+    confidences: list[float] = []
+    for row in rows:
+        index = place[row.item_id]
+        for name, (total, number) in () if row.missing else sums.items():
+            value = getattr(row, name)  # points of a rubric may be known where no grader could say whether the answer is right
+            if value is not None:
+                total[index] += value
+                number[index] += 1
+        if row.missing or row.passed is None:
+            continue
+        answered[index] += 1
+        passes[index] += row.passed
+        unparsable = row.state == "ok" and row.parse_status == ParseStatus.FAILED
+        false_names[index] += not row.passed and not row.abstained and row.state == "ok" and not unparsable
+        candidates[index] += bool(row.in_candidates)
+        if row.state in tally:
+            tally[row.state] += 1
+        tally["unparsable"] += unparsable
+        tally["abstained"] += row.abstained
+        if row.confidence is not None:
+            confidences.append((row.confidence - row.passed) ** 2)
+    return Counts(
+        samples=samples,
+        passes=passes,
+        missing=np.maximum(samples - answered, 0),
+        false_names=false_names,
+        candidates=candidates,
+        grades={name: np.where(number > 0, total / np.maximum(number, 1), np.nan) for name, (total, number) in sums.items()},
+        pairs=pair_shares(items, ((place[row.item_id], row) for row in rows), samples),
+        tally=tally,
+        brier=float(np.mean(confidences)) if confidences else None,
+        sampled=sampled,
+    )

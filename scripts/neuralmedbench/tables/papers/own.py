@@ -1,0 +1,195 @@
+"""Our own values in the tables of a paper: each from one place in the tables of results, or the reason why there is none."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.config.published import Lookup, PublishedRow, PublishedTable
+from neuralmedbench.errors import DataError
+from neuralmedbench.files.tables import read_table
+from neuralmedbench.tables.papers.labellers import SIMULATED_LABELS, Labeller, labellers_of
+
+OURS = "ours"
+SIMULATED_READER = "a simulated reader is no person, and no model"
+IN_POOL = "by its answers the items were chosen (reference pool)"
+KINDS = {
+    "exact": "exact, on the effective number of patients",
+    "exact one-sided": "exact one-sided, over patients",
+    "bootstrap": "bootstrap over patients",
+}
+BY_PATIENT = "by patient (docs/metrics.md)"
+
+Row = dict[str, Any]
+Cells = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own:
+    """What there is of ours.
+
+    Attributes
+    ----------
+    benchmark : str
+        Our benchmark of the same items.
+    models, graders : mapping
+        Models and graders of the run, in the order of the run lists.
+    folder : Path
+        Folder of the tables of results.
+    absent : str
+        Why the benchmark has no result of ours; empty when it is in the run.
+    confidence : float
+        Level of all intervals.
+    """
+
+    benchmark: str
+    models: Mapping[str, ModelConfig]
+    graders: Mapping[str, GraderConfig] = field(default_factory=dict)
+    folder: Path
+    absent: str
+    confidence: float = 0.95
+    _read: dict[str, dict[str, list[dict[str, str]]]] = field(default_factory=dict)
+
+    def rows(self, table: str, model: str) -> list[dict[str, str]]:
+        """Give the rows of a table of results that are about a model on our benchmark; each table is read once."""
+        if table not in self._read:
+            by_model = self._read[table] = defaultdict(list)
+            for row in read_table(self.folder / f"{table}.csv"):
+                if row["benchmark"] == self.benchmark:
+                    by_model[row["model"]].append(row)
+        return self._read[table].get(model, [])
+
+    def meant_by(self, line: PublishedRow) -> list[str]:
+        """Give the models of the run that a published row means: by the name of the file, or by the model's own id."""
+        return [name for name, model in self.models.items() if name == line.model or _is_called(model, line.ids)]
+
+
+def model_id(model: ModelConfig) -> str:
+    """Give the id of a model without what stands before its last `/`: a folder of weights is a place of this machine."""
+    return model.id.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
+def _is_called(model: ModelConfig, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(model_id(model).lower(), pattern.lower()) for pattern in patterns)
+
+
+def own_cells(model: str, table: PublishedTable, own: Own) -> Iterator[Row]:
+    """Give the cells of one model of ours in one table of a paper.
+
+    Parameters
+    ----------
+    model : str
+        Its name; it need not be in the run.
+    table : PublishedTable
+        The table.
+    own : Own
+        What there is of ours.
+
+    Yields
+    ------
+    dict
+        A row of `results/tables/paper/<paper>.csv`. Without a value it says in `missing` which file would fill it.
+
+    Raises
+    ------
+    DataError
+        If more than one row of a table of results fits a cell.
+    """
+    config = own.models.get(model)
+    head: Row = {
+        "kind": OURS,
+        "label": config.title if config else model,
+        "model": model,
+        "group": "human" if config and config.reader else "",
+    }
+    head |= {"model_id": model_id(config)} if config and not config.reader else {}
+    for labeller in _labellers(model, table, own):
+        for name, column in table.columns.items():
+            if column.ours:
+                cell = head | {"source": labeller.words, "column": name, "unit": column.unit}
+                yield cell | _own_value(model, column.ours, own, labeller, scale=100 if column.unit == "percent" else 1)
+
+
+def _labellers(model: str, table: PublishedTable, own: Own) -> list[Labeller]:
+    places = [column.ours.table for column in table.columns.values() if column.ours]
+    if own.absent or not (table.by_labeller and places):
+        return [Labeller()]
+    return labellers_of(own.rows(places[0], model))
+
+
+def _own_value(model: str, lookup: Lookup, own: Own, labeller: Labeller, *, scale: int) -> Row:
+    place, source = f"results/tables/{lookup.table}.csv", lookup.made_from.format(benchmark=own.benchmark, model=model)
+    if reason := _why_none(model, own, labeller, source):
+        return {"missing": reason}
+    wanted = {name: (value,) if isinstance(value, str) else value for name, value in lookup.where.items()}
+    wanted |= {name: (value,) for name, value in labeller.columns}
+    found = [row for row in own.rows(lookup.table, model) if all(row[name] in values for name, values in wanted.items())]
+    if len(found) > max(map(len, wanted.values()), default=1):
+        message = f"{place}: {len(found)} rows fit one cell of a paper's table ({own.benchmark}, {model}); name more columns in `where`"
+        raise DataError(message)
+    if not found:
+        told = ", ".join(f"{name} {' or '.join(values)}" for name, values in wanted.items())
+        return {"missing": f"no row{f' with {told}' if told else ''} in {place}, which is made from {source}"}
+    if any(not row[lookup.value] or (lookup.per and not float(row[lookup.per] or 0)) for row in found):
+        hidden = found[0][lookup.n]
+        reason = found[0].get("note") or (hidden if _count(hidden) is None and hidden else f"made from {source}")
+        return {"missing": f"no {lookup.value} in its row of {place}: {reason}"}
+    lost, expected = (max(_count(row.get(name, "")) or 0 for row in found) for name in ("missing", "expected"))
+    if lost and lost == expected:
+        return {"missing": f"all {expected:,} answers or grades of it are missing ({source})"}
+    cell = _measured(found, lookup, own, scale * lookup.times)
+    notes = [f"{lost:,} of {expected:,} answers or grades are missing and count as wrong"] if lost and expected else []
+    without = [value for name, values in wanted.items() for value in values if not any(row[name] == value for row in found)]
+    notes += [f"without {', '.join(without)}, of which nothing could be told"] if without else []
+    notes += [IN_POOL] if any(row.get("in_reference_pool") == "true" for row in found) else []
+    return cell | ({"note": "; ".join(notes)} if notes else {})
+
+
+def _why_none(model: str, own: Own, labeller: Labeller, source: str) -> str:
+    """Say why nothing is looked for; empty when something is."""
+    if own.absent:
+        return f"{own.absent}; then {source} fills it"
+    if model not in own.models:
+        return f"config/models/{model}.yaml is not among the `models` of this run"
+    if own.models[model].reader == "simulated":
+        return SIMULATED_READER
+    if labeller.simulated:
+        return SIMULATED_LABELS
+    return _unanswered(model, own) or (f"nobody labelled its answers; {source} fills it" if labeller.nobody else "")
+
+
+def _count(text: str) -> int | None:
+    """Read a whole number; None for anything else: in a public report the number of a hidden row says why it is hidden."""
+    return int(float(text)) if text.replace(".", "", 1).isdigit() else None
+
+
+def _measured(found: Sequence[Cells], lookup: Lookup, own: Own, factor: float) -> Row:
+    """Value, interval and number; of several rows the sum, and then no interval."""
+
+    def one(row: Cells, column: str) -> float:
+        return factor * float(row[column]) / (float(row[lookup.per]) if lookup.per else 1.0)
+
+    first = found[0]
+    cell: Row = {
+        "value": sum(one(row, lookup.value) for row in found),
+        "n": max((n for row in found if (n := _count(row[lookup.n])) is not None), default=None),
+    }
+    if len(found) == 1 and first.get(lookup.low) and first.get(lookup.high):
+        # tables without a column for the kind hold intervals by patient
+        kind = KINDS.get(first.get("interval", ""), BY_PATIENT)
+        cell |= {"low": one(first, lookup.low), "high": one(first, lookup.high), "interval": f"{100 * own.confidence:g} % {kind}"}
+    return cell
+
+
+def _unanswered(model: str, own: Own) -> str:
+    """Say that a model answered nothing, which empties all its cells; empty when it answered something."""
+    asked = own.rows("efficiency", model)
+    if not asked or any(int(row["answered"]) for row in asked):
+        return ""
+    number = sum(int(row["requests"]) for row in asked)
+    return f"{model} answered none of {number:,} requests (results/responses/{own.benchmark}/{model}.parquet): `make plan` says why, `make retry` asks again"

@@ -1,0 +1,235 @@
+"""Everything that the tables are made of, read from the files of one run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from neuralmedbench.benchmarks.questions import question_fates, read_questions
+from neuralmedbench.config.benchmark import BenchmarkConfig
+from neuralmedbench.config.juries import jury_members
+from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_readiness
+from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.config.readiness import ReadinessConfig
+from neuralmedbench.estimates.intervals import Floats, Settings
+from neuralmedbench.files.case_flow import flow_of_cases
+from neuralmedbench.files.cases import read_audit, read_case_table, read_pictures
+from neuralmedbench.files.json_files import read_json, read_json_record
+from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.ratings.exports import Form, read_form
+from neuralmedbench.records.answer_leaks import AnswerLeaks
+from neuralmedbench.records.case import Audit, PictureFate
+from neuralmedbench.records.items import Gold, Item, Kind
+from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
+from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score, SimilarityRow
+from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.tables.finite import finite
+from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes
+from neuralmedbench.tables.prior import prior_values
+
+R = TypeVar("R", Score, Response, Grade)
+Numbered = TypeVar("Numbered", Score, Response, Grade, SimilarityRow)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkStudy:
+    """One benchmark of a run.
+
+    Attributes
+    ----------
+    scores, responses : dict of str to list
+        By model; of its present revision.
+    earlier : dict of str to list of Score
+        By model: what is known of the revision before.
+    grades : dict of (str, str) to list of Grade
+        By model and grader; of the present revision.
+    flow : list of dict
+        Cases of the table with their fate (scans, and pictures of one's own patients), as `files.case_flow` tells it.
+    pictures : list of PictureFate
+        Pictures with their fate (pictures).
+    questions : list of (str, str)
+        Rows of an imported data set with their fate: step and reason.
+    sampled : dict of str to bool
+        By model: whether its temperature is above 0.
+    odd_numbers : dict of str to int
+        By kind: numbers that are none (NaN, infinite) and were left out.
+    leaking, leaks_accepted : int
+        Items whose answer stands in what a model was sent, and those of them where a person accepted it with a reason.
+    """
+
+    name: str
+    config: BenchmarkConfig
+    items: list[Item]
+    gold: list[Gold]
+    scores: dict[str, list[Score]]
+    responses: dict[str, list[Response]]
+    grades: dict[tuple[str, str], list[Grade]]
+    similarity: list[SimilarityRow]
+    audit: Audit
+    flow: list[dict[str, Any]]
+    pictures: list[PictureFate]
+    questions: list[tuple[str, str]]
+    sampled: dict[str, bool]
+    leaking: int = 0
+    leaks_accepted: int = 0
+    earlier: dict[str, list[Score]] = field(default_factory=dict)
+    odd_numbers: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Scores as arrays."""
+        return gather_outcomes(self.name, str(self.config.axis), self.items, self.gold, scores=self.scores, sampled=self.sampled)
+
+    @cached_property
+    def prior(self) -> dict[str, Floats]:
+        """Item values of the reference `prior`."""
+        return prior_values(self.outcomes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A run: benchmarks, models and graders in the order of the run lists, ratings with their form, a site's conditions, vocabulary, settings."""
+
+    benchmarks: dict[str, BenchmarkStudy]
+    models: dict[str, ModelConfig]
+    graders: dict[str, GraderConfig]
+    ratings: list[Rating]
+    form: Form
+    readiness: ReadinessConfig
+    vocabulary: Vocabulary
+    settings: Settings
+    members: dict[str, GraderConfig] = field(default_factory=dict)
+
+    @property
+    def all_graders(self) -> dict[str, GraderConfig]:
+        """Everybody who grades: the run list, then the members of its juries, whose grades are there too."""
+        return self.graders | self.members
+
+    @property
+    def readers(self) -> dict[str, str]:
+        """People who answered the questions themselves (`clinician`), and programs in their place (`simulated`), by name."""
+        return {name: model.reader for name, model in self.models.items() if model.reader}
+
+    @cached_property
+    def sampled_ratings(self) -> list[Rating]:
+        """Ratings of drawn answers, adjudicated ones included: second showings and controls tell of the raters, not of the models."""
+        return [row for row in self.ratings if row.part is RatingPart.SAMPLE]
+
+
+def is_sampled(model: ModelConfig) -> bool:
+    """Whether repeated answers differ by design: a temperature above 0, or the provider's own when none is sent."""
+    return model.temperature is None or model.temperature > 0
+
+
+def read_study(
+    root: Path, benchmarks: Sequence[str], models: Sequence[str], graders: Sequence[str], *, vocabulary: Path, settings: Settings
+) -> Study:
+    """Read a run.
+
+    Parameters
+    ----------
+    root : Path
+        The repository root; every file lies where the rules put it.
+    benchmarks, models, graders : sequence of str
+        The run lists.
+    vocabulary : Path
+        The vocabulary.
+    settings : Settings
+        How intervals are made.
+
+    Returns
+    -------
+    Study
+        The run.
+
+    Raises
+    ------
+    ConfigError, DataError
+        If a file is absent or does not fit its record.
+    """
+    configs = {name: load_model(root / "config" / "models" / f"{name}.yaml") for name in models}
+    listed = {name: load_grader(root / "config" / "graders" / f"{name}.yaml") for name in graders}
+    members = jury_members(root / "config", listed)
+    return Study(
+        benchmarks={name: _read_benchmark(root, name, configs, [*listed, *members]) for name in benchmarks},
+        models=configs,
+        graders=listed,
+        members=members,
+        ratings=read_records(root / "results" / "ratings" / "ratings.parquet", Rating),
+        form=read_form(root / "config" / "rating.yaml"),
+        readiness=load_readiness(root / "config" / "readiness.yaml"),
+        vocabulary=read_vocabulary(root / vocabulary),
+        settings=settings,
+    )
+
+
+def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], graders: Sequence[str]) -> BenchmarkStudy:
+    config = load_benchmark(root / "config", name)
+    data, results = root / "data", root / "results"
+    odd = Counter[str]()
+
+    def numbers(path: Path, record: type[Numbered], kind: str) -> list[Numbered]:
+        rows, number = finite(read_records(path, record))
+        odd[kind] += number
+        return rows
+
+    def graded(rows: list[Grade]) -> list[Grade]:
+        return [replace(row, state=GradeState.FAILED) if row.value is None and row.state is GradeState.OK else row for row in rows]
+
+    scores = {model: numbers(results / "scores" / name / f"{model}.parquet", Score, "scores") for model in models}
+    pictures = list(read_pictures(data / "deidentified" / name / "pictures.json").pictures) if config.kind is Kind.PICTURES else []
+    leaks = read_json_record(data / "leaks" / f"{name}.json", AnswerLeaks, remedy="run find_answer_leaks again")
+    return BenchmarkStudy(
+        name=name,
+        config=config,
+        items=read_records(data / "items" / f"{name}.parquet", Item),
+        gold=read_records(data / "gold" / f"{name}.parquet", Gold),
+        scores={model: _present(rows, models[model]) for model, rows in scores.items()},
+        earlier={model: [row for row in rows if row.revision != models[model].revision] for model, rows in scores.items()},
+        responses={
+            model: _present(numbers(results / "responses" / name / f"{model}.parquet", Response, "measurements of calls"), entry)
+            for model, entry in models.items()
+        },
+        grades={
+            (model, grader): _present(graded(numbers(results / "grades" / name / model / f"{grader}.parquet", Grade, "grades")), entry)
+            for model, entry in models.items()
+            for grader in graders
+        },
+        similarity=numbers(results / "similarity" / f"{name}.parquet", SimilarityRow, "similarities"),
+        audit=read_audit(data / "deidentified" / name / "audit.json"),
+        flow=_case_flow(root, name, config),
+        pictures=pictures,
+        questions=_question_fates(root / config.questions, pictures) if config.questions else [],
+        sampled={model: is_sampled(entry) for model, entry in models.items()},
+        leaking=leaks.leaking,
+        leaks_accepted=leaks.accepted,
+        odd_numbers={kind: number for kind, number in odd.items() if number},
+    )
+
+
+def _case_flow(root: Path, name: str, config: BenchmarkConfig) -> list[dict[str, Any]]:
+    """Give the fate of every case; of scans it was written when their slices were gathered."""
+    if config.kind is Kind.SCANS:
+        return list(read_json(root / "data" / "slices" / name / "flow.json")["cases"])
+    table = root / "config" / "benchmarks" / f"{name}.cases.tsv"
+    return flow_of_cases(read_case_table(table), root / "data" / "deidentified" / name) if config.has_cases else []
+
+
+def _question_fates(folder: Path, pictures: list[PictureFate]) -> list[tuple[str, str]]:
+    """Give the fate of every question of an imported data set: refused by the import, then as `question_fates` says."""
+    path, refused = folder / IMPORT_RECORD, list[tuple[str, str]]()
+    if path.is_file():
+        record = read_json_record(path, ImportRecord, remedy="import the data set again")
+        refused = [("refused_import", refusal.reason) for refusal in record.refused]
+    return refused + question_fates(read_questions(folder), pictures)
+
+
+def _present(rows: list[R], model: ModelConfig) -> list[R]:
+    """Keep the rows of the present revision: every table but those of what changed is made of them alone."""
+    return [row for row in rows if row.revision == model.revision]

@@ -1,0 +1,152 @@
+"""`calibrated.csv`: the pass rate of every model by its graders, and the same rate corrected by clinicians."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.estimates.intervals import Ints, rate_interval
+from neuralmedbench.records.keys import Key, response_key
+from neuralmedbench.records.responses import ResponseState
+from neuralmedbench.scoring.scores import PASS_VALUE
+from neuralmedbench.tables.clinicians.opinions import ClinicianWord
+from neuralmedbench.tables.clinicians.rated import chances, grades_of, words_of
+from neuralmedbench.tables.descriptive import headline
+from neuralmedbench.tables.outcomes import Key as Arm
+from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.trust.calibration import RatedAnswers, bounds_of_unjudged, calibrated_rate
+
+SCORE = "score"
+"""In the column `grader`: what the leaderboard counts, the first grader of the run list that gave a value."""
+
+FEWEST_ANSWERS, FEWEST_PATIENTS = 20, 8
+"""With fewer rated answers, or answers of fewer patients, of a model its corrected rate is not shown on the leaderboard. (Our rule.)"""
+
+CORRECTED = ("calibrated", "calibrated_low", "calibrated_high")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What was drawn of a model, over all benchmarks: words, probabilities, and the families that a round draws from."""
+
+    words: Mapping[Key, ClinicianWord]
+    chances: Mapping[Key, float]
+    families: frozenset[str]
+    simulated: bool
+
+
+def calibrated_rows(study: Study) -> list[Row]:
+    """Rows of `calibrated.csv`.
+
+    Parameters
+    ----------
+    study : Study
+        The run; answers to the arm full under the strategy direct count, as on the leaderboard.
+
+    Returns
+    -------
+    list of dict
+        By benchmark, model and grader, `score` first; those by simulated raters in rows of their own. Benchmarks without open answers have
+        none, nor have readers: of a person who answered a sample of the items the rate of all is not known.
+    """
+    rows = []
+    scores = {response_key(row): row for one in study.benchmarks.values() for table in one.scores.values() for row in headline(table)}
+    for simulated in (False, True):
+        words = words_of(study, simulated=simulated)
+        known = chances(words, scores)
+        for model in (name for name in study.models if name not in study.readers):
+            own = {key: words[key] for key in known if scores[key].model == model}
+            drawn = _Drawn(own, known, frozenset(scores[key].family for key in own), simulated)
+            for benchmark in study.benchmarks.values():
+                if benchmark.outcomes.repeatable.any() and (own or not simulated):
+                    rows += list(_rows_of_model(study, benchmark, model, drawn))
+    return sorted(rows, key=lambda row: (row["simulated"], list(study.benchmarks).index(row["benchmark"])))
+
+
+def with_calibration(leaderboard: list[Row], calibrated: list[Row]) -> list[Row]:
+    """Add the rates that clinicians corrected, never those of simulated raters, to the rows of the leaderboard where enough was rated."""
+    found = {
+        (row["benchmark"], row["model"]): row
+        for row in calibrated
+        if row["grader"] == SCORE and not row["simulated"] and row["calibrated"] is not None and not is_too_few(row)
+    }
+    return [row | {name: found.get((row["benchmark"], row["model"]), {}).get(name) for name in CORRECTED} for row in leaderboard]
+
+
+def is_too_few(row: Row) -> bool:
+    """Whether a row of `calibrated.csv` rests on too few rated answers to be shown beside a score."""
+    return bool(row["n_rated"] < FEWEST_ANSWERS or row["n_patients_rated"] < FEWEST_PATIENTS)
+
+
+def _rows_of_model(study: Study, benchmark: BenchmarkStudy, model: str, drawn: _Drawn) -> Iterator[Row]:
+    scores = headline(benchmark.scores[model])
+    passed = {response_key(row): float(row.passed) for row in scores if row.passed is not None and not row.missing}
+    yield _row(study, benchmark, Arm(model), drawn, grader=SCORE, passed=passed)
+    for grader in study.graders:
+        grades = grades_of(benchmark, model, grader, scores)
+        if grades:  # an answer that it did not judge fails, as it does for the score; only clinicians can say otherwise
+            yield _row(
+                study, benchmark, Arm(model), drawn, grader=grader, passed={key: float(v >= PASS_VALUE) for key, v in grades.items()}
+            )
+
+
+def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _Drawn, *, grader: str, passed: Mapping[Key, float]) -> Row:
+    outcomes = benchmark.outcomes
+    used = outcomes.repeatable if grader != SCORE else np.ones(len(outcomes.items), dtype=bool)
+    threshold = study.form.passes.from_ if study.form.passes else 0
+    answers, places = _answers(benchmark, model, used, drawn, passed=passed, threshold=threshold)
+    values = np.where(used, np.bincount(places, weights=answers.weight * answers.graded, minlength=len(used)), np.nan)
+    raw, corrected = rate_interval(values, outcomes.patients, study.settings), calibrated_rate(answers, study.settings)
+    failed, right = bounds_of_unjudged(answers)
+    row: Row = {"benchmark": benchmark.name, "model": model.model, "grader": grader}
+    row |= {"raw": raw.value, "raw_low": raw.low, "raw_high": raw.high}
+    row |= dict(zip(CORRECTED, corrected[:3], strict=True))
+    row |= {
+        "if_unjudged_failed": failed,
+        "if_unjudged_passed": right,
+        "n_rated": int(answers.rated.sum()),
+        "n_patients_rated": len(np.unique(answers.patients[answers.rated])),
+        "n_unjudged": int(answers.unjudged.sum()),
+        "n_answers": len(answers.graded),
+        "n_patients": len(np.unique(answers.patients)),
+        "simulated": drawn.simulated,
+    }
+    return row | {"note": _note(row)}
+
+
+def _note(row: Row) -> str:
+    if not row["n_rated"]:
+        who = "simulated rater" if row["simulated"] else "clinician"
+        return f"no {who} has judged an answer" if row["simulated"] or row["n_unjudged"] else f"grader only: no {who} has rated an answer"
+    return f"too few rated: counts from {FEWEST_ANSWERS} answers of {FEWEST_PATIENTS} patients on" if is_too_few(row) else ""
+
+
+def _answers(
+    benchmark: BenchmarkStudy, model: Arm, used: npt.NDArray[np.bool_], drawn: _Drawn, *, passed: Mapping[Key, float], threshold: float
+) -> tuple[RatedAnswers, Ints]:
+    """Give every expected answer to the items that are used, and the place of its item."""
+    outcomes = benchmark.outcomes
+    samples = np.where(used, outcomes.counts[model].samples, 0)
+    rows = {(row.item_id, row.repeat): row for row in headline(benchmark.scores[model.model])}
+    expected = [(place, rows.get((outcomes.items[place].item_id, repeat))) for place, n in enumerate(samples) for repeat in range(n)]
+    places = np.array([place for place, _ in expected], dtype=np.int64)
+    keys = [response_key(row) if row else None for _, row in expected]
+    words = [drawn.words.get(key) if key else None for key in keys]
+    there = {response_key(row) for row in benchmark.responses[model.model] if row.state is ResponseState.OK and row.text.strip()}
+    families = [item.family in drawn.families for item in outcomes.items]
+    answers = RatedAnswers(
+        graded=np.array([passed.get(key, 0.0) if key else 0.0 for key in keys]),
+        judged=np.array([np.nan if word is None or word.value is None else float(word.value >= threshold) for word in words]),
+        unjudged=np.array([word is not None and word.value is None for word in words], dtype=bool),
+        probability=np.array([drawn.chances[key] if key and word else np.nan for key, word in zip(keys, words, strict=True)]),
+        weight=1.0 / samples[places],
+        drawable=np.array([key in there and families[place] for key, place in zip(keys, places, strict=True)], dtype=bool),
+        patients=np.unique(outcomes.patients[places], return_inverse=True)[1].reshape(-1).astype(np.int64),
+    )
+    return answers, places

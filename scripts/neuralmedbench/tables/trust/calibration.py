@@ -1,0 +1,149 @@
+"""The pass rate of a model, corrected by clinicians who judged a sample that was drawn with known probability.
+
+A grader judges every answer and may be wrong; clinicians judge few answers. With g the grader's pass (0 or 1), c the clinicians', w the
+weight of an answer in the raw rate (1 / samples of its item), and p the probability with which it was drawn, the corrected rate is
+
+    sum(w g) / sum(w)  +  F * sum_rated(w (c - g) / p) / sum_rated(w / p),
+
+the rate by the grader over all answers and the mean correction over the rated ones; F is the share of the weight that could be drawn at
+all (a refused answer cannot: it is wrong by rule, and needs no clinician). This is the prediction-powered mean of Angelopoulos et al.,
+Science 382 (2023) 669, which survey statistics knows as the difference estimator (Sarndal, Swensson and Wretman, Model Assisted Survey
+Sampling, 1992, chapter 6). The correction divides by the weights that were seen (Hajek) and not by those that there are
+(Horvitz-Thompson): a draw is made over all benchmarks at once and some answers come back without a judgement, so the weights seen vary by
+chance, and only then is a grader that is off by the same amount everywhere repaired exactly. Its bias is of the order 1 / n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.estimates.intervals import (
+    NOTHING,
+    Floats,
+    Interval,
+    Ints,
+    Settings,
+    cluster_sums,
+    percentile_interval,
+    resampling_weights,
+)
+
+HALF_A_PATIENT = 0.5
+"""Added to the rated patients on each side: half a one whose answers the grader passed and the clinicians failed, and the reverse."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatedAnswers:
+    """The expected answers of one model; every array has shape (answers,).
+
+    Attributes
+    ----------
+    graded : ndarray of float
+        1 where the grader passes the answer, else 0; also 0 where no grader gave a value, or there is no answer.
+    judged : ndarray of float
+        1 or 0 where clinicians pass or fail it, NaN where none did.
+    unjudged : ndarray of bool
+        Drawn, shown, and nobody could judge it.
+    probability : ndarray of float
+        With which the answer was drawn, above 0 and at most 1; NaN where it was not.
+    weight : ndarray of float
+        1 / samples of the item.
+    drawable : ndarray of bool
+        Whether it could have been drawn.
+    patients : ndarray of int
+        Numbered from 0 without gaps.
+    """
+
+    graded: Floats
+    judged: Floats
+    unjudged: npt.NDArray[np.bool_]
+    probability: Floats
+    weight: Floats
+    drawable: npt.NDArray[np.bool_]
+    patients: Ints
+
+    @property
+    def rated(self) -> npt.NDArray[np.bool_]:
+        """Which answers clinicians judged."""
+        return ~np.isnan(self.judged)
+
+
+def corrected_rate(answers: RatedAnswers, judged: Floats | None = None) -> float | None:
+    """Give the corrected rate as the formula has it: it may leave 0 to 1.
+
+    Parameters
+    ----------
+    answers : RatedAnswers
+        The answers of a model.
+    judged : ndarray of float, shape (answers,), optional
+        Other judgements than those of `answers`.
+
+    Returns
+    -------
+    float or None
+        None when no answer is rated.
+    """
+    judged = answers.judged if judged is None else judged
+    return None if np.isnan(judged).all() else float(_rate(_columns(answers, judged).sum(axis=0)))
+
+
+def calibrated_rate(answers: RatedAnswers, settings: Settings) -> Interval:
+    """Give the corrected rate with an interval from resampled patients, the rated ones among them.
+
+    Parameters
+    ----------
+    answers : RatedAnswers
+        The answers of a model.
+    settings : Settings
+        Resamples, seed and confidence.
+
+    Returns
+    -------
+    Interval
+        Both within 0 to 1; `bootstrap`, expanded for the number of rated patients as `percentile_interval` says. Without bounds when
+        fewer than two patients are rated; `none` when no answer is.
+
+    Notes
+    -----
+    Where the clinicians contradict the grader in no rated answer a bootstrap would say that they never do. So half a patient with a
+    contradiction in each direction is resampled with the others (compare Bonett and Price, Journal of Educational and Behavioral
+    Statistics 37 (2012) 479, who add one to each of the two cells for independent pairs). Measured without and with it: docs/ratings.md.
+    """
+    value = corrected_rate(answers)
+    if value is None:
+        return NOTHING
+    clusters, rated = int(answers.patients.max()) + 1, len(np.unique(answers.patients[answers.rated]))
+    sums = cluster_sums(_columns(answers, answers.judged), answers.patients, clusters)
+    half = HALF_A_PATIENT * sums[:, 4].sum() / rated
+    sums = np.vstack([sums, [[0.0, 0.0, 0.0, half, half], [0.0, 0.0, 0.0, -half, half]]])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        drawn = _rate(resampling_weights(len(sums), settings.resamples, settings.seed) @ sums)
+    low, high = percentile_interval(drawn, rated, settings.confidence)
+    value = float(np.clip(value, 0, 1))
+    if low is None or high is None:
+        return Interval(value, None, None, "bootstrap")
+    return Interval(value, min(value, max(0.0, low)), max(value, min(1.0, high)), "bootstrap")
+
+
+def bounds_of_unjudged(answers: RatedAnswers) -> tuple[float | None, float | None]:
+    """Give the corrected rate if every answer that nobody could judge had failed, and if it had passed; both within 0 to 1."""
+    found = [corrected_rate(answers, np.where(answers.unjudged, verdict, answers.judged)) for verdict in (0.0, 1.0)]
+    low, high = (None if value is None else float(np.clip(value, 0, 1)) for value in found)
+    return low, high
+
+
+def _columns(answers: RatedAnswers, judged: Floats) -> Floats:
+    """Give what the rate is made of: shape (answers, 5)."""
+    rated, weight = ~np.isnan(judged), answers.weight
+    inverse = np.where(rated, weight / np.where(rated, answers.probability, 1.0), 0.0)
+    correction = inverse * np.where(rated, judged - answers.graded, 0.0)
+    return np.stack([weight * answers.graded, weight, weight * answers.drawable, correction, inverse], axis=1)
+
+
+def _rate(sums: Floats) -> Floats:
+    """Rate of sums, shape (..., 5)."""
+    graded, weight, drawable, correction, inverse = np.moveaxis(sums, -1, 0)
+    return np.asarray(graded / weight + drawable / weight * correction / inverse, dtype=np.float64)

@@ -1,0 +1,271 @@
+"""What the numbers say, in sentences that hold back when the numbers do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neuralmedbench.estimates.pairs import holm, smallest_difference
+from neuralmedbench.records.items import Axis
+from neuralmedbench.tables.asking.served import served_badges, served_statements
+from neuralmedbench.tables.axes import MODELS_FOR_A_CORRELATION, correlation_interval, rank_correlation
+from neuralmedbench.tables.confidence.reliability import confidence_statements
+from neuralmedbench.tables.contrasts import Pair
+from neuralmedbench.tables.finite import odd_statements
+from neuralmedbench.tables.pool import statement
+from neuralmedbench.tables.prior import PRIOR
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.trust.rules import ratings_badge, trust_statements
+
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+
+
+def percent(value: float) -> str:
+    """Write a share in whole percent."""
+    return f"{100 * value:.0f} %"
+
+
+def counted(number: int, noun: str) -> str:
+    """Write how many.
+
+    Examples
+    --------
+    >>> counted(1, "item"), counted(2, "item")
+    ('1 item', '2 items')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def listing(names: list[str], most: int = 4) -> str:
+    """Names joined as in a sentence; beyond four the rest is counted.
+
+    Examples
+    --------
+    >>> listing(["a", "b", "c", "d", "e", "f"])
+    'a, b, c and 3 more'
+    """
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def sentences(study: Study, tables: Tables) -> list[str]:
+    """Say what was found, depth before breadth; a sentence without numbers behind it is left out."""
+    order = sorted(study.benchmarks.values(), key=lambda benchmark: benchmark.config.axis is not Axis.DEPTH)
+    found = [_leader(study, tables, benchmark.name) for benchmark in order]
+    found += [
+        gap_sentence(tables),
+        picture_sentence(study, tables),
+        *(decomposition_sentence(study, tables, benchmark.name) for benchmark in order),
+    ]
+    return [sentence for sentence in found if sentence]
+
+
+def _leader(study: Study, tables: Tables, benchmark: str) -> str:
+    title = study.benchmarks[benchmark].config.title
+    rows = [row for row in tables["leaderboard"] if row["benchmark"] == benchmark and row["model"] != PRIOR]
+    ranked = [row for row in rows if row.get("rank")]
+    if not ranked:
+        return f"{title}: no model has a rank yet."
+    best = ranked[0]
+    bounds = "" if best["pass1_low"] is None else f" ({percent(best['pass1_low'])} to {percent(best['pass1_high'])})"
+    size = f"{counted(best['n_items'], 'item')} of {counted(best['n_patients'], 'patient')}"
+    sentence = f"{title}: {_named(best)} passes {percent(best['pass1'])}{bounds} of {size} at the first answer"
+    others = [_named(row) for row in ranked[1:] if row["tier"] == 1]
+    if len(ranked) == 1:
+        return f"{sentence}."
+    if not others:
+        return f"{sentence}; every other model scores significantly lower."
+    rest = "no other model" if len(others) == len(ranked) - 1 else "not all others"
+    told = "it cannot be told from " + listing(others)
+    return f"{sentence}; {told}." if rest == "no other model" else f"{sentence}; {told}, the rest scores significantly lower."
+
+
+def _named(row: Row) -> str:
+    return f"{row['title']} (of its reference pool)" if row["in_reference_pool"] else str(row["title"])
+
+
+def gap_sentence(tables: Tables) -> str:
+    """Say which models are surely better at one axis: on every pair of a breadth and a depth set, as one pair of many proves little."""
+    rows = [row for row in tables["axes"] if row["gap_low"] is not None]
+    if not rows:
+        return ""
+    models: dict[str, list[Row]] = {}
+    for row in rows:
+        models.setdefault(row["model"], []).append(row)
+    pairs = len({(row["breadth_benchmark"], row["depth_benchmark"]) for row in rows})
+    beyond = "beyond guessing the commonest answer,"
+    where = f" on all {pairs} pairs of sets" if pairs > 1 else ""
+    sure = [own for own in models.values() if all(row["gap_low"] > 0 for row in own)]
+    depth = [own for own in models.values() if all(row["gap_high"] < 0 for row in own)]
+    if not sure:
+        if depth:
+            return (
+                f"Breadth against depth: {beyond} {len(depth)} of {len(models)} models are surely better at depth{where}, none at breadth."
+            )
+        return f"Breadth against depth: {beyond} no model is surely better at one than at the other{where}."
+    top = max((row for own in sure for row in own), key=lambda row: row["gap"])
+    span = f"{100 * top['gap']:.0f} points ({100 * top['gap_low']:.0f} to {100 * top['gap_high']:.0f})"
+    told = f"{len(sure)} of {len(models)} models are surely better at breadth{where}"
+    return f"Breadth against depth: {told}; the largest gap is that of {top['title']}, {span}."
+
+
+def picture_sentence(study: Study, tables: Tables) -> str:
+    """Say which models were shown to look at the pictures of a depth benchmark; empty where none was asked without them."""
+    rows = [row for row in tables["arms"] if row["arm"] == "no_image" and row["p_value"] is not None and _is_depth(study, row)]
+    if not rows:
+        return ""
+    alpha = 1 - study.settings.confidence
+    corrected = zip(rows, holm([row["p_value"] for row in rows]), strict=True)
+    lookers = sorted({row["model"] for row, p_value in corrected if row["difference"] < 0 and p_value < alpha})
+    blind = sorted({row["model"] for row in rows} - set(lookers))
+    titles = {name: model.title for name, model in study.models.items()}
+    if not lookers:
+        return "Pictures: no model was significantly worse without them, so none was shown to have looked."
+    told = f"Pictures: {listing([titles[name] for name in lookers])} did significantly worse without them"
+    return f"{told}." if not blind else f"{told}; of {listing([titles[name] for name in blind])} this was not shown."
+
+
+def _is_depth(study: Study, row: Row) -> bool:
+    return study.benchmarks[row["benchmark"]].config.axis is Axis.DEPTH
+
+
+def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
+    """Say what share of the errors of the best model the findings in words repair; empty where that is not known."""
+    rows = [row for row in tables["decomposition"] if row["benchmark"] == benchmark and row["drawn"] and row["perception_low"] is not None]
+    ranks = {row["model"]: row.get("rank") for row in tables["leaderboard"] if row["benchmark"] == benchmark}
+    rows = [row for row in rows if ranks.get(row["model"])]
+    if not rows:
+        return ""
+    row = min(rows, key=lambda row: (ranks[row["model"]], row["model"]))
+    title, span = study.models[row["model"]].title, f"{percent(row['perception_low'])} to {percent(row['perception_high'])}"
+    share = percent(row["perception"])
+    return f"Perception or reasoning: telling {title} the findings in words repairs {share} ({span}) of its errors; the rest is reasoning."
+
+
+def badges(study: Study, tables: Tables) -> list[Row]:
+    """State of the run in a few words: `ok`, `warn` or `none`."""
+    asked = [row for row in tables["leaderboard"] if not row.get("reader")]  # what a reader was not shown is not missing
+    expected = sum(row.get("expected") or 0 for row in asked)
+    missing = sum(row.get("missing") or 0 for row in asked)
+    kinds = sorted({benchmark.audit.kind for benchmark in study.benchmarks.values()})
+    passed = all(benchmark.audit.state == "passed" for benchmark in study.benchmarks.values())
+    state = "complete" if not missing else f"{expected - missing:,} of {expected:,}"
+    return [
+        {"name": "Answers", "state": "warn" if missing else "ok", "text": state if expected else "none expected"},
+        ratings_badge(study),
+        {"name": "De-identification", "state": "ok" if passed else "warn", "text": "passed" if passed else "not passed everywhere"},
+        {"name": "Subjects", "state": "none" if kinds == ["phantom"] else "ok", "text": " and ".join(kinds) or "none"},
+        *served_badges(study),
+    ]
+
+
+def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Row:
+    """Rules of measurement in words, with the numbers that belong to them."""
+    smallest: dict[str, float | None] = {}
+    for benchmark, found in pairs.items():
+        models = [pair.difference for pair in found if study.readers.keys().isdisjoint((pair.first, pair.second))]
+        known = sorted(
+            (difference.spread, difference.patients) for difference in models if difference.spread > 0 and difference.patients > 1
+        )
+        spread, patients = known[len(known) // 2] if known else (0.0, 0)
+        smallest[benchmark] = round(smallest_difference(spread, study.settings.confidence, patients), 6) if known else None
+    settings = study.settings
+    return {
+        "min_difference": smallest,
+        "resamples": settings.resamples,
+        "seed": settings.seed,
+        "confidence": settings.confidence,
+        "statements": [
+            *_statements(study),
+            *confidence_statements(),
+            *trust_statements(study),
+            *_oracle(study),
+            *statement(study),
+            *served_statements(study),
+            *odd_statements(study),
+            _correlation(study, tables),
+        ],
+        "oracle": oracle_benchmarks(study),
+        "pass_axis": study.form.passes.axis if study.form.passes else "",
+    }
+
+
+def _statements(study: Study) -> list[str]:
+    settings = study.settings
+    level, limit = percent(settings.confidence), percent(settings.max_missing_fraction)
+    return [
+        "Denominator: all expected items times samples. Refused, truncated and unparsable answers are wrong: that is the model's behaviour.",
+        (
+            f"Answers that are absent because of us (failed, over budget, skipped, not graded) are missing. Above {limit} missing a model has no "
+            "rank, and its score if all missing answers had passed or failed is shown. Contrasts use items without a missing answer. (Our rule.)"
+        ),
+        (
+            "Pass: for closed items the first diagnosis of the differential must be the reference, a synonym or a narrower term; for open items "
+            "the grader's core diagnosis decides. A wider term is the right family and does not pass. (Our rule.)"
+        ),
+        (
+            "pass@5 has two readings, and both are shown: any of five samples (unbiased over the samples made, only at a temperature above 0), "
+            "and the reference among five candidates of one answer."
+        ),
+        (
+            f"Intervals hold {level} and treat patients, not answers, as independent: exact on the effective sample size (Korn and Graubard) with "
+            f"fewer than 30 patients, or with fewer than 10 passes or failures on that size (our rule), otherwise a bootstrap of patients "
+            f"({settings.resamples:,} resamples, seed {settings.seed}). With all or no items passing the interval is one-sided."
+        ),
+        (
+            "Differences are paired by item and resampled by patient, with fewer than 30 patients never narrower than Student's t (our rule); p "
+            "values flip the signs of whole patients, corrected after Holm within a benchmark. McNemar's exact test on the majority of the "
+            "samples stands beside them and ignores patients."
+        ),
+        "Tiers: a model joins the tier of the best unless it is significantly different from it. Rank ranges come from the same resamples.",
+        "Prior: expected score of guessing the commonest answer among other patients' items of the same kind. It is computed, not asked.",
+        (
+            "Perception share (d - f) / (1 - f) and reasoning share (1 - d) / (1 - f), with f the score under full and d the score with the "
+            "findings disclosed; not drawn when the findings made it worse. (Our rule.) For comparison, neurologists labelled 100 wrong answers "
+            "in the paper: 51 % reasoning, 27 % perception, 22 % other."
+        ),
+        "Similarity of words is descriptive. Hard clinical pairs are told apart worse than by chance, so it never decides a pass.",
+    ]
+
+
+def oracle_benchmarks(study: Study) -> list[str]:
+    """Titles of the benchmarks whose slices were chosen with the answer."""
+    return [
+        benchmark.config.title
+        for benchmark in study.benchmarks.values()
+        if any(image.oracle for item in benchmark.items for image in item.images)
+    ]
+
+
+def _oracle(study: Study) -> list[str]:
+    found = oracle_benchmarks(study)
+    if not found:
+        return []
+    return [
+        (
+            f"Oracle slices: the pictures of {listing(found)} were chosen with the answer, around the known lesion. Scores on them say what a "
+            "model makes of the right slices, not what it would find by itself, and are not comparable with others."
+        )
+    ]
+
+
+def _correlation(study: Study, tables: Tables) -> str:
+    known = [row for row in tables["axes"] if not study.models[row["model"]].baseline and None not in (row["breadth"], row["depth"])]
+    pairs: dict[tuple[str, str], list[Row]] = {}
+    for row in known:
+        pairs.setdefault((row["breadth_benchmark"], row["depth_benchmark"]), []).append(row)
+    told = []
+    for (breadth, depth), rows in pairs.items():
+        value = rank_correlation([row["breadth"] for row in rows], [row["depth"] for row in rows])
+        if value is not None:
+            bounds = correlation_interval(value, len(rows), study.settings.confidence)
+            span = f" ({bounds[0]:.2f} to {bounds[1]:.2f})" if bounds else ""
+            told.append(f"{value:.2f}{span} of {breadth} and {depth} over {len(rows)} models")
+    if told:
+        return (
+            f"Rank correlation of breadth and depth: {'; '.join(told)}. The interval takes models as drawn at random, which they are not."
+        )
+    most = max((len(rows) for rows in pairs.values()), default=0)
+    why = f"this run has {most}" if most < MODELS_FOR_A_CORRELATION else "the models of this run are all equal on one side"
+    return f"A correlation between breadth and depth is given over at least {MODELS_FOR_A_CORRELATION} real models with a score on both; {why}."
