@@ -1,7 +1,7 @@
 """Measure how often intervals hold the truth, at 8, 30 and 120 patients: made-up studies whose true values are known.
 
 Run on purpose (`python perf/confidence_intervals.py`), never a test. Rates, differences, shares and gaps: the studies of
-`tests/coverage_fixtures.py`. Confidence: answers of one patient go together (a random effect of 0.8 on the logit), confidences lie on a
+`tests/fixtures/coverage.py`. Confidence: answers of one patient go together (a random effect of 0.8 on the logit), confidences lie on a
 grid of 0.05, and the model is too sure by 0 to 0.3. The truth is the value of very many patients. Intervals hold 95 %; of 1,000 studies
 93.6 to 96.4 % is what chance makes of that.
 """
@@ -17,7 +17,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from coverage_fixtures import QUANTITIES, coverage, truth
+from fixtures.coverage import QUANTITIES, coverage, truth
 from neuralmedbench.estimates.intervals import Settings, percentile_interval
 from neuralmedbench.tables.confidence.draws import Draws
 from neuralmedbench.tables.confidence.measures import auroc, brier, calibration_error, width_bins

@@ -1,7 +1,7 @@
 """Kill runs at random moments and count what was lost or paid for twice: seeded rounds over all stages, both kinds of kill.
 
 Run on purpose (`python perf/crash_rounds.py`), never a test: a round takes half a minute to minutes. What counts as paid for twice, and
-the window that no client can close, is explained in `tests/crashes.py`.
+the window that no client can close, is explained in `tests/fixtures/crashes.py`.
 """
 
 import argparse
@@ -26,9 +26,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    from crashes import STAGES, WINDOW_S, crash, undisturbed_run
-    from loopback import Loopback
-    from models_fixtures import running_server
+    from fixtures.crashes import STAGES, WINDOW_S, crash, undisturbed_run
+    from fixtures.loopback import Loopback
+    from fixtures.models import running_server
 
     args = parse_args(argv)
     places = [(stage, killed) for killed in ("group", "snakemake") for stage in STAGES]

@@ -1,7 +1,7 @@
 """Measure defacing on every scan of the twelve demo patients and on tilted and cut ones of each: part of the face removed, brain lost, CPU.
 
 The scans of a patient follow one fit, as in the pipeline; `--alone` defaces each on its own. Run on purpose
-(`python perf/deface_phantoms.py`, about 4 CPU minutes), never a test; tests/unit/test_deface.py and test_deface_case.py hold the rule on
+(`python perf/deface_phantoms.py`, about 4 CPU minutes), never a test; tests/unit/deid/test_deface.py and test_deface_case.py hold the rule on
 one patient.
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
-from face_fixtures import Head as Phantom  # noqa: E402
-from face_fixtures import Scanned, make_head, placed, scan  # noqa: E402
+from fixtures.face import Head as Phantom  # noqa: E402
+from fixtures.face import Scanned, make_head, placed, scan  # noqa: E402
 
 PARTS = ("nose", "eyes", "mouth", "ears", "skin", "face")
 SEQUENCES = ("T1-3D", "T2", "FLAIR", "DWI", "CT", "T1C+", "ADC", "SWI")

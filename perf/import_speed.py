@@ -19,8 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
-from import_fixtures import built, put_table  # noqa: E402
-from items_fixtures import benchmark_config  # noqa: E402
+from fixtures.imports import built, put_table  # noqa: E402
+from fixtures.items import benchmark_config  # noqa: E402
 from neuralmedbench.benchmarks.importing import Places  # noqa: E402
 from neuralmedbench.files.templates import Templates  # noqa: E402
 from neuralmedbench.prompts.assemble import Shown, assemble  # noqa: E402

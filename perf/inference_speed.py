@@ -68,7 +68,7 @@ def serve(core: int) -> None:
         print(server.sockets[0].getsockname()[1], flush=True)
         await server.serve_forever()
 
-    from models_fixtures import reply
+    from fixtures.models import reply
 
     body = json.dumps(reply("The most likely diagnosis is a glioblastoma. " * 20)).encode()
     answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
@@ -150,7 +150,7 @@ def plain(folder: Path, address: str, number: int, concurrency: int) -> None:
 
 def ours(folder: Path, address: str, number: int, concurrency: int, *, replay: bool = False) -> None:
     """Ask as the pipeline does."""
-    from models_fixtures import model_config
+    from fixtures.models import model_config
     from neuralmedbench.config.pipeline import RateLimit
     from neuralmedbench.models.control.bounds import Control
     from neuralmedbench.models.engine import answer_requests
@@ -188,7 +188,7 @@ def one(client: str, folder: Path, address: str, number: int, concurrency: int) 
     pin(0)
     asked = {"bare": bare, "plain": plain, "ours": ours, "replay": ours}[client]
     if client == "replay":
-        for module in ("models_fixtures", "neuralmedbench.models.engine"):
+        for module in ("fixtures.models", "neuralmedbench.models.engine"):
             import_module(module)
         begin = time.perf_counter(), time.process_time()
         ours(folder, address, number, concurrency, replay=True)
@@ -213,7 +213,7 @@ def measured(*words: object) -> dict[str, float]:
 
 def write_ledger(folder: Path) -> None:
     """Fill the ledger that is replayed, without asking anybody."""
-    from models_fixtures import model_config
+    from fixtures.models import model_config
     from neuralmedbench.models.conversation import Said
     from neuralmedbench.models.keys import call_key
     from neuralmedbench.models.ledgers.ledger import Entry, open_ledger

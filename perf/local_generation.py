@@ -25,11 +25,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
+from fixtures.weights import SIZES, llava, picture_bytes  # noqa: E402
 from neuralmedbench.models.local.batching import BatchingBackend  # noqa: E402
 from neuralmedbench.models.local.settings import Settings  # noqa: E402
 from neuralmedbench.models.local.weights import Weights  # noqa: E402
 from neuralmedbench.models.protocol import Answer, Call, Message, MessageImage  # noqa: E402
-from weights_fixtures import SIZES, llava, picture_bytes  # noqa: E402
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
-from scale_fixtures import PER_CASE, SCALE, write_scale  # noqa: E402
+from fixtures.scale import PER_CASE, SCALE, write_scale  # noqa: E402
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

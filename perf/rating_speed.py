@@ -22,6 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
+from fixtures.scoring import ITEM, answered  # noqa: E402
 from neuralmedbench.config.pipeline import StatisticsConfig  # noqa: E402
 from neuralmedbench.estimates.intervals import Settings  # noqa: E402
 from neuralmedbench.files.tables import read_records, write_records  # noqa: E402
@@ -31,7 +32,6 @@ from neuralmedbench.records.responses import Response  # noqa: E402
 from neuralmedbench.records.scores import Rating, RatingPart  # noqa: E402
 from neuralmedbench.tables.clinicians.agreement_table import agreement_rows  # noqa: E402
 from neuralmedbench.tables.clinicians.raters import rater_rows  # noqa: E402
-from scoring_fixtures import ITEM, answered  # noqa: E402
 
 FORM_FILE = ROOT / "config" / "rating.yaml"
 AGAIN = 0.15

@@ -23,9 +23,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
-import tables_fixtures  # noqa: E402
-from chromium_fixtures import CHROMIUM, browser  # noqa: E402
-from tables_fixtures import BREADTH, DEPTH, GRADERS, write_study  # noqa: E402
+from fixtures import tables as tables_fixtures  # noqa: E402
+from fixtures.chromium import CHROMIUM, browser  # noqa: E402
+from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study  # noqa: E402
 
 GOAL_S, GOAL_MB, GOAL_INTERACTIVE_S = 90, 2000, 3
 USED = """(async () => {

@@ -21,6 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
+from fixtures.prompt import open_question  # noqa: E402
+from fixtures.scoring import answered  # noqa: E402
 from neuralmedbench.files.tables import write_records  # noqa: E402
 from neuralmedbench.files.vocabulary import read_vocabulary  # noqa: E402
 from neuralmedbench.records.items import Gold, Item  # noqa: E402
@@ -29,8 +31,6 @@ from neuralmedbench.records.responses import Response  # noqa: E402
 from neuralmedbench.scoring.encoder import PACKAGED, TransformerEncoder, weights_folder  # noqa: E402
 from neuralmedbench.scoring.parse import parse_answer  # noqa: E402
 from neuralmedbench.scoring.similarity import bertscore_f1  # noqa: E402
-from prompt_fixtures import open_question  # noqa: E402
-from scoring_fixtures import answered  # noqa: E402
 
 VOCABULARY = ROOT / "config" / "vocabulary" / "neurology.yaml"
 LAYER = 6

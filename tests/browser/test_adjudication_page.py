@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agreement_fixtures import filled
-from chromium_fixtures import CHROMIUM, browser
+from fixtures.agreement import filled
+from fixtures.chromium import CHROMIUM, browser
+from fixtures.rating import form, write_rated_study
 from neuralmedbench.config.workflow import read_run
 from neuralmedbench.ratings.adjudicating.folders import freeze
 from neuralmedbench.ratings.folders import write_round
@@ -16,7 +17,6 @@ from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.ratings.rounds import freeze_round
 from neuralmedbench.recording.rated_answers import rated_answers
 from neuralmedbench.records.keys import response_key, text_digest
-from rating_fixtures import form, write_rated_study
 
 FORM = form(responses=4, repeats=0, controls=0)
 FIRST = dict.fromkeys(FORM.axes, 2)

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from chromium_fixtures import CHROMIUM, Browser, browser
+from fixtures.chromium import CHROMIUM, Browser, browser
+from fixtures.reader import DIALOGUE, ROUND, filled, make_round, responses_of_reader, write_asked, write_results
+from fixtures.tables import HOSTILE
 from neuralmedbench.ratings.answering.rounds import FrozenAnswers
 from neuralmedbench.recording.reader_answers import import_readers
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.leaderboard import leaderboard_rows
-from reader_fixtures import DIALOGUE, ROUND, filled, make_round, responses_of_reader, write_asked, write_results
-from tables_fixtures import HOSTILE
 
 READER = f"{ROUND}-1"
 STATE = """({

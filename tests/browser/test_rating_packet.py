@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from chromium_fixtures import CHROMIUM, browser
+from fixtures.chromium import CHROMIUM, browser
+from fixtures.rating import form, write_rated_study
+from fixtures.tables import HOSTILE
 from neuralmedbench.config.workflow import read_run
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.imports import import_round
@@ -18,8 +20,6 @@ from neuralmedbench.ratings.rounds import FrozenRound, freeze_round
 from neuralmedbench.recording.rated_answers import rated_answers
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.scores import Rating
-from rating_fixtures import form, write_rated_study
-from tables_fixtures import HOSTILE
 
 FORM = form(responses=8, raters=1, raters_per_response=1, repeats=0.25, controls=1)
 AXES = list(FORM.axes)

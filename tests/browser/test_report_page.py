@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from chromium_fixtures import CHROMIUM, FLAGS, browser
+from fixtures.chromium import CHROMIUM, FLAGS, browser
+from fixtures.report import build
+from fixtures.tables import DEPTH, HOSTILE, write_study
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
-from report_fixtures import build
-from tables_fixtures import DEPTH, HOSTILE, write_study
 
 QUESTION = f"QUESTION: Is there a headache? {HOSTILE}"
 SHOWN = """(() => {

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from chromium_fixtures import CHROMIUM, Browser, browser
-from hostile_fixtures import ANSWERS, worsen
-from report_fixtures import MODELS, build
-from tables_fixtures import write_study
+from fixtures.chromium import CHROMIUM, Browser, browser
+from fixtures.hostile import ANSWERS, worsen
+from fixtures.report import MODELS, build
+from fixtures.tables import write_study
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 

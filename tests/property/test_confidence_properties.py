@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confidence_fixtures import confidences
+from fixtures.confidence import confidences
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.tables.confidence.draws import GROUPS, Draws
 from neuralmedbench.tables.confidence.measures import MASS_BINS, auroc, brier, calibration_error, mass_bins, pessimistic, width_bins

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from items_fixtures import VOCABULARY, benchmark_config, source
+from fixtures.items import VOCABULARY, benchmark_config, source
 from neuralmedbench.benchmarks.cases import build_cases
 from neuralmedbench.prompts.arms import donors_of
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deid_fixtures import head_voxels, write_nifti_file
+from fixtures.deid import head_voxels, write_nifti_file
+from fixtures.raw import Stack, ball, ingest, make_slice, write_enhanced, write_mosaic, write_series
 from neuralmedbench.ingest.listing import find_cases
-from raw_fixtures import Stack, ball, ingest, make_slice, write_enhanced, write_mosaic, write_series
 
 NAMES = ("Vandermeer", "48213371")
 

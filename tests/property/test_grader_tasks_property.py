@@ -8,13 +8,13 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fixtures.scoring import GOLD, ITEM
 from neuralmedbench.records.items import Criterion
 from neuralmedbench.scoring.jury import decide
 from neuralmedbench.scoring.llm.asking import TASKS
 from neuralmedbench.scoring.llm.candidate import MAX_CHARACTERS, blinded, escaped, holds
 from neuralmedbench.scoring.llm.reading import read_object
 from neuralmedbench.scoring.llm.task import Subject
-from scoring_fixtures import GOLD, ITEM
 
 KNOWN = replace(
     GOLD, rationale=("one", "two"), findings_complete=True, rubric=(Criterion(criterion="considers_1", text="Considers: x.", points=1.0),)

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models_fixtures import model_config
+from fixtures.models import model_config
 from neuralmedbench.models.control.budget import Purse
 from neuralmedbench.models.control.spending import NANO, account_of, read_spending
 from neuralmedbench.models.conversation import Said

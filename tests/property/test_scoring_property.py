@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fixtures.scoring import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, checklist, differential, vocabulary
 from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.records.vocabulary import normal_form
@@ -24,7 +25,6 @@ from neuralmedbench.scoring.parse_structured import read_object
 from neuralmedbench.scoring.sections import read_sections, without_thoughts
 from neuralmedbench.scoring.statements import says
 from neuralmedbench.scoring.terms import mentioned_places, sides
-from scoring_fixtures import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, checklist, differential, vocabulary
 
 PIECES = (
     "DIFFERENTIAL:",

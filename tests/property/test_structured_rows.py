@@ -11,13 +11,13 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fixtures.structured import ANSWER, line, said
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.scoring.structured.compatible import compatible_metrics
 from neuralmedbench.scoring.structured.corrected import corrected_metrics
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured.rows import read_predictions
-from structured_fixtures import ANSWER, line, said
 
 SCALARS = st.one_of(
     st.none(),

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from fixtures.scoring import vocabulary
 from neuralmedbench.records.items import Gold, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, normal_form
 from neuralmedbench.scoring.denial import ALTERNATIVES, CUTS
 from neuralmedbench.scoring.matching import RIGHT, Reference, Relation, location_right, relation, side_right
 from neuralmedbench.scoring.terms import resolve, sides
-from scoring_fixtures import vocabulary
 
 ENTRIES = tuple(vocabulary().diagnoses.values())
 NAMES = [(entry, term) for entry in ENTRIES for term in entry.terms]

@@ -17,7 +17,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from conftest import ROOT, copy_project, snakemake
-from scale_fixtures import PER_CASE, SCALE, write_scale
+from fixtures.scale import PER_CASE, SCALE, write_scale
 
 pytestmark = pytest.mark.workflow
 

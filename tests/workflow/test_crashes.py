@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from crashes import COMMAND, Round, crash, results_of, take_away, undisturbed_run
-from disk_fixtures import read_only, small_disk
-from loopback import Loopback
-from models_fixtures import running_server
+from fixtures.crashes import COMMAND, Round, crash, results_of, take_away, undisturbed_run
+from fixtures.disk import read_only, small_disk
+from fixtures.loopback import Loopback
+from fixtures.models import running_server
 from neuralmedbench.models.ledgers.ledger import ROOM_BYTES, open_ledger, read_ledger
 from neuralmedbench.runtime.one_writer import WAIT_VARIABLE, only_writer
 

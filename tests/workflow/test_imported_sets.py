@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asking_server import MAX_QUESTIONS, Asker
 from conftest import ROOT, copy_project, snakemake
-from import_fixtures import put_mixed, put_pairs
-from models_fixtures import running_server
+from fixtures.asking_server import MAX_QUESTIONS, Asker
+from fixtures.imports import put_mixed, put_pairs
+from fixtures.models import running_server
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.records.items import Arm, Strategy

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from conftest import copy_project
-from leak_fixtures import unpacked
+from fixtures.leak import unpacked
 from neuralmedbench.files.cases import read_case, read_case_table, write_case_table
 from neuralmedbench.records.case import CaseRecord, State
 

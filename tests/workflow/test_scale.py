@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import snakemake
-from scale_fixtures import PER_CASE, SCALE, write_scale
+from fixtures.scale import PER_CASE, SCALE, write_scale
 
 pytestmark = pytest.mark.workflow
 

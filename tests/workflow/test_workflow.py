@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from conftest import ROOT, copy_project, planted_identifiers
-from leak_fixtures import leaks_in
+from fixtures.leak import leaks_in
 from neuralmedbench.config.code_hash import reached_files
 
 pytestmark = pytest.mark.workflow

@@ -25,7 +25,7 @@ HOSTS = {
 }
 """Providers that may be named, and the hosts of those that need no `api_base`.
 
-Only these were seen to call the host that is checked, once a call, and to follow no redirect (tests/unit/test_wire.py). Whatever litellm
+Only these were seen to call the host that is checked, once a call, and to follow no redirect (tests/unit/models/test_wire.py). Whatever litellm
 makes of its own settings and of the environment, `models.api.wire` lets nothing through to another host.
 """
 

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import check_benchmark
+from conftest import ROOT
+from fixtures.imports import imported, put, put_pairs
+from fixtures.items import write_csv
+from neuralmedbench.config.benchmark import BenchmarkConfig
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.tables import write_records
+from neuralmedbench.files.templates import Templates
+from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.records.items import Gold, Item
+from neuralmedbench.records.requests import Request
+
+
+def run(folder: Path, benchmark: str) -> str:
+    places = ["--config", str(folder / "config"), "--data", str(folder / "data")]
+    vocabulary = ["--vocabulary", str(ROOT / "config/vocabulary/neurology.yaml")]
+    assert check_benchmark.main(["--benchmark", benchmark, *places, *vocabulary]) == 0
+    return (folder / "data" / "checks" / f"{benchmark}.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """Give a benchmark of somebody's own with three cases, of which nothing is made."""
+    (tmp_path / "scans").mkdir()
+    (tmp_path / "key").write_text("0" * 64)
+    values = {"title": "Mine", "kind": "scans", "axis": "depth", "source": str(tmp_path / "scans"), "key_file": str(tmp_path / "key")}
+    put(tmp_path, {"config/benchmarks/mine.yaml": yaml.safe_dump({**values, "answers": str(tmp_path / "answers.csv")})})
+    cases = [f"{case}\tp{case[0]}\t{'0' * 64}\t\t{mark}" for case, mark in (("a1", ""), ("a2", ""), ("b1", "true"))]
+    write_csv(tmp_path / "config/benchmarks/mine.cases.tsv", "case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude", *cases)
+    write_csv(tmp_path / "answers.csv", "case_id,diagnosis,findings", "a1,glioblastoma,Ring of contrast", "b1,the odd disease,")
+    return tmp_path
+
+
+def test_a_benchmark_of_which_nothing_is_made_is_checked_by_its_tables(own, capsys):
+    page = run(own, "mine")
+    said = capsys.readouterr().out
+    assert "cases: 3 listed, 1 excluded, 1 patients" in said
+    assert "answers with findings: 1" in said
+    assert "look at this: 1 cases have no answer and are not scored: a2" in said
+    assert "look at this: 1 diagnoses are not in the vocabulary and are compared by their words alone: the odd disease" in said
+    assert "de-identification: not run" in said
+    assert "the odd disease" in page
+    assert "<script" not in page
+
+
+def test_an_answer_for_an_unknown_case_and_an_absent_key_are_refused_in_one_line(own):
+    write_csv(own / "answers.csv", "case_id,diagnosis", "zz,glioblastoma")
+    with pytest.raises(DataError, match="1 rows whose case is not in"):
+        run(own, "mine")
+    (own / "key").unlink()
+    with pytest.raises(ConfigError, match="mine: key_file is not there"):
+        run(own, "mine")
+
+
+def test_the_page_shows_one_prompt_of_every_runner_and_arm_with_every_text_escaped(tmp_path, capsys):
+    _, made = imported("mediconfusion", put_pairs(tmp_path / "set", 2), tmp_path)
+    values = {"title": "T", "kind": "pictures", "axis": "control", "source": "x", "questions": "q", "subjects": "public"}
+    values |= {"arms": ["full", "no_image"], "samples": 1}
+    config = BenchmarkConfig.model_validate(values)
+    values["arms"].append("no_text")  # after the prompts were made
+    items = [Item(**{**vars(item), "question": "<b>Which</b> side?"}) for item in made.items]
+    put(tmp_path, {"config/benchmarks/b.yaml": yaml.safe_dump(values)})
+    write_records(tmp_path / "data/items/b.parquet", Item, items, key=lambda row: row.item_id)
+    write_records(tmp_path / "data/gold/b.parquet", Gold, made.gold[:3], key=lambda row: row.item_id)
+    requests = assemble(items, Shown(), config, Templates(ROOT / "config/prompts"))
+    write_records(tmp_path / "data/prompts/b.parquet", Request, requests, key=lambda row: (row.item_id, row.arm))
+    page = run(tmp_path, "b")
+    said = capsys.readouterr().out
+    assert page.count("choice, arm full, strategy direct") == 1
+    assert page.count("choice, arm no_image, strategy direct") == 1
+    assert "&lt;b&gt;Which" in page
+    assert "<b>Which" not in page
+    assert "items without an answer: 1" in said
+    assert "look at this: arm no_text: no request" in said

@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import ROOT
+from fixtures.imports import built, imported, picture_bytes, put, put_table
+from neuralmedbench.benchmarks.adapters.registry import DATA_SETS, data_sets
+from neuralmedbench.benchmarks.built import Built
+from neuralmedbench.benchmarks.importing import Places, import_set
+from neuralmedbench.config.mappings import load_mappings
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.prompts.arms import views
+from neuralmedbench.records.items import Family, Runner
+from neuralmedbench.records.questions import ImportRecord
+
+BASE: dict[str, Any] = {
+    "title": "Mine",
+    "home": "here",
+    "licence": "ours",
+    "axis": "breadth",
+    "files": ["table.*"],
+    "runner": "choice",
+    "question": "q",
+    "options": {"column": "o"},
+    "answer": {"column": "a"},
+}
+
+
+def by_mapping(tmp_path: Path, rows: list[dict[str, Any]], suffix: str = "jsonl", **changes: Any) -> tuple[ImportRecord, Built]:
+    """Import rows by a mapping of one's own."""
+    put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump({**BASE, **changes})})
+    put_table(tmp_path / "set" / f"table.{suffix}", rows)
+    places = Places(tables=tmp_path / "questions", pictures=tmp_path / "raw")
+    record = import_set(data_sets(tmp_path / "config")["mine"], tmp_path / "set", "b", places)
+    return record, built(places, "full")
+
+
+KOREAN = {
+    "subject": "doctor",
+    "year": 2022,
+    "period": 1,
+    "q_number": 14,
+    "question": "다음 사진의 진단은?",
+    **{letter: f"선택 {letter}" for letter in "ABCDE"},
+    "answer": 3,
+    "images": [{"pic_num": "1", "modality": "xray", "image_base64": base64.b64encode(picture_bytes(1)).decode()}],
+}
+CAREGIVING = {
+    "data": [
+        {
+            "ID": 1,
+            "Question": "Which disease does not cause neurodegenerative dementia?",
+            "Options": {"A": "Alzheimer’s", "B": "Parkinson’s", "C": "Hypothyroidism", "D": "Frontotemporal", "E": "Lewy Body"},
+            "Answer": "C",
+        }
+    ]
+}
+STATEMENTS = {"data": [{"ID": 4, "Question": "Vascular dementia accounts for the majority.", "Answer": "No"}]}
+HARD = {
+    "question": "A newborn. What is the most likely diagnosis?",
+    "options": {"A": "Oesophageal atresia", "B": "Stenosis", "C": "Perforation", "D": "Fistula", "E": "N/A"},
+    "answer_idx": "A",
+    "realidx": "0fd14a5dcafa4c30",
+}
+CUP = {
+    "id": 1,
+    "clean_case_presentation": "one two three four five six seven eight nine ten",
+    "correct_diagnosis": "Takayasu arteritis",
+    "distractor1": "Giant cell arteritis",
+    "distractor2": "Fibromuscular dysplasia",
+    "distractor3": "Moyamoya disease",
+}
+
+
+def test_kormedmcqa_v_has_five_options_a_number_from_one_and_pictures_inside(tmp_path):
+    put_table(
+        tmp_path / "set" / "doctor" / "test_full-00000-of-00001.parquet", [KOREAN, {**KOREAN, "q_number": 15, "images": [], "answer": 5}]
+    )
+    record, made = imported("kormedmcqa-v", tmp_path / "set", tmp_path)
+    assert (record.imported, record.images) == (2, 1)
+    assert [item.item_id for item in made.items] == ["b/doctor-2022-1-14", "b/doctor-2022-1-15"]
+    assert [row.choice for row in made.gold] == ["C", "E"]
+    assert (made.items[0].language, len(made.items[0].options), len(made.items[0].images)) == ("ko", 5, 1)
+    assert made.items[0].tags == ("subject:doctor", "year:2022")
+
+
+def test_both_caregiving_parts_of_adrd_bench_are_read_below_their_key(tmp_path):
+    folder = put(
+        tmp_path / "set",
+        {
+            "ADRD_Caregiving_QA/ADRD_Daily_Caring_Multiple_Choice.json": CAREGIVING,
+            "ADRD_Caregiving_QA/ADRD_Caregiving_True_or_False.json": STATEMENTS,
+        },
+    )
+    _, made = imported("adrd-bench-choice", folder, tmp_path)
+    assert (made.gold[0].choice, made.gold[0].answer) == ("C", "Hypothyroidism")
+    _, made = imported("adrd-bench-true-false", folder, tmp_path)
+    assert (made.items[0].options, made.gold[0].choice) == (("Yes", "No"), "B")
+    assert made.items[0].question == "Vascular dementia accounts for the majority.\nIs this statement true?"
+
+
+def test_medagentsbench_reads_every_source_and_leaves_out_options_that_are_none(tmp_path):
+    for source in ("medqa", "afrimedqa"):
+        put_table(tmp_path / "set" / "data" / source / "test_hard.jsonl", [HARD])
+    _, made = imported("medagentsbench", tmp_path / "set", tmp_path)
+    assert [item.item_id for item in made.items] == ["b/afrimedqa-0fd14a5dcafa4c30", "b/medqa-0fd14a5dcafa4c30"]
+    assert [item.tags for item in made.items] == [("folder:afrimedqa",), ("folder:medqa",)]
+    assert {len(item.options) for item in made.items} == {4}
+
+
+def test_cupcase_hides_the_right_diagnosis_among_the_others_in_an_order_that_is_always_the_same(tmp_path):
+    swapped = {**CUP, "correct_diagnosis": CUP["distractor2"], "distractor2": CUP["correct_diagnosis"]}
+    orders = []
+    for number, row in enumerate((CUP, swapped)):
+        put_table(tmp_path / str(number) / "test-00000-of-00001.parquet", [row])
+        _, made = imported("cupcase", tmp_path / str(number), tmp_path / f"out{number}")
+        orders.append(made.items[0].options)
+        assert made.gold[0].answer == row["correct_diagnosis"]
+    assert orders[0] == orders[1]
+
+
+def test_the_right_diagnosis_of_cupcase_stands_in_every_place_about_as_often(tmp_path):
+    names = ("correct_diagnosis", "distractor1", "distractor2", "distractor3")
+    rows = [{**CUP, **{name: f"{name} {number}" for name in names}} for number in range(200)]
+    put_table(tmp_path / "set" / "test.parquet", rows)
+    _, made = imported("cupcase", tmp_path / "set", tmp_path)
+    counts = {letter: sum(row.choice == letter for row in made.gold) for letter in "ABCD"}
+    assert sum(counts.values()) == 200
+    assert all(35 <= count <= 65 for count in counts.values()), counts
+
+
+def test_cupcase_can_be_asked_openly_and_by_its_first_part(tmp_path):
+    put_table(tmp_path / "set" / "test.parquet", [CUP])
+    _, made = imported("cupcase-open", tmp_path / "set", tmp_path)
+    assert (made.items[0].runner, made.items[0].family) == (Runner.OPEN, Family.DIFFERENTIAL_DIAGNOSIS)
+    assert made.gold[0].answer == "Takayasu arteritis"
+    told = [views(made.items, f"first_{percent}_percent", ())[0].item.notes for percent in (20, 40, 60, 80)]
+    assert told == ["one two", "one two three four", "one two three four five six", "one two three four five six seven eight"]
+
+
+def test_a_row_with_several_questions_gives_one_item_each_over_the_same_picture(tmp_path):
+    options = {"A": "glioma", "B": "ependymoma", "C": "None of the above"}
+    pairs = [
+        {"question_type": "diagnosis", "question": "What is the most likely diagnosis?", "options": options, "answer": "B"},
+        {"question_type": "modality", "question": "Which sequence?", "options": {"A": "T1", "B": "T2"}, "answer": "A", "meta_trap": True},
+        {"question_type": "size", "question": "How large?"},
+    ]
+    path = "ependymoma/08_t1ce/ependymoma (1).jpg"
+    rows = [{"id": 1, "image_path": path, "vqa_pairs": pairs}, {"id": 2, "image_path": path, "vqa_pairs": []}]
+    folder = put(tmp_path / "set", {"benchmark/closed/mm-neuroonco_benchmark_closed_v1.0.json": rows, path: picture_bytes(1, "JPEG")})
+    record, made = imported("mm-neuroonco", folder, tmp_path)
+    assert [(item.item_id, item.case_id, item.tags) for item in made.items] == [
+        ("b/1-1", "1", ("question_type:diagnosis",)),
+        ("b/1-2", "1", ("question_type:modality",)),
+    ]
+    assert (record.images, [row.choice for row in made.gold]) == (1, ["B", "A"])
+    table = "benchmark/closed/mm-neuroonco_benchmark_closed_v1.0.json"
+    assert [(row.where, row.reason.partition(";")[0]) for row in record.refused] == [
+        (f"{table}, row 1, question 3", "the column 'options' is missing"),
+        (f"{table}, row 2, question 1", "the column 'question' is missing"),
+    ]
+    assert {item.label_policy for item in made.items} == {"none"}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
+def test_every_kind_of_table_gives_the_same_question(tmp_path, suffix):
+    row = {"q": "Which?", "o": "A. left\nB. right", "a": "B", "extra": "not read"}
+    _, made = by_mapping(tmp_path, [row], suffix)
+    assert (made.items[0].item_id, made.items[0].options, made.gold[0].choice) == ("b/table-00001", ("left", "right"), "B")
+
+
+@pytest.mark.parametrize(
+    ("form", "cell", "letter"),
+    [
+        ("letter", "b", "B"),
+        ("letter", "right", "B"),
+        ("text", " Right ", "B"),
+        ("number_from_0", 0, "A"),
+        ("number_from_1", "2", "B"),
+        ("number_from_1", 2.0, "B"),
+    ],
+)
+def test_the_right_answer_is_a_letter_a_number_or_a_text(tmp_path, form, cell, letter):
+    _, made = by_mapping(tmp_path, [{"q": "Which?", "o": ["left", "right"], "a": cell}], answer={"column": "a", "form": form})
+    assert made.gold[0].choice == letter
+
+
+def test_pictures_may_stand_as_paths_in_lists_and_objects_with_names(tmp_path):
+    put(tmp_path / "set", {f"img/{name}.png": picture_bytes(place) for place, name in enumerate("xyz")})
+    row = {"q": "?", "o": ["l", "r"], "a": "A", "one": "x.png", "more": [{"file": "y.png", "name": "B"}, {"file": "z.png", "name": "C"}]}
+    images = {"columns": ["more"], "form": "path", "folder": "img", "key": "file", "label_key": "name", "label": "Figure"}
+    _, made = by_mapping(tmp_path, [row], images=images)
+    assert [image.label for image in made.items[0].images] == ["Figure B", "Figure C"]
+    _, made = by_mapping(tmp_path, [row], images={"columns": ["one"], "form": "path", "folder": "img"})
+    assert len(made.items[0].images) == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "changes", "reason"),
+    [
+        ({"a": "C"}, {}, "the right answer is none of A to B, and no option's text"),
+        ({"a": "3"}, {"answer": {"column": "a", "form": "number_from_1"}}, "the right answer is no number from 1 to 2"),
+        ({"o": ["left", "left"]}, {}, "an option stands twice"),
+        ({"q": ""}, {}, "the question is empty"),
+        ({"p": ""}, {"images": {"columns": ["p"], "form": "path"}}, "the question has no picture"),
+        ({"p": "../secret.png"}, {"images": {"columns": ["p"], "form": "path"}}, "the path of a picture leaves the folder"),
+        ({"p": {"x": "y"}}, {"images": {"columns": ["p"], "form": "path"}}, "a picture is an object with the keys x; set its `key`"),
+        ({"n": ""}, {"id": ["n"]}, "the column 'n', which names the question, is empty"),
+    ],
+)
+def test_a_row_that_does_not_fit_the_mapping_is_refused_with_its_reason(tmp_path, row, changes, reason):
+    with pytest.raises(DataError, match="none of 1 rows can be used") as caught:
+        by_mapping(tmp_path, [{"q": "Which?", "o": ["left", "right"], "a": "A", **row}], **changes)
+    assert reason in str(caught.value)
+
+
+def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path):
+    with pytest.raises(DataError, match=r"table\.jsonl, row 1: the column 'o' is missing; found a, options, q"):
+        by_mapping(tmp_path, [{"q": "?", "options": ["l", "r"], "a": "A"}])
+    with pytest.raises(DataError, match=r"no column fits wrong\*; found a, o, q"):
+        by_mapping(tmp_path, [{"q": "?", "o": "l", "a": "A"}], options={"right": "o", "wrong": ["wrong*"]}, answer=None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"opton": {"column": "o"}}, r"mine\.yaml: unknown key 'opton'; did you mean 'options'\?"),
+        ({"options": {"colum": "o"}}, r"unknown key 'options\.colum'; did you mean 'column'\?"),
+        ({"runner": "chioce"}, r"runner: input should be 'choice' or 'open', found 'chioce'; did you mean 'choice'\?"),
+        ({"options": {"column": "o", "fixed": ["Yes", "No"]}}, "set one of `column`, `columns`, `fixed`, or `right` together with `wrong`"),
+        ({"question": ""}, "set `question` .its column., `ask` .fixed words., or both"),
+        ({"runner": "open"}, "the runner choice needs `options`, the runner open has none"),
+    ],
+)
+def test_a_mapping_that_does_not_fit_is_refused_with_what_was_perhaps_meant(tmp_path, changes, message):
+    put(tmp_path, {"mappings/mine.yaml": yaml.safe_dump({**BASE, **changes})})
+    with pytest.raises(ConfigError, match=message):
+        load_mappings(tmp_path)
+
+
+def test_a_mapping_cannot_take_the_name_of_a_data_set_that_has_an_adapter(tmp_path):
+    put(tmp_path, {"mappings/mediconfusion.yaml": yaml.safe_dump(BASE)})
+    with pytest.raises(ConfigError, match=r"mediconfusion\.yaml: mediconfusion has an adapter already"):
+        data_sets(tmp_path)
+
+
+def test_the_shipped_mappings_and_one_of_ones_own_stand_in_the_help(tmp_path):
+    shipped = load_mappings(ROOT / "config")
+    assert len(shipped) >= 6
+    put(tmp_path, {"mappings/mine.yaml": yaml.safe_dump(BASE)})
+    for config, names in (("config", {*DATA_SETS, *shipped}), (str(tmp_path), {*DATA_SETS, "mine"})):
+        command = [sys.executable, "scripts/import_benchmark.py", "--config", config, "--help"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        told = {line.partition(":")[0] for line in done.stdout.splitlines() if not line.startswith(" ")}
+        assert names <= told

@@ -1,0 +1,110 @@
+"""Every question of an imported data set has its fate in the report, those too whose picture was quarantined."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fixtures.report import build
+from fixtures.tables import BREADTH, write_study
+from neuralmedbench.benchmarks.questions import build_questions, question_fates, read_questions
+from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.errors import DataError
+from neuralmedbench.files.cases import write_pictures
+from neuralmedbench.files.json_files import write_json_record
+from neuralmedbench.files.lines import write_lines
+from neuralmedbench.records.case import PictureFate, PictureManifest, State
+from neuralmedbench.records.items import Disclosure, Family, Gold, Runner
+from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord, Question, QuestionImage, Refusal
+
+BURNED, ABSENT = "text is burned into the picture", "the file is not there"
+PICTURES = (
+    PictureFate(image_id="img-000001", path="pictures/img-000001.png", sha256="1"),
+    PictureFate(image_id="img-000002", path="", sha256="", state=State.QUARANTINED, reason=BURNED),
+    PictureFate(image_id="img-000003", path="", sha256="", state=State.QUARANTINED, reason=ABSENT),
+)
+ASKED = {"a": "1", "b": "12", "c": "21", "d": "32", "e": "", "f": "1", "g": "3"}
+"""Questions and the numbers of their pictures; f is an example for few-shot prompts."""
+
+
+def question(name: str, pictures: str) -> Question:
+    images = tuple(QuestionImage(file=f"{number}.png") for number in pictures)
+    return Question(
+        question_id=name,
+        runner=Runner.OPEN,
+        family=Family.QUESTION_ANSWERING,
+        question="What is it?",
+        images=images,
+        exemplar=name == "f",
+    )
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A made-up run whose breadth benchmark is an imported set of seven questions; two more were refused by the import."""
+    root = tmp_path_factory.mktemp("flow")
+    write_study(root, patients=3)
+    folder = root / "data" / "questions" / "b"
+    write_lines(folder / "questions.jsonl", Question, [question(*one) for one in ASKED.items()])
+    write_lines(folder / "answers.jsonl", Gold, [Gold(item_id="a", answer="x"), Gold(item_id="f", answer="y")])
+    write_lines(folder / "disclosures.jsonl", Disclosure, [])
+    (folder / "images.csv").write_text("file_path,sha256,width,height\n1.png,,1,1\n2.png,,1,1\n3.png,,1,1\n", encoding="utf-8")
+    refused = (Refusal(where="row 3", reason="the question is empty"), Refusal(where="row 5", reason="the question is empty"))
+    record = ImportRecord(benchmark="b", data_set="b", licence="l", home="h", sources={}, expected=0, found=9, imported=7, refused=refused)
+    write_json_record(folder / IMPORT_RECORD, record)
+    path = root / "config" / "benchmarks" / f"{BREADTH}.yaml"
+    values = yaml.safe_load(path.read_text(encoding="utf-8")) | {"questions": "data/questions/b"}
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    manifest = PictureManifest(benchmark=BREADTH, stage="deidentify", source_sha256="0" * 64, pictures=PICTURES)
+    write_pictures(root / "data" / "deidentified" / BREADTH / "pictures.json", manifest)
+    (root / "report.html").write_text(build(root), encoding="utf-8")
+    return root
+
+
+def test_fates_are_those_that_the_items_are_built_by(study: Path) -> None:
+    asked = read_questions(study / "data" / "questions" / "b")
+    fates = dict(zip(ASKED, question_fates(asked, PICTURES), strict=True))
+    manifest = PictureManifest(benchmark=BREADTH, stage="deidentify", source_sha256="0" * 64, pictures=PICTURES)
+    built = build_questions("b", load_benchmark(study / "config", BREADTH), asked, manifest, Path())
+    assert {f"b/{name}" for name, (step, _) in fates.items() if step == "used"} == {item.item_id for item in built.items}
+    assert {f"b/{name}" for name, (step, _) in fates.items() if step == "example"} == {one.item.item_id for one in built.exemplars}
+    assert fates["b"] == fates["c"] == ("quarantined_picture", BURNED)
+    assert fates["d"] == ("quarantined_picture", ABSENT), "the first of its pictures that is lacking"
+
+
+def test_the_case_flow_counts_questions_with_their_reasons_and_nothing_is_lost(study: Path) -> None:
+    rows = list(csv.DictReader((study / "results" / "tables" / "case_flow.csv").open(encoding="utf-8")))
+    found = {(row["step"], row["reason"]): int(row["n"]) for row in rows if row["unit"] == "question"}
+    assert found == {
+        ("listed", ""): 9,
+        ("refused_import", "the question is empty"): 2,
+        ("quarantined_picture", ABSENT): 2,
+        ("quarantined_picture", BURNED): 2,
+        ("example", "shown with its answer by the strategy few_shot"): 1,
+        ("used", ""): 2,
+    }
+    assert found["listed", ""] == sum(n for (step, _), n in found.items() if step != "listed")
+    assert {(row["unit"], row["n"]) for row in rows if row["benchmark"] == BREADTH and row["step"] == "listed"} == {
+        ("picture", "3"),
+        ("question", "9"),
+    }
+    assert {row["unit"] for row in rows if row["benchmark"] != BREADTH} == {"case"}
+
+
+def test_the_report_shows_them(study: Path) -> None:
+    page = (study / "report.html").read_text(encoding="utf-8")
+    assert f'<td>Questions</td><td>quarantined picture</td><td class="wrap">{BURNED}</td><td class="number">2</td>' in page
+    figure = (study / "results" / "figures" / "case_flow.svg").read_text(encoding="utf-8")
+    assert f"{BREADTH}: questions" in figure
+    assert "picture quarantined" in figure
+
+
+def test_a_set_without_its_import_record_is_counted_from_its_questions_and_another_number_of_pictures_is_told(study: Path) -> None:
+    asked = read_questions(study / "data" / "questions" / "b")
+    assert len(question_fates(replace(asked, questions=asked.questions[:2]), PICTURES)) == 2
+    with pytest.raises(DataError, match="lists 3 pictures, 2 were ingested"):
+        question_fates(asked, PICTURES[:2])

@@ -1,0 +1,187 @@
+"""Reporting guidelines and cards: every question is answered, every link leads somewhere, nothing is claimed without a place."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import ROOT
+from fixtures.report import build
+from fixtures.tables import BREADTH, DEPTH, write_study
+from neuralmedbench.cards.filled import filled_card
+from neuralmedbench.cards.pages import card_pages
+from neuralmedbench.config.checklists import ChecklistConfig
+from neuralmedbench.config.load import load_checklists
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.report.blocks import BLOCKS
+
+CARDS = sorted(path.stem for path in (ROOT / "config" / "cards").glob("*.yaml"))
+ROW = '<tr><th scope="row">'
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Give the report of a made-up run, with the shipped guidelines and cards."""
+    root = tmp_path_factory.mktemp("guidelines")
+    write_study(root, models=("alpha",), patients=3)
+    for name in ("checklists", "cards"):
+        shutil.copytree(ROOT / "config" / name, root / "config" / name)
+    (root / "results" / "croissant").mkdir(parents=True)
+    (root / "results" / "croissant" / f"{DEPTH}.json").write_text('{"name": "a <described> benchmark"}', encoding="utf-8")
+    return build(root, ("alpha",))
+
+
+def section(page: str, name: str) -> str:
+    """Text of one block."""
+    found = re.search(rf'<section id="{name}".*?</section>', page, flags=re.DOTALL)
+    assert found
+    return found[0]
+
+
+def guidelines() -> dict[str, ChecklistConfig]:
+    return {checklist.title: checklist for checklist in load_checklists(ROOT / "config")}
+
+
+def test_the_guidelines_have_the_items_that_their_authors_give() -> None:
+    found = {title: [item.id for item in checklist.items] for title, checklist in guidelines().items()}
+    assert found["CLAIM 2024"] == [str(number) for number in range(1, 45)]
+    assert len(found["TRIPOD-LLM"]) == 60  # 19 items; those with parts are counted by their parts, and the title
+    assert {re.sub("[a-z]", "", name) for name in found["TRIPOD-LLM"]} == {str(number) for number in range(1, 20)}
+    assert found["MI-CLAIM-GEN"][6:] == [str(number) for number in range(1, 20)]  # those of 2020, on which it builds
+    assert [item.answer for item in guidelines()["DECIDE-AI"].items] == ["not applicable"]
+
+
+def test_a_guideline_that_could_not_be_read_in_full_says_so() -> None:
+    assert "could not be found" in guidelines()["MI-CLAIM-GEN"].missing
+    assert guidelines()["CLAIM 2024"].missing == guidelines()["TRIPOD-LLM"].missing == ""
+
+
+def test_the_datasheet_asks_what_its_authors_ask() -> None:
+    parts = {part: len(items) for part, items in filled_card(ROOT / "config", DEPTH).forms[1].parts.items()}
+    assert parts == {
+        "Motivation": 3,
+        "Composition": 16,
+        "Collection": 12,
+        "Preprocessing": 3,
+        "Uses": 5,
+        "Distribution": 6,
+        "Maintenance": 7,
+    }
+
+
+def test_every_link_is_the_name_of_a_block() -> None:
+    forms = [*guidelines().values(), *(form for name in CARDS for form in filled_card(ROOT / "config", name).forms)]
+    places = {item.where[1:] for form in forms for item in form.items if item.where}
+    assert places <= {block.id for block in BLOCKS}
+    assert len(places) > 15
+
+
+@pytest.mark.parametrize("name", ["checklists", "cards"])
+def test_no_link_of_the_page_leads_nowhere(page: str, name: str) -> None:
+    links = set(re.findall(r'href="#([^"]+)"', section(page, name)))
+    assert len(links) > 10
+    assert [link for link in sorted(links) if f'id="{link}"' not in page] == []
+
+
+def test_the_page_shows_every_item_and_counts_the_answers(page: str) -> None:
+    cards = {name: filled_card(ROOT / "config", name).forms for name in (DEPTH, BREADTH)}
+    for name, forms in (("checklists", list(guidelines().values())), ("cards", [form for all_ in cards.values() for form in all_])):
+        block = section(page, name)
+        assert block.count(ROW) == sum(len(form.items) for form in forms)
+        for form in forms:
+            counts = ", ".join(f"{n} {said}" for said, n in form.counts.items())
+            assert f"<summary><b>{form.title}</b>: {counts}</summary>" in block
+            for item in form.items:
+                assert f'<td class="wrap">{escape(item.about, quote=False)}</td>'.replace("'", "&#39;") in block
+    assert re.search(r'ethics approval and consent</td><td><span class="tag none">left to the study team', section(page, "checklists"))
+
+
+def test_a_croissant_description_stands_on_the_page_as_text(page: str) -> None:
+    block = section(page, "cards")
+    assert "a &lt;described&gt; benchmark" in block
+    assert block.count("Croissant description:") == 1  # the other benchmark has none
+
+
+def test_the_pages_of_the_documentation_are_those_of_the_yaml() -> None:
+    pages = card_pages(ROOT / "config")
+    for name, text in pages.items():
+        assert (ROOT / name).read_text(encoding="utf-8") == text, f"{name} is stale: run `make docs`"
+    assert {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "cards").iterdir()} == set(pages)
+    for form in filled_card(ROOT / "config", DEPTH).forms:
+        for item in form.items:
+            assert f"| {item.id} | {item.about} |" in pages[f"docs/cards/{DEPTH}.md"]
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        ([{"id": "1", "about": "x", "answer": "yes"}], "answered `yes` and says neither where nor how"),
+        ([{"id": "1", "about": "x", "answer": "no"}, {"id": "1", "about": "y", "answer": "no"}], "1 stands there twice"),
+        ([{"id": "1", "about": "x", "answer": "maybe"}], "answer"),
+    ],
+)
+def test_a_guideline_that_claims_without_a_place_is_refused(tmp_path: Path, items: list[dict[str, str]], told: str) -> None:
+    (tmp_path / "checklists").mkdir()
+    (tmp_path / "checklists" / "own.yaml").write_text(yaml.safe_dump({"title": "T", "source": "S", "items": items}), encoding="utf-8")
+    with pytest.raises(ConfigError, match=told):
+        load_checklists(tmp_path)
+
+
+def site(folder: Path, **cards: dict[str, Any]) -> Path:
+    """Write a configuration with one benchmark of a hospital and cards."""
+    shutil.copytree(ROOT / "config" / "cards" / "forms", folder / "cards" / "forms")
+    (folder / "benchmarks").mkdir()
+    (folder / "benchmarks" / "ward.yaml").write_text("title: Ward\nkind: scans\naxis: depth\nsource: /srv/ward\n", encoding="utf-8")
+    for name, card in cards.items():
+        (folder / "cards" / f"{name}.yaml").write_text(yaml.safe_dump(card), encoding="utf-8")
+    return folder
+
+
+def test_a_benchmark_without_a_card_answers_what_its_yaml_says_and_leaves_the_rest_to_the_study_team(tmp_path: Path) -> None:
+    card = filled_card(site(tmp_path), "ward")
+    answered = {item.id: item.note for form in card.forms for item in form.items if item.answer != "study team"}
+    assert sorted(answered) == ["asked", "axis", "deidentification", "destinations", "subjects"]
+    assert answered["destinations"] == "Allowed: this machine."
+    assert answered["subjects"] == "Patients of the site."
+    assert card.rai == {}
+    assert "/srv" not in str(card)
+
+
+def test_a_site_fills_in_its_own_card_and_takes_answers_of_another(tmp_path: Path) -> None:
+    base = {"answers": {"datasheet": {"funding": {"answer": "no", "text": "None."}, "raw": {"answer": "no", "text": "Deleted."}}}}
+    own = {
+        "like": "base",
+        "answers": {"datasheet": {"raw": {"answer": "yes", "text": "Kept."}}},
+        "croissant": {"license": "CC0-1.0", "creators": [{"name": "A ward", "kind": "organization"}]},
+    }
+    folder = site(tmp_path, base=base | {"croissant": {"version": "1.2.3"}}, ward=own)
+    card = filled_card(folder, "ward")
+    said = {item.id: (item.answer, item.note) for item in card.forms[1].items}
+    assert said["funding"] == ("no", "None.")
+    assert said["raw"] == ("yes", "Kept.")
+    assert said["purpose"] == ("study team", "")
+    assert (card.croissant.license, card.croissant.version, card.croissant.creators[0].name) == ("CC0-1.0", "1.2.3", "A ward")
+
+
+@pytest.mark.parametrize(
+    ("card", "told"),
+    [
+        ({"answers": {"data-sheet": {"purpose": {"answer": "yes", "text": "x"}}}}, "no form 'data-sheet'; did you mean 'datasheet'"),
+        ({"answers": {"datasheet": {"purpos": {"answer": "yes", "text": "x"}}}}, "nobody asks 'purpos'; did you mean 'purpose'"),
+        ({"answers": {"datasheet": {"purpose": {"answer": "yes"}}}}, "says neither where nor how"),
+        ({"answers": {"datasheet": {"purpose": {"answer": "perhaps"}}}}, "answer"),
+        ({"like": "chain"}, "is itself like end; name that one"),
+        ({"like": "nowhere"}, "the file is not there"),
+        ({"croissant": {"date_published": "last week"}}, "date_published"),
+    ],
+)
+def test_a_card_that_does_not_fit_is_refused(tmp_path: Path, card: dict[str, Any], told: str) -> None:
+    folder = site(tmp_path, ward=card, chain={"like": "end"}, end={})
+    with pytest.raises(ConfigError, match=told):
+        filled_card(folder, "ward")

@@ -1,0 +1,185 @@
+"""Defacing: at least 95 % of the face goes, no voxel of the brain, and what fails is said."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import SimpleITK as sitk
+
+from fixtures.face import Head, Scanned, first_head, scan
+from neuralmedbench.atlas import polish
+from neuralmedbench.atlas.fit import GRID_MM, fit_template
+from neuralmedbench.atlas.matching import coarse_head
+from neuralmedbench.deid.faces import deface as module
+from neuralmedbench.deid.faces import locate
+from neuralmedbench.deid.faces.deface import deface
+from neuralmedbench.errors import DeidentificationError
+from neuralmedbench.files.nifti import Volume, read_nifti
+from neuralmedbench.files.transforms import as_matrix, as_transform
+
+REAL = Path(os.environ.get("NMB_REAL_SCANS", "")) / "nifti" / "tcga-fg-6692"
+LOW, MIDDLE = slice(0, 12), slice(8, 20)
+"""Slices of a slab that shows nose and ears, and of one that shows orbits and brain."""
+
+
+@pytest.fixture(scope="module")
+def head() -> Head:
+    return first_head()
+
+
+@pytest.fixture(scope="module")
+def t1(head: Head) -> Scanned:
+    return scan(head, "T1")
+
+
+KINDS = {
+    "1 mm": {"sequence": "T1-3D"},
+    "thick": {"sequence": "FLAIR"},
+    "diffusion": {"sequence": "DWI"},
+    "map": {"sequence": "ADC"},
+    "CT": {"sequence": "CT"},
+    "oblique": {"sequence": "T2", "turn_deg": (18.0, 4.0, -5.0)},
+}
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_the_face_is_gone_and_no_voxel_of_the_brain(head: Head, kind: str) -> None:
+    scanned = scan(head, **KINDS[kind])
+    defaced = deface(scanned.volume, is_map=kind == "map")
+    assert defaced.flags == ()
+    face, skin, brain = scanned.true("face"), scanned.true("skin"), scanned.true("brain")
+    assert min(face.sum(), skin.sum(), brain.sum()) > 1000
+    assert defaced.mask[face].mean() >= 0.95
+    assert defaced.mask[skin].mean() >= 0.95
+    assert not defaced.mask[brain].any()
+    removed, before = defaced.volume.voxels[defaced.mask], scanned.volume.voxels
+    assert (removed == before.min()).all()
+    assert np.array_equal(defaced.volume.voxels[~defaced.mask], before[~defaced.mask])
+    assert np.array_equal(defaced.volume.affine, scanned.volume.affine)
+    assert defaced.quality["face_surface_left"] < 0.05
+    assert defaced.quality["face_recess_mm"] > 20
+    assert 0.02 < defaced.quality["head_removed"] < 0.4
+
+
+@pytest.mark.parametrize(("sequence", "slices"), [("T1", LOW), ("FLAIR", MIDDLE), ("CT", LOW)], ids=["T1", "FLAIR", "CT"])
+def test_a_slab_loses_the_skin_of_the_front_and_no_brain(head: Head, sequence: str, slices: slice) -> None:
+    scanned = scan(head, sequence, slices=slices)
+    defaced = deface(scanned.volume)
+    assert defaced.flags == ("front_surface_removed",)
+    assert defaced.mask[scanned.true("skin")].mean() >= 0.95
+    assert not defaced.mask[scanned.true("brain")].any()
+
+
+def test_the_order_of_axes_on_disk_does_not_matter(t1: Scanned) -> None:
+    voxels, affine = t1.volume.voxels, t1.volume.affine
+    turned = affine.copy()
+    turned[:3, 3] += affine[:3, 0] * (voxels.shape[0] - 1) + affine[:3, 1] * (voxels.shape[1] - 1)
+    turned[:, :2] = -affine[:, [1, 0]]
+    other = deface(Volume(voxels[::-1, ::-1].transpose(1, 0, 2), turned))
+    assert (deface(t1.volume).mask != other.mask.transpose(1, 0, 2)[::-1, ::-1]).mean() < 0.02
+
+
+def test_a_brain_without_its_head_is_left_as_it_is(t1: Scanned) -> None:
+    stripped = np.where(t1.true("brain"), t1.volume.voxels, 0)
+    defaced = deface(Volume(stripped, t1.volume.affine))
+    assert defaced.flags == ("no_head_outside_brain",)
+    assert np.array_equal(defaced.volume.voxels, stripped)
+    assert not defaced.mask.any()
+
+
+def test_vessels_over_a_threshold_show_no_face(t1: Scanned) -> None:
+    voxels = np.zeros_like(t1.volume.voxels)
+    voxels[100:104, 100:140, 5:25] = 300
+    defaced = deface(Volume(voxels, t1.volume.affine))
+    assert defaced.flags == ("no_surface",)
+    assert not defaced.mask.any()
+
+
+def moved(transform: sitk.Transform, shift: tuple[float, float, float]) -> sitk.AffineTransform:
+    """The same fit, off by a shift in the template."""
+    matrix = np.linalg.inv(as_matrix(transform.GetInverse()))
+    matrix[:3, 3] += shift
+    return as_transform(matrix)
+
+
+SHIFTS = [tuple(sign * 10.0 * axis) for axis in np.eye(3) for sign in (-1, 1)]
+
+
+@pytest.fixture(scope="module")
+def fit(t1: Scanned) -> sitk.AffineTransform:
+    rough = coarse_head(module._as_image(t1.volume), GRID_MM)
+    return polish.polish_fit(rough, fit_template(rough))
+
+
+@pytest.mark.parametrize("shift", SHIFTS, ids=str)
+def test_a_fit_that_is_a_centimetre_off_is_not_trusted_and_takes_no_brain(
+    t1: Scanned, fit: sitk.AffineTransform, shift: tuple[float, float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locate, "polish_fit", lambda rough, transform: moved(fit, shift))
+    monkeypatch.setattr(locate, "fit_template", lambda rough: fit)
+    defaced = deface(t1.volume)
+    assert defaced.flags == ("front_surface_removed",)
+    assert not defaced.mask[t1.true("brain")].any()
+
+
+def test_the_polish_brings_back_a_fit_that_is_a_centimetre_off(
+    t1: Scanned, fit: sitk.AffineTransform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locate, "fit_template", lambda rough: moved(fit, (0.0, 10.0, 0.0)))
+    defaced = deface(t1.volume)
+    assert defaced.mask[t1.true("face")].mean() >= 0.95
+    assert not defaced.mask[t1.true("brain")].any()
+
+
+def fails(volume: Volume, words: str, *, is_map: bool = False) -> None:
+    with pytest.raises(DeidentificationError, match=words) as caught:
+        deface(volume, is_map=is_map)
+    assert "\n" not in str(caught.value)
+    assert "exclude the case or its series" in str(caught.value)
+
+
+def test_a_scan_in_which_the_template_does_not_fit_is_quarantined(t1: Scanned) -> None:
+    voxels = np.zeros_like(t1.volume.voxels)
+    voxels[::2] = 7
+    voxels[60:64, 60:64, 10:12] = 9000
+    fails(Volume(voxels, t1.volume.affine), "template does not fit the scan")
+
+
+def test_a_slab_without_a_scalp_is_quarantined(head: Head) -> None:
+    fails(scan(head, "ADC", slices=LOW).volume, "no scalp to go by", is_map=True)
+
+
+def test_a_slab_of_a_brain_without_its_head_is_quarantined(t1: Scanned) -> None:
+    stripped = np.where(t1.true("brain"), t1.volume.voxels, 0)[:, :, MIDDLE]
+    fails(Volume(stripped, t1.volume.affine), "no scalp to go by")
+
+
+@pytest.mark.parametrize("kept", ["nose and mouth", "all"])
+def test_a_face_that_still_stands_out_is_quarantined(t1: Scanned, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(seen: module.Survey, distances: dict[str, float]) -> np.ndarray:
+        level = real(seen, distances)
+        return np.where((np.abs(seen.x) < 22) & (seen.z < -30), 1.0, level) if kept == "nose and mouth" else np.ones_like(level)
+
+    real = module.face_level
+    monkeypatch.setattr(module, "face_level", leave)
+    fails(t1.volume, "a face still stands out")
+
+
+def test_a_scan_of_which_nothing_lies_in_the_face_is_quarantined(t1: Scanned, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "face_level", lambda seen, distances: np.ones_like(seen.skin))
+    monkeypatch.setattr(module, "what_is_left", lambda level, seen: {})
+    fails(t1.volume, "nothing of the scan lies in its region")
+
+
+@pytest.mark.skipif(not os.environ.get("NMB_REAL_SCANS"), reason="NMB_REAL_SCANS names no folder of real scans")
+def test_a_real_head_loses_its_face_and_no_voxel_of_its_brain() -> None:
+    defaced = deface(read_nifti(REAL / "tcga-fg-6692_ce-gad_T1w.nii.gz"))
+    brain = read_nifti(REAL / "tcga-fg-6692_space-ceT1w_brainmask.nii.gz").voxels > 0
+    assert defaced.flags == ()
+    assert brain.sum() > 100_000
+    assert not defaced.mask[brain].any()
+    assert defaced.quality["face_surface_left"] < 0.05
+    assert defaced.quality["face_recess_mm"] > 20

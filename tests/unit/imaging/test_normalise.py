@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import SimpleITK as sitk
+
+from fixtures.imaging import LESION_MM, Shot, brain_of, motion, normalise, scan, write_shots
+from neuralmedbench.atlas.fit import GRID_MM, fit_template
+from neuralmedbench.atlas.matching import coarse_head
+from neuralmedbench.config.pipeline import SEQUENCE_ORDER
+from neuralmedbench.errors import DataError
+from neuralmedbench.files.cases import read_case
+from neuralmedbench.files.digests import sha256_of, sha256_of_files
+from neuralmedbench.files.volumes import image_like
+from neuralmedbench.imaging.bias import correct_bias
+from neuralmedbench.imaging.brain import find_brain
+from neuralmedbench.imaging.normalise import order_series, read_rigid
+from neuralmedbench.imaging.quality import plane_of
+from neuralmedbench.imaging.register import make_reference, register, rotation_deg
+from neuralmedbench.records.case import Plane, Sequence, Series, State
+
+T1W = Shot("T1w", "2d")
+
+
+def worst_error_mm(matrix: np.ndarray, shot: Shot) -> float:
+    """Largest distance, over the corners of the brain, between where the matrix and the truth put a point."""
+    corners = np.array([(x, y, z) for x in (-60, 60) for y in (-50, 85) for z in (-40, 65)], dtype=float)
+    truth = np.array([motion(shot).TransformPoint(corner) for corner in corners.tolist()])
+    return float(np.linalg.norm(corners @ matrix[:3, :3].T + matrix[:3, 3] - truth, axis=1).max())
+
+
+@pytest.mark.parametrize(
+    "shot",
+    [
+        Shot("T2w", "2d", turn_deg=(3.0, -2.0, 4.0), shift_mm=(2.0, -3.0, 4.0)),
+        Shot("FLAIR", "2d", turn_deg=(9.0, 3.0, -5.0), shift_mm=(5.0, 6.0, -17.0)),
+        Shot("dwi", "2d", shift_mm=(0.0, -30.0, 45.0)),
+        Shot("CT", "2d", turn_deg=(-6.0, 0.0, 4.0), shift_mm=(8.0, 0.0, 10.0)),
+    ],
+    ids=["a little", "as the real glioma", "far", "another modality"],
+)
+def test_a_known_motion_is_recovered(shot: Shot) -> None:
+    fixed = scan(T1W)
+    brain = image_like(brain_of(T1W, fixed).astype(np.uint8), fixed)
+    found = register(make_reference(fixed, brain, grid_mm=3.0), scan(shot))
+    assert worst_error_mm(found.matrix, shot) < 1.5
+    assert found.after > found.before
+    assert np.allclose(found.matrix[:3, :3] @ found.matrix[:3, :3].T, np.eye(3), atol=1e-4)
+
+
+@pytest.mark.parametrize("sequence", ["T1w", "T2w", "CT"])
+def test_the_brain_is_outlined(sequence: str) -> None:
+    shot = Shot(sequence, "2d", turn_deg=(-8.0, 3.0, 2.0))
+    image = scan(shot)
+    found = sitk.GetArrayFromImage(find_brain(image, fit_template(coarse_head(image, GRID_MM)), is_ct=sequence == "CT")) > 0
+    truth = brain_of(shot, image)
+    assert 2 * (found & truth).sum() / (found.sum() + truth.sum()) > 0.93
+
+
+def test_a_bias_field_is_flattened_and_the_grid_is_kept() -> None:
+    image = scan(T1W)
+    z, _, x = np.indices(sitk.GetArrayFromImage(image).shape) / 40 - 1
+    shaded = image_like((sitk.GetArrayFromImage(image) * np.exp(0.35 * x + 0.25 * z)).astype(np.float32), image)
+    flat = correct_bias(shaded, grid_mm=8.0)
+    white = brain_of(T1W, image) & (sitk.GetArrayFromImage(image) > 380)
+
+    def spread(scan: sitk.Image) -> float:
+        values = sitk.GetArrayFromImage(scan)[white]
+        return float(values.std() / values.mean())
+
+    assert spread(flat) < 0.6 * spread(shaded)
+    assert flat.GetPixelID() == sitk.sitkFloat32
+    assert (flat.GetOrigin(), flat.GetSpacing(), flat.GetSize()) == (image.GetOrigin(), image.GetSpacing(), image.GetSize())
+
+
+def test_a_case_is_normalised_the_same_twice_and_the_chain_of_digests_holds(tmp_path: Path) -> None:
+    moved = Shot("FLAIR", "2d", order="LAS", turn_deg=(5.0, 0.0, 3.0), shift_mm=(4.0, 0.0, 12.0))
+    case = write_shots(tmp_path, [moved, Shot("T1w", "2d", order="RAS"), Shot("CT", "2d")])
+    one, two = normalise(case, tmp_path / "one"), normalise(case, tmp_path / "two")
+    assert sha256_of_files(tmp_path / "one") == sha256_of_files(tmp_path / "two")
+    assert one == two
+    assert [entry.sequence for entry in one.series] == [Sequence.T1W, Sequence.FLAIR, Sequence.CT]
+    sources = {entry.series_id: case.parent / entry.path for entry in read_case(case).series}
+    assert all(entry.volume_sha256 == sha256_of(sources[entry.series_id]) for entry in one.series)
+    reference, flair, ct = one.series
+    assert np.array_equal(read_rigid(tmp_path / "one", reference), np.eye(4))
+    assert worst_error_mm(read_rigid(tmp_path / "one", flair), moved) < 1.5
+    assert flair.quality["shift_mm"] > 10
+    assert "patient_moved" in flair.flags
+    assert {entry.plane for entry in one.series} == {Plane.AXIAL}
+    native = sitk.GetArrayFromImage(sitk.ReadImage((tmp_path / "one" / ct.path).as_posix()))
+    raw = sitk.GetArrayFromImage(sitk.ReadImage(sources[ct.series_id].as_posix()))
+    assert np.array_equal(native, raw), "Hounsfield units stay what they are"
+    copy = sitk.ReadImage((tmp_path / "one" / "volumes" / f"{flair.series_id}_space-ref.nii").as_posix())
+    lesion = copy.TransformPhysicalPointToIndex(LESION_MM)
+    assert copy[lesion] > 1.5 * np.median(sitk.GetArrayFromImage(copy)[brain_of(T1W, copy)])
+
+
+def test_a_damaged_scan_quarantines_the_case_and_leaves_no_volume(tmp_path: Path) -> None:
+    case = write_shots(tmp_path, [T1W])
+    next(case.parent.rglob("*.nii.gz")).write_bytes(b"damaged")
+    record = normalise(case, tmp_path / "out")
+    assert record.state is State.QUARANTINED
+    assert record.quarantined_by == "normalise"
+    assert "not a volume" in record.reason
+    assert list((tmp_path / "out" / "volumes").iterdir()) == []
+
+
+def test_the_reference_is_the_first_known_sequence_of_the_order() -> None:
+    def entry(number: int, sequence: str) -> Series:
+        return Series(series_id=f"series-{number:02d}", path="x", modality="MR", sequence=Sequence(sequence))
+
+    series = (entry(1, "unknown"), entry(2, "ADC"), entry(3, "FLAIR"), entry(4, "T1w"))
+    assert [scan.series_id for scan in order_series(series, SEQUENCE_ORDER)] == ["series-04", "series-02", "series-03"]
+    with pytest.raises(DataError, match=r"no series can be the reference: found ADC, unknown"):
+        order_series(series[:2], SEQUENCE_ORDER)
+
+
+@pytest.mark.parametrize(
+    ("spacing", "plane"),
+    [
+        ((0.9, 0.9, 5.5), Plane.AXIAL),
+        ((5.0, 0.9, 0.9), Plane.SAGITTAL),
+        ((0.9, 4.0, 0.9), Plane.CORONAL),
+        ((1.0, 0.5, 0.5), None),
+        ((3.0, 3.0, 3.0), None),
+    ],
+)
+def test_the_plane_is_the_one_across_the_thickest_side(spacing: tuple[float, ...], plane: Plane | None) -> None:
+    assert plane_of(spacing) is plane
+
+
+def test_a_turn_is_measured_in_degrees() -> None:
+    turn = np.eye(4)
+    turn[:3, :3] = np.array(sitk.Euler3DTransform((0, 0, 0), 0.0, 0.0, np.radians(12)).GetMatrix()).reshape(3, 3)
+    assert rotation_deg(turn) == pytest.approx(12)

@@ -1,0 +1,136 @@
+"""The worst mistake: a mirrored brain. Converters store 2-D and 3-D series with opposite x, and planes are turned differently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.ndimage import gaussian_filter
+
+from fixtures.imaging import LESION_MM, Shot, normalise, write_shots
+from neuralmedbench.files.cases import read_case
+from neuralmedbench.files.known_lesions import KnownLesion
+from neuralmedbench.imaging.marks import LETTERS
+from neuralmedbench.imaging.policy import SlicePolicy
+from neuralmedbench.imaging.slices import cut_slices
+from neuralmedbench.records.case import Plane, Slice
+
+SHOTS = [
+    Shot("T1w", "3d", order="RAS"),
+    Shot("ceT1w", "2d", order="LAS"),
+    Shot("T2w", "2d", order="RAS", turn_deg=(3.0, -2.0, 4.0), shift_mm=(6.0, -5.0, 8.0)),
+    Shot("FLAIR", "coronal", order="LAS"),
+    Shot("dwi", "2d", order="LAS"),
+    Shot("ADC", "2d", order="RAS"),
+    Shot("SWI", "3d", order="LAS"),
+    Shot("PDw", "sagittal", order="ASL"),
+    Shot("CT", "2d", order="LPS", tilt_deg=(-15.0, 0.0, 0.0)),
+]
+POLICIES = ("uniform", "content", "three_plane", "lesion")
+DARK = ("T1w", "ADC", "SWI")
+"""Sequences in which the lesion is dark."""
+WELL_INSIDE_MM = 6.0
+"""The lesion is a ball of 11 mm: a slice this near to its centre shows it widely."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A case with a lesion on the patient's left, in nine sequences, planes and index orders."""
+    folder = tmp_path_factory.mktemp("orientation")
+    normalise(write_shots(folder, SHOTS), folder / "normalised")
+    return folder
+
+
+@pytest.fixture(scope="module", params=POLICIES)
+def cut(request: pytest.FixtureRequest, folder: Path) -> tuple[Path, tuple[Slice, ...]]:
+    policy = SlicePolicy(policy=request.param, per_sequence=14, field_of_view_mm=230.0, side_marker=True, sent_px=224)
+    case = read_case(folder / "normalised" / "case.json")
+    out = folder / request.param
+    return out, cut_slices(case, folder / "normalised", out / "png", policy, KnownLesion(LESION_MM, 22.0))
+
+
+def signed(grey: np.ndarray, entry: Slice) -> np.ndarray:
+    """Grey values with the lesion bright, whatever the sequence makes of it."""
+    return grey.astype(float) * (-1 if entry.sequence.value in DARK else 1)
+
+
+def brightest(values: np.ndarray, entry: Slice) -> tuple[float, float, float]:
+    """Row and column of the maximum in the inner 12 cm, in mm from the middle, and its height."""
+    reach, middle = round(60 / entry.mm_per_px), values.shape[0] // 2
+    inner = values[middle - reach : middle + reach, middle - reach : middle + reach]
+    row, column = (np.array(np.unravel_index(inner.argmax(), inner.shape)) - reach) * entry.mm_per_px
+    return float(row), float(column), float(inner.max())
+
+
+def lopsided(grey: np.ndarray, entry: Slice) -> tuple[float, float, float]:
+    """Where the picture is brightest compared with its other half; the phantom without its lesion is symmetric."""
+    smooth = gaussian_filter(signed(grey, entry), 4 / entry.mm_per_px)
+    return brightest(smooth - smooth[:, ::-1], entry)
+
+
+def relief(grey: np.ndarray, entry: Slice) -> np.ndarray:
+    """How much brighter each place is than its surroundings."""
+    values = signed(grey, entry)
+    return gaussian_filter(values, 5 / entry.mm_per_px) - gaussian_filter(values, 15 / entry.mm_per_px)
+
+
+def test_a_lesion_on_the_patients_left_is_on_the_right_half_of_every_picture(cut: tuple[Path, tuple[Slice, ...]]) -> None:
+    out, slices = cut
+    seen = set()
+    for entry in slices:
+        if entry.plane is Plane.SAGITTAL or abs(entry.position_mm - LESION_MM["xyz".index(entry.plane.axis)]) > WELL_INSIDE_MM:
+            continue
+        _, column, height = lopsided(np.asarray(Image.open(out / entry.path)), entry)
+        assert height > 25, f"{entry.image_id}: the lesion is not there"
+        assert LESION_MM[0] - 18 < column < LESION_MM[0] + 12, f"{entry.image_id}: the lesion is not on the viewer's right"
+        seen.add(entry.sequence.value)
+    assert seen >= {shot.sequence for shot in SHOTS} - {"PDw"}, "the sagittal scan is looked at below"
+
+
+def test_a_sagittal_picture_shows_the_lesion_on_the_left_of_the_patient_alone(cut: tuple[Path, tuple[Slice, ...]]) -> None:
+    out, slices = cut
+    sagittal = [entry for entry in slices if entry.plane is Plane.SAGITTAL and entry.sequence.value == "PDw"]
+    left, right = (
+        [
+            (entry, relief(np.asarray(Image.open(out / entry.path)), entry))
+            for entry in sagittal
+            if abs(entry.position_mm - x) <= WELL_INSIDE_MM
+        ]
+        for x in (LESION_MM[0], -LESION_MM[0])
+    )
+    assert left
+    for entry, heights in left:
+        row, column, height = brightest(heights, entry)
+        assert height > 60
+        assert column == pytest.approx(LESION_MM[1] - 17.0, abs=14), "columns run from front to back"
+        assert row < 5, "rows run from head to feet"
+        place = tuple(round(heights.shape[0] / 2 + way / entry.mm_per_px) for way in (row, column))
+        assert all(other[place] < height / 3 for _, other in right), "nothing of it on the patient's right"
+
+
+def test_the_letters_stand_on_their_sides_and_off_the_brain(cut: tuple[Path, tuple[Slice, ...]]) -> None:
+    out, slices = cut
+    letter_r = np.array([[int(bit) for bit in line] for line in LETTERS["R"]])
+    for entry in slices:
+        grey = np.asarray(Image.open(out / entry.path))
+        assert entry.side_marked is (entry.plane is not Plane.SAGITTAL)
+        if not entry.side_marked:
+            continue
+        dot = round(0.05 * 224 / 7)
+        edge = grey[:, 2 * dot : 7 * dot]
+        found = [top for top in range(224 - 7 * dot) if (edge[top : top + 7 * dot : dot, ::dot] // 255 == letter_r).all()]
+        assert found, f"{entry.image_id}: no R at the viewer's left"
+
+
+@pytest.mark.parametrize("order", ["LPS", "LAS", "RAS", "RPI", "SPR"])
+def test_an_oblique_scan_is_the_same_picture_in_every_index_order(tmp_path: Path, order: str) -> None:
+    shot = Shot("T1w", "2d", order=order, tilt_deg=(20.0, 5.0, 0.0))
+    case = normalise(write_shots(tmp_path, [shot]), tmp_path / "normalised")
+    policy = SlicePolicy(policy="lesion", per_sequence=1, field_of_view_mm=230.0)
+    (entry,) = cut_slices(case, tmp_path / "normalised", tmp_path / "png", policy, KnownLesion(LESION_MM, 22.0))
+    assert entry.plane is Plane.AXIAL
+    _, column, height = lopsided(np.asarray(Image.open(tmp_path / entry.path)), entry)
+    assert height > 25
+    assert column == pytest.approx(LESION_MM[0], abs=8)

@@ -1,0 +1,290 @@
+"""How slices are chosen and shown: content, three planes, around the lesion, montages, marks and sizes."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import SimpleITK as sitk
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from cut_slices import main as cut_slices
+from fixtures.imaging import LESION_MM, Shot, normalise, write_shots
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.cases import read_case
+from neuralmedbench.files.digests import sha256_of_files
+from neuralmedbench.files.known_lesions import read_known_lesion
+from neuralmedbench.files.volumes import read_volume
+from neuralmedbench.imaging.choose import around, content_slices, slice_scores, uniform_slices
+from neuralmedbench.imaging.marks import mark_sides
+from neuralmedbench.imaging.pictures import letterbox, montage, resize
+from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, State
+
+SHOTS = [
+    Shot("T1w", "3d", order="RAS"),
+    Shot("FLAIR", "2d", order="LAS", turn_deg=(4.0, 0.0, 0.0), shift_mm=(6.0, -5.0, 9.0)),
+    Shot("CT", "2d"),
+]
+
+
+def cut(normalised: Path, out: Path, *arguments: str) -> CaseRecord:
+    """Cut the pictures of a case as the rule does."""
+    words = [
+        "--case",
+        str(normalised),
+        "--per-sequence",
+        "5",
+        "--out-pictures",
+        str(out / "png"),
+        "--out",
+        str(out / "case.json"),
+        *arguments,
+    ]
+    assert cut_slices(words) == 0
+    return read_case(out / "case.json")
+
+
+def grey_of(out: Path, entry: Slice) -> np.ndarray:
+    return np.asarray(Image.open(out / entry.path))
+
+
+@pytest.fixture(scope="module")
+def normalised(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("policies")
+    normalise(write_shots(folder, SHOTS), folder / "normalised")
+    return folder / "normalised" / "case.json"
+
+
+def write_answers(folder: Path, position: str = "38 10 22", case_id: str = "case01") -> list[str]:
+    """Write a configuration whose benchmark names an answers table; gives the argument."""
+    (folder / "benchmarks").mkdir(parents=True)
+    (folder / "answers.csv").write_text(f"case_id,diagnosis,lesion_size_mm,lesion_position_mm\n{case_id},glioma,22,{position}\n")
+    (folder / "benchmarks" / "demo.yaml").write_text(f"title: Demo\nanswers: {folder / 'answers.csv'}\n")
+    return ["--policy", "lesion", "--config", str(folder)]
+
+
+def test_content_takes_of_every_part_the_slice_that_shows_most() -> None:
+    brain = np.ones((20, 16, 16), dtype=bool)
+    grey = np.full(brain.shape, 100, dtype=np.uint8)
+    random = np.random.default_rng(1)
+    for index in (3, 8, 14, 19):
+        grey[index] = random.integers(0, 255, (16, 16))
+    assert content_slices(brain, slice_scores(grey, brain), 4) == [3, 8, 14, 19]
+    assert content_slices(brain, np.zeros(20), 4) == [2, 7, 12, 17], "of equal ones the middle of each part"
+    with pytest.raises(DataError, match="30 were asked for"):
+        content_slices(brain, np.zeros(20), 30)
+
+
+def test_what_lies_outside_the_brain_has_no_say_in_content() -> None:
+    brain = np.zeros((4, 12, 12), dtype=bool)
+    brain[:, 3:9, 3:9] = True
+    grey = np.full(brain.shape, 90, dtype=np.uint8)
+    outside = np.random.default_rng(2).integers(0, 255, brain.shape).astype(np.uint8)
+    assert np.array_equal(slice_scores(np.where(brain, grey, outside), brain), np.zeros(4))
+
+
+@given(
+    scores=st.lists(st.floats(-5, 5), min_size=8, max_size=40),
+    count=st.integers(1, 8),
+)
+def test_content_slices_are_ascending_different_and_spread_over_the_brain(scores: list[float], count: int) -> None:
+    brain = np.ones((len(scores), 3, 3), dtype=bool)
+    picks = content_slices(brain, np.array(scores), count)
+    assert picks == sorted(set(picks))
+    assert len(picks) == count
+    parts = np.array_split(np.arange(len(scores)), count)
+    assert all(pick in part for pick, part in zip(picks, parts, strict=True))
+
+
+@given(index=st.floats(-5, 45), reach=st.floats(0, 30), count=st.integers(1, 12), total=st.integers(2, 40))
+def test_slices_around_a_lesion_are_different_and_inside_and_hold_the_nearest(index: float, reach: float, count: int, total: int) -> None:
+    picks = around(index, reach, count, total)
+    assert picks == sorted(set(picks))
+    assert len(picks) == min(count, total)
+    assert picks[0] >= 0
+    assert picks[-1] < total
+    if count == 1:
+        assert abs(picks[0] - np.clip(index, 0, total - 1)) <= 0.5 + 1e-6
+
+
+def test_content_pictures_show_the_same_places_in_every_sequence_and_are_the_same_twice(normalised: Path, tmp_path: Path) -> None:
+    record = cut(normalised, tmp_path / "one", "--policy", "content")
+    cut(normalised, tmp_path / "two", "--policy", "content")
+    assert sha256_of_files(tmp_path / "one") == sha256_of_files(tmp_path / "two")
+    uniform = cut(normalised, tmp_path / "uniform")
+    places = {
+        sequence: [entry.position_mm for entry in record.slices if entry.sequence is sequence]
+        for sequence in (Sequence.T1W, Sequence.FLAIR)
+    }
+    assert np.allclose(places[Sequence.T1W], places[Sequence.FLAIR], atol=2.6)
+    assert places[Sequence.T1W] != [entry.position_mm for entry in uniform.slices if entry.sequence is Sequence.T1W]
+    assert not any(entry.oracle for entry in record.slices)
+
+
+def test_three_planes_are_native_where_the_scan_is_isotropic_and_say_so_where_it_is_not(normalised: Path, tmp_path: Path) -> None:
+    record = cut(normalised, tmp_path, "--policy", "three_plane")
+    for sequence, resampled in ((Sequence.T1W, False), (Sequence.FLAIR, True)):
+        planes = {plane: [entry for entry in record.slices if (entry.sequence, entry.plane) == (sequence, plane)] for plane in Plane}
+        assert [len(entries) for entries in planes.values()] == [5, 5, 5]
+        assert not any(entry.resampled for entry in planes[Plane.AXIAL])
+        assert all(entry.resampled is resampled for plane in (Plane.CORONAL, Plane.SAGITTAL) for entry in planes[plane])
+    coronal = next(entry for entry in record.slices if (entry.sequence, entry.plane) == (Sequence.FLAIR, Plane.CORONAL))
+    assert coronal.native_mm_per_px == pytest.approx((5.0, 2.0))
+    assert coronal.mm_per_px == pytest.approx(2.0), "the thick rows are interpolated, the head keeps its shape"
+    assert grey_of(tmp_path, coronal).shape == (115, 115)
+
+
+def test_a_head_has_the_same_shape_in_a_thin_and_a_thick_scan(normalised: Path, tmp_path: Path) -> None:
+    """True aspect: the height of the brain in a coronal picture of 5 mm slices is that of the 2.4 mm scan."""
+    record = cut(normalised, tmp_path, "--policy", "three_plane", "--sent-px", "230")
+    heights = {}
+    for sequence in (Sequence.T1W, Sequence.FLAIR):
+        middle = [entry for entry in record.slices if (entry.sequence, entry.plane) == (sequence, Plane.CORONAL)][2]
+        rows = np.flatnonzero((grey_of(tmp_path, middle) > 60).sum(axis=1) > 20)
+        heights[sequence] = rows[-1] - rows[0]
+        assert middle.mm_per_px == pytest.approx(1.0, abs=0.02)
+    assert heights[Sequence.T1W] == pytest.approx(heights[Sequence.FLAIR], abs=14)
+
+
+def test_slices_around_the_lesion_are_marked_as_oracle(normalised: Path, tmp_path: Path) -> None:
+    record = cut(normalised, tmp_path / "out", *write_answers(tmp_path / "config"))
+    assert all(entry.oracle for entry in record.slices)
+    for sequence in (Sequence.T1W, Sequence.FLAIR):
+        positions = [entry.position_mm for entry in record.slices if entry.sequence is sequence]
+        assert len(positions) >= 4
+        assert all(abs(position - LESION_MM[2]) <= 11 + 2.6 for position in positions)
+        assert max(positions) - min(positions) > 15, "spread over the lesion"
+
+
+def test_a_case_without_a_lesion_is_cut_evenly_and_is_oracle_too(normalised: Path, tmp_path: Path) -> None:
+    """That there is nothing to centre on is part of the answer."""
+    record = cut(normalised, tmp_path / "out", *write_answers(tmp_path / "config", case_id="another"))
+    uniform = cut(normalised, tmp_path / "uniform")
+    assert [entry.position_mm for entry in record.slices] == [entry.position_mm for entry in uniform.slices]
+    assert all(entry.oracle for entry in record.slices)
+
+
+def test_answers_that_cannot_be_read_are_told_without_their_values(tmp_path: Path) -> None:
+    write_answers(tmp_path / "config", position="left side")
+    with pytest.raises(DataError, match="lesion_position_mm is three numbers") as caught:
+        read_known_lesion(tmp_path / "config", "demo", "case01")
+    assert "left" not in str(caught.value)
+    (tmp_path / "config" / "answers.csv").unlink()
+    with pytest.raises(ConfigError, match="no answers table"):
+        read_known_lesion(tmp_path / "config", "demo", "case01")
+
+
+def test_a_montage_holds_the_single_pictures_with_gaps_and_lists_their_places(normalised: Path, tmp_path: Path) -> None:
+    single = cut(normalised, tmp_path / "single")
+    whole = cut(normalised, tmp_path / "montage", "--layout", "montage")
+    (entry,) = [entry for entry in whole.slices if entry.sequence is Sequence.FLAIR]
+    parts = [part for part in single.slices if part.sequence is Sequence.FLAIR]
+    assert [(tile.index, tile.position_mm) for tile in entry.tiles] == [(part.index, part.position_mm) for part in parts]
+    grey, side = grey_of(tmp_path / "montage", entry), grey_of(tmp_path / "single", parts[0]).shape[0]
+    assert grey.shape == (2 * side + 4, 3 * side + 4 * 2), "five tiles: three columns, two rows"
+    for number, part in enumerate(parts):
+        top, left = (place * (side + 4) for place in divmod(number, 3))
+        assert np.array_equal(grey[top : top + side, left : left + side], grey_of(tmp_path / "single", part))
+    assert not grey[side : side + 4].any()
+    assert not grey[side + 4 :, 2 * (side + 4) :].any(), "no sixth tile"
+
+
+@pytest.mark.parametrize("layout", ["single", "montage"])
+def test_a_picture_has_the_size_that_is_sent_and_is_never_stretched(normalised: Path, tmp_path: Path, layout: str) -> None:
+    record = cut(normalised, tmp_path, "--layout", layout, "--sent-px", "512")
+    for entry in record.slices:
+        assert grey_of(tmp_path, entry).shape == (512, 512)
+        columns = 3 if layout == "montage" else 1
+        tile = (512 - (columns - 1) * 4) // columns
+        assert entry.mm_per_px == pytest.approx(230 / tile, rel=0.01)
+        assert entry.native_mm_per_px == pytest.approx((2.4, 2.4) if entry.sequence is Sequence.T1W else (2.0, 2.0))
+
+
+def test_a_montage_of_odd_shape_is_letterboxed() -> None:
+    tiles = [np.full((10, 10), 200, dtype=np.uint8)] * 2
+    whole = letterbox(montage(tiles, gap_px=4), 24)
+    assert whole.shape == (24, 24)
+    assert (whole[7:17] > 0).sum() == 200
+    assert not whole[:7].any()
+    assert not whole[17:].any()
+
+
+def test_a_smaller_picture_averages_and_a_larger_one_invents_no_grey() -> None:
+    fine = np.zeros((64, 64), dtype=np.float32)
+    fine[::2] = 100
+    assert resize(fine, 16)[4:-4, 4:-4] == pytest.approx(50, abs=8)
+    large = resize(np.random.default_rng(1).uniform(10, 20, (20, 20)).astype(np.float32), 73)
+    assert large.min() >= 10
+    assert large.max() <= 20
+
+
+def test_ct_is_shown_in_the_windows_that_are_asked_for(normalised: Path, tmp_path: Path) -> None:
+    record = cut(normalised, tmp_path, "--ct-windows", "brain", "blood", "bone")
+    ct = [entry for entry in record.slices if entry.sequence is Sequence.CT]
+    assert {entry.window_name: entry.window for entry in ct} == {"brain": (0.0, 80.0), "blood": (-20.0, 180.0), "bone": (-800.0, 2000.0)}
+    assert len({entry.image_id for entry in record.slices}) == len(record.slices)
+    by_window = {entry.window_name: grey_of(tmp_path, entry) for entry in ct if entry.index == ct[2].index}
+    assert (by_window["brain"] == 255).mean() > (by_window["bone"] == 255).mean(), "bone is not white in its own window"
+    assert {entry.window_name for entry in record.slices if entry.sequence is not Sequence.CT} == {"own"}
+
+
+def test_letters_are_drawn_only_where_no_brain_is() -> None:
+    grey = np.full((100, 100), 50, dtype=np.uint8)
+    nothing = np.zeros(grey.shape, dtype=bool)
+    marked, found = mark_sides(grey, nothing, Plane.AXIAL)
+    assert found
+    assert (marked[:20, :12] == 255).any(), "R on the viewer's left"
+    assert (marked[:20, -12:] == 255).any(), "L on the viewer's right"
+    top = nothing.copy()
+    top[:30] = True
+    below, found = mark_sides(grey, top, Plane.CORONAL)
+    assert found
+    assert np.array_equal(below[:30], grey[:30])
+    everywhere, found = mark_sides(grey, nothing | True, Plane.AXIAL)
+    assert not found
+    assert np.array_equal(everywhere, grey)
+    assert mark_sides(grey, nothing, Plane.SAGITTAL)[1] is False
+
+
+def test_the_digest_of_the_pixels_does_not_depend_on_the_file(normalised: Path, tmp_path: Path) -> None:
+    record = cut(normalised, tmp_path)
+    for entry in record.slices:
+        assert entry.pixels_sha256 == hashlib.sha256(grey_of(tmp_path, entry).tobytes()).hexdigest() != entry.sha256
+
+
+def test_thick_slices_with_gaps_are_placed_by_their_positions(tmp_path: Path) -> None:
+    """Slices are 5 mm thick and lie 10 mm apart: the affine has the distance, and positions follow it, whatever a sidecar says."""
+    write_shots(tmp_path, [Shot("T1w", "2d")])
+    (path,) = tmp_path.rglob("*.nii.gz")
+    scan = sitk.ReadImage(path.as_posix())
+    kept = scan[:, :, ::2]
+    assert kept.GetSpacing()[2] == pytest.approx(10.0)
+    sitk.WriteImage(kept, path.as_posix())
+    path.with_name(path.name.replace(".nii.gz", ".json")).write_text('{"SliceThickness": 5.0, "SpacingBetweenSlices": 5.0}')
+    record = normalise(tmp_path / "sub-case01" / "case.json", tmp_path / "normalised")
+    entries = cut(tmp_path / "normalised" / "case.json", tmp_path / "cut").slices
+    volume = read_volume(tmp_path / "normalised" / record.series[0].path)
+    for entry in entries:
+        assert entry.position_mm == pytest.approx(volume.TransformIndexToPhysicalPoint([0, 0, entry.index])[2], abs=0.01)
+    steps = {round((b.position_mm - a.position_mm) / (b.index - a.index), 2) for a, b in pairwise(entries)}
+    assert steps == {10.0}
+
+
+def test_a_scan_of_one_slice_is_set_aside_and_its_case_goes_on(tmp_path: Path) -> None:
+    case = write_shots(tmp_path, [Shot("T1w", "2d"), Shot("FLAIR", "2d")])
+    flair = next(tmp_path.rglob("*FLAIR.nii.gz"))
+    sitk.WriteImage(sitk.ReadImage(flair.as_posix())[:, :, 10:11], flair.as_posix())
+    record = normalise(case, tmp_path / "normalised")
+    assert record.state is State.OK
+    assert [series.sequence for series in record.series] == [Sequence.T1W]
+    assert record.set_aside["series-02"].startswith("FLAIR: ")
+    assert "at least two slices" in record.set_aside["series-02"]
+
+
+def test_uniform_slices_of_one_is_the_first_usable() -> None:
+    assert uniform_slices(np.ones((5, 2, 2), dtype=bool), 1) == [0]

@@ -1,0 +1,119 @@
+"""What is in a study beside scans: each kind of object is told by its name in the reason, and the scans go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.raw import CORONAL, SAGITTAL, Stack, ball, ct_tags, ingest, make_slice, save, write_series
+from neuralmedbench.records.case import State
+
+STORAGE = "1.2.840.10008.5.1.4.1.1."
+
+
+@pytest.mark.parametrize(
+    ("kind", "tags", "reason"),
+    [
+        ("7", {}, "screenshot (secondary capture)"),
+        ("7.4", {}, "screenshot (secondary capture)"),
+        ("7", {"SeriesDescription": "Dose Report", "Modality": "CT"}, "dose report"),
+        ("7", {"SeriesDescription": "Patient Protocol", "Modality": "CT"}, "dose report"),
+        ("88.67", {"Modality": "SR"}, "dose report"),
+        ("88.33", {"Modality": "SR"}, "structured report"),
+        ("88.59", {"Modality": "KO"}, "key object selection"),
+        ("11.1", {"Modality": "PR"}, "presentation state"),
+        ("104.1", {"Modality": "DOC"}, "document (encapsulated PDF or other file)"),
+        ("481.3", {"Modality": "RTSTRUCT"}, "radiotherapy object"),
+        ("481.2", {"Modality": "RTDOSE"}, "radiotherapy object"),
+        ("66.4", {"Modality": "SEG"}, "segmentation mask"),
+        ("66.1", {"Modality": "REG"}, "registration, fiducials or raw data"),
+        ("30", {"Modality": "MR"}, "parametric map"),
+        ("4.2", {"Modality": "MR"}, "spectroscopy"),
+        ("9.1.1", {"Modality": "ECG"}, "waveform"),
+        ("128", {"Modality": "PT"}, "PET image"),
+        ("20", {"Modality": "NM"}, "nuclear medicine image"),
+        ("1", {"Modality": "CR"}, "radiograph"),
+        ("6.1", {"Modality": "US"}, "ultrasound"),
+        ("77.1.4", {"Modality": "XC"}, "photograph or video"),
+        ("4", {"BurnedInAnnotation": "YES"}, "text is burned into the image (BurnedInAnnotation)"),
+        ("4", {"ImageType": ["DERIVED", "SECONDARY", "SCREEN SAVE"]}, "screenshot (secondary capture)"),
+        ("4", {"ImageType": ["ORIGINAL", "PRIMARY", "LOCALIZER"]}, "localizer"),
+        ("4", {"SeriesDescription": "AAHead_Scout_64ch"}, "localizer"),
+        ("2", {"SeriesDescription": "Topogram 0.6 T20s", "Modality": "CT"}, "localizer"),
+        ("4", {"SamplesPerPixel": 3}, "colour picture, not a scan"),
+        ("4", {"NumberOfFrames": 8}, "several frames in one object that does not say where each of them lies"),
+        ("4", {"Rows": None}, "cut off before its image, or an object without one"),
+        ("4", {"ImagePositionPatient": None}, "slice without a position in space"),
+    ],
+)
+def test_each_kind_of_object_is_named_in_its_reason(tmp_path: Path, kind: str, tags: dict[str, Any], reason: str) -> None:
+    odd = make_slice(ball(1)[0], (0, 0, 0), 1, 9, **{"SOPClassUID": STORAGE + kind, **tags})
+    files = [*write_series(tmp_path / "raw"), save(odd, tmp_path / "raw" / "odd")]
+    case = ingest(tmp_path, files)
+    assert case.state is State.OK
+    assert case.fates[-1].reason == reason
+    assert [fate.fate for fate in case.fates].count("used") == 8
+
+
+def test_the_directory_of_a_medium_is_no_scan_even_under_another_name(tmp_path: Path) -> None:
+    import pydicom
+
+    files = write_series(tmp_path / "raw")
+    directory = Path(pydicom.__file__).parent / "data" / "test_files" / "dicomdirtests" / "DICOMDIR"
+    (tmp_path / "raw" / "index.dcm").write_bytes(directory.read_bytes())
+    case = ingest(tmp_path, [*files, tmp_path / "raw" / "index.dcm"])
+    assert case.fates[-1].fate == "set_aside"
+    assert "directory of a medium (DICOMDIR)" in case.fates[-1].reason or "no SOP Class UID" in case.fates[-1].reason
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        {"ImageType": ["DERIVED", "SECONDARY", "MPR"]},
+        {"ImageType": ["DERIVED", "SECONDARY", "OTHER", "CSA MPR"]},
+        {"ImageType": ["DERIVED", "SECONDARY", "REFORMATTED", "AVERAGE"]},
+        {"ImageType": ["DERIVED", "SECONDARY", "M"], "SeriesDescription": "t1 reformat cor"},
+        {"ImageType": ["DERIVED", "PRIMARY", "PROJECTION IMAGE"], "SeriesDescription": "t1 mip"},
+    ],
+)
+def test_what_was_computed_from_another_series_of_the_case_is_set_aside(tmp_path: Path, tags: dict[str, Any]) -> None:
+    files = write_series(tmp_path / "raw" / "1", **ct_tags())
+    files += write_series(tmp_path / "raw" / "2", Stack(orientation=CORONAL), series=2, **{**ct_tags(), **tags})
+    case = ingest(tmp_path, files)
+    assert [series.series_id for series in case.series] == ["series-01"]
+    assert any(words in case.fates[-1].reason for words in ("reformatted from another series", "kind of scan not known"))
+
+
+def test_a_reformatted_series_is_used_when_its_source_is_not_there(tmp_path: Path) -> None:
+    tags = {**ct_tags(), "ImageType": ["DERIVED", "SECONDARY", "MPR"]}
+    assert ingest(tmp_path, write_series(tmp_path / "raw", **tags)).state is State.OK
+
+
+@pytest.mark.parametrize("kind", ["SUBTRACTION", "MIP", "MINIP", "PHASE"])
+def test_maps_and_projections_are_no_scans_even_alone(tmp_path: Path, kind: str) -> None:
+    case = ingest(tmp_path, write_series(tmp_path / "raw", ImageType=["DERIVED", "SECONDARY", kind]))
+    assert "kind of scan not known" in case.reason
+
+
+def test_a_few_slices_in_three_planes_are_a_localizer_whatever_they_are_called(tmp_path: Path) -> None:
+    files = []
+    for number, orientation in enumerate(((1, 0, 0, 0, 1, 0), SAGITTAL, CORONAL)):
+        stack = Stack(slices=3, orientation=orientation)
+        files += write_series(tmp_path / str(number), stack, first=1 + 3 * number, SeriesInstanceUID="1.2.3")
+    assert "localizer (few slices in several planes)" in ingest(tmp_path, files).reason
+
+
+def test_a_case_with_files_of_two_patients_is_quarantined_without_naming_them(tmp_path: Path) -> None:
+    files = write_series(tmp_path / "raw" / "1") + write_series(tmp_path / "raw" / "2", series=2, PatientID="OKA-777")
+    case = ingest(tmp_path, files)
+    assert case.state is State.QUARANTINED
+    assert "files of more than one patient in one case: 2 different entries for the patient id" in case.reason
+    assert "777" not in case.reason
+
+
+@pytest.mark.parametrize(("keyword", "values"), [("PatientBirthDate", ("19590914", "19800101")), ("PatientSex", ("F", "M"))])
+def test_one_id_with_two_birth_dates_or_sexes_is_two_patients(tmp_path: Path, keyword: str, values: tuple[str, str]) -> None:
+    files = [path for number, value in enumerate(values) for path in write_series(tmp_path / value, series=number, **{keyword: value})]
+    assert "more than one patient" in ingest(tmp_path, files).reason

@@ -1,0 +1,174 @@
+"""Own folders: cases found by their headers and names, without an identifier in anything that is shared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import list_cases
+from fixtures.deid import NOTE, head_voxels, write_config, write_dicom_series, write_nifti_file
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.cases import read_case_table, write_case_table
+from neuralmedbench.files.raw_index import read_raw_index
+from neuralmedbench.ingest.listing import find_cases
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A folder with two DICOM studies of one patient, one of another, and two NIfTI subjects."""
+    folder = tmp_path / "source"
+    write_dicom_series(folder / "deep" / "er" / "a", slices=4)
+    write_dicom_series(folder / "deep" / "b", slices=4, StudyInstanceUID="1.2.3")
+    write_dicom_series(folder / "other", slices=4, PatientID="OKA-777", PatientName="Okafor^Ngozi")
+    for name in ("sub-01_T1w", "sub-01_FLAIR", "p99_T2w"):
+        write_nifti_file(folder / "nifti" / f"{name}.nii.gz", head_voxels())
+    (folder / "deep" / "b" / "note.txt").write_text(NOTE, encoding="utf-8")
+    (folder / "nifti" / "p99_note.md").write_text("A note.", encoding="utf-8")
+    (folder / "other" / "record.csv").write_text("variable,value\nage,50\n", encoding="utf-8")
+    return folder
+
+
+def run(tmp_path: Path, source: Path, **settings: str) -> list[str]:
+    config = write_config(tmp_path / "config", source, **settings)
+    assert list_cases.main(["--benchmark", "mine", "--config", str(config), "--data", str(tmp_path / "data")]) == 0
+    return [row.case_id for row in read_case_table(config / "benchmarks" / "mine.cases.tsv")]
+
+
+@pytest.mark.parametrize("profile", ["pseudonymised", "safe_harbor"])
+def test_cases_are_grouped_and_nothing_shared_names_anyone(
+    tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str], profile: str
+) -> None:
+    cases = run(tmp_path, source, profile=profile)
+    table = (tmp_path / "config" / "benchmarks" / "mine.cases.tsv").read_text(encoding="utf-8")
+    shown = capsys.readouterr().out
+    assert shown.startswith("5 cases, 4 patients, 15 files, 3 nifti, 2 notes, 1 records")
+    for value in ("48213371", "Vandermeer", "OKA-777", "Okafor", "p99_", "nifti", "deep"):
+        assert value not in table + shown.replace("3 nifti", "")
+    indexes = [read_raw_index(tmp_path / "data" / "raw" / "mine" / case / "files.json") for case in cases]
+    assert sorted(len(index.files) for index in indexes) == [1, 2, 4, 4, 4]
+    assert [row.source_sha256 for row in read_case_table(tmp_path / "config" / "benchmarks" / "mine.cases.tsv")] == [
+        index.source_sha256 for index in indexes
+    ]
+    assert "deep/er/a" in (tmp_path / "data" / "raw" / "mine" / "listing.tsv").read_text(encoding="utf-8")
+    assert run(tmp_path, source, profile=profile) == cases
+
+
+def test_what_a_person_wrote_into_the_table_stays(tmp_path: Path, source: Path) -> None:
+    run(tmp_path, source)
+    table = tmp_path / "config" / "benchmarks" / "mine.cases.tsv"
+    rows = read_case_table(table)
+    write_case_table(table, [replace(rows[0], exclude="withdrew", sequence_overrides={"series-01": "T2w"}), *rows[1:]])
+    run(tmp_path, source)
+    assert (read_case_table(table)[0].exclude, read_case_table(table)[0].sequence_overrides) == ("withdrew", {"series-01": "T2w"})
+
+
+def test_another_key_or_folder_does_not_wipe_what_a_person_wrote(tmp_path: Path, source: Path) -> None:
+    run(tmp_path, source)
+    table = tmp_path / "config" / "benchmarks" / "mine.cases.tsv"
+    before = table.read_bytes()
+    assert list_cases.main(["--new-key", str(tmp_path / "other")]) == 0
+    with pytest.raises(ConfigError, match="none of its 5 cases is found again"):
+        run(tmp_path, source, key_file=(tmp_path / "other").as_posix())
+    assert table.read_bytes() == before
+
+
+def test_an_excluded_case_stays_excluded_while_its_files_are_away(tmp_path: Path, source: Path) -> None:
+    cases = run(tmp_path, source)
+    table = tmp_path / "config" / "benchmarks" / "mine.cases.tsv"
+    away = (source / "other").rename(tmp_path / "away")
+    (gone,) = set(cases) - set(run(tmp_path, source))
+    away.rename(source / "other")
+    run(tmp_path, source)
+    write_case_table(table, [replace(row, exclude="withdrew" if row.case_id == gone else "") for row in read_case_table(table)])
+    (source / "other").rename(away)
+    assert run(tmp_path, source) == cases
+    away.rename(source / "other")
+    run(tmp_path, source)
+    assert {row.case_id for row in read_case_table(table) if row.exclude} == {gone}
+
+
+def test_the_published_key_of_the_demo_is_refused(tmp_path: Path, source: Path) -> None:
+    write_config(tmp_path / "config", source)
+    (tmp_path / "config" / "demo.key").write_bytes((tmp_path / "config" / "key").read_bytes())
+    with pytest.raises(ConfigError, match="published"):
+        run(tmp_path, source, key_file=(tmp_path / "config" / "demo.key").as_posix())
+
+
+def test_files_csv_overrides_grouping_and_labels(tmp_path: Path, source: Path) -> None:
+    lines = ["path,case,patient,sequence", "nifti,one,someone,", "nifti/sub-01_T1w.nii.gz,one,someone,ceT1w"]
+    (source / "files.csv").write_text("\n".join(lines), encoding="utf-8")
+    cases = run(tmp_path, source)
+    assert len(cases) == 4
+    overrides = [row.sequence_overrides for row in read_case_table(tmp_path / "config" / "benchmarks" / "mine.cases.tsv")]
+    assert {"series-03": "ceT1w"} in overrides
+
+
+def test_a_text_that_fits_no_case_is_left_out_and_counted(tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (source / "stray.txt").write_text(NOTE, encoding="utf-8")
+    run(tmp_path, source)
+    shown = capsys.readouterr().out
+    assert "2 notes" in shown
+    assert "1 files left out, 1 of them: fits no single case" in shown
+    assert "\tstray.txt\tfits no single case" in (tmp_path / "data" / "raw" / "mine" / "listing.tsv").read_text(encoding="utf-8")
+
+
+def test_a_file_that_is_no_readable_scan_is_named_in_the_private_listing(
+    tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (source / "other" / "letter.dcm").write_text("no scan", encoding="utf-8")
+    run(tmp_path, source)
+    shown = capsys.readouterr().out
+    assert "1 files left out, 1 of them: not a scan (neither readable DICOM nor NIfTI)" in shown
+    assert "letter" not in shown
+    assert "\tother/letter.dcm\tnot a scan" in (tmp_path / "data" / "raw" / "mine" / "listing.tsv").read_text(encoding="utf-8")
+
+
+def test_a_note_in_a_folder_beside_the_scans_belongs_to_them(tmp_path: Path, source: Path) -> None:
+    write_dicom_series(source / "ward" / "third" / "dicom" / "1", slices=4, PatientID="P-3", StudyInstanceUID="1.3")
+    write_dicom_series(source / "ward" / "fourth" / "dicom" / "1", slices=4, PatientID="P-4", StudyInstanceUID="1.4")
+    note = source / "ward" / "third" / "notes" / "admission.txt"
+    apart = source / "ward" / "notes" / "fourth" / "admission.txt"
+    write_dicom_series(source / "ward" / "scans" / "fifth", slices=4, PatientID="P-5", StudyInstanceUID="1.5")
+    of_the_fifth = source / "ward" / "notes" / "fifth" / "admission.txt"
+    write_dicom_series(source / "ward" / "sixth", slices=4, PatientID="P-6", StudyInstanceUID="1.6")
+    below = source / "ward" / "sixth" / "notes" / "admission.txt"
+    unclear = source / "ward" / "admission.txt"
+    for path in (note, apart, of_the_fifth, below, unclear):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(NOTE, encoding="utf-8")
+    found = find_cases(source)
+    assert [case.patient for case in found.cases if note in case.notes] == ["P-3"]
+    assert [case.patient for case in found.cases if of_the_fifth in case.notes] == ["P-5"]
+    assert [case.patient for case in found.cases if below in case.notes] == ["P-6"]
+    assert {unclear, apart} <= set(found.left_out)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("file,case\n", "expected the columns path"),
+        ("path,case\nnifti,one,two\n", "expected the columns path"),
+        ("path,case\nabsent,one\n", "line 2: the path is not in the folder"),
+        ("path,sequence\nnifti,FLARE\n", "line 2, column sequence: expected one of T1w"),
+    ],
+)
+def test_a_wrong_files_csv_is_refused_in_one_line(tmp_path: Path, source: Path, text: str, match: str) -> None:
+    (source / "files.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=match):
+        run(tmp_path, source)
+
+
+def test_a_record_that_fits_no_case_stops_the_listing(tmp_path: Path, source: Path) -> None:
+    (source / "elsewhere").mkdir()
+    (source / "elsewhere" / "record.csv").write_text("variable,value\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="a record fits no case"):
+        run(tmp_path, source)
+
+
+def test_own_data_without_a_key_is_told_how_to_make_one(tmp_path: Path, source: Path) -> None:
+    with pytest.raises(ConfigError, match="--new-key"):
+        run(tmp_path, source, key_file=(tmp_path / "absent").as_posix())
+    assert list_cases.main(["--new-key", str(tmp_path / "fresh")]) == 0
+    assert run(tmp_path, source, key_file=(tmp_path / "fresh").as_posix())

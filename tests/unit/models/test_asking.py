@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import ROOT
+from fixtures.items import VOCABULARY, answer, benchmark_config, source
+from fixtures.models import model_config, request
+from neuralmedbench.benchmarks.cases import build_cases
+from neuralmedbench.files.templates import Templates
+from neuralmedbench.models.conversation import next_messages
+from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.inquiry import matching, question_of
+from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.records.items import Level
+from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
+
+NOTE = "Sudden weakness of the right arm. She takes warfarin for atrial fibrillation. No fever.\nBlood pressure 180/95."
+TEMPLATES = Templates(ROOT / "config/prompts")
+FACTS = tuple(
+    Fact(text=text) for text in ("She takes warfarin.", "Atrial fibrillation since 2 years.", "No fever.", "Blood pressure 180/95.")
+)
+
+
+def asking(*facts: Fact, most: int = 3) -> Inquiry:
+    return Inquiry(
+        facts=facts, max_questions=most, unknown="The case does not say.", left="Questions left: {left}.", closing="Final answer now."
+    )
+
+
+def asked(*facts: Fact, most: int = 3):
+    return replace(request("i1", RequestTurn(text="A patient.")), inquiry=asking(*facts, most=most))
+
+
+def last(messages) -> str:
+    assert messages is not None
+    return messages[-1].text
+
+
+@pytest.mark.parametrize(
+    ("question", "facts"),
+    [
+        ("Does she take any drugs such as warfarin?", ["She takes warfarin."]),
+        ("Is there a fever?", ["No fever."]),
+        ("What is the blood pressure?", ["Blood pressure 180/95."]),
+        ("Any fibrillations of the atria?", ["Atrial fibrillation since 2 years."]),
+        ("What does the liver biopsy show?", []),
+        ("", []),
+    ],
+)
+def test_a_question_is_answered_by_the_facts_that_share_its_words_and_by_no_other(question, facts):
+    assert [fact.text for fact in matching(question, FACTS)] == facts
+
+
+@given(st.text(max_size=300))
+def test_a_reply_never_says_more_than_the_case(question):
+    assert set(matching(question, FACTS)) <= set(FACTS)
+
+
+def test_what_a_model_asks_is_told_apart_from_its_final_answer():
+    assert question_of("I wonder.\n**QUESTION:** Any fever?") == "Any fever?"
+    assert question_of("DIFFERENTIAL:\n1. stroke\nFINDINGS: she said\nQUESTION: none") == ""
+    assert question_of("A stroke.") == ""
+
+
+def test_a_dialogue_goes_on_while_the_model_asks_and_ends_with_its_differential():
+    one = asked(*FACTS)
+    answers = ["QUESTION: any fever?"]
+    assert last(next_messages(one, answers, None)) == "No fever.\n\nQuestions left: 2."
+    answers.append("QUESTION: the liver?")
+    assert last(next_messages(one, answers, None)) == "The case does not say.\n\nQuestions left: 1."
+    assert next_messages(one, [*answers, "DIFFERENTIAL:\n1. stroke"], None) is None
+
+
+def test_after_the_last_question_the_final_answer_is_asked_for_and_nothing_after_it():
+    one = asked(*FACTS, most=1)
+    assert last(next_messages(one, ["QUESTION: fever?"], None)) == "No fever.\n\nFinal answer now."
+    assert next_messages(one, ["QUESTION: fever?", "QUESTION: and the pressure?"], None) is None
+
+
+def test_a_model_that_cannot_be_asked_is_skipped_and_rounds_and_questions_are_two_requests(tmp_path):
+    made = build_cases("b", benchmark_config(), [source("a1", notes=(NOTE,))], {"a1": answer("a1", level=Level.DIALOGUE)}, VOCABULARY)
+    requests = assemble(made.items, Shown(), benchmark_config(arms=["full"], strategies=["direct", "ask"], samples=1), TEMPLATES)
+    dialogue = [row for row in requests if row.strategy == "ask"]
+    assert [row.item_id for row in dialogue] == ["b/a1/differential_diagnosis"]
+    model = model_config(backend="imported", id="x", temperature=None)
+    rows = answer_requests(dialogue, model, name="m", ledger=tmp_path / "m.jsonl", destinations=("local",), max_failed_fraction=None)
+    assert [row.state for row in rows] == ["skipped"], "a model that has no answers is skipped, it does not hang"
+
+
+def test_the_first_message_tells_one_sentence_and_everything_else_waits_to_be_asked_for():
+    made = build_cases("b", benchmark_config(), [source("a1", notes=(NOTE,))], {"a1": answer("a1", level=Level.DIALOGUE)}, VOCABULARY)
+    config = benchmark_config(arms=["full", "no_image", "no_text"], strategies=["direct", "ask"], max_questions=4)
+    rows = {row.arm: row for row in assemble(made.items, Shown(), config, TEMPLATES) if row.strategy == "ask"}
+    assert set(rows) == {"full", "no_image"}, "without a text nothing could be asked for"
+    first = rows["full"].turns[0]
+    assert "Sudden weakness of the right arm." in first.text
+    assert "warfarin" not in first.text
+    assert "up to 4 questions" in first.text
+    assert not first.images
+    inquiry = rows["full"].inquiry
+    assert inquiry is not None
+    assert [fact.text for fact in inquiry.facts if fact.images] == ["The pictures of the head follow this text, each after its label."]
+    assert "Sodium: 138 mmol/L" in [fact.text for fact in inquiry.facts], "the record can be asked for too"
+    shown = next_messages(rows["full"], ["QUESTION: What does the MRI of the brain show?"], None)
+    assert shown is not None
+    assert len(shown[-1].images) == 4
+    assert not [fact for fact in rows["no_image"].inquiry.facts if fact.images]
+    assert rows["full"].request_id != rows["no_image"].request_id

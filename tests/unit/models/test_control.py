@@ -1,0 +1,181 @@
+"""Caps and limits of a run, from the configuration to the calls that are really made."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from conftest import ROOT
+from fixtures.models import model_config, request
+from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
+from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.models import engine
+from neuralmedbench.models.control import rate_limits, retry
+from neuralmedbench.models.control.bounds import Control
+from neuralmedbench.models.control.retry import CallError
+from neuralmedbench.models.control.spending import read_spending
+from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.protocol import Answer, Call
+from neuralmedbench.models.registry import Opened
+from neuralmedbench.recording.incomplete import incomplete_files
+from neuralmedbench.records.keys import response_key
+from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.runtime.parent_run import RUN_VARIABLE, name_this_run, this_run
+from neuralmedbench.runtime.shared_log import read_book
+
+DIME = {
+    "prices": {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 1000, "dated": "2026-11-22"},
+    "max_tokens": 100,
+    "max_cost_usd": 10,
+    "api_base": "http://127.0.0.1:9/v1",
+}
+"""A model of which every answer costs 0.1 USD."""
+REQUESTS = [request(f"i{number}") for number in range(8)]
+OK, OVER = ResponseState.OK, ResponseState.OVER_BUDGET
+
+
+class Paid:
+    """A backend whose answers are as long as they may be; it first fails as it is told."""
+
+    in_flight, several = 4, False
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.failures: list[CallError] = []
+
+    async def answer(self, call: Call) -> tuple[Answer, ...]:
+        self.calls += 1
+        await asyncio.sleep(0)
+        if self.failures:
+            raise self.failures.pop(0)
+        return (Answer("answer", prompt_tokens=10, completion_tokens=100),)
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+@pytest.fixture
+def backend(monkeypatch):
+    backend = Paid()
+    monkeypatch.setattr(engine, "open_backend", lambda *_: Opened(backend))
+    monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.01)
+    return backend
+
+
+@pytest.fixture
+def ask(backend, tmp_path, monkeypatch):
+    """Give a function that asks in a run of a name, with caps and limits of that run; it gives how many answers came in which state."""
+
+    def asking(benchmark="b", requests=REQUESTS, run="1", *, cap=None, limits=None, **changes):
+        monkeypatch.setenv(RUN_VARIABLE, f"0/0/{run}")
+        rows = answer_requests(
+            requests,
+            model_config(**{**DIME, **changes}),
+            name="m",
+            ledger=tmp_path / "ledger" / f"{benchmark}.jsonl",
+            destinations=("local",),
+            max_failed_fraction=None,
+            root=tmp_path,
+            control=Control(cap, limits or {}, tmp_path / "spending"),
+        )
+        write_records(tmp_path / f"results/responses/{benchmark}/m.parquet", Response, rows, key=response_key)
+        states = [row.state for row in rows]
+        return {state: states.count(state) for state in sorted(set(states))}
+
+    return asking
+
+
+def test_two_benchmarks_of_one_run_share_its_cap_and_a_raised_cap_asks_for_what_was_stopped_and_nothing_else(ask, backend, tmp_path):
+    assert ask("b1", cap=1.0) == {OK: 8}
+    assert ask("b2", cap=1.0) == {OK: 2, OVER: 6}
+    assert backend.calls == 10
+    assert ask("b2", cap=1.0) == {OK: 2, OVER: 6}  # the same run again: still nothing left
+    run = SimpleNamespace(benchmarks=["b1", "b2"], models={"m": SimpleNamespace(reader=None)}, all_graders=[])
+    assert [(entry.path, entry.states) for entry in incomplete_files(run, tmp_path)] == [
+        ("results/responses/b2/m.parquet", {"over_budget": 6})  # what `make retry` makes again
+    ]
+    assert ask("b2", run="2", cap=1.0) == {OK: 8}
+    assert backend.calls == 16
+    assert incomplete_files(run, tmp_path) == []
+
+
+def test_the_cap_of_a_model_holds_over_runs_and_benchmarks_until_it_is_raised(ask, backend):
+    assert ask("b1", max_cost_usd=1) == {OK: 8}
+    assert ask("b2", run="2", max_cost_usd=1) == {OK: 2, OVER: 6}
+    assert ask("b2", run="3", max_cost_usd=1) == {OK: 2, OVER: 6}
+    assert ask("b2", run="4", max_cost_usd=1.3) == {OK: 5, OVER: 3}
+    assert backend.calls == 13
+
+
+def test_the_response_says_which_cap_stopped_it(ask, tmp_path):
+    ask("b1", cap=0.1)
+    ask("b2", run="2", max_cost_usd=0.2)
+    errors = [{row.error for row in read_records(tmp_path / f"results/responses/{name}/m.parquet", Response)} for name in ("b1", "b2")]
+    assert errors == [{"", "max_run_cost_usd"}, {"", "max_cost_usd"}]
+
+
+def test_an_attempt_from_which_nothing_came_back_is_paid_for_beside_the_next(ask, backend, tmp_path):
+    backend.failures = [CallError("Timeout"), CallError("E", 503), CallError("NotConnected", sent=False)]
+    assert ask(requests=REQUESTS[:1], max_attempts=4) == {OK: 1}
+    assert read_spending(tmp_path / "spending" / "money.jsonl").by_account.total() == 0.2e9
+    backend.failures = [CallError("Timeout")] * 2
+    assert ask("b2", requests=REQUESTS[:1], max_cost_usd=0.35, max_attempts=4) == {ResponseState.FAILED: 1}
+    assert read_spending(tmp_path / "spending" / "money.jsonl").by_account.total() == 0.3e9
+    assert backend.calls == 5
+
+
+def test_the_requests_of_a_group_keep_its_limit_over_jobs_and_retries_count(ask, backend, tmp_path, monkeypatch):
+    monkeypatch.setattr(rate_limits, "WINDOW_S", 0.3)
+    monkeypatch.setattr(rate_limits, "POLL_S", 0.05)
+    backend.failures = [CallError("E", 503), CallError("E", 429, 0.1)]
+    limits = {"g": RateLimit(requests_per_minute=5)}
+    ask("b1", limits=limits, rate_limit_group="g")
+    ask("b2", REQUESTS[:2], limits=limits, rate_limit_group="g", prices=None)
+    sent = [line["at"] for line in read_book(tmp_path / "spending" / "rates" / "g.jsonl") if "at" in line]
+    assert len(sent) == backend.calls == 12
+    assert all(later - earlier >= 0.3 for earlier, later in zip(sent, sent[5:], strict=False))
+    pauses = [line for line in read_book(tmp_path / "spending" / "rates" / "g.jsonl") if "until" in line]
+    assert len(pauses) == 1
+
+
+def test_commands_of_one_run_know_its_name_and_a_run_inside_it_keeps_it(monkeypatch):
+    monkeypatch.delenv(RUN_VARIABLE, raising=False)
+    alone = this_run()
+    assert alone == this_run()
+    name_this_run()
+    first = this_run()
+    name_this_run(main=False)
+    assert this_run() == first
+    name_this_run()
+    assert len({alone, first, this_run()}) == 3
+    monkeypatch.delenv(RUN_VARIABLE)
+    name_this_run(main=False)
+    assert this_run() not in {"", first}
+
+
+def test_the_configuration_of_a_run_reaches_its_commands():
+    config = PipelineConfig.model_validate(
+        {"benchmarks": ["b"], "models": ["m"], "max_run_cost_usd": 3, "rate_limits": {"g": {"tokens_per_minute": 9}}}
+    )
+    control = Control.of(config)
+    assert (control.max_run_cost_usd, control.rate_limits["g"].tokens_per_minute) == (3, 9)
+    assert Control.read(control.write()) == control
+    assert control.folder == Path("data/spending")
+
+
+def test_every_command_and_stage_that_asks_a_model_hands_its_caps_on():
+    """Whoever forgets it spends without looking at what other jobs spend."""
+    asking = {"answer_requests", "grade_with_model", "check_drift"}
+    found = 0
+    for path in sorted((ROOT / "scripts").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if any(f"{name}(" in text for name in asking) else ():
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in asking:
+                given = {word.arg or ast.unparse(word.value) for word in node.keywords}
+                assert given & {"control", "asking_of(args)"}, f"{path.name}: {node.func.id}"
+                found += 1
+    assert found == 5

@@ -1,0 +1,155 @@
+"""Processes that are ended while calls are under way: what had come is kept, and the next run asks for the rest alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event
+
+import pytest
+from aiohttp import web
+
+from conftest import ROOT
+from fixtures.asking_process import CONCURRENCY
+from fixtures.models import Server, running_server
+from neuralmedbench.errors import InterruptedRunError, ProviderError
+from neuralmedbench.models.ledgers.ledger import read_ledger
+
+COUNT = 12
+FREE = 4
+"""So many requests are answered at once; all others wait until the test lets them go."""
+QUESTIONS = {f"What is it? (i{number})" for number in range(COUNT)}
+
+
+class Holding(Server):
+    """A server that holds back what it answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = 0
+        self.let_go = Event()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.begun += 1
+        held = self.begun > FREE
+        while held and not self.let_go.is_set():
+            await asyncio.sleep(0.01)
+        return await super().handle(request)
+
+
+@pytest.fixture
+def server() -> Iterator[Holding]:
+    with running_server(Holding()) as running:
+        yield running
+
+
+class Asking:
+    """Processes that ask the server with one ledger, one after the other; what they say goes to a log."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        self.ledger, self.log = folder / "m.jsonl", folder / "log.txt"
+        self.started: list[subprocess.Popen[bytes]] = []
+        self._address = address
+
+    def start(self, backend: str = "plain", *, before: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-m", "fixtures.asking_process", self._address, str(self.ledger), str(COUNT), backend]
+        paths = os.pathsep.join(str(ROOT / part) for part in ("scripts", "tests"))
+        with self.log.open("ab") as log:
+            process = subprocess.Popen([*before, *words], env={**os.environ, "PYTHONPATH": paths}, stdout=log, stderr=log)
+        self.started.append(process)
+        return process
+
+    def run(self) -> int:
+        return self.start().wait(60)
+
+    def said(self) -> str:
+        return self.log.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def asking(server: Holding, tmp_path: Path) -> Iterator[Asking]:
+    asks = Asking(server.address, tmp_path)
+    yield asks
+    for process in asks.started:
+        if process.poll() is None:
+            process.kill()
+            process.wait(10)
+
+
+def wait_until(happened: Callable[[], bool], what: Callable[[], str]) -> None:
+    end = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < end, what()
+        time.sleep(0.01)
+
+
+def wait_for_calls_under_way(server: Holding, asking: Asking) -> None:
+    """Wait until the free answers are in the ledger and as many calls are under way as there may be at once."""
+    wait_until(lambda: server.begun == FREE + CONCURRENCY and len(read_ledger(asking.ledger)) == FREE, asking.said)
+
+
+@pytest.mark.parametrize(
+    ("number", "backend"),
+    [(signal.SIGINT, "plain"), (signal.SIGTERM, "litellm"), (signal.SIGHUP, "plain")],
+    ids=["SIGINT", "SIGTERM", "SIGHUP"],
+)
+def test_a_process_that_is_asked_to_end_makes_no_new_calls_and_keeps_those_under_way(server, asking, number, backend):
+    process = asking.start(backend)
+    wait_for_calls_under_way(server, asking)
+    process.send_signal(number)
+    wait_until(lambda: "m: no more calls are made; waiting for those under way" in asking.said(), asking.said)
+    server.let_go.set()
+    assert process.wait(60) == InterruptedRunError.exit_code, asking.said()
+    assert "InterruptedRunError: model m: interrupted; the answers that had come are kept: run the same command again" in asking.said()
+    assert "Traceback" not in asking.said()
+    assert server.begun == len(server.answered) == len(read_ledger(asking.ledger)) == FREE + CONCURRENCY
+    assert asking.run() == 0, asking.said()
+    assert server.begun == COUNT
+    assert Counter(server.answered) == dict.fromkeys(QUESTIONS, 1)
+    assert len(read_ledger(asking.ledger)) == COUNT
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGTERM), (signal.SIGKILL,)],
+    ids=["SIGINT twice", "SIGTERM twice", "kill -9"],
+)
+def test_a_process_that_ends_at_once_loses_no_answer_but_those_under_way(server, asking, signals):
+    process = asking.start()
+    wait_for_calls_under_way(server, asking)
+    process.send_signal(signals[0])
+    if len(signals) > 1:
+        wait_until(lambda: "once more to end at once" in asking.said(), asking.said)
+        process.send_signal(signals[1])
+    assert process.wait(60) != 0, asking.said()
+    assert "Traceback" not in asking.said()
+    assert (len(server.answered), len(read_ledger(asking.ledger))) == (FREE, FREE)
+    server.let_go.set()
+    assert asking.run() == 0, asking.said()
+    assert server.begun == FREE + CONCURRENCY + COUNT - FREE
+    assert len(read_ledger(asking.ledger)) == COUNT
+    twice = [question for question, count in Counter(server.answered).items() if count > 1]
+    assert set(server.answered) == QUESTIONS
+    assert len(twice) <= CONCURRENCY
+
+
+def test_a_process_whose_parent_alone_is_killed_goes_on_and_a_second_one_pays_for_nothing(server, asking):
+    parent = asking.start(before=("sh", "-c", '"$@" & wait', "sh"))
+    wait_for_calls_under_way(server, asking)
+    parent.kill()
+    parent.wait(60)
+    assert asking.run() == ProviderError.exit_code, asking.said()
+    assert "writes to this ledger; wait for it to end" in asking.said()
+    assert server.begun == FREE + CONCURRENCY
+    server.let_go.set()
+    wait_until(lambda: "m: 12 calls made" in asking.said(), asking.said)
+    wait_until(lambda: asking.run() == 0, asking.said)
+    assert server.begun == COUNT
+    assert Counter(server.answered) == dict.fromkeys(QUESTIONS, 1)

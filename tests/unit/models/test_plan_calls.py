@@ -1,0 +1,274 @@
+"""The plan: what would be asked, before anything is sent; held against what the engine then really asks."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+import plan_calls as command
+from conftest import ROOT
+from fixtures.models import model_config, picture, request
+from fixtures.tables import item
+from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.models import engine
+from neuralmedbench.models.control.budget import Purse
+from neuralmedbench.models.control.outlook import look_ahead
+from neuralmedbench.models.control.spending import account_of
+from neuralmedbench.models.conversation import Said, next_messages
+from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.protocol import Answer, Call
+from neuralmedbench.models.registry import Opened
+from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
+from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestTurn
+from neuralmedbench.records.responses import Response, ResponseState
+
+PRICES = {"usd_per_million_prompt_tokens": 2.5, "usd_per_million_completion_tokens": 10, "dated": "2026-11-22"}
+
+
+class Counting:
+    """A backend that counts what it is asked, and answers."""
+
+    in_flight = 4
+
+    def __init__(self, several: bool) -> None:
+        self.several = several
+        self.calls: list[Call] = []
+
+    async def answer(self, call: Call) -> tuple[Answer, ...]:
+        self.calls.append(call)
+        return tuple(Answer(f"answer {repeat}", prompt_tokens=10, completion_tokens=4) for repeat in call.repeats)
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+@pytest.fixture
+def ask(tmp_path, monkeypatch):
+    """Give a function that asks a model through the engine, and gives the calls that were made."""
+
+    def asking(requests, model) -> list[Call]:
+        backend = Counting(model.native_n)
+        monkeypatch.setattr(engine, "open_backend", lambda *_: Opened(backend))
+        answer_requests(
+            requests, model, name="m", ledger=tmp_path / "m.jsonl", destinations=("local",), max_failed_fraction=None, root=tmp_path
+        )
+        return backend.calls
+
+    return asking
+
+
+def conversations(root: Path) -> list[Request]:
+    """Requests of every form but those in which the model asks."""
+    seen = RequestTurn(text="Look.", images=tuple(picture(root, number) for number in range(5)))
+    dialogue = (RequestTurn(text="First."), RequestTurn(text="Second."), RequestTurn(text="Third."))
+    same = RequestTurn(text="What is it?")
+    return [
+        request("a", samples=3),
+        request("b", seen, samples=2),
+        request("c", *dialogue, samples=2),
+        request("d", same),
+        request("e", same, samples=2),
+        request("f", *dialogue),
+        request("g", *dialogue[:2], RequestTurn(text="Third, seen otherwise.", images=seen.images[:1])),
+        request("h", dialogue[0], dialogue[2], dialogue[1], samples=3),
+    ]
+
+
+@pytest.mark.parametrize("native_n", [False, True])
+def test_the_plan_counts_exactly_the_calls_that_are_then_made(tmp_path, ask, native_n):
+    """A plan that is too low is paid for; one that is too high keeps a study from being made."""
+    model = model_config(max_images=3, native_n=native_n, api_base="http://127.0.0.1:9/v1", max_tokens=100)
+    requests, ledger = conversations(tmp_path), tmp_path / "m.jsonl"
+    for part in (requests[:2], requests, requests):
+        before = read_ledger(ledger)
+        planned = look_ahead(part, model, before, root=tmp_path)
+        calls = ask(part, model)
+        assert planned.calls == len(calls)
+        assert planned.answered + planned.most_completion_tokens // 100 == len(read_ledger(ledger))
+        assert (planned.requests, planned.samples) == (len(part), sum(one.samples for one in part))
+    assert planned.calls == planned.most_prompt_tokens == 0
+
+
+def test_at_most_is_what_is_set_aside(tmp_path):
+    model = model_config(prices=PRICES, max_cost_usd=100, max_tokens=100)
+    requests = [one for one in conversations(tmp_path) if len(one.turns) == 1][:2]
+    planned = look_ahead(requests, model, {}, root=tmp_path)
+    aside = Purse(model, root=tmp_path)
+    reserved = [aside.reserve(next_messages(one, [], None)) for one in requests for _ in range(one.samples)]
+    assert planned.most_usd == pytest.approx(sum(one.nano_usd for one in reserved) / 1e9, abs=1e-7)
+    assert 0 < planned.usd < planned.most_usd
+
+
+def test_later_turns_hold_the_answers_that_are_not_there_yet():
+    one, three = (
+        look_ahead([request("a", *(RequestTurn(text="Say.") for _ in range(turns)))], model_config(max_tokens=1000), {}) for turns in (1, 3)
+    )
+    assert three.calls == 3
+    assert three.most_prompt_tokens > 3 * one.most_prompt_tokens + 3 * 1000
+    assert three.prompt_tokens > 3 * one.prompt_tokens + 3 * 500
+
+
+def test_where_the_model_asks_every_question_that_it_may_ask_is_counted():
+    inquiry = Inquiry(
+        facts=tuple(Fact(text=f"fact {number} " * 20) for number in range(9)), max_questions=4, unknown="u", left="l", closing="c"
+    )
+    asked = replace(request("a"), inquiry=inquiry)
+    planned, plain = look_ahead([asked], model_config(), {}), look_ahead([request("a")], model_config(), {})
+    assert (planned.calls, plain.calls) == (5, 1)
+    assert planned.most_prompt_tokens > 5 * plain.most_prompt_tokens + (1 + 2 + 3 + 4) * 3 * len("fact 1 " * 20)
+
+
+def test_after_ten_answers_their_length_is_the_likely_one(tmp_path, ask):
+    model, later = model_config(api_base="http://127.0.0.1:9/v1", max_tokens=1000), [request(f"x{number}") for number in range(3)]
+    assert look_ahead(later, model, {}).completion_tokens == 3 * 500
+    ask([request(f"i{number}") for number in range(10)], model)
+    assert look_ahead(later, model, read_ledger(tmp_path / "m.jsonl")).completion_tokens == 3 * 4
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Write what the command reads, and go there; two benchmarks, of which one has no prompts yet."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NMB_PAID", raising=False)
+    monkeypatch.setenv("NMB_OTHER", "x")
+
+    def write(path: str, value: object) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(yaml.safe_dump(value), encoding="utf-8")
+
+    paid = {
+        "title": "P",
+        "backend": "litellm",
+        "id": "openai/gpt-4o",
+        "revision": "1",
+        "max_tokens": 200,
+        "seed": 1,
+        "temperature": 1,
+        "prices": PRICES,
+        "max_cost_usd": 0.05,
+        "rate_limit_group": "openai",
+    }
+    write("config/config.yaml", {"benchmarks": ["b", "later"], "models": ["text", "paid", "other"], "graders": ["rubric", "llm"]})
+    write("limits.yaml", {"rate_limits": {"openai": {"requests_per_minute": 2}}, "max_run_cost_usd": 0.005})
+    for name in ("b", "later"):
+        allowed = ["local", "api.openai.com"] if name == "b" else ["local"]
+        benchmark = {"title": "B", "kind": "pictures", "axis": "depth", "source": "x", "subjects": "phantom", "private": False}
+        write(f"config/benchmarks/{name}.yaml", {**benchmark, "allowed_destinations": allowed})
+    write("config/models/paid.yaml", {**paid, "api_key_env": "NMB_PAID"})
+    write("config/models/other.yaml", {**paid, "api_key_env": "NMB_OTHER"})
+    write("config/graders/rubric.yaml", {"title": "R", "kind": "rubric"})
+    for part in ("models/text.yaml", "graders/llm.yaml", "prompts", "vocabulary"):
+        source, target = ROOT / "config" / part, Path("config", part)
+        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+    items = [item("b", f"c{n}", f"p{n}", Family.DIFFERENTIAL_DIAGNOSIS, level=Level.DIRECT, runner=Runner.OPEN) for n in range(3)]
+    asked = [request(f"c{n}", samples=2) for n in range(3)]
+    asked = [replace(one, item_id=items[n].item_id, runner="open") for n, one in enumerate(asked)]
+    write_records(Path("data/prompts/b.parquet"), Request, asked, key=lambda row: row.item_id)
+    write_records(Path("data/items/b.parquet"), Item, items, key=lambda row: row.item_id)
+    answers = ("glioblastoma", "meningioma", "brain abscess")  # with equal ones the graders' questions would be equal, and asked once
+    gold = [Gold(item_id=one.item_id, answer=answer) for one, answer in zip(items, answers, strict=True)]
+    write_records(Path("data/gold/b.parquet"), Gold, gold, key=lambda row: row.item_id)
+    return tmp_path
+
+
+def planned(capsys, *configfiles: str) -> tuple[str, dict[tuple[str, str], dict[str, str]]]:
+    assert command.main(["--configfiles", *configfiles, "--out", "plan.csv"]) == 0
+    with Path("plan.csv").open(encoding="utf-8", newline="") as file:
+        return capsys.readouterr().out, {(row["model"], row["grader"]): row for row in csv.DictReader(file)}
+
+
+def test_the_command_names_calls_money_hosts_keys_limits_and_caps_and_sends_nothing(project, capsys, monkeypatch):
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a connection was opened"))
+    said, rows = planned(capsys, "limits.yaml")
+    assert list(rows) == [("text", ""), ("text", "llm"), ("paid", ""), ("paid", "llm"), ("other", ""), ("other", "llm")]
+    other = rows["other", ""]
+    assert (other["samples"], other["calls"], other["destination"], other["allowed"]) == ("6", "6", "api.openai.com", "True")
+    assert (other["key_env"], other["key_is_set"], other["prices_dated"], other["blocked"]) == ("NMB_OTHER", "True", "2026-11-22", "")
+    assert (other["group"], other["least_minutes"]) == ("openai", "3.0")
+    assert 0 < float(other["usd"]) < float(other["most_usd"])
+    assert rows["text", ""]["destination"] == "local"
+    assert rows["paid", ""]["blocked"] == "the environment variable NMB_PAID is not set"
+    assert "not asked: the environment variable NMB_PAID is not set" in said
+    assert "later: its prompts are not there yet; `snakemake --cores 8 -- data/prompts/later.parquet` makes them" in said
+    assert "rate limit group openai: 2 requests a minute; these calls take at least 3 minutes" in said
+    assert "max_run_cost_usd 0.0050 is less than" in said
+    assert "Nothing was sent." in said
+    assert not Path("data/spending").exists()
+
+
+def test_graders_are_planned_from_the_answers_that_are_there_and_those_that_are_to_come(project, capsys, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    said, rows = planned(capsys, "limits.yaml")
+    assert rows["other", "llm"]["calls"] == "6"
+    assert "b, llm on other: 6 answers of its model are still to come" in said
+    states = {(0, 0): "ok", (0, 1): "ok", (1, 0): "refused", (1, 1): "over_budget"}
+    asked = read_records(Path("data/prompts/b.parquet"), Request)
+    answers = [response(asked[number], repeat, ResponseState(state)) for (number, repeat), state in states.items()]
+    write_records(Path("results/responses/b/other.parquet"), Response, answers, key=lambda row: (row.item_id, row.repeat))
+    said, rows = planned(capsys, "limits.yaml")
+    assert rows["other", "llm"]["calls"] == "4"  # one for two equal answers, none for the refused one, three that are to come
+    assert "b, llm on other: 3 answers of its model are still to come" in said
+
+
+def response(asked: Request, repeat: int, state: ResponseState) -> Response:
+    return Response(
+        item_id=asked.item_id, case_id=asked.case_id, patient_id=asked.patient_id, benchmark="b", arm=asked.arm, strategy=asked.strategy,
+        model="other", revision="1", repeat=repeat, request_id="r", runner="open", state=state, text="the same answer",
+    )  # fmt: skip
+
+
+def test_what_was_spent_leaves_less_of_a_cap(project, capsys):
+    said, _ = planned(capsys, "limits.yaml")
+    assert "other: max_cost_usd" not in said
+    model = model_config(**yaml.safe_load(Path("config/models/other.yaml").read_text()))
+    purse = Purse(model, name="other", book=Path("data/spending/money.jsonl"), run="r")
+    purse.settle(purse.reserve((Said("user", "?"),)), 0.0499)
+    said, _ = planned(capsys, "limits.yaml")
+    assert "other: max_cost_usd 0.0500 leaves 0.0001 USD (0.0499 spent so far)" in said
+    assert account_of("other", model) == "other openai/gpt-4o 1"
+
+
+def test_a_destination_that_is_not_allowed_is_said_and_its_money_is_not_added(project, capsys):
+    Path("config/benchmarks/b.yaml").write_text(
+        Path("config/benchmarks/b.yaml").read_text().replace("- api.openai.com\n", ""), encoding="utf-8"
+    )
+    said, rows = planned(capsys, "limits.yaml")
+    assert rows["other", ""]["allowed"] == "False"
+    assert "api.openai.com (not allowed)" in said
+    assert "What can be asked now: 6 calls, 0.00 USD" in said
+    assert "With what cannot:" in said
+
+
+def test_members_of_a_jury_are_counted_and_the_jury_asks_nothing(project, capsys):
+    for name in ("first", "second"):
+        model = {"title": name, "backend": "litellm", "id": f"openai/{name}", "revision": "1", "api_base": "http://127.0.0.1:9/v1"}
+        grader = {"title": name, "kind": "llm", "prompt": "config/prompts/grader-v3.j2", "model": model}
+        Path(f"config/graders/{name}.yaml").write_text(yaml.safe_dump(grader), encoding="utf-8")
+    Path("config/graders/jury.yaml").write_text(
+        yaml.safe_dump({"title": "J", "kind": "jury", "members": ["first", "second"]}), encoding="utf-8"
+    )
+    Path("jury.yaml").write_text(yaml.safe_dump({"models": ["text"], "graders": ["jury", "first"]}), encoding="utf-8")
+    _, rows = planned(capsys, "jury.yaml")
+    assert {name: rows[name]["calls"] for name in rows if name[1]} == {("text", "first"): "6", ("text", "second"): "6"}
+
+
+def test_a_price_that_nobody_knows_is_said_and_a_model_that_may_cost_money_names_the_lines_that_end_it(project, capsys, monkeypatch):
+    monkeypatch.setenv("NMB_PAID", "k")
+    paid, other, benchmark = (Path("config", part) for part in ("models/paid.yaml", "models/other.yaml", "benchmarks/b.yaml"))
+    unpriced = {name: value for name, value in yaml.safe_load(paid.read_text()).items() if name != "prices"}
+    paid.write_text(yaml.safe_dump(unpriced))
+    own = {name: value for name, value in unpriced.items() if name not in ("api_key_env", "max_cost_usd")}
+    other.write_text(yaml.safe_dump(own | {"api_base": "http://gpu.example.org/v1"}))
+    allowed = {"allowed_destinations": ["api.openai.com", "gpu.example.org"]}
+    benchmark.write_text(yaml.safe_dump(yaml.safe_load(benchmark.read_text()) | allowed))
+    Path("config/config.yaml").write_text(yaml.safe_dump({"benchmarks": ["b"], "models": ["paid", "other"], "graders": []}))
+    said, rows = planned(capsys, "limits.yaml")
+    assert "What can be asked now: 6 calls, 0.00 USD, at most 0.00 USD, and 1 whose prices are not known" in said
+    assert "not asked: model paid: max_cost_usd cannot be kept without prices; add to its yaml" in said
+    assert (rows["other", ""]["usd"], rows["other", ""]["blocked"]) == ("", "")

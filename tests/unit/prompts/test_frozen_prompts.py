@@ -1,0 +1,161 @@
+"""What is asked is frozen, word by word: a changed word is a changed question, and every answer is asked for and paid for again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+from fixtures.items import VOCABULARY, answer, benchmark_config, pictures, source
+from fixtures.prompt import OPTIONS, asked, exemplar, open_question, question, written
+from neuralmedbench.benchmarks.cases import build_cases
+from neuralmedbench.benchmarks.context import TEMPLATE, RecordRow
+from neuralmedbench.files.templates import Templates, version_of
+from neuralmedbench.records.items import Disclosure, Level
+from neuralmedbench.records.requests import Request
+
+GOLDEN = ROOT / "tests" / "golden"
+VERSIONS = GOLDEN / "prompt_versions.json"
+FOLDER = ROOT / "config" / "prompts"
+ACCEPT = "to accept: pytest tests/unit/prompts/test_frozen_prompts.py --accept-prompts"
+FINDINGS, EVIDENCE = (
+    "Findings of an expert who saw the pictures:\n- Dark area on the ADC map",
+    "An area that is dark on the ADC map is acute.",
+)
+
+
+def of_scans(form: str = "short") -> dict[str, Request]:
+    """Give the prompts of the families that own cases have, with the short form of the answer or the checklist."""
+    answers = {"a1": answer("a1"), "a2": answer("a2", level=Level.DIALOGUE)}
+    built = build_cases("b", benchmark_config(), [source("a1"), source("a2")], answers, VOCABULARY)
+    made = asked(
+        built.items,
+        disclosures=built.disclosures,
+        arms=["full", "findings_disclosed"],
+        strategies=["direct", "cot", "ask"],
+        answer_form=form,
+    )
+    return {
+        "differential_diagnosis": made["a1/differential_diagnosis", "findings_disclosed", "direct"],
+        "lesion_recognition": made["a1/lesion_recognition", "full", "direct"],
+        "rationale_generation": made["a1/rationale_generation", "findings_disclosed", "direct"],
+        "dialogue": made["a2/differential_diagnosis", "findings_disclosed", "direct"],
+        "ask": made["a2/differential_diagnosis", "full", "ask"],
+        "lesion_recognition_cot": made["a1/lesion_recognition", "full", "cot"],
+    }
+
+
+def with_checklists() -> dict[str, Request]:
+    """Give the same prompts as they are by default, where open items are answered with a checklist."""
+    return {f"checklist_{name}": request for name, request in of_scans("checklist").items()}
+
+
+def of_questions(folder: Path) -> dict[str, Request]:
+    """Give the prompts of imported questions and of the strategies."""
+    told = Disclosure(item_id="b/q1", arm="findings_disclosed", text=FINDINGS)
+    known = Disclosure(item_id="b/q1", arm="evidence_supplied", text=EVIDENCE)
+    structured = pictures(folder, "d,a.png,normal,x,,CT,,axial").items
+    example = exemplar(question("e1", "p2", question="Which of these is it?", notes="Slow for a year.", record=""))
+    return {
+        "structured": asked(structured)["img-000001", "full", "direct"],
+        "structured_cot": asked(structured, strategies=["direct", "cot"])["img-000001", "full", "cot"],
+        "choice": asked([question(given="a stroke")], disclosures=[told], arms=["full", "findings_disclosed"])[
+            "q1", "findings_disclosed", "direct"
+        ],
+        "open_answer": asked([open_question(given="a stroke")], disclosures=[known], arms=["full", "evidence_supplied"])[
+            "q1", "evidence_supplied", "direct"
+        ],
+        "cot": asked([open_question()], strategies=["direct", "cot"])["q1", "full", "cot"],
+        "few_shot": asked([question()], exemplars=[example], strategies=["direct", "few_shot"])["q1", "full", "few_shot"],
+    }
+
+
+NAMES = (
+    *("differential_diagnosis", "lesion_recognition", "rationale_generation", "dialogue", "ask", "structured"),
+    *("structured_cot", "choice", "open_answer", "cot", "few_shot"),
+    *("checklist_differential_diagnosis", "checklist_lesion_recognition", "checklist_rationale_generation"),
+    *("checklist_dialogue", "checklist_ask", "checklist_lesion_recognition_cot"),
+)
+
+
+RECORD = (
+    RecordRow("Sodium", "138", "mmol/L", -2),
+    RecordRow("Glasgow coma scale", "14", "", -1),
+    RecordRow("Systolic blood pressure", "221", "mmHg", 0),
+    RecordRow("Smoker", "yes", "", None),
+    RecordRow("Family history {{ of }} stroke", "", "", None),
+)
+
+
+def test_the_words_of_the_health_record_are_frozen(request: pytest.FixtureRequest) -> None:
+    rendered = Templates(FOLDER).render(TEMPLATE, rows=RECORD) + "\n"
+    golden = GOLDEN / "prompt_record.txt"
+    if request.config.getoption("accept_prompts") and versions_fit():
+        golden.write_text(rendered, encoding="utf-8")
+    assert rendered == (golden.read_text(encoding="utf-8") if golden.exists() else ""), ACCEPT
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_prompt_of_each_form_is_frozen(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    rendered = written({**of_scans(), **with_checklists(), **of_questions(tmp_path)}[name])
+    golden = GOLDEN / f"prompt_{name}.txt"
+    if request.config.getoption("accept_prompts") and versions_fit():
+        golden.write_text(rendered, encoding="utf-8")
+    assert rendered == (golden.read_text(encoding="utf-8") if golden.exists() else ""), ACCEPT
+
+
+def templates() -> dict[str, str]:
+    """Give the templates of prompts by name; a grader's has its version in its name."""
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.j2")) if not path.name.startswith("grader")}
+
+
+def words_of(text: str) -> str:
+    """Digest of a template without the line of its version."""
+    return hashlib.sha256(text.partition("\n")[2].encode()).hexdigest()
+
+
+def versions_fit() -> bool:
+    """Whether every template whose words changed has a higher version than the accepted one."""
+    accepted = json.loads(VERSIONS.read_text(encoding="utf-8"))
+    return not [name for name, text in templates().items() if stale(name, text, accepted)]
+
+
+def stale(name: str, text: str, accepted: dict[str, dict[str, object]]) -> bool:
+    """Whether the words of a template changed and its version did not rise."""
+    before = accepted.get(name, {"version": 0, "sha256": ""})
+    return words_of(text) != before["sha256"] and not (version_of(text) or 0) > int(str(before["version"]))
+
+
+def test_a_template_with_other_words_has_a_higher_version(request: pytest.FixtureRequest) -> None:
+    now = {name: {"version": version_of(text), "sha256": words_of(text)} for name, text in templates().items()}
+    if request.config.getoption("accept_prompts") and versions_fit():
+        VERSIONS.write_text(json.dumps(now, indent=1) + "\n", encoding="utf-8")
+    accepted = json.loads(VERSIONS.read_text(encoding="utf-8"))
+    for name, text in templates().items():
+        assert version_of(text), f"{name}: its first line has to be {{# version: 1 #}}"
+        assert not stale(name, text, accepted), f"{name}: its words changed: raise the version in its first line"
+    assert now == accepted, ACCEPT
+
+
+def test_a_changed_word_asks_for_a_higher_version_and_a_changed_version_alone_for_nothing() -> None:
+    accepted = {"a.j2": {"version": 3, "sha256": words_of("{# version: 3 #}\nOld words\n")}}
+    assert stale("a.j2", "{# version: 3 #}\nNew words\n", accepted)
+    assert not stale("a.j2", "{# version: 4 #}\nNew words\n", accepted)
+    assert not stale("a.j2", "{# version: 3 #}\nOld words\n", accepted)
+    assert stale("b.j2", "No version\n", accepted)
+    assert version_of("{# version: 12 #}\nWords") == 12
+    assert version_of("Words\n{# version: 12 #}") is None
+
+
+def test_the_version_of_a_template_is_never_sent(tmp_path: Path) -> None:
+    for request in (*of_scans().values(), *with_checklists().values(), *of_questions(tmp_path).values()):
+        assert "version" not in written(request)
+
+
+def test_frozen_prompts_offer_every_option_once_under_its_letter(tmp_path: Path) -> None:
+    text = written(of_questions(tmp_path)["choice"])
+    assert re.findall(r"^([A-Z])\. (.*)$", text, re.MULTILINE) == list(zip("ABC", OPTIONS, strict=True))

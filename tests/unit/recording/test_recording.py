@@ -1,0 +1,342 @@
+"""The record of a run: what `dvc.yaml` holds, ledgers that only grow, and what is still missing."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from fixtures.models import model_config
+from neuralmedbench.io.dvc_lock import Recorded
+
+from conftest import ROOT
+from neuralmedbench.config.benchmark import BenchmarkConfig
+from neuralmedbench.config.workflow import Run, own_configfiles, read_run
+from neuralmedbench.errors import ConfigError, DataError, ProviderError
+from neuralmedbench.files.dvc_lock import read_dvc_lock
+from neuralmedbench.files.tables import write_records
+from neuralmedbench.models.ledgers.ledger import Entry, add_missing, open_ledger, read_ledger
+from neuralmedbench.models.ledgers.recorded import check_recorded_ledger
+from neuralmedbench.recording import repository
+from neuralmedbench.recording.changed_answers import changed_answers
+from neuralmedbench.recording.incomplete import incomplete_files, incomplete_line
+from neuralmedbench.recording.metadata import read_metadata
+from neuralmedbench.recording.stages import dvc_yaml
+from neuralmedbench.records.responses import Response, ResponseState
+
+LEDGER = Path("data/ledger/demo/m.jsonl")
+
+
+@pytest.fixture
+def shipped(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Give the run that config/config.yaml describes."""
+    monkeypatch.chdir(ROOT)
+    return read_run()
+
+
+def stages_of(run: Run, *configfiles: str) -> dict[str, dict[str, object]]:
+    """Read the stages of a run's dvc.yaml."""
+    stages: dict[str, dict[str, object]] = yaml.safe_load(dvc_yaml(run, configfiles))["stages"]
+    return stages
+
+
+def paths(stage: dict[str, object]) -> list[str]:
+    """Give the outs and metrics of a stage."""
+    entries = [*(stage.get("outs") or []), *(stage.get("metrics") or [])]  # type: ignore[misc]
+    return [next(iter(entry)) for entry in entries]
+
+
+def expanded(stage: dict[str, object]) -> list[str]:
+    """Give the outs of all entries of a stage's matrix."""
+    matrix: dict[str, list[str]] = stage.get("matrix", {})  # type: ignore[assignment]
+    entries = [dict(zip(matrix, values, strict=True)) for values in itertools.product(*matrix.values())]
+    return [re.sub(r"\$\{item\.(\w+)\}", lambda found, entry=entry: entry[found[1]], path) for entry in entries for path in paths(stage)]  # type: ignore[misc]
+
+
+def test_an_imported_data_set_that_may_be_shared_is_recorded_as_something_that_a_person_brings(shipped: Run) -> None:
+    values = {
+        "title": "T",
+        "kind": "text",
+        "axis": "control",
+        "source": "data/raw/q",
+        "questions": "data/questions/q",
+        "subjects": "public",
+    }
+    asked = BenchmarkConfig.model_validate({**values, "private": False})
+    stages = stages_of(replace(shipped, benchmarks={**shipped.benchmarks, "q": asked}))
+    assert "data/questions/q" in paths(stages["by_hand"])
+    assert "data/deidentified/q" in expanded(stages["deidentify_pictures"])
+    assert "data/disclosures/q/exemplars.parquet" in expanded(stages["prompts"])
+    kept = replace(shipped, benchmarks={**shipped.benchmarks, "q": asked.model_copy(update={"private": True})})
+    assert "data/questions/q" not in str(stages_of(kept))
+
+
+def test_every_out_persists_and_belongs_to_one_stage(shipped: Run) -> None:
+    stages = stages_of(shipped)
+    entries = [entry for stage in stages.values() for entry in [*stage["outs"], *stage.get("metrics", [])]]  # type: ignore[misc, has-type]
+    assert all(setting == {"persist": True} for entry in entries for setting in entry.values())
+    outs = [path for stage in stages.values() for path in expanded(stage)]
+    assert len(outs) == len(set(outs))
+    folders = {str(parent) for path in outs for parent in Path(path).parents}
+    assert not folders & set(outs), "DVC refuses an out that lies in another one"
+
+
+def test_accepted_leaks_are_a_dependency_of_the_benchmarks_that_have_such_a_file_and_of_no_other(shipped: Run, tmp_path: Path) -> None:
+    (tmp_path / "benchmarks").mkdir()
+    assert stages_of(replace(shipped, folder=tmp_path)) == stages_of(shipped)
+    (tmp_path / "benchmarks" / "demo.leaks.json").write_text("{}", encoding="utf-8")
+    plain, stages = stages_of(shipped), stages_of(replace(shipped, folder=tmp_path))
+    file = "config/benchmarks/${item.benchmark}.leaks.json"
+    assert stages["prompts_with_accepted_leaks"]["matrix"] == {"benchmark": ["demo"]}
+    assert file in stages["prompts_with_accepted_leaks"]["deps"]  # type: ignore[operator]
+    assert [name for name, stage in stages.items() if file in (stage.get("deps") or [])] == ["prompts_with_accepted_leaks"]  # type: ignore[operator]
+    both = sorted([*expanded(stages["prompts"]), *expanded(stages["prompts_with_accepted_leaks"])])
+    assert both == sorted(expanded(plain["prompts"])), "the same files are made, each by one stage"
+    assert "demo" not in stages["prompts"]["matrix"]["benchmark"]  # type: ignore[index]
+
+
+def test_the_last_stage_owns_snakemakes_own_records(shipped: Run) -> None:
+    assert ".snakemake/metadata" in paths(list(stages_of(shipped).values())[-1])
+
+
+def test_nothing_of_the_private_zone_is_an_out(shipped: Run, tmp_path: Path) -> None:
+    asking = tmp_path / "asking.yaml"
+    asking.write_text("graders: [rubric, llm]\n", encoding="utf-8")
+    outs = [path for run in (shipped, read_run([asking])) for stage in stages_of(run).values() for path in paths(stage)]
+    assert not [path for path in outs if path.startswith(("data/raw", "data/ingested", "config"))]
+    assert "data/ledger/${item.benchmark}/${item.model}.jsonl" in outs
+    assert "data/ledger/${item.benchmark}/graders/${item.model}/${item.grader}.jsonl" in outs
+
+
+def test_a_private_benchmark_is_in_no_stage_until_it_wants_to_be_recorded(shipped: Run) -> None:
+    demo = shipped.benchmarks["demo"].model_copy(update={"private": True})
+    private = replace(shipped, benchmarks={**shipped.benchmarks, "demo": demo})
+    assert "- demo\n" not in dvc_yaml(private)
+    assert "- demo\n" in dvc_yaml(replace(private, benchmarks={**private.benchmarks, "demo": demo.model_copy(update={"record": True})}))
+
+
+def test_what_people_write_is_recorded_and_never_repeated(shipped: Run) -> None:
+    demo = shipped.benchmarks["demo"].model_copy(
+        update={"private": True, "record": True, "subjects": "patient", "source": "x", "answers": "data/answers/a.csv"}
+    )
+    stage = stages_of(replace(shipped, benchmarks={**shipped.benchmarks, "demo": demo}))["by_hand"]
+    assert stage["frozen"]
+    assert paths(stage) == ["data/reviews/demo.json", "data/answers/a.csv"]
+
+
+def test_every_stage_runs_snakemake_with_the_runs_own_configfiles(shipped: Run) -> None:
+    commands = [str(stage["cmd"]) for stage in stages_of(shipped, "config/test.yaml").values()]
+    assert all(command.startswith("snakemake --cores 8 --configfile config/test.yaml -- ") for command in commands)
+
+
+def test_recorded_own_answers_have_to_lie_where_a_clone_gets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("models", "graders"):
+        (tmp_path / "config" / name).mkdir(parents=True)
+        source = ROOT / "config" / name / {"models": "text.yaml", "graders": "rubric.yaml"}[name]
+        (tmp_path / "config" / name / source.name).write_text(source.read_text())
+    (tmp_path / "config" / "benchmarks").mkdir()
+    (tmp_path / "answers.csv").write_text("case_id,diagnosis\n")
+    own = {"title": "T", "kind": "pictures", "axis": "breadth", "source": "s", "answers": "answers.csv", "record": True}
+    (tmp_path / "config" / "benchmarks" / "own.yaml").write_text(yaml.safe_dump(own))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="`record: true` needs `answers` below data/answers/"):
+        Run.read({"benchmarks": ["own"], "models": ["text"], "graders": ["rubric"]}, Path("config"))
+
+
+@pytest.mark.parametrize(
+    ("missing", "reason"), [("dvc", "dvc is not installed"), ("git", "git is not installed"), ("", "this folder is no git repository")]
+)
+def test_what_keeps_a_run_from_being_recorded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, reason: str) -> None:
+    if missing == "dvc":
+        monkeypatch.setattr(repository.importlib.util, "find_spec", lambda _: None)
+    if missing == "git":
+        monkeypatch.setattr(repository.shutil, "which", lambda _: None)
+    assert repository.why_not_versioned(tmp_path) == reason
+
+
+def write_lock(folder: Path, size: int) -> Path:
+    """Write a dvc.lock that records the ledger with a size."""
+    lock = {"schema": "2.0", "stages": {"infer@demo-m": {"cmd": "c", "outs": [{"path": LEDGER.as_posix(), "md5": "0" * 32, "size": size}]}}}
+    (folder / "dvc.lock").write_text(yaml.safe_dump(lock))
+    return folder / "dvc.lock"
+
+
+@pytest.mark.parametrize(("paid", "here", "refused"), [(True, 99, True), (True, None, True), (True, 100, False), (False, None, False)])
+def test_a_paid_model_is_refused_while_recorded_answers_are_not_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paid: bool, here: int | None, refused: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lock = write_lock(tmp_path, 100)
+    if here is not None:
+        LEDGER.parent.mkdir(parents=True)
+        LEDGER.write_bytes(b"x" * here)
+    model = model_config(api_key_env="KEY") if paid else model_config()
+    if refused:
+        with pytest.raises(ProviderError, match=rf"has 100 bytes, here are {here or 0}: run `make pull` first"):
+            check_recorded_ledger("m", model, LEDGER, lock)
+    else:
+        check_recorded_ledger("m", model, LEDGER, lock)
+
+
+def test_a_lock_with_a_merge_conflict_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "dvc.lock").write_text("<<<<<<< HEAD\nschema: '2.0'\n=======\n")
+    with pytest.raises(ConfigError, match=r"dvc.lock: not a DVC lock file; `git checkout dvc.lock`"):
+        read_dvc_lock(tmp_path / "dvc.lock")
+    assert read_dvc_lock(tmp_path / "absent.lock") == {}
+
+
+def entry_line(key: str, **more: object) -> bytes:
+    """Write a line of a ledger."""
+    return json.dumps({"key": key, "state": "ok", "text": key, **more}).encode() + b"\n"
+
+
+def test_ledgers_are_united_line_by_line_and_keep_what_they_do_not_know(tmp_path: Path) -> None:
+    here, other = tmp_path / "here.jsonl", tmp_path / "other.jsonl"
+    here.write_bytes(entry_line("a") + entry_line("b", text="ours"))
+    other.write_bytes(entry_line("b", text="theirs") + entry_line("c", of_a_later_version=1) + b'{"torn')
+    assert add_missing(here, other) == 1
+    assert add_missing(here, other) == 0
+    assert here.read_bytes() == entry_line("a") + entry_line("b", text="ours") + entry_line("c", of_a_later_version=1)
+    assert read_ledger(here)["b"].text == "ours"
+
+
+def test_a_ledger_that_is_not_here_becomes_the_recorded_one_byte_by_byte(tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(entry_line("b") + entry_line("a"))
+    assert add_missing(tmp_path / "new" / "here.jsonl", other) == 2
+    assert (tmp_path / "new" / "here.jsonl").read_bytes() == other.read_bytes()
+
+
+def test_a_ledger_that_is_being_written_is_not_united(tmp_path: Path) -> None:
+    here, other = tmp_path / "here.jsonl", tmp_path / "other.jsonl"
+    other.write_bytes(entry_line("b"))
+    with open_ledger(here) as ledger:
+        ledger.add(Entry(key="a", state="ok", text="a"))
+        with pytest.raises(ProviderError, match=f"process {os.getpid()} writes to this ledger"):
+            add_missing(here, other)
+    assert set(read_ledger(here)) == {"a"}
+
+
+RECORDED = b"".join(entry_line(key, item_id=f"demo/{key}") for key in ("one", "two", "three"))
+
+
+def ledger_findings(root: Path, here: bytes | None, *, cached: bool = True) -> tuple[list[str], list[str]]:
+    """Compare a ledger here with RECORDED, as the audit does."""
+    (root / "cache").write_bytes(RECORDED)
+    (root / LEDGER).parent.mkdir(parents=True, exist_ok=True)
+    if here is not None:
+        (root / LEDGER).write_bytes(here)
+    recorded = {LEDGER.as_posix(): Recorded(hashlib.md5(RECORDED).hexdigest(), len(RECORDED), "infer@demo-m")}
+    return changed_answers(recorded, {LEDGER.as_posix(): root / ("cache" if cached else "absent")}, root)
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_recorded_line_whose_text_was_changed_is_found_by_its_item(tmp_path: Path, cached: bool) -> None:
+    findings, notes = ledger_findings(tmp_path, RECORDED.replace(b'"text": "two"', b'"text": "owt"'), cached=cached)
+    assert len(findings) == 1
+    assert findings[0].startswith("data/ledger/demo/m.jsonl: ")
+    if cached:
+        assert "1 recorded answer changed or gone: that to demo/two (line 2 here); delete changed lines and run `make pull`" in findings[0]
+        assert not notes
+    else:
+        assert "are not what dvc.lock records" in findings[0]
+        assert notes == ["1 recorded ledgers are not in DVC's cache: compared by the digest of all they held (`dvc fetch` brings them)"]
+
+
+def test_a_ledger_may_grow_after_the_run_was_recorded(tmp_path: Path) -> None:
+    assert ledger_findings(tmp_path, RECORDED + entry_line("four")) == ([], [])
+    assert ledger_findings(tmp_path, entry_line("four") + RECORDED) == ([], []), "united by a pull: in another order"
+    findings, notes = ledger_findings(tmp_path, RECORDED + entry_line("four"), cached=False)
+    assert (findings, len(notes)) == ([], 1)
+
+
+def test_recorded_lines_and_ledgers_that_are_gone_are_found(tmp_path: Path) -> None:
+    assert ledger_findings(tmp_path, None)[0] == ["data/ledger/demo/m.jsonl: the recorded ledger is not here; `make pull` brings it"]
+    assert "that to demo/one (gone)" in ledger_findings(tmp_path, b"".join(RECORDED.splitlines(keepends=True)[1:]))[0][0]
+
+
+def test_an_answer_that_was_changed_after_it_was_kept_is_refused_without_dvc(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "ledger" / "demo" / "new.jsonl"
+    with open_ledger(path) as ledger:
+        ledger.add(Entry(key="a", state="ok", text="an abscess, \u2028 ½", item_id="demo/one"))
+        ledger.add(Entry(key="b", state="ok", text="a stroke", item_id="demo/two"))
+    assert read_ledger(path)["a"].text == "an abscess, \u2028 ½"
+    good = path.read_bytes()
+    path.write_bytes(good.replace(b"a stroke", b"a tumour"))
+    words = r"demo/new.jsonl, line 2: the answer to demo/two was changed after it was kept .* delete the line and run `make pull`"
+    with pytest.raises(DataError, match=words):
+        read_ledger(path)
+    with pytest.raises(DataError, match=words), open_ledger(path):
+        pass
+    with pytest.raises(DataError, match=r"the recorded demo/other\.jsonl, line 2"):
+        add_missing(path.with_name("other.jsonl"), path)
+    assert [finding.partition(":")[0] for finding in changed_answers({}, {}, tmp_path)[0]] == ["data/ledger/demo/new.jsonl"]
+    path.write_bytes(good.splitlines(keepends=True)[0])
+    assert set(read_ledger(path)) == {"a"}
+
+
+def response(item: str, state: ResponseState) -> Response:
+    """Give a response in a state."""
+    return Response(
+        item_id=item,
+        case_id="c",
+        patient_id="p",
+        benchmark="demo",
+        arm="full",
+        strategy="direct",
+        model="text",
+        revision="1",
+        repeat=0,
+        request_id="0" * 64,
+        runner="open",
+        state=state,
+    )
+
+
+def test_what_is_missing_is_counted_and_its_tables_are_listed(
+    shipped: Run, tmp_path: Path, write: Callable[[str, list[Response]], None]
+) -> None:
+    write("results/responses/demo/text.parquet", [response("a", ResponseState.OK), response("b", ResponseState.REFUSED)])
+    assert incomplete_files(shipped, tmp_path) == []
+    assert incomplete_line([]) == ""
+    rows = [response("a", ResponseState.FAILED), response("b", ResponseState.SKIPPED), response("c", ResponseState.SKIPPED)]
+    write("results/responses/demo/image.parquet", rows)
+    found = incomplete_files(shipped, tmp_path)
+    assert [entry.path for entry in found] == ["results/responses/demo/image.parquet"]
+    assert incomplete_line(found) == "missing: 3 answers (1 failed, 2 skipped); `make retry` asks for them again"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, list[Response]], None]:
+    """Give the function that writes a table of responses."""
+
+    def _write(name: str, rows: list[Response]) -> None:
+        write_records(tmp_path / name, Response, rows, key=lambda row: row.item_id)
+
+    return _write
+
+
+def test_a_torn_record_of_snakemake_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "cmVzdWx0cy9h").write_text('{"rule": "one", "input": ["x"], "input_checksums": {"x": "sha256:00"}}')
+    (tmp_path / "@cmVzdWx0").mkdir()
+    (tmp_path / "@cmVzdWx0" / "cy9i").write_text('{"rule": "two"}')
+    (tmp_path / "cmVzdWx0cy9j").write_text('{"rule": "thr')
+    assert [(made.path, made.rule, made.checksums) for made in read_metadata(tmp_path)] == [
+        ("results/a", "one", {"x": "00"}),
+        ("results/b", "two", {}),
+    ]
+
+
+def test_the_configuration_that_every_run_reads_is_no_setting_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert own_configfiles([tmp_path / "config" / "config.yaml", "config/test.yaml", tmp_path.parent / "x.yaml"]) == [
+        "config/test.yaml",
+        "../x.yaml",
+    ]

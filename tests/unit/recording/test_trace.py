@@ -1,0 +1,252 @@
+"""Where a number comes from: the chain behind a cell, its recount, and what a person mistypes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+from base64 import urlsafe_b64encode
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.models.ledgers.ledger import Entry, open_ledger
+from neuralmedbench.recording.cells import find_cell
+from neuralmedbench.recording.recount import PARTS
+from neuralmedbench.recording.trace import trace
+from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import Score
+from neuralmedbench.tables.study import read_study
+from neuralmedbench.tables.write import write_tables
+
+MODELS = ("alpha", "beta", "gamma")
+SCORES, RESPONSES, PROMPTS = (
+    f"results/scores/{DEPTH}/alpha.parquet",
+    f"results/responses/{DEPTH}/alpha.parquet",
+    f"data/prompts/{DEPTH}.parquet",
+)
+TABLE = "results/tables/leaderboard.csv"
+
+
+def order(row: Response | Score) -> tuple[str, str, int]:
+    return row.item_id, row.arm, row.repeat
+
+
+def made(root: Path, path: str, rule: str, inputs: list[str], *, options: str = "") -> None:
+    """Write Snakemake's record of a file, with the digests that its inputs have now."""
+    file = root / ".snakemake" / "metadata" / urlsafe_b64encode(path.encode()).decode()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    digests = {name: f"sha256:{sha256_of(root / name)}" for name in inputs if (root / name).is_file()}
+    value = {
+        "rule": rule,
+        "input": inputs,
+        "shellcmd": f"python scripts/{rule}.py {options} --out {path} &> logs/{rule}.log",
+        "params": ["'0123456789abcdef'", "0.05"],
+        "input_checksums": digests,
+        "endtime": 1.0,
+    }
+    file.write_text(json.dumps(value), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a made-up run with tables, a ledger and Snakemake's records; a test that changes something copies it."""
+    root = tmp_path_factory.mktemp("study")
+    write_study(root, models=MODELS)
+    # one answer is refused, one is missing
+    scores, responses = read_records(root / SCORES, Score), read_records(root / RESPONSES, Response)
+    scores[3] = replace(scores[3], state="refused", passed=False)
+    scores[4] = replace(scores[4], state="failed", missing=True, passed=None)
+    responses = [replace(row, call_keys=(f"{number:064x}",)) for number, row in enumerate(responses)]
+    with open_ledger(root / f"data/ledger/{DEPTH}/alpha.jsonl") as book:
+        for row in responses:
+            book.add(Entry(key=row.call_keys[0], state="ok", text="never shown"))
+    write_records(root / SCORES, Score, scores, key=order)
+    write_records(root / RESPONSES, Response, responses, key=order)
+    settings = Settings(resamples=100, seed=1, confidence=0.95, max_missing_fraction=0.02)
+    write_tables(
+        read_study(root, [DEPTH, BREADTH], MODELS, GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=settings),
+        root / "results/tables",
+        root / "results/metrics.json",
+    )
+    cases = []
+    for number in range(3):
+        case = f"data/slices/{DEPTH}/sub-case0{number}/case.json"
+        (root / case).parent.mkdir(parents=True)
+        (root / case).write_text(f"{number}")
+        made(
+            root,
+            case,
+            "cut_slices",
+            [f"data/ingested/{DEPTH}/sub-case0{number}/Anna Muster.json"],
+            options=f"--case case0{number} --per-sequence 8",
+        )
+        cases.append(case)
+    (root / "data/prompts").mkdir(exist_ok=True)
+    (root / PROMPTS).write_text("prompts")
+    made(root, PROMPTS, "assemble_prompts", ["config/prompts/open.j2", *cases, "/home/anna/answers.csv"])
+    made(root, RESPONSES, "run_inference", [PROMPTS, "config/models/alpha.yaml"])
+    made(root, SCORES, "score_responses", [RESPONSES, f"data/gold/{DEPTH}.parquet"])
+    others = [f"results/scores/{DEPTH}/beta.parquet", f"results/scores/{BREADTH}/alpha.parquet", "config/models/beta.yaml"]
+    made(root, TABLE, "build_tables", [SCORES, RESPONSES, *others], options="--seed 7 --resamples 100 --vocabulary config/vocabulary.yaml")
+    return root
+
+
+@pytest.fixture
+def copy(study: Path, tmp_path: Path) -> Path:
+    """Give a copy of the made-up run that may be changed."""
+    shutil.copytree(study, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def cell(root: Path, table: str = "leaderboard", row: str = f"benchmark={DEPTH},model=alpha", column: str = "pass1"):
+    return find_cell(table, row, column, root / "results/tables")
+
+
+def test_every_plain_number_of_the_tables_is_found_again_in_the_scores(study: Path) -> None:
+    """The recount shares no arithmetic with the tables: where they agree, both read the same answers."""
+    plain = "pass1 best_case worst_case candidates5 main_condition core_diagnosis rubric expected missing missing_fraction n_items refused"
+    checked = 0
+    for table in ("leaderboard", "rates"):
+        with (study / f"results/tables/{table}.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        # one model is enough: the one with a refused and a missing answer
+        for number, row in ((number, row) for number, row in enumerate(rows, start=1) if row["model"] == "alpha"):
+            wanted = plain.split() if table == "leaderboard" else ["value"]
+            countable = table == "leaderboard" or (row["slice"] in PARTS and row["metric"] in {"pass1", "candidates5"})
+            for column in wanted if countable else ():
+                if row[column]:
+                    text = trace(cell(study, table, str(number), column), root=study)
+                    assert f"  recomputed from the scores: {row[column]}, the same" in text, (table, number, column)
+                    checked += 1
+    assert checked > 40
+
+
+def test_a_number_that_the_scores_do_not_give_is_flagged(copy: Path) -> None:
+    rows = read_records(copy / SCORES, Score)
+    write_records(copy / SCORES, Score, [replace(row, passed=False) if row.passed else row for row in rows], key=order)
+    text = trace(cell(copy), root=copy)
+    assert "recomputed from the scores: 0.000000, which is NOT the number in the table" in text
+    assert f"CHANGED since {TABLE} was made" in text
+
+
+def test_every_digest_that_is_printed_is_that_of_the_file(study: Path) -> None:
+    text = trace(cell(study), root=study)
+    printed = re.findall(r"^  (\S+)\n    sha256 ([0-9a-f]{64})", text, flags=re.MULTILINE)
+    assert {path for path, _ in printed} >= {
+        TABLE,
+        SCORES,
+        RESPONSES,
+        PROMPTS,
+        "config/prompts/open.j2",
+        f"data/ledger/{DEPTH}/alpha.jsonl",
+    }
+    assert dict(printed) == {path: sha256_of(study / path) for path, _ in printed}
+
+
+def test_the_chain_is_that_of_the_row_and_names_code_and_settings(study: Path) -> None:
+    text = trace(cell(study), root=study)
+    assert "by build_tables, code 0123456789abcdef (CHANGED since), --seed 7 --resamples 100\n" in text
+    assert f"    from {PROMPTS}\n" in text
+    assert f"data/slices/{DEPTH}/sub-*/case.json\n    3 files, of what sha256sum prints of them: sha256 " in text
+    assert "by cut_slices, code 0123456789abcdef (CHANGED since), --per-sequence 8\n" in text
+    assert "beta" not in text
+    assert BREADTH not in text
+
+
+def test_a_row_about_two_models_shows_both(study: Path) -> None:
+    text = trace(cell(study, "pairwise", f"benchmark={DEPTH},model_a=alpha,model_b=beta", "difference"), root=study)
+    assert "not recomputed" in text
+    assert f"answers of alpha to {DEPTH}" in text
+    assert f"answers of beta to {DEPTH}" in text
+
+
+def test_a_changed_file_is_flagged_and_no_other(copy: Path) -> None:
+    assert "CHANGED since results" not in trace(cell(copy), root=copy)
+    (copy / PROMPTS).write_text("other prompts")
+    text = trace(cell(copy), root=copy)
+    assert re.findall(r"^  (\S+)\n    sha256 [0-9a-f]{64}, CHANGED since (\S+) was made", text, flags=re.MULTILINE) == [
+        (PROMPTS, RESPONSES)
+    ]
+    (copy / f"data/slices/{DEPTH}/sub-case01/case.json").write_text("other")
+    assert f"data/slices/{DEPTH}/sub-case01/case.json CHANGED since {PROMPTS} was made" in trace(cell(copy), root=copy)
+    (copy / PROMPTS).unlink()
+    assert f"  {PROMPTS}\n    1 of 1 files are not here" in trace(cell(copy), root=copy)
+
+
+def test_an_answer_that_left_the_ledger_is_seen(copy: Path) -> None:
+    ledger = copy / f"data/ledger/{DEPTH}/alpha.jsonl"
+    text = trace(cell(copy), root=copy)
+    count = int(re.search(r"(\d+) of the (\d+) calls behind the number are in it\n", text).group(2))
+    keys = [key for row in read_records(copy / RESPONSES, Response) if row.arm == "full" for key in row.call_keys]
+    assert count == len(keys)
+    ledger.write_text("".join(line for line in ledger.read_text().splitlines(keepends=True) if keys[0] not in line))
+    assert f"{count - 1} of the {count} calls behind the number are in it: NOT all" in trace(cell(copy), root=copy)
+
+
+def test_neither_the_private_zone_nor_what_was_said_is_printed(study: Path) -> None:
+    text = trace(cell(study), responses=0, root=study)
+    assert "from 3 files of the private zone, which are not followed" in text
+    assert "from 1 files of the private zone, which are not followed" in text
+    for word in ("Anna", "anna", "ingested", "never shown", "DIFFERENTIAL", "headache", str(study)):
+        assert word not in text
+
+
+def test_the_answers_behind_a_number_are_listed_with_the_command_that_shows_one(study: Path) -> None:
+    few, everything = (trace(cell(study), responses=number, root=study) for number in (2, 0))
+    assert "  and 22 more items (--responses 0 lists all)" in few
+    assert len(re.findall(r"request 0{16}, call [0-9a-f]{16} \(the first of \d\)", everything)) == 24
+    assert (
+        f"python scripts/explain_request.py --benchmark {DEPTH} --model alpha --item {DEPTH}/case00/differential_diagnosis --arm full"
+        in few
+    )
+
+
+def test_two_traces_are_equal(study: Path) -> None:
+    assert trace(cell(study), root=study) == trace(cell(study), root=study)
+
+
+def test_without_records_the_number_and_its_answers_are_still_shown(copy: Path) -> None:
+    shutil.rmtree(copy / ".snakemake")
+    text = trace(cell(copy), root=copy)
+    assert "Snakemake has no records here, `make pull` brings them" in text
+    assert "the same" in text
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "column", "message"),
+    [
+        ("leaderbord", "1", "pass1", "leaderbord: no table has this name; did you mean 'leaderboard'?"),
+        ("leaderboard", "99", "pass1", "leaderboard: no row 99; it has 8 rows, the first is 1"),
+        ("leaderboard", "0", "pass1", "leaderboard: no row 0"),
+        ("leaderboard", "1", "pass2x", "leaderboard: no column 'pass2x'; did you mean 'pass5'?"),
+        ("leaderboard", "modle=alpha", "pass1", "leaderboard: no column 'modle'; did you mean 'model'?"),
+        ("leaderboard", "model=alfa", "pass1", "leaderboard: no row with model=alfa; did you mean 'alpha'?"),
+        ("leaderboard", "alpha", "pass1", "neither a number nor of the form column=value, as in benchmark=demo,model=fusion"),
+        (
+            "leaderboard",
+            "model=alpha",
+            "pass1",
+            "leaderboard: 2 rows fit model=alpha; add benchmark or axis, or give the number of the row",
+        ),
+    ],
+)
+def test_what_a_person_mistypes_is_one_clear_line(study: Path, table: str, row: str, column: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        cell(study, table, row, column)
+
+
+def test_a_table_that_was_never_made_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"leaderboard\.csv: the table is not there; run the pipeline, or `make pull`"):
+        cell(tmp_path)
+
+
+def test_a_table_is_found_by_its_path_too(study: Path) -> None:
+    assert cell(study, TABLE) == cell(study)

@@ -1,0 +1,312 @@
+"""The report: one offline page that trusts no text and computes nothing."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import json
+import re
+import shutil
+from collections import Counter
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from markupsafe import escape
+
+from conftest import ROOT
+from fixtures.report import MODELS, blocks_of, build, lacking, page, unpacked
+from fixtures.tables import DEPTH, write_study
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.figures.gallery import FIGURES
+from neuralmedbench.files.json_files import read_json
+from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.report.blocks import BLOCKS
+from neuralmedbench.report.formats import percent, points, points_span, span
+from neuralmedbench.report.page import TEMPLATES
+
+
+class Page(HTMLParser):
+    """Elements of a page, as a browser would find them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.scripts: list[str] = []
+        self.open_script = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        self.open_script = tag == "script"
+
+    def handle_data(self, data: str) -> None:
+        if self.open_script:
+            self.scripts.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open_script = self.open_script and tag != "script"
+
+    def find(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("report")
+    write_study(root, patients=4, hostile=True)
+    return root
+
+
+@pytest.fixture(scope="module")
+def text(study: Path) -> str:
+    return build(study)
+
+
+def test_two_builds_are_equal_byte_for_byte(study: Path, text: str) -> None:
+    assert page(study, MODELS) == text
+
+
+def test_the_page_loads_nothing(text: str) -> None:
+    found = Page(text)
+    for tag, attributes in found.elements:
+        assert tag == "a" or attributes.get("href", "#").startswith("#")
+        for name in ("src", "xlink:href", "action", "data", "poster", "srcset"):
+            assert attributes.get(name, "#").startswith(("#", "data:")), attributes
+        assert attributes.get("href", "#").startswith(("#", "tables/", "figures/", "provenance.json", "../config/")), attributes
+        assert "style" not in attributes
+        assert not any(name.startswith("on") for name in attributes)
+    assert not re.search(r"url\((?!#)", text)
+    assert not re.search(r"@import", text)
+    links = set(re.findall(r"https?://[^\s\"'<]+", text))
+    assert {link for link in links if "www.w3.org" not in link and "judge.example" not in link} == set()
+
+
+def test_script_and_style_are_allowed_by_their_digests_alone(text: str) -> None:
+    policy = next(attributes["content"] for attributes in Page(text).find("meta") if "http-equiv" in attributes)
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    style = re.search(r"<style>(.*?)</style>", text, flags=re.DOTALL)
+    script = re.search(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    assert style
+    assert script
+    for part in (style[1], script[1]):
+        assert base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() in policy
+
+
+def test_a_hostile_answer_and_a_hostile_question_stay_text(text: str) -> None:
+    found = Page(text)
+    assert len([attributes for attributes in found.find("script") if "type" not in attributes]) == 1
+    assert all("onerror" not in attributes for attributes in found.find("img"))
+    assert "<img src=x" not in text
+    packed = re.findall(r'class="case-data">([^<]*)</script>', text)
+    items = [item for part in packed for item in unpacked(part)]
+    assert any(row["text"].startswith("</script><script>") for item in items for row in item["responses"])
+    assert any(item["question"].startswith("</script><script>") and item["context"].startswith("</script><script>") for item in items)
+
+
+def test_no_id_stands_on_the_page_twice_and_every_reference_has_its_target(text: str) -> None:
+    found = Page(text)
+    ids = Counter(attributes["id"] for _, attributes in found.elements if "id" in attributes)
+    assert [name for name, number in ids.items() if number > 1] == []
+    links = [attributes[name] for _, attributes in found.elements for name in ("href", "xlink:href") if name in attributes]
+    targets = {link[1:] for link in links if link.startswith("#")}
+    targets |= {part for _, attributes in found.elements for part in attributes.get("aria-labelledby", "").split()}
+    targets |= set(re.findall(r"url\(#([^)]+)\)", text))
+    assert targets <= set(ids)
+
+
+def test_the_page_can_be_read_aloud(text: str) -> None:
+    found = Page(text)
+    assert len(found.find("h1")) == 1
+    assert len(found.find("caption")) == len(found.find("table"))
+    assert all("scope" in attributes for attributes in found.find("th"))
+    drawings = [attributes for attributes in found.find("svg") if attributes.get("role") == "img"]
+    assert len(drawings) == text.count('<figure class="drawing') > 9
+    assert all("aria-labelledby" in attributes for attributes in drawings)
+    assert all(attributes.get("aria-hidden") == "true" for attributes in found.find("svg") if attributes.get("role") != "img")
+
+
+def test_numbers_on_the_page_are_the_cells_of_the_tables(study: Path, text: str) -> None:
+    plain = unescape(text)
+    rows = list(csv.DictReader((study / "results" / "tables" / "leaderboard.csv").open(encoding="utf-8")))
+    for row in rows:
+        for name in ("pass1", "pass5", "candidates5"):
+            if row[name]:
+                shown = (
+                    f'data-value="{row[name]}"><b>{percent(row[name])}</b><small>{span(row[f"{name}_low"], row[f"{name}_high"])}</small>'
+                )
+                assert shown in plain
+    for row in csv.DictReader((study / "results" / "tables" / "arms.csv").open(encoding="utf-8")):
+        assert f'data-value="{row["difference"]}"><b>{points(row["difference"])}</b><small>{points_span(row["low"], row["high"])}' in plain
+    for sentence in read_json(study / "results" / "tables" / "verdict.json")["sentences"]:
+        assert sentence.partition(": ")[2][1:] in plain
+
+
+def test_the_page_is_made_of_the_declared_blocks_in_their_order_and_each_has_all_its_parts(text: str) -> None:
+    blocks = blocks_of(text)
+    expected = [block.id for block in BLOCKS if block.id in blocks]
+    assert list(blocks) == expected
+    absent = {block.id for block in BLOCKS} - set(blocks)
+    assert absent <= {"steps", "juries", "contamination", "published", "cards"}
+    assert {name: lacking(block) for name, block in blocks.items() if lacking(block)} == {}
+    menu = re.search(r"<nav.*?</nav>", text, flags=re.DOTALL)
+    assert menu
+    assert re.findall(r'href="#([a-z]+)"', menu[0]) == expected
+
+
+def test_what_stands_below_a_block_is_there(study: Path, text: str) -> None:
+    rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rules").glob("*.smk"))
+    keys = {key for name in ("config", "benchmark", "model", "grader") for key in _keys(name)}
+    for block in BLOCKS:
+        assert f"rule {block.rule}:" in rules, block.id
+        assert set(block.tables) <= set(COLUMNS), block.id
+        assert set(block.figures) <= set(FIGURES), block.id
+        assert (ROOT / block.config[0]).exists() or block.id == "cards", block.id
+        assert block.config[1] in keys | {""}, block.id
+        assert (TEMPLATES / block.template).is_file(), block.id
+        assert re.fullmatch("[a-z]+", block.id)
+    shown = {figure for block in BLOCKS for figure in block.figures}
+    assert shown == set(FIGURES)
+    assert {table for block in BLOCKS for table in block.tables} >= set(COLUMNS) - {"cases"}
+    for attributes in Page(text).find("a"):
+        link = attributes["href"]
+        if not link.startswith("#"):
+            place = ROOT / link[3:] if link.startswith("../") else study / "results" / link
+            assert place.exists(), link
+
+
+def _keys(schema: str) -> set[str]:
+    return set(read_json(ROOT / "config" / "schemas" / f"{schema}.schema.json")["properties"])
+
+
+def test_what_is_said_above_a_block_is_what_the_tables_stage_said(study: Path, text: str) -> None:
+    said, blocks = read_json(study / "results" / "tables" / "notes.json")["blocks"], blocks_of(text)
+    assert {"glance", "leaderboard", "perception", "trust", "privacy"} <= said.keys() <= {block.id for block in BLOCKS}
+    for name, block in blocks.items():
+        if name in said:
+            assert f'<p class="takeaway">{escape(said[name]["takeaway"])}</p><p class="n">n = {escape(said[name]["n"])}</p>' in block
+
+
+def test_a_report_on_phantoms_says_so_first(text: str) -> None:
+    assert text.index("No number here is about patients") < text.index("<h1>")
+
+
+def test_no_clinician_rated_is_said_and_not_left_blank(text: str) -> None:
+    assert "No clinician has rated an answer yet." in text
+
+
+def test_what_left_the_machine_is_listed(text: str) -> None:
+    assert "judge.example" in text
+    assert "Text is burned" in text or "text is burned" in text
+
+
+def test_every_raw_file_is_accounted_for_on_the_page(text: str) -> None:
+    table = text[text.index("Every raw file of the cases that were read") :]
+    table = table[: table.index("</table>")]
+    for cells in (
+        ("Files", "set aside", "dose report"),
+        ("Files", "used", ""),
+        ("Series", "set aside", "T2w: it covers another part of the head"),
+    ):
+        assert f'<td>{cells[0]}</td><td>{cells[1]}</td><td class="wrap">{cells[2]}</td>' in table, cells
+
+
+def test_the_score_of_deidentification_says_how_many_phantoms_and_shows_what_is_not_right(text: str) -> None:
+    said = " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
+    assert "Of what had to go, 4,000 of 4,000 (100.00 %) were right; Of everything that was asked for, 8,999 of 9,000" in said
+    assert "n = 4 phantoms" in said
+    assert "no independent evidence" in said
+    assert re.search(r'<span class="tag warn">99\.98 %</span>', text)
+
+
+def test_structured_answers_are_shown_with_coverage_and_every_runner_with_its_form(study: Path, text: str) -> None:
+    fields, form = (blocks_of(text)[name] for name in ("fields", "form"))
+    lines = {name: (study / "results" / "tables" / f"{name}.csv").read_text().splitlines()[1:] for name in ("fields", "validity")}
+    assert fields.count('<th scope="row"') == len(lines["fields"]) == 12
+    assert form.count('<th scope="row"') == len({tuple(line.split(",")[:4]) for line in lines["validity"]}) == 6
+    assert "Right where answered" in fields
+    assert form.count("<td>structured</td>") == form.count("<td>open</td>") == 3
+
+
+def test_a_run_without_models_has_a_report(tmp_path: Path) -> None:
+    write_study(tmp_path, models=("alpha",), patients=2)
+    text = build(tmp_path, ())
+    assert len(Page(text).find("h1")) == 1
+    assert {name: lacking(block) for name, block in blocks_of(text).items() if lacking(block)} == {}
+    assert "No model has been scored yet, so nothing was found." in text
+
+
+def test_a_public_report_of_one_model_withholds_cases_of_patients(tmp_path: Path) -> None:
+    write_study(tmp_path, models=("alpha",), patients=2, kind="patient")
+    public = build(tmp_path, ("alpha",), "--profile", "public")
+    assert 'id="picture-' not in public
+    assert "words that do not come" not in public
+    assert "does not show cases of patients" in public
+    assert "No number here is about patients" not in public
+    assert "Left out of this public report, of " in public
+    assert {name: lacking(block) for name, block in blocks_of(public).items() if lacking(block)} == {}
+    assert 'id="picture-' in page(tmp_path, ("alpha",))
+
+
+def test_a_page_that_is_too_large_fails(study: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match=r"report\.max_megabytes"):
+        page(study, MODELS, "--max-megabytes", "0.01")
+
+
+def test_a_picture_that_was_not_sent_is_not_shown(study: Path, text: str, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(study, copy)
+    picture = next((copy / "data" / "pictures").glob("*.png"))
+    picture.write_bytes(picture.read_bytes() + b"0")
+    with pytest.raises(DataError, match="not the one that was sent"):
+        page(copy, MODELS)
+
+
+def test_the_last_line_counts_incomplete_responses(study: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = study / "results" / "tables" / "efficiency.csv"
+    original = path.read_text(encoding="utf-8")
+    first = next(csv.DictReader(path.open(encoding="utf-8")))
+    pair, fewer = f"{first['requests']},{first['answered']}", f"{first['requests']},{int(first['answered']) - 4}"
+    path.write_text(original.replace(pair, fewer, 1), encoding="utf-8")
+    page(study, MODELS)
+    path.write_text(original, encoding="utf-8")
+    assert capsys.readouterr().err.strip().splitlines()[-1].startswith("4 of ")
+
+
+def test_what_left_the_machine_and_a_served_model_that_changed_are_told(study: Path, text: str) -> None:
+    assert '<p class="takeaway">Nothing left this machine for the answers and grades of this run.</p>' in text
+    assert "changed within the run" not in text
+    table, provenance = study / "results" / "tables" / "destinations.csv", study / "results" / "provenance.json"
+    originals = table.read_text(encoding="utf-8"), provenance.read_text(encoding="utf-8")
+    rows = list(csv.DictReader(originals[0].splitlines()))
+    sent = rows[0] | {"destination": "api.example.org", "calls": "1234", "characters": "56789", "last_called_on": "2026-02-03"}
+    table.write_text("".join(f"{','.join(line)}\n" for line in (rows[0], sent.values())), encoding="utf-8")
+    found = json.loads(originals[1])
+    served = found["models"][0]["served"]
+    served.append(served[0] | {"name": "<b>other</b>", "answers": 7, "first_called_on": "2026-02-01", "last_called_on": "2026-02-03"})
+    provenance.write_text(json.dumps(found), encoding="utf-8")
+    try:
+        told = page(study, MODELS)
+    finally:
+        for path, original in zip((table, provenance), originals, strict=True):
+            path.write_text(original, encoding="utf-8")
+    assert '<span class="tag warn">api.example.org</span>' in told
+    assert '<td class="number" data-value="1234">1,234</td>' in told
+    assert '<td class="number" data-value="56789">56,789</td><td>2026-01-02 to 2026-02-03</td>' in told
+    assert "&lt;b&gt;other&lt;/b&gt; (7 answers, 2026-02-01 to 2026-02-03)" in told
+    assert told.count("changed within the run") == 1
+
+
+def test_provenance_names_code_environment_and_inputs_and_no_path_of_the_machine(study: Path, text: str) -> None:
+    found = read_json(study / "results" / "provenance.json")
+    assert found["commit"] is None or re.fullmatch(r"[0-9a-f]{40}", found["commit"])
+    assert found["inputs"].keys() == {f"data/items/{DEPTH}.parquet"}
+    (served,) = found["models"][0]["served"]
+    assert (served["name"], served["first_called_on"], served["last_called_on"]) == ("alpha-served", "2026-01-02", "2026-01-02")
+    assert served["answers"] > 100
+    assert found["prompts"].keys() == {"config/prompts/open.j2"}
+    assert str(study) not in json.dumps(found)
+    assert str(study) not in text

@@ -1,0 +1,97 @@
+"""Answers in free words: what is read of them, with and without steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.prompt import open_question
+from fixtures.scoring import answered, vocabulary
+from neuralmedbench.recording.recount import Answers, recount
+from neuralmedbench.records.items import Criterion, Gold, Item
+from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.scoring.parse import parse_answer
+from neuralmedbench.scoring.rubric import grade_with_rubric
+from neuralmedbench.scoring.scores import score_responses
+from neuralmedbench.tables.outcomes import Key, gather_outcomes
+
+
+@pytest.mark.parametrize("steps", ["", "REASONING: The area is dark on the ADC map.\nSo it is fresh.\n"])
+def test_the_form_is_read_strictly_with_and_without_steps(steps):
+    read = parse_answer(f"{steps}ANSWER: A fresh infarction of the left insula\nCONFIDENCE: 0.8", open_question())
+    assert read.parse_status is ParseStatus.STRICT
+    assert read.differential == ("A fresh infarction of the left insula",)
+    assert read.confidence == 0.8
+    assert read.rationale == ("The area is dark on the ADC map. So it is fresh." if steps else "")
+
+
+def test_headings_inside_a_free_answer_are_words_of_the_answer():
+    """A long answer has parts of its own; taken for the sections of another form they would be lost, and with them what is graded."""
+    text = "ANSWER: Two things.\nFindings: a dark area.\nLocation: left insula.\nRationale: it restricts.\nCONFIDENCE: 0.6"
+    read = parse_answer(text, open_question())
+    assert read.differential == ("Two things. Findings: a dark area. Location: left insula. Rationale: it restricts",)
+    assert read.parse_status is ParseStatus.STRICT
+
+
+@pytest.mark.parametrize("text", ["**Answer:** infarction", "Here it is.\nANSWER: infarction", "ANSWER: x\nAgain:\nANSWER: infarction."])
+def test_a_form_that_is_plainly_meant_is_repaired_and_the_last_answer_counts(text):
+    read = parse_answer(text, open_question())
+    assert read.parse_status is ParseStatus.REPAIRED
+    assert read.differential == ("infarction",)
+
+
+@pytest.mark.parametrize("text", ["ANSWER: undetermined\nCONFIDENCE: 0", "ANSWER: I cannot tell from these pictures."])
+def test_who_cannot_tell_abstains(text):
+    read = parse_answer(text, open_question())
+    assert read.abstained
+    assert read.differential == ()
+    assert read.confidence is None
+
+
+@pytest.mark.parametrize("text", ["An infarction.", "ANSWER:", "ANSWER: <your whole answer>", "", "FINDINGS: an infarction"])
+def test_prose_outside_the_form_is_no_answer(text):
+    assert parse_answer(text, open_question()).parse_status is ParseStatus.FAILED
+
+
+def scored(text: str, *criteria: Criterion) -> Score:
+    """Score an answer to a question whose answer is `Thiamine at once`, by the deterministic grader alone."""
+    item: Item = open_question()
+    gold = {item.item_id: Gold(item_id=item.item_id, answer="Thiamine at once", rubric=criteria)}
+    response = answered(text, item)
+    grades = grade_with_rubric([response], {item.item_id: item}, gold, vocabulary(), grader="rubric")
+    (score,) = score_responses([response], {item.item_id: item}, gold, [grades], vocabulary=vocabulary())
+    return score
+
+
+@pytest.mark.parametrize(
+    ("text", "passed"),
+    [
+        ("ANSWER: thiamine, at once\nCONFIDENCE: 0.8", True),
+        ("ANSWER: Give vitamin B1 immediately\nCONFIDENCE: 0.8", None),
+        ("ANSWER: undetermined\nCONFIDENCE: 0", False),
+        ("Vitamin B1.", False),
+    ],
+)
+def test_a_free_answer_in_other_words_is_left_to_a_reader_and_never_a_zero(text: str, passed: bool | None) -> None:
+    """Words alone cannot tell that it is wrong; who names nothing, or keeps to no form, is wrong without a reader."""
+    assert scored(text).passed is passed
+
+
+def test_a_criterion_that_asks_a_question_is_left_to_a_reader_and_so_is_its_rubric() -> None:
+    says = Criterion(criterion="must_include_1", text="Says: thiamine.", points=1.0)
+    asks = Criterion(criterion="meets_1", text="Does the model advise thiamine?", points=5.0)
+    answer = "ANSWER: thiamine at once\nCONFIDENCE: 0.8"
+    assert scored(answer, says).rubric == 1.0
+    other = scored("ANSWER: give thiamine\nCONFIDENCE: 0.8", says)
+    assert (other.passed, other.rubric) == (None, 1.0), "points are known where right or wrong is not"
+    assert scored(answer, says, asks).rubric is None
+
+
+def test_points_of_answers_that_no_grader_could_call_right_or_wrong_are_counted() -> None:
+    item = open_question()
+    says = Criterion(criterion="must_include_1", text="Says: thiamine.", points=1.0)
+    gold = Gold(item_id=item.item_id, answer="Thiamine at once", rubric=(says,))
+    rows = [scored("ANSWER: give thiamine\nCONFIDENCE: 0.8", says)]
+    outcomes = gather_outcomes(item.benchmark, item.axis, [item], [gold], scores={"fusion": rows}, sampled={"fusion": True})
+    counts = outcomes.counts[Key("fusion")]
+    assert (counts.missing.tolist(), counts.grades["rubric"].tolist()) == ([1], [1.0])
+    assert recount("rubric", [Answers(item=item, expected=1, scores=tuple(rows), responses=())]) == 1.0

@@ -1,0 +1,275 @@
+"""Reading answers: the form that was asked for, mended where it is plainly meant, and prose never."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from fixtures.scoring import ITEM, LESION_ITEM, PICTURE_ITEM, differential, lesion_answer
+from neuralmedbench.records.items import Family, Runner
+from neuralmedbench.records.scores import ParseStatus
+from neuralmedbench.scoring.parse import parse_answer
+
+CHOICE_ITEM = replace(ITEM, runner=Runner.CHOICE, options=("glioma", "meningioma", "brain abscess"))
+SCHEMA = json.dumps(
+    {
+        "properties": {
+            "modality": {"enum": ["MRI", "CT", None]},
+            "sequence": {"enum": ["T1", "T1C+", "FLAIR", None]},
+            "plane": {"enum": ["axial", None]},
+            "class": {"enum": ["tumor", "stroke", "normal", None]},
+            "subtype": {"enum": ["glioma", None]},
+            "confidence": {"type": ["number", "null"]},
+        }
+    }
+)
+FIELDS = {"modality": "MRI", "sequence": "T1C+", "plane": "axial", "class": "tumor", "subtype": "glioma", "confidence": 0.9}
+SCHEMA_ITEM = replace(PICTURE_ITEM, answer_schema=SCHEMA)
+
+
+def test_the_form_that_was_asked_for_is_read_strictly():
+    prediction = parse_answer(differential("glioblastoma", "brain abscess"), ITEM)
+    assert prediction.parse_status is ParseStatus.STRICT
+    assert prediction.differential == ("glioblastoma", "brain abscess")
+    assert (prediction.findings, prediction.rationale, prediction.confidence) == ("A mass.", "It fits.", 0.7)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Here is my answer.\n" + differential("glioblastoma", "abscess"),
+        differential("**Glioblastoma**", "abscess").replace("DIFFERENTIAL:", "**Differential diagnosis:**"),
+        differential("glioblastoma", "abscess").replace("1. ", "- ").replace("2. ", "- "),
+        "DIFFERENTIAL: 1. glioblastoma 2. abscess\nFINDINGS: x",
+        "DIFFERENTIAL:\n2. abscess\n1. glioblastoma\nFINDINGS: x",
+        differential("glioblastoma - a ring that enhances", "abscess"),
+        differential("glioblastoma", "abscess", confidence="70%"),
+        "```\n" + differential("glioblastoma", "abscess") + "\n```",
+        differential("meningioma") + "\n\nOn reflection:\n" + differential("glioblastoma", "abscess"),
+    ],
+)
+def test_a_form_that_is_plainly_meant_is_repaired(text):
+    prediction = parse_answer(text, ITEM)
+    assert prediction.parse_status is ParseStatus.REPAIRED
+    assert [name.lower() for name in prediction.differential] == ["glioblastoma", "abscess"]
+
+
+@pytest.mark.parametrize("text", ["It is a glioblastoma.", "1. glioblastoma\n2. abscess", "FINDINGS: glioblastoma", "{}", "[" * 5000])
+def test_prose_outside_the_form_is_never_rank_1(text):
+    prediction = parse_answer(text, ITEM)
+    assert prediction.parse_status is ParseStatus.FAILED
+    assert prediction.differential == ()
+    assert not prediction.abstained
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "I'm sorry, but I cannot help with that.", "As an AI, I am unable to diagnose."])
+def test_an_empty_answer_and_a_refusal_abstain(text):
+    assert parse_answer(text, ITEM).abstained
+    assert parse_answer(text, ITEM).parse_status is ParseStatus.FAILED
+
+
+@pytest.mark.parametrize("text", ["undetermined", "Unknown", "Cannot be determined from these pictures", "insufficient information"])
+def test_a_form_that_names_no_diagnosis_abstains(text):
+    prediction = parse_answer(differential(text), ITEM)
+    assert prediction.abstained
+    assert (prediction.differential, prediction.confidence) == ((), None)
+
+
+def test_a_diagnosis_hidden_in_thoughts_does_not_count():
+    assert parse_answer(f"<think>{differential('glioblastoma')}", ITEM).parse_status is ParseStatus.FAILED
+    text = f"<think>{differential('meningioma')}</think>{differential('glioblastoma')}"
+    assert parse_answer(text, ITEM).differential == ("glioblastoma",)
+
+
+def test_placeholders_of_the_form_are_no_candidates():
+    text = differential("<most likely diagnosis>", "glioblastoma")
+    assert parse_answer(text, ITEM).differential == ("glioblastoma",)
+    assert parse_answer(differential("<most likely diagnosis>"), ITEM).parse_status is ParseStatus.FAILED
+
+
+def test_at_most_five_candidates_are_read():
+    prediction = parse_answer(differential(*"abcdefg"), ITEM)
+    assert prediction.differential == tuple("abcde")
+    assert prediction.parse_status is ParseStatus.REPAIRED
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", 1.0), ("0.35", 0.35), ("7", None), ("-0.2", None), ("high", None), ("nan", None), ("101%", None)]
+)
+def test_a_confidence_outside_0_to_1_is_none(text, value):
+    assert parse_answer(differential("glioblastoma", confidence=text), ITEM).confidence == value
+
+
+def test_a_lesion_answer_gives_lesion_place_and_side():
+    prediction = parse_answer(lesion_answer("enhancing mass", "frontal lobe", "left"), LESION_ITEM)
+    assert prediction.parse_status is ParseStatus.STRICT
+    assert prediction.fields == {"lesion": "enhancing mass", "location": "frontal lobe", "side": "left"}
+
+
+def test_no_lesion_is_an_answer_and_undetermined_is_none():
+    assert not parse_answer(lesion_answer("no lesion"), LESION_ITEM).abstained
+    assert not parse_answer(lesion_answer("none"), LESION_ITEM).abstained
+    assert parse_answer(lesion_answer("undetermined"), LESION_ITEM).abstained
+    assert parse_answer("The lesion lies on the left.", LESION_ITEM).parse_status is ParseStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    ("text", "letter", "status"),
+    [
+        ("B", "B", "strict"),
+        ("ANSWER: B", "B", "strict"),
+        ("(B) meningioma", "B", "repaired"),
+        ("meningioma", "B", "repaired"),
+        ("**Answer:** B", "B", "repaired"),
+        ("B or C", "", "failed"),
+        ("A brain abscess, I think", "", "failed"),
+        ("D", "", "failed"),
+        ("Both are possible", "", "failed"),
+        ("ANSWER: B\nCONFIDENCE: 0.7", "B", "strict"),
+        ("REASONING: the answer is A at first sight.\nANSWER: B\nCONFIDENCE: 0.7", "B", "strict"),
+        (r"The signal fits. $\boxed{\text{C}}$", "C", "repaired"),
+        ("The correct answer is therefore (C).", "C", "repaired"),
+        ("**C**", "C", "repaired"),
+        ("C) brain abscess", "C", "repaired"),
+        ('{"answer": "C"}', "C", "repaired"),
+        ('```json\n{"steps": "A or B?", "answer": "C) brain abscess"}\n```', "C", "repaired"),
+        ("### Final answer\n\n**B. Meningioma**", "B", "repaired"),
+        ("Option B is the most likely answer.", "B", "repaired"),
+        ("I would choose option B.", "B", "repaired"),
+        ("B\n\nThe tail of the dura is typical.", "B", "repaired"),
+        ("The answer is meningioma, given the tail of the dura.", "B", "repaired"),
+        ("The most likely answer is A because of its margin", "A", "repaired"),
+        ("ANSWER: C, because A and B are less likely.", "C", "repaired"),
+        ("The answer is C. A man of 45 years with fever has an abscess.", "C", "repaired"),
+    ],
+)
+def test_a_choice_is_a_letter_or_an_option_and_nothing_more(text, letter, status):
+    prediction = parse_answer(text, CHOICE_ITEM)
+    assert (prediction.choice, prediction.parse_status) == (letter, status)
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("The answer is A. No: the answer is B.", "B"),
+        (r"\boxed{A}, or rather \boxed{B}", "B"),
+        ("ANSWER: A\nI correct this.\nANSWER: B", "B"),
+    ],
+)
+def test_of_several_choices_the_last_one_counts(text, letter):
+    assert parse_answer(text, CHOICE_ITEM).choice == letter
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ANSWER: B or C",
+        "The answer is (B) and (C).",
+        "Answer: B/C",
+        "ANSWER: B\nC",
+        "The answer is AB.",
+        "The answer is D.",
+        r"\boxed{D}",
+        '{"answer": "E"}',
+        "The answer is B. glioma",
+        "B. glioma",
+        "The answer is not B.",
+        "Answer: neither",
+        "ANSWER: A meningioma",
+        "The answer is a matter of taste.",
+        "Answer: C-shaped",
+        "The answer isn't clear.",
+        "Answer: I can't tell",
+        "Option A: glioma. Unlikely.\nOption B: meningioma. Likely.",
+        "A mass is seen in the left hemisphere.",
+        "I think that it is an infection.",
+        "A. glioma\nB. meningioma\nC. brain abscess",
+        "Vitamin C is low.",
+        "ANSWER: <the letter of one option>\nCONFIDENCE: 0.5",
+    ],
+)
+def test_two_letters_a_letter_that_is_not_offered_and_prose_are_no_choice(text):
+    prediction = parse_answer(text, CHOICE_ITEM)
+    assert (prediction.choice, prediction.differential, prediction.parse_status) == ("", (), ParseStatus.FAILED)
+
+
+def test_printed_letters_count_where_the_options_are_letters_themselves():
+    item = replace(CHOICE_ITEM, options=("B", "C", "A"))
+    assert parse_answer("ANSWER: A", item).differential == ("B",)
+    assert parse_answer("The answer is A. B", item).choice == "A"
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("B", "B"),
+        ("정답: B", "B"),
+        ("B. 수막종", "B"),
+        ("수막종", "B"),
+        ("（B）", "B"),
+        ("答案：B。", "B"),
+        ("B. 교모세포종", ""),
+        ("B 는 아니다", ""),
+        ("뇌종양", ""),
+    ],
+)
+def test_options_in_other_scripts_are_compared_too(text, letter):
+    item = replace(CHOICE_ITEM, options=("교모세포종", "수막종", "뇌농양"))
+    assert parse_answer(text, item).choice == letter
+
+
+def test_an_option_may_say_that_none_is_right():
+    item = replace(CHOICE_ITEM, options=("glioma", "meningioma", "None of the above"))
+    assert parse_answer("The answer is none of the above.", item).choice == "C"
+
+
+def test_a_structured_answer_that_fits_its_schema_is_strict():
+    prediction = parse_answer(json.dumps(FIELDS), SCHEMA_ITEM)
+    assert prediction.parse_status is ParseStatus.STRICT
+    assert prediction.fields == {"modality": "MRI", "sequence": "T1C+", "plane": "axial", "class": "tumor", "subtype": "glioma"}
+    assert prediction.confidence == 0.9
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{json.dumps(FIELDS)}\n```",
+        f"Here it is: {json.dumps(FIELDS)} I hope it helps.",
+        str(FIELDS),
+        json.dumps(FIELDS).replace("}", ",}"),
+        json.dumps({**FIELDS, "class": "Brain Tumour", "sequence": "T1 C+"}),
+        json.dumps({**FIELDS, "comment": "x"}),
+    ],
+)
+def test_a_structured_answer_is_taken_out_of_its_surroundings(text):
+    prediction = parse_answer(text, SCHEMA_ITEM)
+    assert prediction.parse_status is ParseStatus.REPAIRED
+    assert prediction.fields["class"] == "tumor"
+    assert prediction.fields["sequence"] == "T1C+"
+
+
+def test_null_abstains_and_an_unknown_label_is_kept_as_wrong():
+    prediction = parse_answer(json.dumps({**FIELDS, "class": None, "plane": "oblique"}), SCHEMA_ITEM)
+    assert prediction.abstained
+    assert "class" not in prediction.fields
+    assert prediction.fields["plane"] == "oblique"
+    assert prediction.confidence is None
+
+
+@pytest.mark.parametrize("text", ["tumor", "[]", "3", '{"a": 1}', "{" * 10_000, '{"class": "tumor"'])
+def test_an_answer_without_an_object_of_fields_is_failed(text):
+    assert parse_answer(text, SCHEMA_ITEM).parse_status is ParseStatus.FAILED
+
+
+def test_a_differential_in_another_script_is_read_like_any_other():
+    answer = "DIFFERENTIAL:\n1. 脑梗死\n2. 胶质瘤\nFINDINGS: 左侧岛叶\nRATIONALE: 突发\nCONFIDENCE: 0.7"
+    prediction = parse_answer(answer, ITEM)
+    assert (prediction.parse_status, prediction.differential) == (ParseStatus.STRICT, ("脑梗死", "胶质瘤"))
+
+
+def test_the_words_of_an_open_answer_are_what_its_rubric_is_judged_by():
+    item = replace(ITEM, family=Family.QUESTION_ANSWERING)
+    prediction = parse_answer("ANSWER: Start heparin, then repeat the scan.\nCONFIDENCE: 0.4", item)
+    assert (prediction.parse_status, prediction.findings) == (ParseStatus.STRICT, "Start heparin, then repeat the scan")

@@ -1,0 +1,159 @@
+"""Before and after a training cut-off, on made-up answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import yaml
+
+from fixtures.tables import DEPTH, item, score
+from neuralmedbench.config.load import load_model
+from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.estimates.intervals import Settings, rate_interval
+from neuralmedbench.estimates.unpaired import Estimate, square_and_add
+from neuralmedbench.records.items import Family, Gold, Level, Runner
+from neuralmedbench.tables.contamination import ALONE, BESIDE, NEVER_PUBLISHED, NO_CUTOFF, NO_DATE, contamination_rows, sides_of
+from neuralmedbench.tables.outcomes import gather_outcomes
+from neuralmedbench.tables.takeaways.contamination import contaminated
+
+SETTINGS = Settings(resamples=400)
+OLD, NEW = "2024-03-01", "2025-02-01"
+
+
+def model(**changes: object) -> ModelConfig:
+    base = {"title": "M", "backend": "builtin", "id": "m", "revision": "1", "temperature": 1.0}
+    cutoff = {"knowledge_cutoff": "2024-06", "knowledge_cutoff_source": "the provider's page"}
+    return ModelConfig(**{**base, **cutoff, **changes})
+
+
+def made_up(
+    dates: list[str],
+    passes: dict[str, list[bool]],
+    models: dict[str, ModelConfig],
+    *,
+    subjects: str = "public",
+    patients: list[str] | None = None,
+) -> SimpleNamespace:
+    """Make a study of one item a patient (unless patients are given) and one answer an item."""
+    one = item(DEPTH, "case", "p", Family.DIFFERENTIAL_DIAGNOSIS, level=Level.DIRECT, runner=Runner.OPEN)
+    own = patients or [f"p{number:03d}" for number in range(len(dates))]
+    items = [
+        replace(one, item_id=f"{DEPTH}/{number:03d}", case_id=f"{number:03d}", patient_id=patient, date=date)
+        for number, (date, patient) in enumerate(zip(dates, own, strict=True))
+    ]
+    scores = {name: [score(of, name, passed=right) for of, right in zip(items, rights, strict=True)] for name, rights in passes.items()}
+    gold = [Gold(item_id=of.item_id, answer="stroke") for of in items]
+    outcomes = gather_outcomes(DEPTH, "depth", items, gold, scores=scores, sampled=dict.fromkeys(models, True))
+    benchmark = SimpleNamespace(name=DEPTH, outcomes=outcomes, config=SimpleNamespace(subjects=subjects, title="Depth"))
+    readers = {name: entry.reader for name, entry in models.items() if entry.reader}
+    return SimpleNamespace(benchmarks={DEPTH: benchmark}, models=models, readers=readers, settings=SETTINGS)
+
+
+DATES = [OLD] * 20 + [NEW] * 20
+REMEMBERS = [True] * 18 + [False] * 2 + [True] * 4 + [False] * 16
+EVEN = [True, False] * 20
+
+
+def test_a_model_that_knows_the_older_cases_is_seen_beside_one_that_learned_nothing() -> None:
+    study = made_up(DATES, {"m": REMEMBERS, "plain": EVEN}, {"m": model(), "plain": model(baseline=True)})
+    (row,) = contamination_rows(study)
+    assert (row["model"], row["metric"], row["cutoff"]) == ("m", "pass1", "2024-06")
+    assert (row["before"], row["after"], row["difference"]) == (0.9, 0.2, pytest.approx(0.7))
+    assert (row["n_items_before"], row["n_patients_after"], row["n_items_left_out"]) == (20, 20, 0)
+    assert row["low"] > 0.3
+    assert row["p_holm"] == row["p_value"] < 0.01
+    assert row["beyond_others"] == pytest.approx(0.7)
+    assert row["beyond_low"] > 0.2
+    assert (row["others"], row["note"]) == ("plain", BESIDE)
+    said = contaminated(study, {"contamination": [row]}).takeaway
+    assert "better before the cut-off" in said
+    assert "more so" in said
+
+
+def test_cases_that_are_harder_for_every_model_are_no_sign_of_memory() -> None:
+    study = made_up(DATES, {"m": REMEMBERS, "plain": REMEMBERS}, {"m": model(), "plain": model(baseline=True)})
+    (row,) = contamination_rows(study)
+    assert row["low"] > 0
+    assert row["beyond_others"] == 0
+    alone = contamination_rows(made_up(DATES, {"m": REMEMBERS}, {"m": model()}))[0]
+    assert (alone["beyond_others"], alone["note"]) == (None, ALONE)
+
+
+def test_the_interval_is_made_of_those_of_the_two_rates() -> None:
+    (row,) = contamination_rows(made_up(DATES, {"m": REMEMBERS}, {"m": model()}))
+    rates = [rate_interval(np.array(REMEMBERS[part], dtype=float), np.arange(20), SETTINGS) for part in (slice(20), slice(20, 40))]
+    assert [row["before_low"], row["after_high"]] == [rates[0].low, rates[1].high]
+    found = square_and_add(*(Estimate(*rate[:3]) for rate in rates))
+    assert (row["difference"], row["low"], row["high"]) == tuple(found)
+
+
+def test_another_model_is_a_control_only_when_its_own_date_does_not_divide_the_cases() -> None:
+    models = {
+        "m": model(),
+        "same": model(knowledge_cutoff="2024-09"),
+        "early": model(knowledge_cutoff="2020-01"),
+        "unknown": model(knowledge_cutoff=None),
+        "person": model(reader="clinician", backend="imported", knowledge_cutoff=None),
+    }
+    rows = {row["model"]: row for row in contamination_rows(made_up(DATES, dict.fromkeys(models, EVEN), models))}
+    assert rows["m"]["others"] == rows["same"]["others"] == "early"
+    assert rows["early"]["note"] == "0 patients before and 40 after: fewer than 8 on a side are not compared"
+    assert rows["unknown"]["note"] == NO_CUTOFF
+    assert "person" not in rows
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        ({"dates": [""] * 40}, NO_DATE),
+        ({"subjects": "patient"}, NEVER_PUBLISHED),
+        ({"dates": [OLD] * 35 + [NEW] * 5}, "35 patients before and 5 after: fewer than 8 on a side are not compared"),
+        (
+            {"patients": [f"p{number % 20}" for number in range(40)]},
+            "0 patients before and 0 after: fewer than 8 on a side are not compared",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_says_why_and_has_no_number(change: dict, note: str) -> None:
+    arguments = {"dates": DATES, "subjects": "public"} | change
+    (row,) = contamination_rows(made_up(passes={"m": REMEMBERS}, models={"m": model()}, **arguments))
+    assert row["note"] == note
+    assert row.get("difference") is None
+    assert "No model could be compared" in contaminated(SimpleNamespace(settings=SETTINGS), {"contamination": [row]}).takeaway
+
+
+def test_a_missing_answer_is_on_no_side() -> None:
+    study = made_up(DATES, {"m": [None, *REMEMBERS[1:]]}, {"m": model()})
+    (row,) = contamination_rows(study)
+    assert (row["n_items_before"], row["before"]) == (19, pytest.approx(17 / 19))
+
+
+@pytest.mark.parametrize(
+    ("date", "cutoff", "side"),
+    [
+        ("2024-06-30", "2024-06", "before"), ("2024-07-01", "2024-06", "after"), ("2024-06", "2024-06", "before"), ("2024", "2024-06", ""),
+        ("2023", "2024-06", "before"), ("2025", "2024-06", "after"), ("2024-06", "2024-06-15", ""), ("2024-06-15", "2024-06-15", "before"),
+        ("2024-06-16T08:00:00", "2024-06-15", "after"), ("", "2024-06", ""), ("spring", "2024-06", ""),
+    ],
+)  # fmt: skip
+def test_a_date_that_does_not_say_on_which_side_it_is_counts_on_none(date: str, cutoff: str, side: str) -> None:
+    outcomes = made_up([date], {"m": [True]}, {"m": model()}).benchmarks[DEPTH].outcomes
+    before, after = sides_of(outcomes, cutoff)
+    assert (bool(before[0]), bool(after[0])) == (side == "before", side == "after")
+
+
+def test_a_cutoff_needs_its_source_and_a_day_may_be_bare(tmp_path) -> None:
+    text = "title: M\nbackend: builtin\nid: m\nrevision: '1'\nknowledge_cutoff: 2024-06-01\n"
+    (tmp_path / "m.yaml").write_text(text)
+    with pytest.raises(ConfigError, match="knowledge_cutoff_source"):
+        load_model(tmp_path / "m.yaml")
+    (tmp_path / "m.yaml").write_text(text + "knowledge_cutoff_source: the provider's model page\n")
+    assert load_model(tmp_path / "m.yaml").knowledge_cutoff == "2024-06-01"
+    assert yaml.safe_load("day: 2024-06")["day"] == "2024-06"
+    (tmp_path / "m.yaml").write_text(text.replace("2024-06-01", "summer") + "knowledge_cutoff_source: s\n")
+    with pytest.raises(ConfigError, match="knowledge_cutoff"):
+        load_model(tmp_path / "m.yaml")

@@ -1,0 +1,311 @@
+"""A model is asked again: a server that silently changed is found, one that did not is left in peace."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+
+import check_drift as command
+from conftest import ROOT
+from fixtures.models import Server, model_config, reply, running_server
+from fixtures.scoring import differential, vocabulary
+from fixtures.tables import item
+from neuralmedbench.errors import ConfigError, DataError, DeidentificationError, ProviderError
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.cases import write_audit
+from neuralmedbench.files.tables import write_records
+from neuralmedbench.models.control import retry
+from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.records.case import Audit
+from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
+from neuralmedbench.records.requests import Request, RequestTurn
+from neuralmedbench.tables.change.drift import FIRST_REPEAT, ITEMS, Place, check_drift, fixed_requests
+
+FAST = Settings(resamples=400)
+NAMES = ("glioblastoma", "meningioma", "brain abscess")
+BEFORE, AFTER = (0.8, 0.1, 0.1), (0.2, 0.2, 0.6)
+FREE = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 0, "dated": "x"}
+
+
+class Changing(Server):
+    """A model whose answers are drawn from a distribution, by the words and the seed of the request alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chances = BEFORE
+        self.served = "m-may"
+        self.fails = ""
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.bodies.append(body)
+        question = body["messages"][-1]["content"]
+        question = question if isinstance(question, str) else json.dumps(question)
+        if self.fails and self.fails in question:
+            return web.json_response({"error": {"message": "no"}}, status=400)
+        draw = int(hashlib.sha256(f"{question}|{body.get('seed')}".encode()).hexdigest()[:8], 16) / 2**32
+        first = NAMES[sum(draw >= sum(self.chances[:place]) for place in (1, 2))]
+        return web.json_response({**reply(differential(first)), "model": self.served})
+
+
+def questions(count: int = 22) -> dict[str, Item]:
+    items = [
+        item("b", f"case{number:02d}", f"p{number % 12}", Family.DIFFERENTIAL_DIAGNOSIS, level=Level.DIRECT, runner=Runner.OPEN)
+        for number in range(count)
+    ]
+    return {one.item_id: one for one in items}
+
+
+def request_of(one: Item, *, samples: int = 3, arm: str = "full") -> Request:
+    return Request(
+        item_id=one.item_id, case_id=one.case_id, patient_id=one.patient_id, benchmark="b", arm=arm, strategy="direct", request_id="r",
+        runner=one.runner, system="You are a neurologist.", turns=(RequestTurn(text=f"What is it? ({one.item_id}, {arm})"),),
+        answer_schema="", samples=samples,
+    )  # fmt: skip
+
+
+class Bench:
+    """A model behind a server, its ledger, and what it was asked."""
+
+    def __init__(self, root: Path, server: Changing) -> None:
+        self.server = server
+        self.items = questions()
+        self.gold = {name: Gold(item_id=name, answer="glioblastoma") for name in self.items}
+        self.requests = [request_of(one) for one in self.items.values()]
+        self.place = Place(
+            name="m",
+            model=model_config(api_base=server.address, seed=1, temperature=1.0, max_attempts=1),
+            destinations=("local",),
+            ledger=root / "ledger" / "m.jsonl",
+            checks=root / "ledger" / "drift" / "m.jsonl",
+        )
+
+    def with_model(self, **changes: Any) -> None:
+        self.place = replace(self.place, model=self.place.model.model_copy(update=changes))
+
+    def run(self) -> None:
+        answer_requests(
+            self.requests, self.place.model, name="m", ledger=self.place.ledger, destinations=("local",), max_failed_fraction=None
+        )
+
+    def check(self):
+        return check_drift(self.requests, self.items, self.gold, self.place, vocabulary=vocabulary(), settings=FAST)
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.01)
+    with running_server(Changing()) as server:
+        yield Bench(tmp_path, server)
+
+
+def test_a_model_that_answers_as_before_shows_no_sign_of_a_change(bench):
+    bench.run()
+    before = bench.place.ledger.read_bytes()
+    drift = bench.check()
+    assert not drift.changed
+    assert len(drift.lines) == 1
+    assert drift.lines[0].startswith("m on b, revision 1, 20 items asked again: no sign of a change beyond the noise of repeats. ")
+    assert "of pairs of repeats (the noise floor; p = " in drift.lines[0]
+    assert len(bench.server.bodies) == 22 * 3 + 20 * 3
+    assert bench.place.ledger.read_bytes() == before
+
+
+def test_a_server_that_silently_changed_is_found(bench):
+    bench.run()
+    bench.server.chances, bench.server.served = AFTER, "m-june"
+    drift = bench.check()
+    assert drift.changed
+    assert "changed, beyond the noise of repeats" in drift.lines[0]
+    assert drift.lines[1].startswith("Answered otherwise: b/case")
+    assert drift.lines[2] == "Served as m-may before, as m-june now."
+    otherwise = [row["item_id"] for row in drift.found["items"] if row["otherwise"]]
+    assert drift.lines[1] == f"Answered otherwise: {', '.join(otherwise)}."
+    assert {row["metric"]: row["n_items"] for row in drift.found["tests"]} == {"passed": 20, "leader": 20}
+
+
+def test_every_check_asks_the_same_items_under_repeats_that_were_never_used(bench):
+    bench.run()
+    rounds = []
+    for number in range(3):
+        before = len(bench.server.bodies)
+        assert bench.check().found["first_repeat"] == FIRST_REPEAT + 3 * number
+        bodies = bench.server.bodies[before:]
+        rounds.append({body["messages"][-1]["content"] for body in bodies})
+        assert {body["seed"] for body in bodies} == {1 + FIRST_REPEAT + 3 * number + sample for sample in range(3)}
+    assert rounds[0] == rounds[1] == rounds[2]
+    assert len(rounds[0]) == ITEMS
+    entries = read_ledger(bench.place.checks).values()
+    assert len(entries) == 3 * ITEMS * 3
+    assert {entry.repeat for entry in entries} == set(range(FIRST_REPEAT, FIRST_REPEAT + 9))
+    assert not {entry.key for entry in entries} & set(read_ledger(bench.place.ledger))
+
+
+def test_what_is_asked_again_does_not_depend_on_what_else_is_asked(bench):
+    bench.run()
+    first = {row["item_id"] for row in bench.check().found["items"]}
+    bench.requests = [request_of(one, arm=arm) for one in reversed(bench.items.values()) for arm in ("no_image", "full")]
+    assert {row["item_id"] for row in bench.check().found["items"]} == first
+
+
+def test_only_single_questions_with_all_of_their_answers_are_asked_again(bench):
+    whole, other, talk, part = list(bench.items.values())[:4]
+    bench.requests = [request_of(whole), request_of(other, arm="no_image"), replace(request_of(talk), runner="dialogue"), request_of(part)]
+    bench.server.fails = part.item_id
+    bench.run()
+    bench.server.fails = ""
+    assert [row["item_id"] for row in bench.check().found["items"]] == [whole.item_id]
+    assert fixed_requests(bench.requests, []) == []
+
+
+def test_an_item_without_a_reference_is_compared_by_what_is_named_first(bench):
+    bench.gold = {}
+    bench.run()
+    bench.server.chances = AFTER
+    drift = bench.check()
+    assert drift.changed
+    assert [row["metric"] for row in drift.found["tests"]] == ["leader"]
+
+
+def test_answers_that_name_nothing_and_have_no_reference_cannot_be_compared(bench, monkeypatch):
+    bench.gold, bench.requests = {}, bench.requests[:2]
+    monkeypatch.setattr("test_drift.NAMES", ("not sure",) * 3)
+    bench.run()
+    with pytest.raises(DataError, match="no answer names a diagnosis, before or now"):
+        bench.check()
+
+
+def test_one_answer_an_item_says_that_the_noise_is_not_known(bench):
+    bench.requests = [request_of(one, samples=1) for one in bench.items.values()]
+    bench.gold = {name: Gold(item_id=name, answer="multiple sclerosis") for name in bench.items}
+    bench.run()
+    bench.server.chances = AFTER
+    drift = bench.check()
+    assert not drift.changed
+    assert "not known whether it changed" in drift.lines[0]
+    assert "Every question was asked once, so the noise floor (how much repeats differ) is not known." in drift.lines[0]
+    assert "noise floor; p" not in drift.lines[0]
+
+
+def test_a_greedy_model_that_answers_otherwise_is_found_at_once(bench):
+    bench.with_model(temperature=0.0, seed=None)
+    bench.server.chances = (1, 0, 0)
+    bench.requests = [request_of(one, samples=2) for one in bench.items.values()]
+    bench.run()
+    assert not bench.check().changed
+    bench.server.chances = (0, 0, 1)
+    assert bench.check().changed
+
+
+def test_items_whose_answers_did_not_come_are_left_out_and_counted(bench):
+    bench.run()
+    first = bench.check().found["items"][0]["item_id"]
+    bench.server.fails = first
+    drift = bench.check()
+    assert "19 items asked again" in drift.lines[0]
+    assert drift.lines[1] == "1 more items were left out: not all of their answers came."
+    assert first not in {row["item_id"] for row in drift.found["items"]}
+    bench.server.fails = "What is it?"
+    with pytest.raises(ProviderError, match=r"60 of 60 answers did not come \(most often .*nothing was compared"):
+        bench.check()
+
+
+def test_without_its_key_nothing_is_asked_and_nothing_is_written(bench, monkeypatch):
+    monkeypatch.setenv("NMB_TEST_KEY", "k")
+    bench.with_model(api_key_env="NMB_TEST_KEY", prices=model_config(prices=FREE).prices, max_cost_usd=0)
+    bench.run()
+    monkeypatch.delenv("NMB_TEST_KEY")
+    with pytest.raises(ProviderError, match="it cannot be asked: the environment variable NMB_TEST_KEY is not set"):
+        bench.check()
+    assert not bench.place.checks.exists()
+
+
+def test_a_ledger_that_holds_nothing_of_this_revision_is_one_clear_error(bench):
+    with pytest.raises(DataError, match=r"no complete answers of revision 1 .*: run the workflow first"):
+        bench.check()
+    bench.run()
+    bench.with_model(revision="2")
+    with pytest.raises(DataError, match="no complete answers of revision 2"):
+        bench.check()
+    assert not bench.place.checks.exists()
+
+
+def test_a_check_goes_nowhere_the_benchmark_does_not_allow_and_spends_no_more_than_the_cap(bench):
+    bench.run()
+    bench.place = replace(bench.place, destinations=("api.example.org",))
+    with pytest.raises(ConfigError, match=r"allowed are: api\.example\.org"):
+        bench.check()
+    bench.place = replace(bench.place, destinations=("local",))
+    dear = {"usd_per_million_prompt_tokens": 1e6, "usd_per_million_completion_tokens": 1e6, "dated": "x"}
+    bench.with_model(prices=model_config(prices=dear).prices, max_cost_usd=0.5)
+    asked = len(bench.server.bodies)
+    with pytest.raises(ProviderError, match="most often max_cost_usd"):
+        bench.check()
+    assert len(bench.server.bodies) == asked
+
+
+@pytest.fixture
+def project(bench, tmp_path, monkeypatch):
+    """Write the files that the command reads, and go there."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(path: str, value: object) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(yaml.safe_dump(value), encoding="utf-8")
+
+    write("config/config.yaml", {"benchmarks": ["b"], "models": ["m"], "statistics": {"resamples": 400}})
+    write(
+        "config/benchmarks/b.yaml",
+        {"title": "B", "kind": "pictures", "axis": "depth", "source": "x", "subjects": "phantom", "private": False},
+    )
+    write("config/models/m.yaml", bench.place.model.model_dump(exclude_none=True))
+    write("config/graders/rubric.yaml", {"title": "Rubric", "kind": "rubric"})
+    Path("config/vocabulary").mkdir()
+    shutil.copy(ROOT / "config" / "vocabulary" / "neurology.yaml", "config/vocabulary")
+    write_records(Path("data/prompts/b.parquet"), Request, bench.requests, key=lambda row: row.item_id)
+    write_records(Path("data/items/b.parquet"), Item, bench.items.values(), key=lambda row: row.item_id)
+    write_records(Path("data/gold/b.parquet"), Gold, bench.gold.values(), key=lambda row: row.item_id)
+    audit = Audit(benchmark="b", profile="pseudonymised", kind="phantom", state="passed", checks={}, covered={})
+    write_audit(Path("data/deidentified/b/audit.json"), audit)
+    bench.place = Place.of("b", "m")
+    bench.run()
+    return bench
+
+
+def test_the_command_says_it_in_plain_lines_and_by_its_exit_code(project, capsys):
+    arguments = ["--model", "m", "--benchmark", "b", "--configfiles", "config/config.yaml"]
+    assert command.main(arguments) == 0
+    assert "no sign of a change" in capsys.readouterr().out
+    project.server.chances = AFTER
+    assert command.main(arguments) == 3
+    out = capsys.readouterr().out
+    assert "changed, beyond the noise of repeats" in out
+    found = json.loads(Path("results/drift/b/m.json").read_text())
+    assert (found["changed"], found["benchmark"], found["model"], found["revision"]) == (True, "b", "m", "1")
+    assert out.splitlines() == found["said"]
+    assert Path("data/ledger/b/drift/m.jsonl").is_file()
+    with pytest.raises(SystemExit):
+        command.parse_args(["--help"])
+    assert "3: there is one" in capsys.readouterr().out
+
+
+def test_the_command_asks_nothing_without_a_passed_audit_or_under_replay(project):
+    arguments = ["--model", "m", "--benchmark", "b"]
+    asked = len(project.server.bodies)
+    audit = Audit(benchmark="b", profile="pseudonymised", kind="patient", state="pending", checks={}, covered={})
+    write_audit(Path("data/deidentified/b/audit.json"), audit)
+    with pytest.raises(DeidentificationError):
+        command.main(arguments)
+    Path("replay.yaml").write_text("replay: true\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="nothing may be asked"):
+        command.main([*arguments, "--configfiles", "replay.yaml"])
+    assert len(project.server.bodies) == asked

@@ -1,0 +1,305 @@
+"""Tables of labelled errors and of juries, on a handful of made-up answers whose numbers can be counted by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from conftest import ROOT
+from fixtures.tables import _grade, item, score
+from neuralmedbench.config.model import GraderConfig
+from neuralmedbench.estimates.intervals import Settings, rate_interval
+from neuralmedbench.ratings.exports import Form, read_form
+from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
+from neuralmedbench.records.responses import Response
+from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score
+from neuralmedbench.records.taxonomy import ERROR_AXIS
+from neuralmedbench.report.page import templates
+from neuralmedbench.tables.descriptive import grader_rows
+from neuralmedbench.tables.errors.table import error_rows, weighted_rate
+from neuralmedbench.tables.juries import jury_rows
+from neuralmedbench.tables.reasoning import reasoning_rows
+
+SETTINGS = Settings(resamples=500)
+ITEMS = [item("b", f"c{n}", f"p{n}", Family.DIFFERENTIAL_DIAGNOSIS, level=Level.DIRECT, runner=Runner.OPEN) for n in range(4)]
+ITEMS[3] = replace(ITEMS[3], lesion_shown=False)
+GOLD = [Gold(item_id=one.item_id, answer="x", findings_complete=number == 0) for number, one in enumerate(ITEMS)]
+PASSED = (True, False, False, False)
+SCORES = [score(one, "m", passed=passed) for one, passed in zip(ITEMS, PASSED, strict=True)]
+OTHER_ARM = score(ITEMS[0], "m", passed=False, arm="no_image")
+
+
+@dataclass
+class OneBenchmark:
+    """The parts of a benchmark of a study that the two tables read."""
+
+    grades: dict[tuple[str, str], list[Grade]]
+    items: list[Item] = field(default_factory=lambda: ITEMS)
+    gold: list[Gold] = field(default_factory=lambda: GOLD)
+    scores: dict[str, list[Score]] = field(default_factory=lambda: {"m": [*SCORES, OTHER_ARM]})
+    responses: dict[str, list[Response]] = field(default_factory=lambda: {"m": []})
+    name: str = "b"
+
+
+@dataclass
+class OneStudy:
+    """The parts of a study that the two tables read."""
+
+    benchmarks: dict[str, OneBenchmark]
+    graders: dict[str, GraderConfig] = field(default_factory=dict)
+    ratings: list[Rating] = field(default_factory=list)
+    models: tuple[str, ...] = ("m",)
+    form: Form = field(default_factory=lambda: read_form(ROOT / "config" / "rating.yaml"))
+    settings: Settings = SETTINGS
+
+    @property
+    def all_graders(self) -> dict[str, GraderConfig]:
+        return self.graders
+
+
+def labels(of: Score, *marked: tuple[str, float | None]) -> list[Grade]:
+    """Labels of one grader: everything that is not marked is absent; None is a label that failed."""
+    values = dict.fromkeys(("missed_lesion", "hallucinated_finding", "wrong_side", "wrong_region", "wrong_inference"), 0.0) | dict(marked)
+    rows = [_grade(of, "e", f"{ERROR_AXIS}{code}", 0.0) for code in values]
+    return [
+        replace(row, value=value, state=GradeState.FAILED if value is None else GradeState.OK)
+        for row, value in zip(rows, values.values(), strict=True)
+    ]
+
+
+def by_name(study: OneStudy) -> dict[tuple[str, str], dict[str, Any]]:
+    rows = error_rows(study)  # type: ignore[arg-type]
+    assert all(set(row) <= set(COLUMNS["errors"].split()) for row in rows)
+    return {(row["source"], row["code"] or row["group"] or row["paper_class"]): row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def graded() -> dict[tuple[str, str], dict[str, Any]]:
+    rows = [
+        *labels(SCORES[0], ("wrong_side", 2.0), ("hallucinated_finding", 1.0)),
+        *labels(SCORES[1], ("wrong_side", 1.0), ("wrong_region", 2.0), ("hallucinated_finding", 2.0)),
+        *labels(SCORES[2], ("wrong_inference", 2.0), ("missed_lesion", 2.0)),
+        *labels(SCORES[3], ("wrong_side", None), ("missed_lesion", 2.0)),
+        *labels(OTHER_ARM, ("wrong_side", 2.0)),
+    ]
+    stale = [replace(row, text_sha256="1" * 64) for row in labels(SCORES[2], ("wrong_side", 2.0))]
+    config = GraderConfig(title="E", kind="llm", task="errors")
+    return by_name(OneStudy({"b": OneBenchmark({("m", "e"): [*stale, *rows]})}, {"e": config}))
+
+
+def test_a_code_is_counted_per_answer_and_per_wrong_answer(graded):
+    row = graded["e", "wrong_side"]
+    assert (row["labels"], row["n"], row["per_response"], row["failed"]) == (2, 3, pytest.approx(2 / 3), 1), "a failed label is missing"
+    assert (row["n_wrong"], row["per_wrong"], row["significant"]) == (2, 0.5, 0.5)
+    assert (row["kind"], row["simulated"], row["group"], row["paper_class"]) == ("grader", False, "perceptual", "perceptual_failure")
+    assert row["low"] < row["per_response"] < row["high"]
+
+
+def test_conditions_decide_of_which_answers_an_error_can_be_told(graded):
+    missed, hallucinated = graded["e", "missed_lesion"], graded["e", "hallucinated_finding"]
+    assert (missed["n"], missed["labels"], missed["per_response"]) == (3, 1, pytest.approx(1 / 3)), (
+        "the fourth item does not show its lesion"
+    )
+    assert (hallucinated["n"], hallucinated["labels"]) == (1, 1), "only the first item has complete findings"
+    assert (hallucinated["n_wrong"], hallucinated["per_wrong"]) == (0, None)
+
+
+def test_groups_and_classes_count_an_answer_once(graded):
+    group, paper = graded["e", "perceptual"], graded["e", "perceptual_failure"]
+    assert (group["labels"], group["n"], group["per_response"]) == (5, 4, 0.75)
+    assert (paper["labels"], paper["per_response"], paper["per_wrong"]) == (4, 0.75, pytest.approx(2 / 3))
+    shares = [graded["e", name]["share_of_labels"] for name in ("perceptual_failure", "reasoning_failure")]
+    assert shares == [0.75, 0.25], "of the four labels in wrong answers"
+    assert ("e", "knowledge_gap") not in graded, "what no sheet could tell has no row"
+
+
+def rating(of: Score, rater: str, axis: str, value: float | None, **changes: Any) -> Rating:
+    named = {name: getattr(of, name) for name in ("item_id", "arm", "strategy", "model", "revision", "repeat", "text_sha256")}
+    base = Rating(round_id="r01", rater_id=rater, axis=axis, value=value, seconds=None, stale=False, simulated=False, **named)
+    return replace(base, **changes)
+
+
+def sheet(of: Score, rater: str, *marked: tuple[str, float], **changes: Any) -> list[Rating]:
+    return [
+        rating(of, rater, "dx_correct", 2.0, **changes),
+        *(rating(of, rater, f"error.{code}", value, **changes) for code, value in marked),
+    ]
+
+
+def test_raters_of_one_answer_are_one_answer_and_the_draw_is_weighed():
+    rows = [
+        *sheet(SCORES[1], "a", ("wrong_side", 2.0), probability=1.0),
+        *sheet(SCORES[1], "b", probability=1.0),
+        *sheet(SCORES[2], "a", probability=0.25),
+        *sheet(SCORES[3], "a", ("wrong_side", 2.0), stale=True),
+        *sheet(SCORES[0], "a", ("wrong_side", 2.0), part=RatingPart.AGAIN),
+        *sheet(SCORES[2], "z", ("wrong_side", 2.0), adjudicated=True),
+        rating(SCORES[0], "a", "dx_correct", None),
+    ]
+    row = by_name(OneStudy({"b": OneBenchmark({})}, ratings=rows))["r01", "wrong_side"]
+    assert (row["kind"], row["n"], row["labels"]) == ("round", 2, 1), "a rater who could not judge has no sheet"
+    assert row["per_response"] == pytest.approx((1 * 0.5 + 4 * 0.0) / 5)
+
+
+def test_simulated_raters_are_a_source_of_their_own():
+    rows = [*sheet(SCORES[1], "a", ("wrong_side", 2.0)), *sheet(SCORES[1], "s", simulated=True)]
+    found = error_rows(OneStudy({"b": OneBenchmark({})}, ratings=rows))  # type: ignore[arg-type]
+    sides = {row["simulated"]: (row["labels"], row["n"]) for row in found if row["code"] == "wrong_side"}
+    assert sides == {False: (1, 1), True: (0, 1)}
+
+
+def test_errors_that_the_form_does_not_ask_for_were_not_looked_for():
+    rows = sheet(SCORES[1], "a", ("wrong_side", 2.0))
+    study = OneStudy({"b": OneBenchmark({})}, ratings=rows)
+    study.form = study.form.model_copy(update={"errors": ("wrong_region",)})
+    found = by_name(study)
+    assert ("r01", "wrong_side") not in found
+    assert found["r01", "wrong_region"]["per_response"] == 0
+
+
+def test_equal_weights_give_the_interval_of_a_plain_rate():
+    values, patients = np.array([1.0, 0.0, 0.0, 1.0, 0.5]), ["a", "a", "b", "c", "d"]
+    codes = np.array([0, 0, 1, 2, 3])
+    assert weighted_rate(values, np.full(5, 3.0), patients, SETTINGS) == rate_interval(values, codes, SETTINGS)
+    found = weighted_rate(values, np.array([1.0, 1.0, 1.0, 2.0, 2.0]), patients, SETTINGS)
+    assert found.value == pytest.approx(4 / 7)
+    assert found.low < found.value < found.high
+
+
+def votes(grader: str, *values: float | None) -> list[Grade]:
+    rows = [_grade(of, grader, "core_diagnosis", 0.0) for of in SCORES[: len(values)]]
+    rows = [
+        replace(row, value=value, state=GradeState.FAILED if value is None else GradeState.OK)
+        for row, value in zip(rows, values, strict=True)
+    ]
+    return [*rows, _grade(OTHER_ARM, grader, "core_diagnosis", 1.0)]
+
+
+def jury(rule: str, **members: Sequence[float | None]) -> dict[str, dict[str, Any]]:
+    config = GraderConfig(title="J", kind="jury", members=tuple(members), rule=rule)
+    benchmark = OneBenchmark({("m", name): votes(name, *values) for name, values in members.items()})
+    rows = jury_rows(OneStudy({"b": benchmark}, {"j": config}))  # type: ignore[arg-type]
+    assert all(set(row) <= set(COLUMNS["juries"].split()) for row in rows)
+    return {row["dropped"]: row for row in rows}
+
+
+def test_a_jury_is_told_with_its_spread_and_without_each_member():
+    rows = jury("majority", a=(1, 1, 0, None), b=(1, 0, 0, None), c=(1, 1, 0, 1))
+    assert list(rows) == ["", "a", "b", "c"]
+    whole = rows[""]
+    assert (whole["members"], whole["n"], whole["missing"], whole["mean"]) == (3, 3, 1, pytest.approx(2 / 3)), (
+        "one vote of three is no grade"
+    )
+    assert (whole["voted"], whole["unanimous"], whole["spread"]) == (3.0, pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert (whole["changed"], whole["difference"], whole["member_mean"]) == (None, None, None)
+    assert (rows["b"]["mean"], rows["b"]["changed"], rows["b"]["member_mean"]) == (0.75, 0.0, pytest.approx(1 / 3))
+    assert (rows["a"]["changed"], rows["a"]["difference"]) == (pytest.approx(1 / 3), pytest.approx(-1 / 3)), (
+        "then the second answer is a tie"
+    )
+    assert rows["a"]["n"] == 4, "one of two members is half of them"
+
+
+def test_the_criteria_of_rubrics_are_told_together_and_errors_as_there_or_not():
+    config = GraderConfig(title="J", kind="jury", members=("a", "b"))
+    grades = {
+        ("m", name): [
+            _grade(SCORES[0], name, "considers_1", 1.0),
+            _grade(SCORES[0], name, "argues_1", 0.0),
+            replace(_grade(SCORES[0], name, "error.wrong_side", 2.0), value=2.0),
+        ]
+        for name in ("a", "b")
+    }
+    rows = jury_rows(OneStudy({"b": OneBenchmark(grades)}, {"j": config}))  # type: ignore[arg-type]
+    assert {(row["criterion"], row["n"], row["mean"]) for row in rows if not row["dropped"]} == {
+        ("rubric", 2, 0.5),
+        ("error.wrong_side", 1, 1.0),
+    }
+
+
+def test_measures_of_the_reasoning_are_means_over_the_answers_that_have_them():
+    values = {"efficiency": (1.0, 0.5, 0.0, None), "factuality": (1.0, None)}
+    grades = [
+        replace(_grade(of, "r", f"reasoning.{name}", 0.0), value=value, state=GradeState.FAILED if value is None else GradeState.OK)
+        for name, told in values.items()
+        for of, value in zip(SCORES, told, strict=False)
+    ]
+    other = [_grade(OTHER_ARM, "r", "reasoning.efficiency", 1.0), _grade(SCORES[0], "r", "core_diagnosis", 1.0)]
+    study = OneStudy({"b": OneBenchmark({("m", "r"): [*grades, *other]})}, {"r": GraderConfig(title="R", kind="llm", task="reasoning")})
+    rows = reasoning_rows(study)  # type: ignore[arg-type]
+    assert [set(row) <= set(COLUMNS["reasoning"].split()) for row in rows] == [True, True]
+    assert [(row["measure"], row["value"], row["n"], row["n_patients"], row["failed"]) for row in rows] == [
+        ("reasoning.efficiency", 0.5, 3, 3, 1),
+        ("reasoning.factuality", 1.0, 1, 1, 1),
+    ]
+
+
+def test_a_grader_of_another_task_is_told_by_its_task_and_not_by_the_diagnoses_that_it_leaves():
+    kinds = {
+        "r": GraderConfig(title="R", kind="rubric"),
+        "e": GraderConfig(title="E", kind="llm", task="errors"),
+        "f": GraderConfig(title="F", kind="llm", task="errors"),
+        "j": GraderConfig(title="J", kind="jury", members=("e", "f")),
+        "k": GraderConfig(title="K", kind="jury", members=("r", "d")),
+        "d": GraderConfig(title="D", kind="llm"),
+    }
+    grades = {("m", name): [_grade(SCORES[0], name, "core_diagnosis", 1.0)] for name in kinds}
+    rows = grader_rows(OneStudy({"b": OneBenchmark(grades)}, kinds))  # type: ignore[arg-type]
+    other = "judges errors, no diagnosis"
+    assert {row["grader"]: row["note"] for row in rows} == {"r": "", "e": other, "f": other, "j": other, "k": "", "d": ""}
+
+
+def cell(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+def block(**tables: list[dict[str, Any]]) -> str:
+    """Render the block of the report, with cells as a table of results has them."""
+    cells = {
+        name: [{column: cell(row.get(column)) for column in COLUMNS[name].split()} for row in tables.get(name, [])]
+        for name in ("errors", "reasoning", "juries")
+    }
+    source = SimpleNamespace(figures={"errors": ""})
+    return templates({}).get_template("blocks/errors.html.j2").render(tables=cells, titles={"e": "<Errors>"}, looks={}, source=source)
+
+
+def test_the_report_shows_both_shares_and_says_what_is_simulated():
+    grades = [*labels(SCORES[0], ("wrong_side", 2.0)), *labels(SCORES[1], ("wrong_side", None), ("wrong_region", 1.0))]
+    rows = [*sheet(SCORES[1], "s", ("wrong_side", 2.0), simulated=True)]
+    study = OneStudy({"b": OneBenchmark({("m", "e"): grades})}, {"e": GraderConfig(title="E", kind="llm", task="errors")}, rows)
+    text = block(errors=error_rows(study))  # type: ignore[arg-type]
+    graded, simulated = text.split("<h3>By round r01")
+    assert "<h3>By &lt;Errors&gt;</h3>" in graded
+    assert "not in the answer: 1. They are missing" in graded
+    assert "simulated" not in graded.lower()
+    assert simulated.startswith(' <span class="tag warn">simulated</span></h3>')
+    assert "Simulated labels: classes" in simulated
+    assert simulated.count("wrong side") == 1
+    assert not re.search(r"nan|None", text)
+
+
+def test_without_labels_the_report_says_how_to_get_them():
+    text = block()
+    assert "Nobody labelled errors in this run" in text
+    assert text.count("<section") == 1
+
+
+def test_the_published_shares_in_the_report_are_those_of_the_published_table():
+    block = (ROOT / "scripts/neuralmedbench/report/templates/blocks/errors.html.j2").read_text(encoding="utf-8")
+    published = yaml.safe_load((ROOT / "config/published/neural-medbench.yaml").read_text(encoding="utf-8"))
+    (row,) = published["tables"]["errors"]["rows"]
+    for name, words in (
+        ("reasoning_failure", "reasoning failures"),
+        ("perceptual_failure", "perceptual failures"),
+        ("other", "knowledge gaps"),
+    ):
+        assert f"{row['values'][name]} % {words}" in block

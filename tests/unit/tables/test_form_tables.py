@@ -1,0 +1,87 @@
+"""`fields.csv` and `validity.csv`: answers of whom every number is counted by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from fixtures.scoring import ITEM, PICTURE_ITEM, RESPONSE, differential, vocabulary
+from neuralmedbench.benchmarks.neurovlm import answer_schema
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.records.items import Gold, GoldFields, Item
+from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.scores import Score
+from neuralmedbench.scoring.scores import score_responses
+from neuralmedbench.tables.fields import field_rows
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.validity import validity_rows
+
+PICTURES = [replace(PICTURE_ITEM, item_id=f"demo/{n}", patient_id=f"p{n}", answer_schema=answer_schema()) for n in range(8)]
+GOLD = [Gold(item_id=item.item_id, answer="", fields=GoldFields(modality="MRI", diagnosis_class="tumor")) for item in PICTURES]
+WHOLE = {"modality": "MRI", "sequence": "T1", "plane": "axial", "class": "tumor", "subtype": "glioma", "confidence": 0.9}
+
+
+def text(**changes: object) -> str:
+    return json.dumps(WHOLE | changes)
+
+
+def scored(item: Item, answer: str, **changes: Any) -> list[Score]:
+    response = replace(RESPONSE, item_id=item.item_id, patient_id=item.patient_id, runner=item.runner, text=answer, **changes)
+    gold = {row.item_id: row for row in GOLD}
+    return score_responses(cast(list[Response], [response]), {item.item_id: item}, gold, [], vocabulary=vocabulary())
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    answers = [
+        (text(), {}),  # as asked, right
+        (f"Here it is: {text(confidence=0.4)}", {}),  # mended, right
+        (text(**{"class": "normal"}), {}),  # wrong, and a glioma in a normal brain
+        (text(**{"class": None}, subtype=None), {}),  # abstains
+        (text(**{"class": "lymphoma"}, subtype=None), {}),  # a label that is none
+        ("I see a tumor.", {}),  # unreadable
+        (text(), {"state": ResponseState.TRUNCATED}),  # cut: wrong, whatever it holds
+        ("", {"state": ResponseState.FAILED}),  # missing because of us
+    ]
+    scores = [row for item, (answer, changes) in zip(PICTURES, answers, strict=True) for row in scored(item, answer, **changes)]
+    scores += scored(ITEM, differential("glioblastoma")) + scored(ITEM, "glioblastoma", repeat=1)
+    scores += [replace(row, arm="no_image") for row in scores]
+    benchmark = SimpleNamespace(name="demo", items=[*PICTURES, ITEM], gold=GOLD, scores={"m": scores, "silent": []})
+    return cast(Study, SimpleNamespace(benchmarks={"demo": benchmark}, settings=Settings(100, 1, 0.95)))
+
+
+def test_fields_tell_coverage_from_accuracy(study: Study) -> None:
+    rows = {row["field"]: row for row in field_rows(study)}
+    assert set(rows) == {"class", "modality"}, "the fields that have a reference"
+    counts = {name: rows["class"][name] for name in ("answered", "out_of_vocabulary", "abstained", "n_items", "n_patients")}
+    assert counts == {"answered": 4, "out_of_vocabulary": 1, "abstained": 1, "n_items": 7, "n_patients": 7}
+    assert rows["class"]["accuracy"] == pytest.approx(2 / 7)
+    assert rows["class"]["coverage"] == pytest.approx(4 / 7)
+    assert rows["class"]["selective_accuracy"] == 0.5
+    assert rows["class"]["macro_f1"] == pytest.approx(2 * 2 / (7 + 2)), "two hits, seven tumours, two answers that say tumour"
+    assert rows["modality"]["coverage"] == pytest.approx(5 / 7)
+
+
+def test_validity_counts_every_step_of_every_runner(study: Study) -> None:
+    rows = validity_rows(study)
+    assert {row["model"] for row in rows} == {"m"}
+    found = {(row["runner"], row["step"]): (row["count"], row["n"]) for row in rows}
+    assert found == {
+        ("open", "answered"): (2, 2),
+        ("open", "parse_strict"): (1, 2),
+        ("open", "parse_repaired"): (0, 2),
+        ("open", "parse_failed"): (1, 2),
+        ("structured", "answered"): (7, 8),
+        ("structured", "parse_strict"): (4, 7),
+        ("structured", "parse_repaired"): (2, 7),
+        ("structured", "parse_failed"): (1, 7),
+        ("structured", "parse"): (6, 7),
+        ("structured", "required_fields"): (6, 7),
+        ("structured", "enums"): (5, 7),
+        ("structured", "consistency"): (4, 7),
+    }
+    assert all(row["share"] == row["count"] / row["n"] for row in rows)

@@ -1,0 +1,107 @@
+"""Readers stand beside models in the tables: without a rank, and compared on the questions that they answered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fixtures.reader import ANSWER, MODEL, ROUND, export_of, make_round, put_export, responses_of_reader, write_asked, write_results
+from neuralmedbench.recording.reader_answers import import_readers
+from neuralmedbench.records.responses import Response
+from neuralmedbench.tables.clinicians.readers import reader_rows
+from neuralmedbench.tables.contrasts import model_pairs
+from neuralmedbench.tables.leaderboard import leaderboard_rows, rate_rows
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.verdict import badges
+
+READERS = tuple(f"reader-{ROUND}-{number}" for number in (1, 2))
+
+
+def as_model(rows: list[Response]) -> list[Response]:
+    """Let the model answer as the reader did, the choice wrongly, and the free question in the words of the reference."""
+    other = {"b/choice": "ANSWER: B\nCONFIDENCE: 1", "b/free": f"ANSWER: {ANSWER}\nCONFIDENCE: 1"}
+    return [replace(row, model=MODEL, text=other.get(row.item_id, row.text)) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """A run with one model, one reader who answered all and one who answered half of it."""
+    root: Path = tmp_path_factory.mktemp("run")
+    items = write_asked(root)
+    folder, frozen = make_round(root, readers=2)
+    put_export(folder, export_of(frozen, items), "1.json")
+    half = export_of(frozen, items, reader=1) | {"complete": False}
+    half["rater"]["simulated"], half["items"] = False, half["items"][:4]
+    put_export(folder, half, "2.json")
+    import_readers(folder, config=root / "config", data=root / "data")
+    responses = {name: responses_of_reader(root, name) for name in READERS}
+    return write_results(root, {MODEL: as_model(responses[READERS[0]]), **responses})
+
+
+def test_readers_are_in_the_leaderboard_as_people_without_a_rank(study: Study) -> None:
+    rows = {row["model"]: row for row in leaderboard_rows(study, model_pairs(study))}
+    assert list(rows) == [MODEL, *READERS, "prior"]
+    assert rows[MODEL]["rank"] == 1
+    assert [rows[name].get("rank") for name in READERS] == [None, None]
+    assert [rows[name]["reader"] for name in (MODEL, *READERS)] == [None, "simulated", "clinician"]
+    assert [rows[name]["title"] for name in READERS] == [f"Simulated reader {ROUND}-1", f"Reader {ROUND}-2 (clinician)"]
+    # all items are expected of a reader once; what was not shown is missing, with both bounds
+    assert [(rows[name]["expected"], rows[name]["missing"]) for name in READERS] == [(8, 1), (8, 4)]
+    assert [rows[READERS[1]][name] for name in ("pass1", "pass1_low", "rubric", "main_condition", "interval")] == [None] * 4 + ["exact"]
+    assert rows[READERS[1]]["best_case"] - rows[READERS[1]]["worst_case"] == pytest.approx(0.5)
+    assert rows[READERS[0]]["unparsable"] == 0
+    assert "a person: no rank; 4 of 8 items answered" in rows[READERS[1]]["note"]
+    assert "a program in the place of a reader" in rows[READERS[0]]["note"]
+
+
+def test_reader_and_model_are_compared_on_the_same_questions(study: Study) -> None:
+    rows = [row for row in reader_rows(study) if row["slice"] == "all"]
+    found = {(row["reader"], row["model"]): row for row in rows}
+    assert set(found) == {(first, second) for first in READERS for second in (MODEL, *READERS) if first != second}
+    whole = found[READERS[0], MODEL]
+    # of a free answer nobody but a grader can tell whether it is right; all the others are, and the model misses the choice
+    assert (whole["n_items"], whole["reader_pass1"]) == (7, 1.0)
+    assert whole["difference"] == pytest.approx(1 / 7)
+    assert whole["seconds_median"] == 30.0
+    assert {row["n_items"] for key, row in found.items() if READERS[1] in key} <= {3, 4}
+    assert [found[name, MODEL]["simulated"] for name in READERS] == [True, False]
+    assert found[READERS[1], READERS[0]]["simulated"] is True
+    assert {(row["slice"], row["value_of_slice"]) for row in reader_rows(study)} >= {
+        ("level", "dialogue"),
+        ("family", "lesion_recognition"),
+    }
+
+
+def test_how_many_readers_there_are_changes_nothing_between_models(study: Study) -> None:
+    scores, responses = study.benchmarks["b"].scores, study.benchmarks["b"].responses
+    copies = {
+        "other": [replace(row, model="other", passed=row.item_id == "b/choice") for row in scores[MODEL]],
+        "third": [replace(row, model="third", passed=row.item_id == "b/why") for row in scores[MODEL]],
+    }
+    benchmark = replace(study.benchmarks["b"], scores={**scores, **copies}, sampled=dict.fromkeys((*scores, *copies), True))
+    models = study.models | dict.fromkeys(copies, study.models[MODEL])
+    alone = {name: model for name, model in models.items() if name not in READERS}
+    without = replace(benchmark, scores={name: benchmark.scores[name] for name in alone}, sampled=dict.fromkeys(alone, True))
+
+    def corrected(one: Study) -> dict[tuple[str, str], float | None]:
+        return {(pair.first, pair.second): pair.p_holm for pair in model_pairs(one)["b"] if not {pair.first, pair.second} & set(READERS)}
+
+    assert responses.keys() == {MODEL, *READERS}
+    assert corrected(replace(study, models=models, benchmarks={"b": benchmark})) == corrected(
+        replace(study, models=alone, benchmarks={"b": without})
+    )
+
+
+def test_what_a_reader_was_not_shown_is_no_missing_answer_of_the_run(study: Study) -> None:
+    rows = leaderboard_rows(study, model_pairs(study))
+    answers = next(badge for badge in badges(study, {"leaderboard": rows}) if badge["name"] == "Answers")
+    assert (answers["state"], answers["text"]) == ("ok", "complete")
+
+
+def test_rates_of_a_reader_stand_only_where_all_was_answered(study: Study) -> None:
+    rows = [row for row in rate_rows(study) if row["metric"] == "pass1"]
+    assert {row["model"] for row in rows if row["slice"] == "all"} == {MODEL}
+    assert {row["missing"] for row in rows if row["model"] in READERS} == {0}
+    assert {row["model"] for row in rows if row["slice"] == "level"} >= {MODEL, READERS[0]}

@@ -1,0 +1,349 @@
+"""Clinicians beside graders: what a pass is, what reaches the leaderboard, and that nothing simulated does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from conftest import ROOT
+from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
+from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.files.tables import read_records, read_table
+from neuralmedbench.ratings.exports import read_form
+from neuralmedbench.records.keys import response_key
+from neuralmedbench.records.scores import Rating, RatingPart, Score
+from neuralmedbench.report.page import templates
+from neuralmedbench.tables.clinicians.opinions import ClinicianWord
+from neuralmedbench.tables.clinicians.rated import chances, opinions_of, words_of
+from neuralmedbench.tables.study import Study, read_study
+from neuralmedbench.tables.trust.calibrated import calibrated_rows
+from neuralmedbench.tables.trust.makers import maker_of, same_maker
+from neuralmedbench.tables.trust.rules import trust_statements
+from neuralmedbench.tables.trust.table import trust_rows
+from neuralmedbench.tables.write import write_tables
+
+MODELS = ("alpha", "beta", "gamma")
+RATED = 24
+"""Answers of each model that were drawn, of 120."""
+
+Clinicians = Callable[[Score, str], float | None]
+Rated = Callable[[Sequence[Rating]], Study]
+
+
+def kind(row: Score, rater: str) -> float:
+    """Agree with the score; the second rater is one point stricter."""
+    return (4.0 if row.passed else 1.0) - (rater == "r2")
+
+
+def severe(row: Score, rater: str) -> float:
+    """Fail what the graders pass of the first sample."""
+    return 0.0 if row.repeat == 0 else kind(row, rater)
+
+
+def ratings(root: Path, value: Clinicians, *, number: int = RATED, simulated: bool = False, round_id: str = "r01") -> list[Rating]:
+    rng, rows = np.random.default_rng(3), []
+    for model in MODELS:
+        scores = [row for row in read_records(root / "results" / "scores" / DEPTH / f"{model}.parquet", Score) if row.arm == "full"]
+        for row in (scores[place] for place in sorted(rng.choice(len(scores), number, replace=False))):
+            rows += [
+                Rating(
+                    round_id=round_id, rater_id=rater, item_id=row.item_id, arm=row.arm, strategy=row.strategy, model=model,
+                    revision=row.revision, repeat=row.repeat, text_sha256=row.text_sha256, axis="dx_correct", value=value(row, rater),
+                    seconds=30.0, stale=False, simulated=simulated, probability=number / len(scores),
+                )
+                for rater in ("r1", "r2")
+            ]  # fmt: skip
+    return rows
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("rated")
+    write_study(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def rated(root: Path) -> Rated:
+    """Give the study with other ratings: it is read once."""
+    vocabulary, settings = Path("config/vocabulary.yaml"), Settings(resamples=200)
+    study = read_study(root, [DEPTH, BREADTH], MODELS, GRADERS, vocabulary=vocabulary, settings=settings)
+    return lambda rows: replace(study, ratings=list(rows))
+
+
+def pick(rows: Sequence[dict[str, Any]], **wanted: object) -> list[dict[str, Any]]:
+    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+
+
+def test_the_projects_form_says_what_a_clinicians_pass_is() -> None:
+    passes = read_form(ROOT / "config" / "rating.yaml").passes
+    assert passes is not None
+    assert (passes.axis, passes.from_) == ("dx_correct", 3)
+
+
+@pytest.mark.parametrize(
+    ("passes", "message"),
+    [
+        ({"axis": "dx", "from": 3}, "passes.axis is dx, an axis that the form does not have; it has dx_correct, ddx_quality"),
+        ({"axis": "dx_correct", "from": 5}, "passes.from is 5, expected 1 to 4"),
+        ({"axis": "dx_correct", "from": 0}, "all would pass, or none"),
+        ({"axis": "dx_correct"}, "passes.from"),
+    ],
+)
+def test_a_pass_that_the_form_cannot_have_is_refused_in_one_line(tmp_path: Path, passes: dict[str, object], message: str) -> None:
+    form = yaml.safe_load((ROOT / "config" / "rating.yaml").read_text(encoding="utf-8")) | {"passes": passes}
+    path = tmp_path / "rating.yaml"
+    path.write_text(yaml.safe_dump(form, sort_keys=False), encoding="utf-8")
+    with pytest.raises(ConfigError, match=message) as caught:
+        read_form(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_score_is_corrected_by_what_clinicians_said_of_the_drawn_answers(root: Path, rated: Rated) -> None:
+    study = rated(ratings(root, severe))
+    (row,) = pick(calibrated_rows(study), benchmark=DEPTH, model="alpha", grader="score")
+    scores = [one for one in study.benchmarks[DEPTH].scores["alpha"] if one.arm == "full"]
+    drawn = [one for one in scores if response_key(one) in words_of(study, simulated=False)]
+    raw = np.mean([one.passed for one in scores])
+    assert row["raw"] == pytest.approx(raw)
+    assert row["calibrated"] == pytest.approx(raw - np.mean([bool(one.passed) and one.repeat == 0 for one in drawn]))
+    assert row["calibrated_low"] < row["calibrated"] < row["calibrated_high"]
+    assert (row["n_rated"], row["n_answers"], row["n_patients"], row["note"]) == (RATED, 120, 12, "")
+
+
+def test_answers_that_nobody_could_judge_make_bounds(root: Path, rated: Rated) -> None:
+    study = rated(ratings(root, lambda row, rater: None if row.repeat == 1 else kind(row, rater)))
+    (row,) = pick(calibrated_rows(study), benchmark=DEPTH, model="beta", grader="score")
+    assert row["n_unjudged"] > 0
+    assert row["n_rated"] + row["n_unjudged"] == RATED
+    assert row["if_unjudged_failed"] <= row["calibrated"] <= row["if_unjudged_passed"]
+    assert row["if_unjudged_failed"] < row["if_unjudged_passed"]
+
+
+def test_every_grader_is_corrected_to_about_the_same(root: Path, rated: Rated) -> None:
+    study = rated(ratings(root, kind, number=120))
+    rows = pick(calibrated_rows(study), benchmark=DEPTH, model="gamma")
+    assert [row["grader"] for row in rows] == ["score", *GRADERS]
+    assert rows[0]["raw"] != rows[2]["raw"]
+    assert len({round(float(row["calibrated"]), 9) for row in rows}) == 1
+
+
+def test_closed_benchmarks_have_no_grader_to_correct(root: Path, rated: Rated) -> None:
+    assert not pick(calibrated_rows(rated(ratings(root, kind))), benchmark=BREADTH)
+
+
+def test_a_reader_is_a_person_and_has_no_rate_to_correct(root: Path, rated: Rated) -> None:
+    study = rated(ratings(root, kind))
+    reader = study.models["gamma"].model_copy(update={"backend": "imported", "reader": "clinician"})
+    rows = calibrated_rows(replace(study, models=study.models | {"gamma": reader}))
+    assert {row["model"] for row in rows} == {"alpha", "beta"}
+
+
+def test_an_answer_that_two_rounds_could_draw_was_drawn_with_the_chance_of_either() -> None:
+    def word(round_id: str, probability: float | None) -> ClinicianWord:
+        return ClinicianWord(value=3.0, raters=2, probability=probability, adjudicated=False, simulated=False, round_id=round_id)
+
+    study = Score(
+        item_id="a", case_id="c", patient_id="p", benchmark="demo", axis="depth", family="f", level="l1", runner="open", arm="full",
+        strategy="direct", model="m", revision="1", repeat=0, text_sha256="", state="ok", parse_status="strict", missing=False, scored=True,
+        lesion_shown=None,
+    )  # fmt: skip
+    scores = {response_key(one): one for one in (replace(study, repeat=n, level="l2" if n == 3 else "l1") for n in range(4))}
+    keys = list(scores)
+    found = chances({keys[0]: word("r01", 0.5), keys[1]: word("r02", 0.5), keys[2]: word("r02", None), keys[3]: word("r02", 0.2)}, scores)
+    assert found == {keys[0]: pytest.approx(0.75), keys[1]: pytest.approx(0.75), keys[3]: pytest.approx(0.2)}
+
+
+def test_graders_are_held_against_single_clinicians_before_anything_was_adjudicated(root: Path, rated: Rated) -> None:
+    rows = ratings(root, kind)
+    last = [replace(row, rater_id="r3", adjudicated=True, value=0.0) for row in rows if row.rater_id == "r1"]
+    others = [replace(row, part=RatingPart.AGAIN, value=0.0) for row in rows] + [replace(row, axis="reasoning", value=0.0) for row in rows]
+    study = rated([*rows, *last, *[replace(row, round_id="r00") for row in others]])
+    assert opinions_of(study, simulated=False) == opinions_of(rated(rows), simulated=False)
+    assert {word.value for word in words_of(rated([*rows, *last]), simulated=False).values()} == {0.0}
+
+
+def test_the_table_has_every_level_and_the_ceiling(root: Path, rated: Rated) -> None:
+    rows = trust_rows(rated(ratings(root, kind)))
+    grader = pick(rows, judge="rubric", simulated=False)
+    assert [(row["level"], row["model"]) for row in grader] == [
+        ("response", ""), *(("response", model) for model in MODELS), ("item", ""), ("model", ""),
+    ]  # fmt: skip
+    whole, ceiling = grader[0], pick(rows, judge="clinician", level="response", model="")[0]
+    drawn = drawn_scores(root, rated)
+    said = np.array([[kind(row, rater) / 4 for rater in ("r1", "r2")] for row in drawn])
+    assert whole["n"] == ceiling["n"] == len(drawn) == 3 * RATED
+    assert whole["auc"] == 1.0
+    assert whole["bias"] == pytest.approx(np.mean([bool(row.passed) for row in drawn]) - said.mean())
+    assert whole["kappa"] is not None
+    assert ceiling["pearson"] == pytest.approx(np.corrcoef(said.ravel(), said[:, ::-1].ravel())[0, 1])
+    assert pick(rows, judge="clinician", level="item")[0]["pearson"] == pytest.approx(1.0)
+    similar = pick(rows, judge="cosine", level="response", model="")[0]
+    assert {"icc", "kappa", "bias"}.isdisjoint(similar)
+    assert 0 <= float(similar["auc"]) <= 1
+
+
+def drawn_scores(root: Path, rated: Rated) -> list[Score]:
+    study = rated(ratings(root, kind))
+    words = words_of(study, simulated=False)
+    return [row for scores in study.benchmarks[DEPTH].scores.values() for row in scores if response_key(row) in words]
+
+
+Tables = dict[str, list[dict[str, str]]]
+Written = Callable[[str], tuple[Tables, dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def written(root: Path, rated: Rated) -> Written:
+    """Give the tables of the study when it was rated so, and what is said of them; each is written once."""
+    folder = root / "results" / "tables"
+    rows = {
+        "nobody": [],
+        "simulated": ratings(root, severe, simulated=True, round_id="simulated"),
+        "few": ratings(root, kind, number=6),
+        "real": [*ratings(root, severe), *ratings(root, kind, simulated=True, round_id="simulated")],
+    }
+
+    @cache
+    def write(name: str) -> tuple[Tables, dict[str, Any]]:
+        write_tables(rated(rows[name]), folder, root / "results" / "metrics.json")
+        told = {one: json.loads((folder / f"{one}.json").read_text(encoding="utf-8")) for one in ("notes", "verdict")}
+        names = ("leaderboard", "calibrated", "similarity", "grader_vs_clinician")
+        return {one: read_table(folder / f"{one}.csv") for one in names}, told["notes"] | told["verdict"]
+
+    return write
+
+
+def badge(told: dict[str, Any]) -> str:
+    return str(pick(told["badges"], name="Clinician ratings")[0]["text"])
+
+
+def test_simulated_raters_stand_apart_and_never_reach_the_leaderboard(written: Written) -> None:
+    tables, told = written("simulated")
+    assert {row["calibrated"] for row in tables["leaderboard"]} == {""}
+    assert {row["auc_vs_clinicians"] for row in tables["similarity"]} == {""}
+    assert {row["simulated"] for row in tables["grader_vs_clinician"]} == {"true"}
+    assert {row["calibrated"] for row in pick(tables["calibrated"], simulated="false")} == {""}
+    assert "" not in {row["calibrated"] for row in pick(tables["calibrated"], simulated="true")}
+    assert told["grader_only"] == {DEPTH: "Grader only: no clinician has rated this run."}
+    assert "is of simulated raters, and says nothing about a grader or a model" in told["blocks"]["trust"]["takeaway"]
+    assert badge(told) == "none yet: grader only (simulated ones stand apart)"
+    assert not [sentence for sentence in told["sentences"] if sentence.startswith("Graders:")]
+
+
+def test_too_few_ratings_are_told_and_do_not_reach_the_leaderboard(written: Written) -> None:
+    tables, told = written("few")
+    assert {row["calibrated"] for row in tables["leaderboard"]} == {""}
+    assert {row["note"] for row in tables["calibrated"]} == {"too few rated: counts from 20 answers of 8 patients on"}
+    few = "Grader only: clinicians have rated too few of these answers; they count from 20 answers of 8 patients of a model on."
+    assert told["grader_only"] == {DEPTH: few}
+
+
+def test_a_run_that_nobody_rated_says_so(written: Written) -> None:
+    tables, told = written("nobody")
+    assert tables["grader_vs_clinician"] == []
+    assert {row["note"] for row in tables["calibrated"]} == {"grader only: no clinician has rated an answer"}
+    assert told["grader_only"] == {DEPTH: "Grader only: no clinician has rated this run."}
+    assert (
+        told["blocks"]["trust"]["takeaway"] == "No clinician has rated an answer: every open score on this page is a grader's word alone."
+    )
+    assert badge(told) == "none yet: grader only"
+
+
+def test_a_form_without_a_pass_corrects_nothing_and_says_so(root: Path, rated: Rated) -> None:
+    study = rated(ratings(root, kind))
+    without = replace(study, form=study.form.model_copy(update={"passes": None}))
+    assert {row["calibrated"] for row in calibrated_rows(without)} == {None}
+    assert trust_rows(without) == []
+    assert trust_statements(without) == [
+        "A clinician's pass is not defined: `config/rating.yaml` has no `passes`, so no score is corrected by clinicians."
+    ]
+
+
+def test_real_ratings_stand_beside_the_raw_score(written: Written) -> None:
+    tables, told = written("real")
+    shown = pick(tables["leaderboard"], benchmark=DEPTH, model="alpha")[0]
+    own = pick(tables["calibrated"], benchmark=DEPTH, model="alpha", grader="score", simulated="false")[0]
+    assert shown["calibrated"] == own["calibrated"]
+    assert float(shown["calibrated"]) < float(shown["pass1"])
+    assert pick(tables["leaderboard"], benchmark=DEPTH, model="prior")[0]["calibrated"] == ""
+    assert pick(tables["leaderboard"], benchmark=BREADTH, model="alpha")[0]["calibrated"] == ""
+    near = pick(tables["similarity"], benchmark=DEPTH, model="alpha", metric="cosine", level="all")[0]
+    assert near["n_rated"] == str(RATED)
+    assert near["auc_vs_clinicians"] != ""
+    assert told["grader_only"] == {}
+    leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "trust"))
+    assert leaderboard.count(">Calibrated</button>") == 1
+    assert "Grader only" not in leaderboard
+    assert f'data-value="{own["calibrated"]}"' in leaderboard
+    assert f'data-value="{own["calibrated"]}"' in trust
+    assert "follows one clinician with an ICC of" in trust
+    assert trust.count(">simulated<") == trust.count(">clinicians<") > 20
+
+
+def test_the_page_says_simulated_of_every_row_that_is_and_grader_only_under_the_leaderboard(written: Written) -> None:
+    tables, told = written("simulated")
+    leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "trust"))
+    assert ">Calibrated</button>" not in leaderboard
+    assert leaderboard.count("Grader only: no clinician has rated this run.") == 1
+    assert trust.count(">simulated<") > 20
+    assert ">clinicians<" not in trust
+
+
+def test_without_ratings_the_block_says_what_to_do(written: Written) -> None:
+    trust = block("trust", *written("nobody"))
+    assert "Nothing to hold a grader against." in trust
+    assert "<table" not in trust
+    assert "0.47" in trust
+
+
+def block(name: str, tables: Tables, told: dict[str, Any]) -> str:
+    """Render one block of the page without figures."""
+    config = SimpleNamespace(title="A benchmark")
+    source = SimpleNamespace(notes=told, benchmarks={DEPTH: config, BREADTH: config}, figures={name: ""})
+    found = {one: {"colour": "#000", "path": "", "hollow": False} for one in (*MODELS, "prior")}
+    return templates(told["blocks"]).get_template(f"blocks/{name}.html.j2").render(source=source, tables=tables, titles={}, looks=found)
+
+
+def model(name: str, *, backend: str = "litellm", api_base: str | None = None) -> ModelConfig:
+    return ModelConfig.model_validate({"title": "T", "backend": backend, "id": name, "revision": "1", "api_base": api_base})
+
+
+@pytest.mark.parametrize(
+    ("config", "maker"),
+    [
+        (model("openai/gpt-5"), "openai"),
+        (model("gemini/gemini-3-pro"), "google"),
+        (model("openrouter/google/gemini-3-pro"), "google"),
+        (model("openai/qwen3-vl", api_base="http://127.0.0.1:8000/v1"), ""),
+        (model("azure/our-deployment"), ""),
+        (model("gpt-5"), ""),
+        (model("weights/openai/llava", backend="transformers"), ""),
+    ],
+)
+def test_the_maker_of_a_model_is_known_from_its_id_or_not_at_all(config: ModelConfig, maker: str) -> None:
+    assert maker_of(config) == maker
+
+
+def test_a_grader_of_the_candidates_own_maker_is_told() -> None:
+    graders = {
+        "words": GraderConfig(title="W", kind="rubric"),
+        "gpt": GraderConfig(title="G", kind="llm", model=model("openai/gpt-4o")),
+        "claude": GraderConfig(title="C", kind="llm", model=model("anthropic/claude-sonnet-4")),
+        "jury": GraderConfig(title="J", kind="jury", members=("claude", "gpt")),
+        "far": GraderConfig(title="F", kind="jury", members=("claude", "absent")),
+    }
+    told = {name: same_maker(grader, model("openai/gpt-5"), graders) for name, grader in graders.items()}
+    assert told == {"words": "no", "gpt": "yes", "claude": "no", "jury": "yes", "far": "not known"}
+    assert same_maker(graders["gpt"], model("fusion", backend="builtin"), graders) == "not known"
