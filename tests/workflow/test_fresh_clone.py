@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fixtures.leak import leaks_in
 
 from conftest import VERSIONING, copy_project, planted_identifiers
+from fixtures.leak import leaks_in
 
 pytestmark = pytest.mark.workflow
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.dvc_lock import DVC_LOCK
-from neuralmedbench.io.dvc_lock import Recorded, read_dvc_lock
+from neuralmedbench.files.dvc_lock import DVC_LOCK, Recorded, read_dvc_lock
 from neuralmedbench.recording.changed_answers import changed_answers
 from neuralmedbench.recording.metadata import Made, read_metadata
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned

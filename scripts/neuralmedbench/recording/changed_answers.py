@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.io.dvc_lock import Recorded
+from neuralmedbench.files.dvc_lock import Recorded
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.recording.repository import LEDGERS
 

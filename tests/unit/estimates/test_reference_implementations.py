@@ -11,6 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+
 from neuralmedbench.estimates.exact import effective_size, one_sided_bounds
 from neuralmedbench.estimates.intervals import (
     Settings,
@@ -23,9 +27,6 @@ from neuralmedbench.estimates.intervals import (
 from neuralmedbench.estimates.pairs import mcnemar_exact, sign_flip_p, smallest_difference, student_interval
 from neuralmedbench.estimates.unpaired import Estimate, shuffle_p, square_and_add
 from neuralmedbench.tables.clinicians.agreement import complete_rows, icc
-from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 TO = 1e-6
 SETTINGS = Settings(resamples=500)

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from fixtures.models import model_config, picture, redirecting_server, request, running_server
 
 from conftest import ROOT
+from fixtures.models import model_config, picture, redirecting_server, request, running_server
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
 from neuralmedbench.models.control import retry
 from neuralmedbench.models.engine import answer_requests

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fixtures.imports import put, put_table
-from fixtures.models import model_config, request
-from neuralmedbench.io.templates import Templates
 
 import import_responses
 from conftest import ROOT
-from import_fixtures import imported
+from fixtures.imports import imported, put, put_table
+from fixtures.models import model_config, request
+from fixtures.scoring import vocabulary
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.given_answers import read_given
 from neuralmedbench.files.tables import write_records
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.imported_answers import import_answers
 from neuralmedbench.prompts.assemble import Shown, assemble
@@ -27,7 +27,6 @@ from neuralmedbench.records.given import GivenAnswer
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.scoring.scores import score_responses
-from scoring_fixtures import vocabulary
 
 REAL = os.environ.get("NMB_REAL_BENCHMARKS", "")
 MODEL = model_config(backend="imported", id="team/their-model", temperature=1.0, api_base=None, api_key_env=None, prices=None)

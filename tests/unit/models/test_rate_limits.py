@@ -12,9 +12,9 @@ import subprocess
 import sys
 
 import pytest
-from fixtures.models import model_config
 
 from conftest import ROOT
+from fixtures.models import model_config
 from neuralmedbench.config.pipeline import RateLimit
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.control import rate_limits, retry

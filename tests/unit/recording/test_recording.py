@@ -13,14 +13,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fixtures.models import model_config
-from neuralmedbench.io.dvc_lock import Recorded
 
 from conftest import ROOT
+from fixtures.models import model_config
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.workflow import Run, own_configfiles, read_run
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
-from neuralmedbench.files.dvc_lock import read_dvc_lock
+from neuralmedbench.files.dvc_lock import Recorded, read_dvc_lock
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.models.ledgers.ledger import Entry, add_missing, open_ledger, read_ledger
 from neuralmedbench.models.ledgers.recorded import check_recorded_ledger

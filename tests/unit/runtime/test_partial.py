@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.files import json_files as files
 from neuralmedbench.files.cases import read_case, write_case
 from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.records.case import CaseRecord
@@ -124,7 +123,7 @@ def test_a_folder_that_appears_between_the_two_moves_goes_the_same_way(tmp_path,
             (target / "other.txt").touch()
         real(source, place)
 
-    monkeypatch.setattr(files.os, "replace", replace)
+    monkeypatch.setattr(partial.os, "replace", replace)
     with whole_folder(target) as folder:
         (folder / "a.txt").touch()
     assert [path.name for path in target.iterdir()] == ["a.txt"]

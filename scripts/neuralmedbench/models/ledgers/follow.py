@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.io.files import sha256_of_value
+from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.conversation import Said, next_messages
 from neuralmedbench.models.keys import request_key
 from neuralmedbench.models.ledgers.ledger import Entry

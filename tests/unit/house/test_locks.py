@@ -25,7 +25,7 @@ NEEDS = frozenset(PROJECT["dependencies"])
 DEV_NEEDS = frozenset(PROJECT["optional-dependencies"]["dev"])
 RUNNING = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk")), *sorted((ROOT / "scripts").rglob("*.py"))]
 CHECKING = [path for folder in ("tests", "perf") for path in sorted((ROOT / folder).rglob("*.py"))]
-OURS = {"neuralmedbench"} | {path.stem for path in (*(ROOT / "scripts").glob("*.py"), *CHECKING)}
+OURS = {"neuralmedbench", "fixtures"} | {path.stem for path in (*(ROOT / "scripts").glob("*.py"), *CHECKING)}
 
 NEEDED_BY_NAME = {
     "accelerate": "transformers asks for it when weights are quantised",
