@@ -142,6 +142,8 @@ def recount(name: str, answers: Sequence[Answers]) -> float | int | None:
         ],
     }
     shares["worst_case"] = shares["pass1"]
+    if missing >= expected:  # no answer is there: nothing is known, and no rate is 0
+        shares = {}
     if name in GRADES:
         grades = [[value for row in one.scores if not row.missing and (value := getattr(row, name)) is not None] for one in answers]
         shares[name] = [math.fsum(values) / len(values) for values in grades if values]

@@ -168,11 +168,18 @@ def _rows_of(study: Study, outcomes: Outcomes) -> list[Row]:
         together.setdefault((part, name), []).append(key)
     rows: dict[tuple[Key, Part, str], Row] = {}
     for (part, name), keys in together.items():
-        values = np.stack([np.where(masks[part], outcomes.metric(name, key), np.nan) for key in keys], axis=1)
+        values = np.stack([_values_of(outcomes, key, name, masks[part]) for key in keys], axis=1)
         intervals = rate_intervals(values, outcomes.patients, study.settings)
         for column, (key, interval) in enumerate(zip(keys, intervals, strict=True)):
             rows[key, part, name] = _rate_row(outcomes, key, part, name=name, known=~np.isnan(values[:, column]), interval=interval)
     return [rows[one] for one in wanted]
+
+
+def _values_of(outcomes: Outcomes, key: Key, name: str, mask: Mask) -> Floats:
+    """Item values of a metric in a group; NaN everywhere if no answer to the group is there."""
+    counts, values = outcomes.counts[key], outcomes.metric(name, key)
+    known = mask & ~np.isnan(values) if name in counts.grades or (counts.missing < counts.samples)[mask].any() else np.zeros_like(mask)
+    return np.where(known, values, np.nan)
 
 
 def _rate_row(outcomes: Outcomes, key: Key, part: Part, *, name: str, known: Mask, interval: Interval) -> Row:

@@ -70,6 +70,11 @@ class Counts:
         return np.where(self.samples > 0, amount / np.maximum(self.samples, 1), np.nan)
 
     @property
+    def unanswered(self) -> bool:
+        """Whether every expected answer is missing: then nothing is known of the model, and no rate of its own is 0."""
+        return bool((self.missing >= self.samples).all())
+
+    @property
     def missing_fraction(self) -> float:
         """Share of the expected answers that are missing."""
         return float(self.missing.sum() / max(int(self.samples.sum()), 1))
@@ -92,7 +97,7 @@ class Outcomes:
     counts: dict[Key, Counts]
 
     def metric(self, name: str, key: Key) -> Floats:
-        """Item values of one metric: shape (items,), between 0 and 1, NaN where it does not apply.
+        """Item values of one metric: shape (items,), between 0 and 1, NaN where it does not apply, and everywhere if no answer is there.
 
         Parameters
         ----------
@@ -103,17 +108,21 @@ class Outcomes:
             Model, arm and strategy.
         """
         counts = self.counts[key]
-        if name == "pass1":
-            return counts.mean_of(counts.passes)
-        if name == "best_case":
-            return counts.mean_of(counts.passes + counts.missing)
-        if name == "candidates5":
-            return np.where(self.ranked, counts.mean_of(counts.candidates), np.nan)
-        if name == "false_alarm":
-            return counts.mean_of(counts.false_names)
-        if name in (known := counts.grades | counts.pairs):
-            return known[name]
+        if name in counts.grades:  # points of a rubric may be known where no grader could say whether the answer is right
+            return counts.grades[name]
         values = np.full(len(self.items), np.nan)
+        if counts.unanswered:
+            return values
+        if name in counts.pairs:
+            return counts.pairs[name]
+        amounts = {
+            "pass1": counts.passes,
+            "best_case": counts.passes + counts.missing,
+            "candidates5": counts.candidates,
+            "false_alarm": counts.false_names,
+        }
+        if name in amounts:
+            return np.where(self.ranked | (name != "candidates5"), counts.mean_of(amounts[name]), np.nan)
         usable = self.repeatable & (counts.samples >= K) & counts.sampled
         if usable.any():
             samples, passes = counts.samples[usable], counts.passes[usable]

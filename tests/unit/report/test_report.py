@@ -18,7 +18,7 @@ from markupsafe import escape
 
 from conftest import ROOT
 from fixtures.report import MODELS, blocks_of, build, lacking, page, unpacked
-from fixtures.tables import DEPTH, write_study
+from fixtures.tables import DEPTH, lose_answers, write_study
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
@@ -237,6 +237,24 @@ def test_a_run_without_models_has_a_report(tmp_path: Path) -> None:
     assert len(Page(text).find("h1")) == 1
     assert {name: lacking(block) for name, block in blocks_of(text).items() if lacking(block)} == {}
     assert "No model has been scored yet, so nothing was found." in text
+
+
+def test_a_model_without_an_answer_has_no_rate_on_the_page_and_no_mark_in_the_figure(tmp_path: Path) -> None:
+    write_study(tmp_path, patients=6)
+    lose_answers(tmp_path, "beta")
+    block = blocks_of(build(tmp_path))["leaderboard"]
+    rows = [row for row in re.findall(r"<tr.*?</tr>", block, flags=re.DOTALL) if "Beta VLM" in row]
+    assert len(rows) == 2
+    assert all('data-value=""><b>–</b></td>' in row for row in rows)
+    assert not [row for row in rows if re.search(r"\d\s%<", row)]
+    assert not [row for row in rows if "<circle" in row[row.index('<td class="range-cell') :]]
+    figures = tmp_path / "results" / "figures"
+    assert "Alpha VLM" in (figures / "leaderboard.svg").read_text()
+    for name in ("leaderboard", "passk", "axes", "slices"):
+        assert "Beta VLM" not in (figures / f"{name}.svg").read_text(), name
+    for model in ("alpha", "gamma"):
+        lose_answers(tmp_path, model)
+    assert "no model has a rank" in blocks_of(build(tmp_path))["leaderboard"]
 
 
 def test_a_public_report_of_one_model_withholds_cases_of_patients(tmp_path: Path) -> None:

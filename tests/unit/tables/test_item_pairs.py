@@ -24,12 +24,12 @@ ITEMS = [
 GOLD = [Gold(item_id=one.item_id, answer="left", choice="A") for one in ITEMS]
 
 
-def shares(*told: tuple[str, str, bool], missing: bool = False) -> dict[str, list[float]]:
+def shares(*told: tuple[str, str, bool], missing: tuple[str, ...] = ()) -> dict[str, list[float]]:
     """Pair metrics of one model that gave these answers: item, words, right or wrong."""
     rows = []
     for name, words, passed in told:
         one = next(one for one in ITEMS if one.item_id == f"pairs/{name}")
-        rows.append(score(one, "m", passed=passed, differential=(words,) if words else (), missing=missing))
+        rows.append(score(one, "m", passed=passed, differential=(words,) if words else (), missing=name in missing))
     outcomes = gather_outcomes("pairs", Axis.CONTROL, ITEMS, GOLD, scores={"m": rows}, sampled={"m": False})
     return {name: [value for value in outcomes.metric(name, Key("m")) if not np.isnan(value)] for name in PAIR_METRICS}
 
@@ -53,4 +53,6 @@ def test_a_pair_is_right_with_both_members_and_confused_with_one_readable_answer
 
 
 def test_missing_answers_are_neither_right_nor_the_same():
-    assert shares(("p-1", "left", True), ("p-2", "left", True), missing=True) == {name: [0.0, 0.0] for name in PAIR_METRICS}
+    lost = ("p-1", "left", True), ("p-2", "left", True)
+    assert shares(*lost, ("alone-1", "left", True), missing=("p-1", "p-2")) == {name: [0.0, 0.0] for name in PAIR_METRICS}
+    assert shares(*lost, missing=("p-1", "p-2")) == {name: [] for name in PAIR_METRICS}, "no answer is there, so nothing is known"

@@ -216,6 +216,15 @@ def test_a_model_that_is_not_asked_and_one_that_answered_nothing_say_so(medbench
     assert not [row for row in rows if row["kind"] == "plan"], "what is here is counted by `make plan`, never estimated"
 
 
+def test_a_model_whose_grades_are_all_missing_says_so(medbench: PublishedConfig, tmp_path: Path) -> None:
+    """It has no row in rates.csv."""
+    board = {"benchmark": "neural-medbench", "model": "gpt-4o", "expected": 450, "missing": 450}
+    write_results(tmp_path, leaderboard=[board])
+    rows = comparison_rows(medbench, ours_of(medbench, tmp_path))
+    missing = {row["column"]: row["missing"] for row in rows if row.get("model") == "gpt-4o" and row["table"] == "main"}
+    assert missing["direct_pass1"] == "all 450 answers or grades of it are missing (results/scores/neural-medbench/gpt-4o.parquet)"
+
+
 def test_a_level_of_which_every_answer_is_missing_has_no_number_and_one_of_which_some_are_missing_says_so(
     medbench: PublishedConfig, tmp_path: Path
 ) -> None:

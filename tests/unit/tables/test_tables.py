@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 
 import build_tables
 import bundle_cases
-from fixtures.tables import BREADTH, DEPTH, GRADERS, item, score, write_study
+from fixtures.tables import BREADTH, DEPTH, GRADERS, item, lose_answers, score, write_study
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.files.tables import read_records, write_records
@@ -238,6 +239,43 @@ def test_a_model_with_missing_answers_has_bounds_and_no_rank(tmp_path: Path) -> 
     pair = next(row for row in tables["pairwise"] if (row["benchmark"], row["model_a"], row["model_b"]) == (DEPTH, "alpha", "beta"))
     assert pair["n_items"] == "10"
     assert "missing" in beta["note"]
+
+
+RATES = re.compile(
+    r"(pass1|pass5|candidates5|rubric|calibrated|raw|f|d|top\d|mrr|breadth|depth|gap)(_low|_high)?|all_right|.*_case|low|high|value|brier"
+)
+
+
+def test_of_a_model_whose_answers_are_all_missing_no_table_has_a_rate(tmp_path: Path) -> None:
+    write_study(tmp_path, patients=6)
+    lose_answers(tmp_path, "beta")
+    tables = build(tmp_path)
+    own = [(name, row) for name, rows in tables.items() for row in rows if "beta" in row.values()]
+    assert {"leaderboard", "differential", "calibrated", "axes", "cost"} <= {name for name, _ in own}
+    assert not [(name, column, row) for name, row in own for column in row if RATES.fullmatch(column) and row[column]]
+    board = [row for name, row in own if name == "leaderboard"]
+    assert [(row["missing_fraction"], row["rank"], row["interval"]) for row in board] == [("1.000000", "", "none")] * 2
+    assert not [row for name, row in own if name == "rates"]
+    metrics = json.loads((tmp_path / "results" / "metrics.json").read_text())
+    assert metrics[DEPTH]["beta"] == metrics[BREADTH]["beta"] == {"missing_fraction": 1.0}
+    told = (tmp_path / "results" / "tables" / "verdict.json").read_text() + (tmp_path / "results" / "tables" / "notes.json").read_text()
+    assert "2 ranked models" in told
+    assert "Beta" not in told
+
+
+def test_a_group_or_an_arm_of_which_every_answer_is_missing_has_no_rate(tmp_path: Path) -> None:
+    write_study(tmp_path, patients=6)
+    path = tmp_path / "results" / "scores" / DEPTH / "beta.parquet"
+    lost = [
+        replace(row, missing=True, passed=None, state="failed") if row.level == "complex" or row.arm == "no_text" else row
+        for row in read_records(path, Score)
+    ]
+    write_records(path, Score, lost, key=lambda row: (row.item_id, row.arm, row.repeat))
+    rows = [row for row in build(tmp_path)["rates"] if (row["benchmark"], row["model"]) == (DEPTH, "beta")]
+    assert "no_image" in {row["arm"] for row in rows}
+    assert "no_text" not in {row["arm"] for row in rows}
+    assert {row["value_of_slice"] for row in rows if row["slice"] == "level" and row["metric"] == "pass1"} == {"direct"}
+    assert {row["missing"] for row in rows if row["slice"] == "all" and row["arm"] == "full"} >= {"20"}
 
 
 def test_case_flow_destinations_and_ratings_are_counted(study: Path) -> None:

@@ -133,6 +133,10 @@ def _own_value(model: str, lookup: Lookup, own: Own, labeller: Labeller, *, scal
         message = f"{place}: {len(found)} rows fit one cell of a paper's table ({own.benchmark}, {model}); name more columns in `where`"
         raise DataError(message)
     if not found:
+        board = own.rows("leaderboard", model)
+        lost = _count(board[0]["missing"]) if board else None
+        if lost and lost == _count(board[0]["expected"]):  # then no table has a rate of it
+            return {"missing": _all_missing(lost, source)}
         told = ", ".join(f"{name} {' or '.join(values)}" for name, values in wanted.items())
         return {"missing": f"no row{f' with {told}' if told else ''} in {place}, which is made from {source}"}
     if any(not row[lookup.value] or (lookup.per and not float(row[lookup.per] or 0)) for row in found):
@@ -141,13 +145,17 @@ def _own_value(model: str, lookup: Lookup, own: Own, labeller: Labeller, *, scal
         return {"missing": f"no {lookup.value} in its row of {place}: {reason}"}
     lost, expected = (max(_count(row.get(name, "")) or 0 for row in found) for name in ("missing", "expected"))
     if lost and lost == expected:
-        return {"missing": f"all {expected:,} answers or grades of it are missing ({source})"}
+        return {"missing": _all_missing(expected, source)}
     cell = _measured(found, lookup, own, scale * lookup.times)
     notes = [f"{lost:,} of {expected:,} answers or grades are missing and count as wrong"] if lost and expected else []
     without = [value for name, values in wanted.items() for value in values if not any(row[name] == value for row in found)]
     notes += [f"without {', '.join(without)}, of which nothing could be told"] if without else []
     notes += [IN_POOL] if any(row.get("in_reference_pool") == "true" for row in found) else []
     return cell | ({"note": "; ".join(notes)} if notes else {})
+
+
+def _all_missing(number: int, source: str) -> str:
+    return f"all {number:,} answers or grades of it are missing ({source})"
 
 
 def _why_none(model: str, own: Own, labeller: Labeller, source: str) -> str:

@@ -102,6 +102,8 @@ def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _Drawn, *, 
     threshold = study.form.passes.from_ if study.form.passes else 0
     answers, places = _answers(benchmark, model, used, drawn, passed=passed, threshold=threshold)
     values = np.where(used, np.bincount(places, weights=answers.weight * answers.graded, minlength=len(used)), np.nan)
+    if not passed:  # no answer is there: nothing is known, and no rate is 0
+        values = np.full(len(used), np.nan)
     raw, corrected = rate_interval(values, outcomes.patients, study.settings), calibrated_rate(answers, study.settings)
     failed, right = bounds_of_unjudged(answers)
     row: Row = {"benchmark": benchmark.name, "model": model.model, "grader": grader}
