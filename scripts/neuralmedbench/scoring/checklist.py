@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS, SECTIONS
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.scores import Evidence
+from neuralmedbench.scoring.answer_json import read_json
 from neuralmedbench.scoring.answer_words import clean
 from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, read_sections, without_thoughts
 
@@ -151,10 +151,7 @@ def _object(text: str, names: Sequence[str]) -> dict[str, Any] | None:
     plain = without_thoughts(text).strip()
     if not plain.startswith("{"):
         return None
-    try:
-        value = json.loads(plain)
-    except (ValueError, RecursionError):
-        return None
+    value = read_json(plain)
     keys = {name.lower() for name in names}
     return value if isinstance(value, dict) and set(value) - {REASONING.lower()} == keys else None
 

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from neuralmedbench.records.scores import ParseStatus, Prediction
+from neuralmedbench.scoring.answer_json import read_json, valid_text
 from neuralmedbench.scoring.fields import FIELDS, label
 
 MAX_CHARACTERS = 20_000
@@ -60,7 +61,7 @@ def parse_structured(text: str, schema: str) -> Prediction:
 def read_object(text: str) -> tuple[dict[str, Any] | None, bool]:
     """Find the answer's object in a text, and say whether it is the whole text; None when there is none. Never raises."""
     text = text[:MAX_CHARACTERS]
-    value = _loads(text)
+    value = read_json(text)
     if isinstance(value, dict):
         return value, True
     found: dict[str, Any] | None = None
@@ -68,23 +69,16 @@ def read_object(text: str) -> tuple[dict[str, Any] | None, bool]:
         end = text.find("}", match.start())
         piece = text[match.start() : end + 1] if end > 0 else ""
         mended = re.sub(r",\s*\}", "}", piece)
-        value = _loads(piece) or _loads(mended) or _literal(mended)
+        value = read_json(piece) or read_json(mended) or _literal(mended)
         if isinstance(value, dict) and set(value) & set(FIELDS):
             found = value
     return found, False
 
 
-def _loads(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
 def _literal(text: str) -> Any:
     """Python's spelling of an object: single quotes, None, True."""
     try:
-        return ast.literal_eval(re.sub(r"\bnull\b", "None", text))
+        return valid_text(ast.literal_eval(re.sub(r"\bnull\b", "None", text)))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import replace
 
 import pytest
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request, running_server
-from fixtures.scoring import GOLD, ITEM, answered, differential, vocabulary
+from fixtures.scoring import GOLD, ITEM, PICTURE_ITEM, answered, differential, vocabulary
 from neuralmedbench.config.load import load_grader, load_model
 from neuralmedbench.errors import ConfigError, ProviderError
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import builtin, engine
 from neuralmedbench.models.control import retry
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.records.checklist import SECTIONS
+from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.records.scores import GradeState
+from neuralmedbench.records.scores import Grade, GradeState, Score
 from neuralmedbench.scoring.llm.grading import grade_with_model
+from neuralmedbench.scoring.scores import score_responses
 
 FREE = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 0, "dated": "x"}
 PAID = {"api_key_env": "NMB_TEST_KEY", "prices": FREE, "max_cost_usd": 0}
@@ -164,6 +170,54 @@ def test_a_grader_that_was_skipped_when_it_was_recorded_stays_skipped(tmp_path, 
     monkeypatch.setenv("NMB_TEST_KEY", "k")
     again = grade(ledger, "http://127.0.0.1:9/v1", destinations=destinations, replay=True)
     assert [row.state for row in again] == [row.state for row in first] == [GradeState.SKIPPED] * 4
+
+
+HALF = r"\ud83d"
+"""Half of a surrogate pair as JSON writes it, all in ASCII: a cut-off emoji ends so."""
+FIELDS_ITEM, OPEN_ITEM = replace(PICTURE_ITEM, item_id="b/i1"), replace(ITEM, item_id="b/i1")
+CHECKLIST = json.dumps({name.lower(): "x" for name in SECTIONS[ITEM.family]} | {"differential": [{"name": "glioma @", "for": "@"}]})
+
+
+def put_text(ledger, text):
+    """Let a ledger hold another text in all its lines."""
+    lines = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
+    ledger.write_text("".join(json.dumps({**line, "text": text}) + "\n" for line in lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "item", "read"),
+    [
+        ('{"class": "tumor @", "subtype": "@"}', FIELDS_ITEM, "tumor ?"),
+        ('Here it is: {"class": "tumor @", "@": 1}', FIELDS_ITEM, "tumor ?"),
+        ("Here it is: {'class': 'tumor @', 'subtype': None}", FIELDS_ITEM, "tumor ?"),
+        (CHECKLIST, OPEN_ITEM, "glioma ?"),
+    ],
+    ids=["one object", "an object among words", "an object as Python writes it", "a checklist as JSON"],
+)
+def test_an_answer_whose_escapes_hold_half_a_surrogate_pair_is_scored_from_the_ledger_that_holds_it(tmp_path, text, item, read):
+    """It would stop the job of its model for good: the ledger keeps the answer, so every repeat fails as well."""
+    with running_server() as server:
+        model = model_config(api_base=server.address)
+        ask(tmp_path / "m.jsonl", [request("i1")], model)
+    put_text(tmp_path / "m.jsonl", text.replace("@", HALF))
+    responses = ask(tmp_path / "m.jsonl", [request("i1")], model, replay=True)
+    gold = replace(GOLD, item_id="b/i1")
+    scores = score_responses(responses, {"b/i1": item}, {"b/i1": gold}, [], vocabulary=vocabulary())
+    write_records(tmp_path / "scores.parquet", Score, scores, key=response_key)
+    (score,) = read_records(tmp_path / "scores.parquet", Score)
+    assert score.differential == (read,)
+    assert score.parse_status != "failed"
+
+
+def test_a_grade_whose_explanation_holds_half_a_surrogate_pair_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("NMB_TEST_KEY", "k")
+    with running_server() as server:
+        grade(tmp_path / "llm.jsonl", server.address)
+    put_text(tmp_path / "llm.jsonl", f'{{"main_condition": 1, "core_diagnosis": 0, "explanation": "good {HALF}"}}')
+    grades = grade(tmp_path / "llm.jsonl", server.address, replay=True)
+    assert {row.state for row in grades} == {GradeState.OK}
+    write_records(tmp_path / "grades.parquet", Grade, grades, key=lambda row: (response_key(row), row.criterion))
+    assert {row.explanation for row in read_records(tmp_path / "grades.parquet", Grade)} == {"good ?"}
 
 
 def test_an_absent_ledger_is_not_a_skipped_grader(tmp_path):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+from neuralmedbench.scoring.answer_json import read_json
 
 
 def read_object(text: str) -> dict[str, Any] | None:
@@ -19,10 +20,7 @@ def read_object(text: str) -> dict[str, Any] | None:
     dict or None
         None for anything else: words before or behind it, a fence, a name that stands twice (which of the two counts?), no object.
     """
-    try:
-        value = json.loads(text, object_pairs_hook=_once)
-    except (ValueError, RecursionError):
-        return None
+    value = read_json(text, _once)
     return value if isinstance(value, dict) else None
 
 
