@@ -12,14 +12,15 @@ from typing import Any
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.models.control.bounds import CallGate, Control
-from neuralmedbench.models.control.budget import cost_usd
+from neuralmedbench.models.control.budget import Reservation, cost_usd
 from neuralmedbench.models.control.retry import INTERRUPTED, GaveUpError, answer_with_retries
+from neuralmedbench.models.control.spending import NANO
 from neuralmedbench.models.conversation import Said, load
 from neuralmedbench.models.downscale import shrunk_pictures
 from neuralmedbench.models.keys import sent_schema
 from neuralmedbench.models.ledgers.ledger import ROOM_BYTES, Entry, Ledger
 from neuralmedbench.models.ledgers.made import made_entry
-from neuralmedbench.models.protocol import Answer, Backend, Call
+from neuralmedbench.models.protocol import Answer, Backend, Call, tokens_of_call
 from neuralmedbench.models.registry import Opened
 from neuralmedbench.models.rows import Missing
 from neuralmedbench.records.requests import Request
@@ -132,7 +133,7 @@ class Caller:
             answers, attempts, seconds = await self._answers(backend, call, gate)
             self.calls += 1
             gate.close(answers)
-            spent = _cost_usd(self._model, answers)
+            spent = _cost_usd(self._model, answers, reserved)
         except GaveUpError as error:
             spent = None if error.perhaps_paid else 0.0
             self.calls += error.attempts > 0
@@ -212,7 +213,12 @@ def _today() -> str:
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
-def _cost_usd(model: ModelConfig, answers: Sequence[Answer]) -> float | None:
+def _cost_usd(model: ModelConfig, answers: Sequence[Answer], reserved: Reservation) -> float | None:
+    """Price of a call, at the dearer price where prompt and answers are counted together; None: what was set aside, which is less."""
     costs = [cost_usd(model, answer.prompt_tokens, answer.completion_tokens) for answer in answers]
     known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
+    if len(known) == len(costs):
+        return sum(known)
+    total = tokens_of_call(answers)
+    most = [cost for pair in ((total, 0), (0, total)) if (cost := cost_usd(model, *pair)) is not None]
+    return max(most) if most and max(most) * NANO < reserved.nano_usd else None

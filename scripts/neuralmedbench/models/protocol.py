@@ -72,9 +72,12 @@ class Answer:
     finish_reason, served_model, fingerprint : str
         What the provider said; empty when it said nothing.
     prompt_tokens, completion_tokens : int or None
-        As counted by the provider. Where it counts several samples together the first one has the whole count and the others 0.
+        As counted by the provider; None when it does not say, or cannot be believed. Where it counts several samples together the first one
+        has the whole count and the others 0.
     token_logprobs : tuple of float
         Natural logarithm of the probability of each generated token; empty when it was not asked for.
+    total_tokens : int or None
+        Tokens of prompt and answers, where the provider counts them together only: with the first sample, of the whole call.
     """
 
     text: str
@@ -85,6 +88,16 @@ class Answer:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     token_logprobs: tuple[float, ...] = ()
+    total_tokens: int | None = None
+
+
+def tokens_of_call(answers: Sequence[Answer]) -> int | None:
+    """Tokens of the prompt and of all answers of one call; None when they are not known."""
+    counts = [count for answer in answers for count in (answer.prompt_tokens, answer.completion_tokens)]
+    known = [count for count in counts if count is not None]
+    if known and len(known) == len(counts):
+        return sum(known)
+    return answers[0].total_tokens if answers else None
 
 
 class Backend(Protocol):

@@ -26,6 +26,8 @@ class ResponseState(StrEnum):
 
 MISSING_STATES = frozenset({ResponseState.FAILED, ResponseState.OVER_BUDGET, ResponseState.SKIPPED})
 """States in which there is no answer because of us, not because of the model."""
+MOST_TOKENS = 10**8
+"""Tokens that a call can have: ten times the longest context of any model (10 million), for the samples that one call may ask for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +55,11 @@ class Response:
     mean_logprob : float or None
         Mean logarithm of the probability of the last answer's tokens; None when it was not asked for.
     prompt_tokens, completion_tokens : int or None
-        Sums over the turns.
+        Sums over the turns; None when one of them is not known.
     latency_s : float or None
         Sum over the turns, retries left out.
     cost_usd : float or None
-        From the prices in the model's yaml; None when a price is not known.
+        From the prices in the model's yaml; None when a price or the tokens are not known.
     attempts : int
         Calls made, retries counted; 0 when skipped.
     error : str
@@ -96,6 +98,19 @@ class Response:
     destination: str = ""
     characters_sent: int = 0
     mean_logprob: float | None = None
+
+
+def token_count(value: object) -> int | None:
+    """Read a count of tokens: a whole number from 0 to `MOST_TOKENS`; None when the value is anything else, which nobody can have counted.
+
+    Examples
+    --------
+    >>> token_count(12), token_count(12.0), token_count(-1), token_count(0.5), token_count("12"), token_count(10**30)
+    (12, 12, None, None, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        return None
+    return int(value) if value == int(value) else None
 
 
 def current_rows(rows: Sequence[Response]) -> list[Response]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
 import re
@@ -152,6 +153,28 @@ def test_a_model_that_costs_nothing_opens_no_book(tmp_path):
         other.settle(reserved, None)
         assert reserved.tokens > 100
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("price", [-3000.0, math.nan, math.inf, -math.inf])
+def test_a_call_of_an_impossible_price_costs_what_was_set_aside(tmp_path, price):
+    book = tmp_path / "money.jsonl"
+    mine = purse(book)
+    mine.settle(mine.reserve(SAID), price)
+    assert read_spending(book).by_account.total() == 0.1 * NANO
+    assert len(read_book(book)) == 1
+
+
+def test_a_book_in_which_a_call_gave_money_back_has_no_more_room_than_its_cap(tmp_path):
+    """Versions before booked a usage of less than nothing: 120,000 USD of room for every later run."""
+    book = tmp_path / "money.jsonl"
+    mine = purse(book)
+    reserved = mine.reserve(SAID)
+    with book.open("a") as file:
+        file.write(json.dumps({"id": reserved.id, "usd": -3000.0}) + "\n")
+    assert read_spending(book).by_account.total() == 0.1 * NANO
+    later = purse(book, max_cost_usd=0.2)
+    assert later.reserve(SAID) is not None
+    assert later.reserve(SAID) is None
 
 
 def test_several_samples_of_one_call_are_several_answers_and_one_prompt():

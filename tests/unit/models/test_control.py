@@ -8,17 +8,19 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from aiohttp import web
 
 from conftest import ROOT
-from fixtures.models import model_config, request
+from fixtures.models import Server, model_config, reply, request, running_server
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import engine
 from neuralmedbench.models.control import rate_limits, retry
 from neuralmedbench.models.control.bounds import Control
 from neuralmedbench.models.control.retry import CallError
-from neuralmedbench.models.control.spending import read_spending
+from neuralmedbench.models.control.spending import NANO, read_spending
 from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import Opened
 from neuralmedbench.recording.incomplete import incomplete_files
@@ -126,6 +128,56 @@ def test_an_attempt_from_which_nothing_came_back_is_paid_for_beside_the_next(ask
     assert ask("b2", requests=REQUESTS[:1], max_cost_usd=0.35, max_attempts=4) == {ResponseState.FAILED: 1}
     assert read_spending(tmp_path / "spending" / "money.jsonl").by_account.total() == 0.3e9
     assert backend.calls == 5
+
+
+class Miscounting(Server):
+    """Answers well, and says this of its tokens."""
+
+    def __init__(self, usage):
+        super().__init__()
+        self.usage = usage
+
+    async def handle(self, request):
+        self.bodies.append(await request.json())
+        return web.json_response({**reply("answer"), "usage": self.usage})
+
+
+@pytest.mark.parametrize(
+    ("usage", "paid"),
+    [
+        ({"prompt_tokens": 100, "completion_tokens": 10}, (8, 0.08)),
+        ({"input_tokens": 100, "output_tokens": 10}, (8, 0.08)),
+        ({"total_tokens": 50}, (8, 0.4)),  # as if all of it were of the dearer kind
+        ({"total_tokens": 110}, (5, 0.5)),  # which is more than was set aside
+        ({"total_tokens": 0}, (5, 0.5)),
+        ({"prompt_tokens": None, "completion_tokens": None}, (5, 0.5)),
+        ({"prompt_tokens": 0, "completion_tokens": 0}, (5, 0.5)),
+        ({"prompt_tokens": 100, "completion_tokens": 0}, (5, 0.5)),
+        ({"prompt_tokens": -100, "completion_tokens": -3_000_000}, (5, 0.5)),
+        ({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": -110}, (5, 0.5)),
+        ({"prompt_tokens": 100, "completion_tokens": 2**70}, (5, 0.5)),
+        ({"prompt_tokens": 1.5, "completion_tokens": 0.5}, (5, 0.5)),
+        ({"prompt_tokens": "100", "completion_tokens": "10"}, (5, 0.5)),
+        ("110", (5, 0.5)),
+    ],
+)
+def test_a_cap_binds_whatever_a_provider_says_of_its_tokens_and_every_answer_that_was_paid_for_is_kept(
+    ask, monkeypatch, tmp_path, usage, paid
+):
+    """The worst mistake of this part: tokens that are counted as 0, or less, cost nothing, so that the cap is never reached."""
+    monkeypatch.undo()
+    answers, spent = paid
+    with running_server(Miscounting(usage)) as server:
+        found = ask("b", max_cost_usd=0.5, api_base=server.address)
+    assert found == {OK: answers} | ({OVER: 8 - answers} if answers < 8 else {})
+    assert len(server.bodies) == answers, "no answer was thrown away"
+    book = tmp_path / "spending" / "money.jsonl"
+    assert read_spending(book).by_account.total() == pytest.approx(spent * NANO)
+    assert min(line["usd"] for line in read_book(book)) > 0
+    rows = read_records(tmp_path / "results/responses/b/m.parquet", Response)
+    assert all(row.cost_usd is None or row.cost_usd == pytest.approx(0.01) for row in rows)
+    kept = read_ledger(tmp_path / "ledger" / "b.jsonl").values()
+    assert {count for entry in kept for count in (entry.prompt_tokens, entry.completion_tokens)} <= {None, 100, 10}
 
 
 def test_the_requests_of_a_group_keep_its_limit_over_jobs_and_retries_count(ask, backend, tmp_path, monkeypatch):

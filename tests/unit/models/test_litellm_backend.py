@@ -14,8 +14,10 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.api.backend import LitellmBackend
 from neuralmedbench.models.api.encoder import Encoder
 from neuralmedbench.models.api.strict_schema import strict_schema
+from neuralmedbench.models.api.usage import legible
 from neuralmedbench.models.control.retry import CallError
 from neuralmedbench.models.protocol import Call, Message, MessageImage
+from neuralmedbench.records.responses import MOST_TOKENS
 
 ASKED = (Message("system", "You are a neurologist."), Message("user", "What is it?"))
 SCHEMA = {
@@ -190,6 +192,86 @@ def test_tokens_that_the_provider_does_not_count_are_not_taken_for_none(answers)
     assert (answer.prompt_tokens, answer.completion_tokens) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}, (7, 3, None)),
+        ({"prompt_tokens": 7.0, "completion_tokens": 3.0}, (7, 3, None)),
+        ({"prompt_tokens": 7, "completion_tokens": 3, "cost": 0.1, "total_tokens_per_sec": 9.5, "queue_time": "x"}, (7, 3, None)),
+        ({"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": "x"}}, (7, 3, None)),
+        ({"prompt_tokens": 7, "completion_tokens": 3, "completion_tokens_details": {"reasoning_tokens": -1.5}}, (7, 3, None)),
+        ({"input_tokens": 7, "output_tokens": 3}, (7, 3, None)),
+        ({"prompt_tokens": None, "completion_tokens": None, "input_tokens": 7, "output_tokens": 3}, (7, 3, None)),
+        ({"total_tokens": 10}, (None, None, 10)),
+        ({"prompt_tokens": 7, "total_tokens": 10}, (7, 3, None)),
+        ({"completion_tokens": 3, "total_tokens": 10}, (7, 3, None)),
+        ({"prompt_tokens": 7, "completion_tokens": 0, "total_tokens": 7}, (7, None, None)),
+        ({"prompt_tokens": 0, "completion_tokens": 3}, (None, 3, None)),
+        ({"prompt_tokens": 7}, (7, None, None)),
+        *(
+            (usage, (None, None, None))
+            for usage in (
+                {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+                {"prompt_tokens": None, "completion_tokens": None},
+                {"prompt_tokens": -7, "completion_tokens": 3},
+                {"prompt_tokens": 7, "completion_tokens": -3000000},
+                {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": -10},
+                {"input_tokens": -7, "output_tokens": 3},
+                {"prompt_tokens": 7.5, "completion_tokens": 3},
+                {"prompt_tokens": "7", "completion_tokens": "3"},
+                {"prompt_tokens": "seven", "completion_tokens": 3},
+                {"prompt_tokens": True, "completion_tokens": 3},
+                {"prompt_tokens": math.nan, "completion_tokens": 3},
+                {"prompt_tokens": math.inf, "completion_tokens": 3},
+                {"prompt_tokens": {"text": 7}, "completion_tokens": 3},
+                {"prompt_tokens": 7, "completion_tokens": MOST_TOKENS + 1},
+                {"prompt_tokens": 7, "completion_tokens": 2**70},
+                {},
+                None,
+                "7 and 3",
+                [7, 3],
+                10,
+            )
+        ),
+    ],
+)
+def test_a_count_of_tokens_is_believed_only_where_it_can_be_true_and_the_answer_is_kept_whatever_it_is(answers, usage, tokens):
+    """Believed, 0 would cost nothing and less than 0 would give money back; unreadable, it would throw away an answer that was paid for."""
+    ((answer,), bodies) = answers({**reply("a"), "usage": usage})
+    assert (answer.text, answer.state, len(bodies)) == ("a", "ok", 1)
+    assert (answer.prompt_tokens, answer.completion_tokens, answer.total_tokens) == tokens
+
+
+def test_a_number_of_thousands_of_digits_is_no_count(answers):
+    ((answer,), _) = answers(json.dumps(reply("a")).replace('"prompt_tokens": 100', f'"prompt_tokens": {"9" * 5000}'))
+    assert (answer.text, answer.prompt_tokens, answer.completion_tokens) == ("a", None, None)
+
+
+def test_an_answer_in_which_nothing_is_written_may_have_no_tokens(answers):
+    ((answer,), _) = answers({**reply("", "content_filter"), "usage": {"prompt_tokens": 7, "completion_tokens": 0, "total_tokens": 7}})
+    assert (answer.state, answer.prompt_tokens, answer.completion_tokens) == ("refused", 7, 0)
+
+
+@pytest.mark.parametrize(
+    "logprobs", [{"content": [{"token": "a", "logprob": "x", "top_logprobs": []}]}, {"content": [{"token": "a"}]}, {"content": "x"}, "x", 7]
+)
+def test_an_answer_is_kept_whose_tokens_have_probabilities_that_cannot_be_read(answers, logprobs):
+    said = choices("a", "b")
+    said["choices"][0]["logprobs"] = logprobs
+    found, bodies = answers(said, asked=call(0, 1, seed=0), native_n=True, logprobs=True)
+    assert [(answer.text, answer.token_logprobs) for answer in found] == [("a", ()), ("b", ())]
+    assert (found[0].prompt_tokens, len(bodies)) == (100, 1)
+
+
+def test_a_reply_whose_statistics_can_be_read_reaches_litellm_byte_for_byte():
+    said = reply("a")
+    said["choices"][0]["logprobs"] = {"content": [{"token": "a", "logprob": -0.5, "bytes": None, "top_logprobs": []}]}
+    for one in (said, claude("end_turn", {"type": "text", "text": "a"}), gemini({"text": "a"}), {"error": {"message": "no"}}, ["x"], "x"):
+        body = json.dumps(one, indent=1).encode()
+        assert legible(body) is body
+    assert legible(b"<html>") == b"<html>"
+
+
 CLAUDE, GEMINI = "anthropic/claude-sonnet-4-20250514", "gemini/gemini-2.5-pro"
 
 
@@ -226,6 +308,22 @@ def test_the_replies_of_other_providers_mean_the_same(answers, model_id, said, t
     assert (answer.text, answer.state, len(bodies)) == (text, state, 1)
     assert (answer.prompt_tokens, answer.completion_tokens) == (7, 3)
     assert answer.served_model == ("c" if model_id == CLAUDE else "g")
+
+
+@pytest.mark.parametrize("bad", ["x", -7, 7.5, "7", 2**70, None])
+@pytest.mark.parametrize("place", ["usage", "prompt", "cache or thoughts"])
+def test_usage_of_other_providers_that_cannot_be_true_is_not_known_and_costs_no_answer(answers, bad, place):
+    names = {
+        CLAUDE: ("usage", "input_tokens", "cache_read_input_tokens"),
+        GEMINI: ("usageMetadata", "promptTokenCount", "thoughtsTokenCount"),
+    }
+    for model_id, said in ((CLAUDE, claude("end_turn", {"type": "text", "text": "A"})), (GEMINI, gemini({"text": "A"}))):
+        usage, prompt, further = names[model_id]
+        said[usage] = bad if place == "usage" else said[usage] | {prompt if place == "prompt" else further: bad}
+        ((answer,), _) = answers(said, id=model_id)
+        # a count that is absent may be known all the same: from the total, or because it is one of no importance
+        counted = bad is None and (place == "cache or thoughts" or (place == "prompt" and model_id == GEMINI))
+        assert (answer.text, answer.prompt_tokens) == ("A", 7 if counted else None)
 
 
 def test_a_structured_answer_of_a_provider_that_gives_it_as_a_tool_is_an_answer(answers):

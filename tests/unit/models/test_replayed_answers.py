@@ -12,6 +12,7 @@ from conftest import ROOT
 from fixtures.models import model_config, picture, request, running_server
 from fixtures.scoring import GOLD, ITEM, PICTURE_ITEM, answered, differential, vocabulary
 from neuralmedbench.config.load import load_grader, load_model
+from neuralmedbench.config.model import Prices
 from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import builtin, engine
@@ -21,7 +22,7 @@ from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import RequestTurn
-from neuralmedbench.records.responses import ResponseState
+from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, Score
 from neuralmedbench.scoring.llm.grading import grade_with_model
 from neuralmedbench.scoring.scores import score_responses
@@ -170,6 +171,19 @@ def test_a_grader_that_was_skipped_when_it_was_recorded_stays_skipped(tmp_path, 
     monkeypatch.setenv("NMB_TEST_KEY", "k")
     again = grade(ledger, "http://127.0.0.1:9/v1", destinations=destinations, replay=True)
     assert [row.state for row in again] == [row.state for row in first] == [GradeState.SKIPPED] * 4
+
+
+@pytest.mark.parametrize("count", [-5, 2**70, 10**30, 0.5, "12", [1]])
+def test_a_ledger_that_holds_counts_which_nobody_can_have_counted_gives_its_answers_without_them(recorded, tmp_path, count):
+    """Versions before kept what a provider said: a price below 0 reached the table, and a larger number none could hold."""
+    ledger, requests, model, rows = recorded
+    lines = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
+    ledger.write_text("".join(json.dumps({**line, "prompt_tokens": count}) + "\n" for line in lines), encoding="utf-8")
+    priced = model.model_copy(update={"prices": Prices(usd_per_million_prompt_tokens=1, usd_per_million_completion_tokens=1, dated="x")})
+    again = ask(ledger, requests, priced, replay=True)
+    assert again == [replace(row, prompt_tokens=None, cost_usd=None) for row in rows]
+    write_records(tmp_path / "responses.parquet", Response, again, key=response_key)
+    assert {row.completion_tokens for row in read_records(tmp_path / "responses.parquet", Response)} == {10, 20}
 
 
 HALF = r"\ud83d"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from neuralmedbench.models.api.usage import reply_object, tokens_of
 from neuralmedbench.models.control.retry import CallError
 from neuralmedbench.models.protocol import Answer
 
@@ -52,8 +52,8 @@ def answers_of(reply: Any, body: bytes, key: str) -> tuple[Answer, ...]:
     CallError
         If there is no answer. The call counts as perhaps paid.
     """
-    raw = _object(body)
-    usage = getattr(reply, "usage", None) if raw.get("usage") or raw.get("usageMetadata") else None
+    raw = reply_object(body)
+    prompt, completion, total = tokens_of(raw, getattr(reply, "usage", None), wrote=any(map(_wrote, reply.choices)))
     head = {
         "served_model": _scrubbed(raw.get("model") or raw.get("modelVersion"), key)[:LONGEST_NAME],
         "fingerprint": _scrubbed(raw.get("system_fingerprint"), key)[:LONGEST_NAME],
@@ -64,14 +64,14 @@ def answers_of(reply: Any, body: bytes, key: str) -> tuple[Answer, ...]:
         if reason.lower() in BROKEN:
             continue
         text, refusal = _text(choice.message), (row.get("message") or {}).get("refusal") or ""
-        prompt, completion = (0 if answers else getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens"))
         answers.append(
             Answer(
                 text=_scrubbed(text or refusal, key),
                 state=_state(text, reason.lower(), str(choice.finish_reason), refused=bool(refusal)),
                 finish_reason=_scrubbed(reason, key)[:LONGEST_NAME],
-                prompt_tokens=prompt,
-                completion_tokens=completion,
+                prompt_tokens=0 if answers else prompt,
+                completion_tokens=0 if answers else completion,
+                total_tokens=None if answers else total,
                 token_logprobs=_token_logprobs(choice),
                 **head,
             )
@@ -107,18 +107,15 @@ def _text(message: Any) -> str:
     return text.lstrip() if getattr(message, "reasoning_content", None) else text
 
 
+def _wrote(choice: Any) -> bool:
+    message = choice.message
+    return any(getattr(message, name, None) for name in ("content", "refusal", "reasoning_content", "tool_calls"))
+
+
 def _token_logprobs(choice: Any) -> tuple[float, ...]:
     content = getattr(getattr(choice, "logprobs", None), "content", None) or ()
     values = tuple(float(token.logprob) for token in content)
     return values if all(map(math.isfinite, values)) else ()
-
-
-def _object(body: bytes) -> Mapping[str, Any]:
-    try:
-        value = json.loads(body)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _scrubbed(words: Any, key: str) -> str:

@@ -15,8 +15,12 @@ import aiohttp
 import httpx
 from yarl import URL
 
+from neuralmedbench.models.api.usage import legible
+
 PROXIES = ("http", "https", "all")
 NO_CONNECTION, BAD_CERTIFICATE = "NoConnection", "BadCertificate"
+OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""Headers that say how a body was packed."""
 PATIENCE_S = 5.0
 """So much later than the deadline of an attempt (`models.control.retry`) the wire gives up by itself."""
 
@@ -38,7 +42,7 @@ class Exchange:
     headers : dict of str to str
         Its headers, names in lower case.
     body : bytes
-        Its body; empty until it came whole.
+        Its body as it came; empty until it came whole.
     """
 
     sent: bool = False
@@ -105,6 +109,9 @@ class OneHost(httpx.AsyncBaseTransport):
             raise httpx.ReadError(type(error).__name__) from None
         reply = httpx.Response(response.status, headers=list(response.headers.items()), content=body, request=request)
         exchange.body = reply.content
+        if (body := legible(reply.content)) != reply.content:
+            headers = [(name, value) for name, value in response.headers.items() if name.lower() not in OF_THE_BODY]
+            reply = httpx.Response(response.status, headers=headers, content=body, request=request)
         return reply
 
     async def aclose(self) -> None:

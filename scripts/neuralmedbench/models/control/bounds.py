@@ -18,7 +18,7 @@ from neuralmedbench.config.section import Section
 from neuralmedbench.models.control.budget import Purse, Reservation
 from neuralmedbench.models.control.rate_limits import Grant, RateLimits
 from neuralmedbench.models.control.retry import CallError
-from neuralmedbench.models.protocol import Answer
+from neuralmedbench.models.protocol import Answer, tokens_of_call
 from neuralmedbench.runtime.parent_run import this_run
 
 SPENDING = Path("data/spending")
@@ -129,7 +129,5 @@ class CallGate:
 
     def close(self, answers: Sequence[Answer]) -> None:
         """Say what the answers had in tokens; when the provider did not count them all, they count as they were asked for."""
-        counts = [count for answer in answers for count in (answer.prompt_tokens, answer.completion_tokens)]
-        known = [count for count in counts if count is not None]
         if self._grant:
-            self._limits.settle(self._grant, sum(known) if known and len(known) == len(counts) else None)
+            self._limits.settle(self._grant, tokens_of_call(answers))

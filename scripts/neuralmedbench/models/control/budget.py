@@ -177,11 +177,11 @@ class Purse:
         return True
 
     def settle(self, reservation: Reservation, usd: float | None) -> None:
-        """Book what a call really cost; one whose price is not known costs what was set aside."""
+        """Book what a call really cost; one whose price is not known, or is none, costs what was set aside."""
         if not reservation.id:
             return
         self._underway.discard(reservation.id)
-        if usd is not None:
+        if usd is not None and 0 <= usd < math.inf:
             with suppress(OSError):  # a full disk: it stays booked as it was set aside, which is more and never less
                 self._write({"id": reservation.id, "usd": math.ceil(round(usd * NANO, 3)) / NANO})
         if self._settled:

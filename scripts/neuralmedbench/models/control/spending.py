@@ -31,6 +31,8 @@ class Spending:
         """Take one line of the book in; what is not a whole line of this kind is passed over."""
         with suppress(KeyError, TypeError, ValueError, OverflowError):
             key, amount = str(record["id"]), round(float(record["usd"]) * NANO)
+            if amount < 0:  # versions before booked negative tokens: what was set aside for that call stays booked
+                return
             if "account" in record:
                 self._open[key] = (str(record["account"]), str(record["run"]), amount)
                 self._add(*self._open[key])

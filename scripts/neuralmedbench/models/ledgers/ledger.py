@@ -17,7 +17,7 @@ from typing import IO, Any
 from pydantic import TypeAdapter, ValidationError
 
 from neuralmedbench.errors import DataError, ProviderError
-from neuralmedbench.records.responses import MISSING_STATES, ResponseState
+from neuralmedbench.records.responses import MISSING_STATES, ResponseState, token_count
 from neuralmedbench.runtime.storage import has_room
 
 SYNC_EVERY = 64
@@ -280,7 +280,9 @@ def _entry(line: bytes, where: str) -> Entry | None:
     try:
         value: Any = json.loads(line)
         known = {name: value[name] for name in Entry.__dataclass_fields__ if name in value}
-        entry = ENTRY.validate_python(known)
+        # versions before kept what a provider said, negative or larger than a table can hold
+        counts = {name: token_count(known.get(name)) for name in ("prompt_tokens", "completion_tokens")}
+        entry = ENTRY.validate_python(known | counts)
         if ResponseState(entry.state) in MISSING_STATES:  # a failure is no answer, whoever wrote it
             return None
     except (ValueError, TypeError, ValidationError):
