@@ -18,7 +18,7 @@ from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import builtin, engine
 from neuralmedbench.models.control import retry
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledgers.ledger import ANSWER_DIGEST, read_ledger
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import RequestTurn
@@ -193,9 +193,10 @@ CHECKLIST = json.dumps({name.lower(): "x" for name in SECTIONS[ITEM.family]} | {
 
 
 def put_text(ledger, text):
-    """Let a ledger hold another text in all its lines."""
+    """Let a ledger hold another text in all its lines, as versions wrote them that kept no digest of it."""
     lines = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
-    ledger.write_text("".join(json.dumps({**line, "text": text}) + "\n" for line in lines), encoding="utf-8")
+    changed = [{name: value for name, value in line.items() if name != ANSWER_DIGEST} | {"text": text} for line in lines]
+    ledger.write_text("".join(json.dumps(line) + "\n" for line in changed), encoding="utf-8")
 
 
 @pytest.mark.parametrize(
