@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from neuralmedbench.figures.panels import DAGGER, chose, dagger_note, legend, names, short
-from neuralmedbench.figures.phrases import many, percent, told
 from neuralmedbench.figures.style import GRID, INK, WIDTH_IN, Look, looks
-from neuralmedbench.figures.table import Row, groups, number, value_of
+from neuralmedbench.figures.table import Row, first_sentences, groups, number, value_of
+from neuralmedbench.records.words import counted, percent
 
 TICKS, LABELS = (0, 0.5, 1), ("0 %", "50 %", "100 %")
 SOURCES = {"stated": "stated by the model", "agreement": "agreement of its samples", "tokens": "probability of its tokens"}
@@ -38,8 +38,8 @@ def draw_reliability(rows: list[Row]) -> Any:
 def describe_reliability(rows: list[Row]) -> str:
     """Tell the bin of each benchmark that is farthest from the truth."""
     found = groups(rows, "benchmark")
-    return told(
-        f"{name}: {many(len({row['model'] for row in part}), 'model')}; farthest from the truth is {far['model']} ({SOURCES[far['source']]}): mean"
+    return first_sentences(
+        f"{name}: {counted(len({row['model'] for row in part}), 'model')}; farthest from the truth is {far['model']} ({SOURCES[far['source']]}): mean"
         f" confidence {percent(far['mean_confidence'])}, right {percent(far['share_right'])}, {far['n']} answers."
         for name, part, far in ((name, part, max(part, key=_distance)) for name, part in found.items())
     )
@@ -119,7 +119,7 @@ def draw_risk_coverage(rows: list[Row]) -> Any:
 def describe_risk_coverage(rows: list[Row]) -> str:
     """Tell what the surest half of the answers of the best model is worth."""
     parts = groups([{**row, "panel": f"{row['benchmark']}, {SOURCES[row['source']]}"} for row in rows], "panel")
-    return told(_half(name, part) for name, part in parts.items())
+    return first_sentences(_half(name, part) for name, part in parts.items())
 
 
 def _half(panel: str, rows: list[Row]) -> str:
@@ -128,6 +128,6 @@ def _half(panel: str, rows: list[Row]) -> str:
     best = max(at, key=lambda model: value_of(at[model], "value"))
     everything = max(models[best], key=lambda row: value_of(row, "coverage"))
     return (
-        f"{panel}: {many(len(models), 'model')}; {best} is right in {percent(at[best]['value'])} of the surest half of its answers and in"
+        f"{panel}: {counted(len(models), 'model')}; {best} is right in {percent(at[best]['value'])} of the surest half of its answers and in"
         f" {percent(everything['value'])} of all."
     )

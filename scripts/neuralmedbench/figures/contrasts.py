@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, legend, names, offset, panels, whisker, words
-from neuralmedbench.figures.phrases import many, percent, points, seen, span, told
+from neuralmedbench.figures.panels import dagger_note, legend, names, offset, panels, whisker
 from neuralmedbench.figures.style import GRID, INK, WIDTH_IN, looks, percent_axis
-from neuralmedbench.figures.table import Row, groups, number, value_of
+from neuralmedbench.figures.table import Row, difference_words, first_sentences, groups, number, rate_words, sample_size, value_of
+from neuralmedbench.records.words import counted, percent, spaced
 
 
 def draw_arms(rows: list[Row]) -> Any:
@@ -21,7 +21,7 @@ def draw_arms(rows: list[Row]) -> Any:
         panel.set_title(benchmark)
         percent_axis(panel, low=-reach, high=reach)
         panel.axvline(0, color=INK, linewidth=1.2)
-        panel.set_yticks(range(len(part)), [words(arm) for arm in part])
+        panel.set_yticks(range(len(part)), [spaced(arm) for arm in part])
         for y, entries in enumerate(part.values()):
             if y % 2:
                 panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.04, linewidth=0)
@@ -35,9 +35,9 @@ def draw_arms(rows: list[Row]) -> Any:
 def describe_arms(rows: list[Row]) -> str:
     """Tell the largest change of each benchmark."""
     found = groups(rows, "benchmark")
-    return told(
-        f"{name}: {many(len({row['arm'] for row in part}), 'arm')} beside full, {many(len({row['model'] for row in part}), 'model')}; the largest"
-        f" change of pass@1 is {points(most)} ({most['model']}, {words(most['arm'])}); {seen(most)}."
+    return first_sentences(
+        f"{name}: {counted(len({row['arm'] for row in part}), 'arm')} beside full, {counted(len({row['model'] for row in part}), 'model')}; the largest"
+        f" change of pass@1 is {difference_words(most)} ({most['model']}, {spaced(most['arm'])}); {sample_size(most)}."
         for name, part, most in ((name, part, max(part, key=lambda row: abs(value_of(row, "difference")))) for name, part in found.items())
     )
 
@@ -66,8 +66,8 @@ def describe_axes(rows: list[Row]) -> str:
     found = groups(
         [{**row, "pair": f"{row['breadth_benchmark']} (breadth) against {row['depth_benchmark']} (depth)"} for row in rows], "pair"
     )
-    return told(
-        f"{name}: {many(len(part), 'model')}; {best['title']}, the best in depth with {span(best, 'depth')}, has {span(best, 'breadth')} in"
+    return first_sentences(
+        f"{name}: {counted(len(part), 'model')}; {best['title']}, the best in depth with {rate_words(best, 'depth')}, has {rate_words(best, 'breadth')} in"
         f" breadth; guessing reaches {percent(best['depth_prior'])} and {percent(best['breadth_prior'])}."
         for name, part, best in ((name, part, max(part, key=lambda row: value_of(row, "depth"))) for name, part in found.items())
     )

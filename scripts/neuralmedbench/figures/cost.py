@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from neuralmedbench.figures.panels import dagger_note, legend, names
-from neuralmedbench.figures.phrases import many, percent, seen, told
 from neuralmedbench.figures.style import GRID, INK, WIDTH_IN, Look, looks
-from neuralmedbench.figures.table import Row, groups, having, number, value_of
+from neuralmedbench.figures.table import Row, first_sentences, groups, having, number, sample_size, value_of
+from neuralmedbench.records.words import counted, percent
 
 TICKS, LABELS = (0, 0.25, 0.5, 0.75, 1), ("0 %", "25 %", "50 %", "75 %", "100 %")
 PRICE = "usd_per_item"
@@ -37,7 +37,7 @@ def draw_cost(rows: list[Row]) -> Any:
             panel.set_ylim(-0.03, 1.03)
             panel.set_yticks(TICKS, LABELS)
             panel.grid(axis="y", **GRID)
-        (strip if free else paid).set_title(f"{benchmark}: {seen(part[0])}")
+        (strip if free else paid).set_title(f"{benchmark}: {sample_size(part[0])}")
         _unpriced(strip, [row for row in part if number(row[PRICE]) is None], style)
         _priced(paid, having(part, PRICE), style, (math.floor(min(ends) - 0.05), math.ceil(max(ends) + 0.05)))
         if not free:
@@ -54,7 +54,7 @@ def draw_cost(rows: list[Row]) -> Any:
 
 def describe_cost(rows: list[Row]) -> str:
     """Tell the models of the frontier with price and pass@1, and how many have no price."""
-    return told(_frontier(name, part) for name, part in groups(rows, "benchmark").items())
+    return first_sentences(_frontier(name, part) for name, part in groups(rows, "benchmark").items())
 
 
 def _frontier(benchmark: str, rows: list[Row]) -> str:
@@ -63,8 +63,8 @@ def _frontier(benchmark: str, rows: list[Row]) -> str:
     more = f" and {len(front) - 4} more" if len(front) > 4 else ""
     free = sum(number(row[PRICE]) is None for row in rows)
     return (
-        f"{benchmark}: of {many(len(rows) - free, 'model')} with a price nothing cheaper beats {told_ or 'none'}{more};"
-        f" {many(free, 'model')} without a price; {seen(rows[0])}."
+        f"{benchmark}: of {counted(len(rows) - free, 'model')} with a price nothing cheaper beats {told_ or 'none'}{more};"
+        f" {counted(free, 'model')} without a price; {sample_size(rows[0])}."
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, named, words
-from neuralmedbench.figures.phrases import percent, span, told
+from neuralmedbench.figures.panels import dagger_note, named
 from neuralmedbench.figures.style import DARK, GRID, INK, WIDTH_IN
-from neuralmedbench.figures.table import Row, groups, having, number, value_of
+from neuralmedbench.figures.table import Row, first_sentences, groups, having, number, rate_words, value_of
+from neuralmedbench.records.words import percent, spaced
 
 CLASSES = {
     "perceptual_failure": ("#56b4e9", "////"),
@@ -66,7 +66,7 @@ def draw_errors(rows: list[Row]) -> Any:
         panel.set_xlabel(f"share {label}", fontsize=9)
         panel.set_xlim(left=0)
         panel.xaxis.set_major_locator(MaxNLocator(TICKS_IN_VIEW))
-        panel.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
+        panel.xaxis.set_major_formatter(lambda share, _: percent(share))
     note = f"Classes are added up: an answer may have errors of several.{dagger_note(rows)}"
     _legend(figure, {row["class"] for row in rows}, note)
     return figure
@@ -74,7 +74,7 @@ def draw_errors(rows: list[Row]) -> Any:
 
 def describe_errors(rows: list[Row]) -> str:
     """Tell the most frequent class of each source, and in which model."""
-    return told(_commonest(name, part) for name, part in groups(rows, "panel").items())
+    return first_sentences(_commonest(name, part) for name, part in groups(rows, "panel").items())
 
 
 def _commonest(panel: str, rows: list[Row]) -> str:
@@ -84,7 +84,7 @@ def _commonest(panel: str, rows: list[Row]) -> str:
     most = max(wrong, key=lambda row: value_of(row, "per_wrong"))
     serious = "" if number(most["significant"]) is None else f", {percent(most['significant'])} of these labels significant"
     return (
-        f"{panel}: most often {words(most['class'])} in {most['model']}, in {span(most, 'per_wrong', ('wrong_low', 'wrong_high'))} of its"
+        f"{panel}: most often {spaced(most['class'])} in {most['model']}, in {rate_words(most, 'per_wrong', ('wrong_low', 'wrong_high'))} of its"
         f" {most['n_wrong']} wrong answers{serious}."
     )
 
@@ -113,7 +113,7 @@ def _legend(figure: Any, names: set[str], note: str) -> None:
     from matplotlib.patches import Patch
 
     handles = [
-        Patch(facecolor=colour, hatch=hatch, edgecolor=DARK, linewidth=0, label=words(name))
+        Patch(facecolor=colour, hatch=hatch, edgecolor=DARK, linewidth=0, label=spaced(name))
         for name, (colour, hatch) in CLASSES.items()
         if name in names
     ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import panels, words
-from neuralmedbench.figures.phrases import told
+from neuralmedbench.figures.panels import panels
 from neuralmedbench.figures.style import COLOURS, INK
-from neuralmedbench.figures.table import Row, groups, number
+from neuralmedbench.figures.table import Row, first_sentences, groups, number
+from neuralmedbench.records.words import spaced
 
 STEPS = {"refused_import": "refused by the import", "quarantined_picture": "picture quarantined", "example": "kept as example"}
 """Steps of questions in words."""
@@ -43,7 +43,7 @@ def draw_case_flow(rows: list[Row]) -> Any:
 def describe_case_flow(rows: list[Row]) -> str:
     """Tell how many were listed, left out and used."""
     parts = {name: _totals(groups(part, "step")) for name, part in groups([{**row, "panel": _panel(row)} for row in rows], "panel").items()}
-    return told(f"{name}: {', '.join(map(_told, totals.items()))}." for name, totals in parts.items())
+    return first_sentences(f"{name}: {', '.join(map(_told, totals.items()))}." for name, totals in parts.items())
 
 
 def _told(entry: tuple[str, int | None]) -> str:
@@ -58,7 +58,7 @@ def _totals(steps: dict[str, list[Row]]) -> dict[str, int | None]:
 
 
 def _step(step: str) -> str:
-    return STEPS.get(step, words(step).replace("quarantined ", "quarantined: "))
+    return STEPS.get(step, spaced(step).replace("quarantined ", "quarantined: "))
 
 
 def _panel(row: Row) -> str:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuralmedbench.figures.cells import draw_cell, rate_colour, square_off
-from neuralmedbench.figures.panels import dagger_note, named, short, words
-from neuralmedbench.figures.phrases import many, percent, seen, told
-from neuralmedbench.figures.table import Row, fewest_of, groups, having, is_small, number, value_of
+from neuralmedbench.figures.panels import dagger_note, named, short
+from neuralmedbench.figures.table import Row, fewest_of, first_sentences, groups, having, is_small, number, sample_size, value_of
 from neuralmedbench.records.results import HIDDEN, mark_of
+from neuralmedbench.records.words import counted, percent, spaced
 
 ROW_IN, GAP, LETTER_IN, WIDEST_IN = 0.28, 0.9, 0.068, 8.2
 MOST = 12
@@ -67,7 +67,7 @@ def draw_heatmap(rows: list[Row]) -> Any:
 
 def describe_heatmap(rows: list[Row]) -> str:
     """Tell where the model that is best over all is best and worst among the groups that are not small."""
-    return told(_ends(name, part) for name, part in groups(rows, "benchmark").items())
+    return first_sentences(_ends(name, part) for name, part in groups(rows, "benchmark").items())
 
 
 def _ends(benchmark: str, rows: list[Row]) -> str:
@@ -77,11 +77,11 @@ def _ends(benchmark: str, rows: list[Row]) -> str:
     large = [row for row in shown if not is_small(row)]
     counts = [f"{len(shown) - len(large)} of fewer than {fewest_of(rows[0])} patients"]
     counts += [f"{len(own) - len(shown)} not shown"] if len(shown) < len(own) else []
-    head = f"{benchmark}: {many(len(models_of(rows)), 'model')} in {many(len(own), 'group')}, {', '.join(counts)}"
+    head = f"{benchmark}: {counted(len(models_of(rows)), 'model')} in {counted(len(own), 'group')}, {', '.join(counts)}"
     if not large:
         return f"{head}."
     low, high = (one(large, key=lambda row: value_of(row, "value")) for one in (min, max))
-    ends = " to ".join(f"{percent(row['value'])} ({words(row['value_of_slice'])}, {seen(row)})" for row in (low, high))
+    ends = " to ".join(f"{percent(row['value'])} ({spaced(row['value_of_slice'])}, {sample_size(row)})" for row in (low, high))
     return f"{head}; {best} is right in {ends} among the others."
 
 
@@ -102,7 +102,7 @@ def lines_of(rows: list[Row]) -> list[Line]:
         if part != EVERYTHING:
             y += GAP + 0.1
             more = f" ({len(most)} of {len(by_value)})" if len(most) < len(by_value) else ""
-            found.append(Line(f"{words(part)}{more}", y))
+            found.append(Line(f"{spaced(part)}{more}", y))
         for value in (value for value in by_value if value in most):
             y += 1
             found.append(Line(_label(part, value, by_value[value]), y, tuple(by_value[value])))
@@ -111,7 +111,7 @@ def lines_of(rows: list[Row]) -> list[Line]:
 
 def _label(part: str, value: str, entries: list[Row]) -> str:
     patients = max(entries, key=lambda row: number(row["n_patients"]) or 0)["n_patients"]
-    name = {"all": "all items", "true": "yes", "false": "no"}.get(value, words(value)) if part != EVERYTHING else "all items"
+    name = {"all": "all items", "true": "yes", "false": "no"}.get(value, spaced(value)) if part != EVERYTHING else "all items"
     return f"{short(name, 40)}, {'n not shown' if patients == HIDDEN else f'n = {patients}'}"
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from neuralmedbench.figures.cells import difference_colour, draw_cell, square_off
 from neuralmedbench.figures.panels import DAGGER, dagger_note, short
-from neuralmedbench.figures.phrases import points, seen, seen_in, told
 from neuralmedbench.figures.style import INK, WIDTH_IN
-from neuralmedbench.figures.table import Row, groups, number, value_of
+from neuralmedbench.figures.table import Row, difference_words, first_sentences, groups, number, sample_size, sample_size_range, value_of
 
 ALPHA = 0.05
 LABELS_IN, CELL_IN, TITLE_IN = 1.9, 0.5, 0.75
@@ -42,7 +41,7 @@ def draw_pairwise(rows: list[Row]) -> Any:
 
 def describe_pairwise(rows: list[Row]) -> str:
     """Tell how many differences are significant, and the largest."""
-    return told(_largest(name, part) for name, part in groups(rows, "benchmark").items())
+    return first_sentences(_largest(name, part) for name, part in groups(rows, "benchmark").items())
 
 
 def _largest(benchmark: str, rows: list[Row]) -> str:
@@ -53,7 +52,7 @@ def _largest(benchmark: str, rows: list[Row]) -> str:
     sure = sum(_significant(row) for row in rows)
     return (
         f"{benchmark}: {sure} of {len(rows)} paired differences are significant after Holm; the largest is {most[first]} ahead of"
-        f" {most[second]} by {points(most)}; {seen(most)}."
+        f" {most[second]} by {difference_words(most)}; {sample_size(most)}."
     )
 
 
@@ -87,7 +86,7 @@ def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, 
     )
     panel.set_xticks(range(len(order) - 1), [str(at + 1) for at in range(len(order) - 1)])
     panel.tick_params(labelsize=min(9.5, size + 1))
-    panel.set_title(f"{short(benchmark)}: {seen_in(rows)}", fontsize=9.5)
+    panel.set_title(f"{short(benchmark)}: {sample_size_range(rows)}", fontsize=9.5)
     panel.set_aspect("equal", anchor="N")
     for at in range(len(order)):
         panel.text(at, at, "–", ha="center", va="center_baseline", fontsize=size, color=INK, alpha=0.5)

@@ -27,11 +27,6 @@ BELOW_IN = 0.5
 """Height of the label of the last axis and of the legend."""
 
 
-def words(name: str) -> str:
-    """Write a name of the tables as words: `no_image` is `no image`."""
-    return name.replace("_", " ")
-
-
 def short(name: str, most: int = 34) -> str:
     """Take the middle out of a long name: how it begins and how it ends tells models apart.
 

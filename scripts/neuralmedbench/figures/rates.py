@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, legend, names, offset, panels, short, whisker, words
-from neuralmedbench.figures.phrases import many, percent, seen, span, told
+from neuralmedbench.figures.panels import dagger_note, legend, names, offset, panels, short, whisker
 from neuralmedbench.figures.style import GRID, INK, PRIOR, WIDTH_IN, looks, percent_axis
-from neuralmedbench.figures.table import Row, groups, having, number, value_of
+from neuralmedbench.figures.table import Row, first_sentences, groups, having, number, rate_words, sample_size, value_of
+from neuralmedbench.records.words import counted, percent, spaced
 
 PASS1 = ("pass1", "pass1_low", "pass1_high")
 SLICES = ("family", "level", "sequence", "lesion_shown", "normal_control")
@@ -21,7 +21,7 @@ def draw_leaderboard(rows: list[Row]) -> Any:
     style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
     figure, axes = panels([len(part) for part in found.values()])
     for panel, (benchmark, part) in zip(axes, found.items(), strict=True):
-        panel.set_title(f"{benchmark} ({part[0]['axis']}): {seen(part[0])}")
+        panel.set_title(f"{benchmark} ({part[0]['axis']}): {sample_size(part[0])}")
         percent_axis(panel)
         labels = names(part, "title")
         panel.set_yticks(range(len(part)), [labels[row["model"]] for row in part])
@@ -39,7 +39,7 @@ def draw_leaderboard(rows: list[Row]) -> Any:
 
 def describe_leaderboard(rows: list[Row]) -> str:
     """Tell the best model of each benchmark, its tier and what guessing reaches."""
-    return told(_best(name, part) for name, part in groups(rows, "benchmark").items())
+    return first_sentences(_best(name, part) for name, part in groups(rows, "benchmark").items())
 
 
 def _best(benchmark: str, rows: list[Row]) -> str:
@@ -48,10 +48,10 @@ def _best(benchmark: str, rows: list[Row]) -> str:
         return f"{benchmark}: no model."
     first, guess = models[0], next((row for row in rows if row["model"] == PRIOR), None)
     tier = sum(row["tier"] == first["tier"] != "" for row in models)
-    beside = f", tier 1 holds {many(tier, 'model')}" if first["tier"] else ", no rank"
+    beside = f", tier 1 holds {counted(tier, 'model')}" if first["tier"] else ", no rank"
     chance = f", guessing reaches {percent(guess['pass1'])}" if guess else ""
-    place = f"is first of {many(len(models), 'model')} with pass@1 {span(first, 'pass1')}"
-    return f"{benchmark}: {first['title']} {place}{beside}{chance}; {seen(first)}."
+    place = f"is first of {counted(len(models), 'model')} with pass@1 {rate_words(first, 'pass1')}"
+    return f"{benchmark}: {first['title']} {place}{beside}{chance}; {sample_size(first)}."
 
 
 def draw_passk(rows: list[Row]) -> Any:
@@ -66,7 +66,7 @@ def draw_passk(rows: list[Row]) -> Any:
     for panel in cells[len(found) :]:
         panel.axis("off")
     for panel, (benchmark, part) in zip(cells, found.items(), strict=False):
-        panel.set_title(f"{benchmark}: {seen(part[0])}" if across == 1 else benchmark)
+        panel.set_title(f"{benchmark}: {sample_size(part[0])}" if across == 1 else benchmark)
         for place, row in enumerate(part):
             heights = [number(row[stop]) for stop in STOPS]
             look = style[row["model"]]
@@ -94,9 +94,9 @@ def draw_passk(rows: list[Row]) -> Any:
 def describe_passk(rows: list[Row]) -> str:
     """Tell how far the model with the highest pass@5 is from being reliable."""
     found = groups(rows, "benchmark")
-    return told(
-        f"{name}: {many(len(part), 'model')}; the highest pass@5 is {percent(best['pass5'])} ({best['title']}), whose pass@1 is"
-        f" {percent(best['pass1'])} and all five right {percent(best['all_right'])}; {seen(best)}."
+    return first_sentences(
+        f"{name}: {counted(len(part), 'model')}; the highest pass@5 is {percent(best['pass5'])} ({best['title']}), whose pass@1 is"
+        f" {percent(best['pass1'])} and all five right {percent(best['all_right'])}; {sample_size(best)}."
         for name, part, best in ((name, part, max(part, key=lambda row: value_of(row, "pass5"))) for name, part in found.items())
     )
 
@@ -136,17 +136,17 @@ def draw_slices(rows: list[Row]) -> Any:
 
 def describe_slices(rows: list[Row]) -> str:
     """Tell the groups between which the rates lie."""
-    return told(_widest(name, part) for name, part in groups(rows, "benchmark").items())
+    return first_sentences(_widest(name, part) for name, part in groups(rows, "benchmark").items())
 
 
 def _widest(benchmark: str, rows: list[Row]) -> str:
     low, high = (one(rows, key=lambda row: value_of(row, "value")) for one in (min, max))
     models, lines = len({row["model"] for row in rows}), len({_line(row) for row in rows})
     ends = " to ".join(f"{percent(row['value'])} ({row['model']}, {_line(row)})" for row in (low, high))
-    return f"{benchmark}: pass@1 of {many(models, 'model')} in {many(lines, 'group')}, from {ends}."
+    return f"{benchmark}: pass@1 of {counted(models, 'model')} in {counted(lines, 'group')}, from {ends}."
 
 
 def _line(row: Row) -> str:
     names = {"lesion_shown": {"true": "lesion shown", "false": "lesion not shown"}, "normal_control": {"true": "normal controls"}}
-    value = names.get(row["slice"], {}).get(row["value_of_slice"], words(row["value_of_slice"]))
+    value = names.get(row["slice"], {}).get(row["value_of_slice"], spaced(row["value_of_slice"]))
     return f"{short(value, 40)} (n = {row['n_items']})"

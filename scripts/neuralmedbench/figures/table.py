@@ -1,9 +1,11 @@
-"""Rows of a table of results, cells as text."""
+"""Rows of a table of results, cells as text, and what the descriptions of figures say of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+
+from neuralmedbench.records.words import ONCE, counted, percent_with_span, points, points_span
 
 Row = dict[str, str]
 
@@ -56,3 +58,68 @@ def groups(rows: Iterable[Row], column: str) -> dict[str, list[Row]]:
     for row in rows:
         found.setdefault(row[column], []).append(row)
     return found
+
+
+def rate_words(row: Row, value: str, ends: tuple[str, str] | None = None) -> str:
+    """Write a share of a row with its interval.
+
+    Examples
+    --------
+    >>> rate_words({"pass1": "0.5", "pass1_low": "0.2", "pass1_high": "0.8"}, "pass1")
+    '50 % (20 to 80 %)'
+    """
+    low, high = (row[name] for name in ends or (f"{value}_low", f"{value}_high"))
+    return percent_with_span(row[value], low, high, ONCE)
+
+
+def difference_words(row: Row, value: str = "difference") -> str:
+    """Write a difference of a row with its interval, in percentage points.
+
+    Examples
+    --------
+    >>> difference_words({"difference": "-0.25", "low": "-0.4", "high": ""})
+    '−25 points'
+    """
+    span = points_span(row["low"], row["high"], signed_zero=True)
+    return f"{points(row[value] or 0.0, signed_zero=True)} points{f' ({span})' if span else ''}"
+
+
+def sample_size(row: Row) -> str:
+    """Give the items and patients behind a row.
+
+    Examples
+    --------
+    >>> sample_size({"n_items": "32", "n_patients": "12"})
+    '32 items, 12 patients'
+    """
+    parts = [f"{row[name]} {what}" for name, what in (("n_items", "items"), ("n_patients", "patients")) if row[name]]
+    return ", ".join(parts) or "n not known"
+
+
+def sample_size_range(rows: Iterable[Row]) -> str:
+    """Give the items and patients behind several rows, from the least to the most.
+
+    Examples
+    --------
+    >>> sample_size_range([{"n_items": "32", "n_patients": "12"}, {"n_items": "30", "n_patients": "12"}])
+    '30 to 32 items, 12 patients'
+    """
+    rows = list(rows)
+    parts = []
+    for name, what in (("n_items", "items"), ("n_patients", "patients")):
+        known = sorted({int(value) for row in rows if (value := number(row[name])) is not None})
+        parts += [f"{known[0]}{f' to {known[-1]}' if len(known) > 1 else ''} {what}"] if known else []
+    return ", ".join(parts) or "n not known"
+
+
+def first_sentences(sentences: Iterable[str], what: str = "panel", most: int = 2) -> str:
+    """Join the first sentences, and say how many more there are.
+
+    Examples
+    --------
+    >>> first_sentences(["A.", "B.", "C.", "D."])
+    'A. B. And 2 panels more.'
+    """
+    every = list(sentences)
+    rest = len(every) - most
+    return " ".join([*every[:most], *([f"And {counted(rest, what)} more."] if rest > 0 else [])])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import panels, short, words
-from neuralmedbench.figures.phrases import told
+from neuralmedbench.figures.panels import panels, short
 from neuralmedbench.figures.style import COLOURS, GRID, INK
-from neuralmedbench.figures.table import Row, groups, number, value_of
+from neuralmedbench.figures.table import Row, first_sentences, groups, number, value_of
+from neuralmedbench.records.words import spaced
 
 KINDS = {"clinician": ("o", COLOURS[2]), "grader": ("s", COLOURS[0]), "similarity": ("^", COLOURS[1])}
 """Who is held against clinicians, in the order of the rows: marker and colour."""
@@ -54,7 +54,7 @@ def draw_trust(rows: list[Row]) -> Any:
 
 def describe_trust(rows: list[Row]) -> str:
     """Tell the agreement of clinicians with each other, and of the best grader and the best similarity with them."""
-    return told(f"{name}: {', '.join(_best(part))}." for name, part in groups(rows, "panel").items())
+    return first_sentences(f"{name}: {', '.join(_best(part))}." for name, part in groups(rows, "panel").items())
 
 
 def _best(rows: list[Row]) -> list[str]:
@@ -64,7 +64,7 @@ def _best(rows: list[Row]) -> list[str]:
         most = max(part, key=lambda row: value_of(row, measure))
         low, high = number(most[f"{measure}_low"]), number(most[f"{measure}_high"])
         within = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
-        who = {"clinician": "among each other", "grader": f"grader {most['judge']}"}.get(kind, words(most["judge"]))
+        who = {"clinician": "among each other", "grader": f"grader {most['judge']}"}.get(kind, spaced(most["judge"]))
         said.append(f"{who} {SHORT[measure]} {value_of(most, measure):.2f}{within}, {most['n']} answers")
     return said
 
@@ -83,7 +83,7 @@ def _mark(panel: Any, row: Row, y: float) -> None:
 
 def _label(row: Row) -> str:
     judge = (
-        short(words(row["judge"])) if row["kind"] != "clinician" else f"another {'rater' if row['simulated'] == 'true' else 'clinician'}"
+        short(spaced(row["judge"])) if row["kind"] != "clinician" else f"another {'rater' if row['simulated'] == 'true' else 'clinician'}"
     )
     return f"{judge}\n{SHORT[MEASURES[row['kind']]]}, n = {row['n']}"
 

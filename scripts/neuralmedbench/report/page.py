@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import groups
+from neuralmedbench.records.words import DASH, DASHED, decimal, p_value, percent, percent_span, points, points_span, spaced, whole
 from neuralmedbench.report.blocks import BLOCKS, menu, shown
 from neuralmedbench.report.cases import case_index
-from neuralmedbench.report.formats import FILTERS
 from neuralmedbench.report.room import with_room
 from neuralmedbench.report.source import Source
 from neuralmedbench.report.visible import shown as made_visible
@@ -39,6 +41,18 @@ SHAPES = {
     "h": "M6 .8 10.6 3.4v5.2L6 11.2 1.4 8.6V3.4z",
 }
 """The markers of the figures as paths in a square of 12 units."""
+
+FILTERS: dict[str, Callable[..., str]] = {
+    "percent": partial(percent, missing=DASH),
+    "span": partial(percent_span, form=DASHED),
+    "points": partial(points, missing=DASH),
+    "points_span": points_span,
+    "decimal": partial(decimal, missing=DASH),
+    "whole": partial(whole, missing=DASH),
+    "p_value": partial(p_value, missing=DASH),
+    "words": spaced,
+}
+"""The filters of the templates: how the cells of the tables look, the same everywhere."""
 
 
 def render(source: Source) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from neuralmedbench.estimates.pairs import holm, smallest_difference
 from neuralmedbench.records.items import Axis
+from neuralmedbench.records.words import counted, listing, percent, percent_with_span, points
 from neuralmedbench.tables.asking.served import served_badges, served_statements
 from neuralmedbench.tables.axes import MODELS_FOR_A_CORRELATION, correlation_interval, rank_correlation
 from neuralmedbench.tables.confidence.reliability import confidence_statements
@@ -18,35 +19,6 @@ from neuralmedbench.tables.trust.rules import ratings_badge, trust_statements
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
-
-
-def percent(value: float) -> str:
-    """Write a share in whole percent."""
-    return f"{100 * value:.0f} %"
-
-
-def counted(number: int, noun: str) -> str:
-    """Write how many.
-
-    Examples
-    --------
-    >>> counted(1, "item"), counted(2, "item")
-    ('1 item', '2 items')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def listing(names: list[str], most: int = 4) -> str:
-    """Names joined as in a sentence; beyond four the rest is counted.
-
-    Examples
-    --------
-    >>> listing(["a", "b", "c", "d", "e", "f"])
-    'a, b, c and 3 more'
-    """
-    if len(names) > most:
-        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def sentences(study: Study, tables: Tables) -> list[str]:
@@ -68,9 +40,9 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     if not ranked:
         return f"{title}: no model has a rank yet."
     best = ranked[0]
-    bounds = "" if best["pass1_low"] is None else f" ({percent(best['pass1_low'])} to {percent(best['pass1_high'])})"
-    size = f"{counted(best['n_items'], 'item')} of {counted(best['n_patients'], 'patient')}"
-    sentence = f"{title}: {_named(best)} passes {percent(best['pass1'])}{bounds} of {size} at the first answer"
+    rate = percent_with_span(best["pass1"], best["pass1_low"], best["pass1_high"])
+    size = f"{counted(best['n_items'], 'item', separator='')} of {counted(best['n_patients'], 'patient', separator='')}"
+    sentence = f"{title}: {_named(best)} passes {rate} of {size} at the first answer"
     others = [_named(row) for row in ranked[1:] if row["tier"] == 1]
     if len(ranked) == 1:
         return f"{sentence}."
@@ -105,9 +77,9 @@ def gap_sentence(tables: Tables) -> str:
             )
         return f"Breadth against depth: {beyond} no model is surely better at one than at the other{where}."
     top = max((row for own in sure for row in own), key=lambda row: row["gap"])
-    span = f"{100 * top['gap']:.0f} points ({100 * top['gap_low']:.0f} to {100 * top['gap_high']:.0f})"
+    gap, low, high = (points(top[name], plus="") for name in ("gap", "gap_low", "gap_high"))
     told = f"{len(sure)} of {len(models)} models are surely better at breadth{where}"
-    return f"Breadth against depth: {told}; the largest gap is that of {top['title']}, {span}."
+    return f"Breadth against depth: {told}; the largest gap is that of {top['title']}, {gap} points ({low} to {high})."
 
 
 def picture_sentence(study: Study, tables: Tables) -> str:
@@ -138,9 +110,9 @@ def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
     if not rows:
         return ""
     row = min(rows, key=lambda row: (ranks[row["model"]], row["model"]))
-    title, span = study.models[row["model"]].title, f"{percent(row['perception_low'])} to {percent(row['perception_high'])}"
-    share = percent(row["perception"])
-    return f"Perception or reasoning: telling {title} the findings in words repairs {share} ({span}) of its errors; the rest is reasoning."
+    title = study.models[row["model"]].title
+    share = percent_with_span(row["perception"], row["perception_low"], row["perception_high"])
+    return f"Perception or reasoning: telling {title} the findings in words repairs {share} of its errors; the rest is reasoning."
 
 
 def badges(study: Study, tables: Tables) -> list[Row]:

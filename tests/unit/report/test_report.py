@@ -23,8 +23,8 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.records.words import DASHED, percent, percent_span, points, points_span
 from neuralmedbench.report.blocks import BLOCKS
-from neuralmedbench.report.formats import percent, points, points_span, span
 from neuralmedbench.report.page import TEMPLATES
 
 
@@ -135,9 +135,7 @@ def test_numbers_on_the_page_are_the_cells_of_the_tables(study: Path, text: str)
     for row in rows:
         for name in ("pass1", "pass5", "candidates5"):
             if row[name]:
-                shown = (
-                    f'data-value="{row[name]}"><b>{percent(row[name])}</b><small>{span(row[f"{name}_low"], row[f"{name}_high"])}</small>'
-                )
+                shown = f'data-value="{row[name]}"><b>{percent(row[name])}</b><small>{percent_span(row[f"{name}_low"], row[f"{name}_high"], DASHED)}</small>'
                 assert shown in plain
     for row in csv.DictReader((study / "results" / "tables" / "arms.csv").open(encoding="utf-8")):
         assert f'data-value="{row["difference"]}"><b>{points(row["difference"])}</b><small>{points_span(row["low"], row["high"])}' in plain

@@ -18,7 +18,7 @@ from fixtures.tables import BREADTH, DEPTH, write_study
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.results import COLUMNS, mark_of
-from neuralmedbench.report.formats import FILTERS
+from neuralmedbench.report.page import FILTERS
 from neuralmedbench.report.withheld import check_profile, with_marks
 from neuralmedbench.tables.disclosure.release import Release, shown_tables
 from neuralmedbench.tables.disclosure.rules import OF_NO_PATIENT, RULES

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.records.words import listing, p_equals, percent, points, points_span
 from neuralmedbench.tables.change.revisions import LEADER, PASSED, is_change
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.verdict import listing, percent
 
 WHAT = {LEADER: "Another diagnosis stands first", PASSED: "The verdict (pass or not) is another one"}
-CELL_DECIMALS = 6
-"""A number is rounded as its cell is before it is written in words, so that text and table never differ by a point."""
 
 Row = dict[str, Any]
 
@@ -71,11 +69,6 @@ def change_words(rows: Sequence[Row], settings: Settings) -> tuple[str, str]:
     return "pass@1 changed" if is_change(rows, settings) else "not known whether it changed", _sentences([*noise, once, *rates])
 
 
-def p_words(value: float) -> str:
-    """Write a p value as in a sentence."""
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
-
-
 def _groups(revisions: list[Row]) -> dict[tuple[str, str], list[Row]]:
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in revisions:
@@ -88,26 +81,18 @@ def _head(study: Study, model: str, rows: list[Row]) -> str:
 
 
 def _noise(metric: str, row: Row) -> str:
-    told = f"{WHAT[metric]} in {_percent(row['disagreement'])} of pairs of an old and a new answer"
+    told = f"{WHAT[metric]} in {percent(row['disagreement'])} of pairs of an old and a new answer"
     if row["noise_floor"] is None:
         return told
-    return f"{told}, in {_percent(row['noise_floor'])} of pairs of repeats (the noise floor; {p_words(row['p_value'])})"
+    return f"{told}, in {percent(row['noise_floor'])} of pairs of repeats (the noise floor; {p_equals(row['p_value'])})"
 
 
 def _pass_rate(row: Row) -> str:
-    told = f"pass@1 went from {_percent(row['earlier_value'])} to {_percent(row['value'])}"
+    told = f"pass@1 went from {percent(row['earlier_value'])} to {percent(row['value'])}"
     if row["low"] is not None:
-        told += f" ({_points(row['difference'])} points, {_points(row['low'])} to {_points(row['high'])}; {p_words(row['p_difference'])})"
+        difference, span = points(row["difference"], minus="-"), points_span(row["low"], row["high"], minus="-")
+        told += f" ({difference} points, {span}; {p_equals(row['p_difference'])})"
     return f"{told} over {row['n_items']} items; {row['gained']} gained a majority of passes, {row['lost']} lost it"
-
-
-def _percent(value: float) -> str:
-    return percent(round(value, CELL_DECIMALS))
-
-
-def _points(value: float) -> str:
-    points = round(100 * round(value, CELL_DECIMALS))
-    return f"{points:+d}" if points else "0"
 
 
 def _sentences(parts: Sequence[str]) -> str:

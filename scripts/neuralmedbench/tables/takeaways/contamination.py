@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from neuralmedbench.records.words import counted
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.takeaways.words import Row, Said, Tables, many, titles_of
+from neuralmedbench.tables.takeaways.words import Row, Said, Tables, titles_of
 
 
 def contaminated(study: Study, tables: Tables) -> Said:
@@ -12,7 +13,7 @@ def contaminated(study: Study, tables: Tables) -> Said:
     known = [row for row in rows if row.get("difference") is not None and row["metric"] == "pass1"]
     if not known:
         return Said("No model could be compared before and after its training cut-off.", "0 comparisons")
-    size = f"{many(len(known), 'comparison')} of pass@1"
+    size = f"{counted(len(known), 'comparison')} of pass@1"
     better = [row for row in known if row["difference"] > 0 and row["p_holm"] < 1 - study.settings.confidence]
     if not better:
         return Said("No model was shown to do better on cases from before its training cut-off; that is no proof that it read none.", size)

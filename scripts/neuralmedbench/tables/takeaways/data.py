@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from neuralmedbench.records.words import capital, counted, listing, percent
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.takeaways.words import Said, Tables, best_of, by_benchmark, capital, largest, many, share, whole_size
-from neuralmedbench.tables.verdict import listing, percent
+from neuralmedbench.tables.takeaways.words import Said, Tables, best_of, by_benchmark, largest, share, whole_size
 
 
 def cases(study: Study, tables: Tables) -> Said:
@@ -15,8 +15,8 @@ def cases(study: Study, tables: Tables) -> Said:
             total, never, always = total + 1, never + (passes == 0), always + (passes == answers)
     if not total:
         return Said("No case has a scored answer.", "0 cases")
-    told = f"{never} of {many(total, 'case')} no model ever passes, {always} every model always does."
-    return Said(told, f"{many(total, 'case')} with a scored answer; {whole_size(study, tables)}")
+    told = f"{never} of {counted(total, 'case')} no model ever passes, {always} every model always does."
+    return Said(told, f"{counted(total, 'case')} with a scored answer; {whole_size(study, tables)}")
 
 
 def _by_case(study: Study, benchmark: str) -> dict[str, tuple[int, int]]:
@@ -45,7 +45,7 @@ def cohort(study: Study, tables: Tables) -> Said:
                 else "how the reference was established is not recorded",
             )
         )
-        size.append((name, f"{many(len(benchmark.items), 'item')}, {many(patients, 'patient')}"))
+        size.append((name, f"{counted(len(benchmark.items), 'item')}, {counted(patients, 'patient')}"))
     return Said(f"{capital(by_benchmark(told))}." if told else "No items.", by_benchmark(size) or "0 items")
 
 
@@ -56,7 +56,7 @@ def flow(study: Study, tables: Tables) -> Said:
     for name in study.benchmarks:
         counts = {step: sum(row["n"] for row in rows if (row["benchmark"], row["step"]) == (name, step)) for step in ("listed", "used")}
         unit = next((row["unit"] for row in rows if row["benchmark"] == name), "case")
-        told.append((name, f"{counts['used']:,} of {many(counts['listed'], f'listed {unit}')} used"))
+        told.append((name, f"{counts['used']:,} of {counted(counts['listed'], f'listed {unit}')} used"))
     left_out = sum(row["n"] for row in rows if row["step"] not in ("listed", "used"))
     end = "none was left out" if not left_out else f"{left_out:,} left out, each with its reason"
     return Said(f"{by_benchmark(told)}; {end}." if told else "No case is listed.", by_benchmark(told) or "0 cases")
@@ -66,21 +66,21 @@ def privacy(study: Study, tables: Tables) -> Said:
     """Say whether the audits passed, and how much of what was planted was removed."""
     audits = [benchmark.audit for benchmark in study.benchmarks.values()]
     passed = sum(audit.state == "passed" for audit in audits)
-    told = [f"The audit passed for {passed} of {many(len(audits), 'benchmark')}"]
+    told = [f"The audit passed for {passed} of {counted(len(audits), 'benchmark')}"]
     for row in tables["deidentification"]:
         if (row["place"], row["action"]) == ("all", "removals"):
             told.append(f"on {row['benchmark']}, {row['right']:,} of {row['required']:,} planted identifiers were removed")
     patients = len({item.patient_id for benchmark in study.benchmarks.values() for item in benchmark.items})
     kinds = listing(sorted({audit.kind for audit in audits})) if audits else "nobody"
-    return Said(f"{'; '.join(told)}.", f"{many(len(audits), 'benchmark')}, {many(patients, 'patient')}; subjects: {kinds}")
+    return Said(f"{'; '.join(told)}.", f"{counted(len(audits), 'benchmark')}, {counted(patients, 'patient')}; subjects: {kinds}")
 
 
 def left(study: Study, tables: Tables) -> Said:
     """Say who received de-identified data."""
     rows = tables["destinations"]
     abroad = sorted({row["destination"] for row in rows if row["requests"] and row["destination"] != "local"})
-    calls = many(sum(row["calls"] or 0 for row in rows), "call")
-    pictures = many(sum(row["pictures"] or 0 for row in rows), "picture")
+    calls = counted(sum(row["calls"] or 0 for row in rows), "call")
+    pictures = counted(sum(row["pictures"] or 0 for row in rows), "picture")
     nothing = "Nothing left this machine for the answers and grades of this run."
     return Said(f"De-identified data went to {listing(abroad)}." if abroad else nothing, f"{calls}, {pictures}")
 
@@ -88,10 +88,10 @@ def left(study: Study, tables: Tables) -> Said:
 def cost(study: Study, tables: Tables) -> Said:
     """Say what was paid, as far as prices are known."""
     rows = tables["efficiency"]
-    requests = many(sum(row["requests"] or 0 for row in rows), "request")
+    requests = counted(sum(row["requests"] or 0 for row in rows), "request")
     paid = [row for row in rows if row["cost_usd"] is not None]
     priced = len({row["model"] for row in paid})
-    models = many(len({row["model"] for row in rows}), "model")
+    models = counted(len({row["model"] for row in rows}), "model")
     told = (
         f"{sum(row['cost_usd'] for row in paid):,.2f} USD by the prices of {priced} of {models}."
         if paid
@@ -121,7 +121,7 @@ def form(study: Study, tables: Tables) -> Said:
     kept, asked = (sum(row[name] or 0 for row in rows) for name in ("count", "n"))
     if not asked:
         return Said("No answer has been asked for yet.", "0 answers")
-    return Said(f"{percent(kept / asked)} of the answers came in the form that was asked for.", many(asked, "answer"))
+    return Said(f"{percent(kept / asked)} of the answers came in the form that was asked for.", counted(asked, "answer"))
 
 
 def methods(study: Study, tables: Tables) -> Said:
@@ -136,7 +136,7 @@ def readiness(study: Study, tables: Tables) -> Said:
     rows = tables["readiness"]
     stated = [row for row in rows if row.get("use")]
     patients = max((row["n_patients"] for row in rows if isinstance(row["n_patients"], int)), default=0)
-    n = f"up to {many(patients, 'patient')} a group, {many(len(stated), 'stated condition')}"
+    n = f"up to {counted(patients, 'patient')} a group, {counted(len(stated), 'stated condition')}"
     if not stated:
         return Said("No condition is stated, so nothing is met or not met: thresholds belong to the site.", n)
     met, not_met = (sum(row["verdict"] == verdict for row in stated) for verdict in ("met", "not met"))
@@ -144,7 +144,7 @@ def readiness(study: Study, tables: Tables) -> Said:
     told = (
         f"{met} {verb.get(met, 'are')} met, {not_met} {verb.get(not_met, 'are')} not met and {len(stated) - met - not_met} cannot be told"
     )
-    return Said(f"Of {many(len(stated), 'verdict')}, {told}.", n)
+    return Said(f"Of {counted(len(stated), 'verdict')}, {told}.", n)
 
 
 def changed(study: Study, tables: Tables) -> Said:
@@ -153,4 +153,4 @@ def changed(study: Study, tables: Tables) -> Said:
     if not rows:
         return Said("No earlier revision of a model stands beside the present one.", "0 revisions")
     models = sorted({row["model"] for row in rows})
-    return Said("", f"{many(len(models), 'model')} with an earlier revision; {largest(rows)}")
+    return Said("", f"{counted(len(models), 'model')} with an earlier revision; {largest(rows)}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from neuralmedbench.records.words import counted
 from neuralmedbench.tables.change.words import change_sentences
 from neuralmedbench.tables.confidence.reliability import confidence_sentence
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.takeaways import data, results, trust
 from neuralmedbench.tables.takeaways.contamination import contaminated
-from neuralmedbench.tables.takeaways.words import Said, Tables, many, without_head
+from neuralmedbench.tables.takeaways.words import Said, Tables, without_head
 from neuralmedbench.tables.trust.words import trust_takeaway
 
 
@@ -17,7 +18,7 @@ def _confidence(study: Study, tables: Tables) -> Said:
     rows = [row for row in tables["confidence"] if row["arm"] == "full"]
     return Said(
         confidence_sentence(study, tables["confidence"]),
-        f"{many(sum(row['with_confidence'] or 0 for row in rows), 'answer')} with a confidence",
+        f"{counted(sum(row['with_confidence'] or 0 for row in rows), 'answer')} with a confidence",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from neuralmedbench.records.items import Axis
+from neuralmedbench.records.words import capital, counted, percent
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.takeaways.words import (
     Row,
@@ -10,9 +11,7 @@ from neuralmedbench.tables.takeaways.words import (
     Tables,
     best_of,
     by_benchmark,
-    capital,
     largest,
-    many,
     models_of,
     share,
     titles_of,
@@ -20,17 +19,19 @@ from neuralmedbench.tables.takeaways.words import (
     whole_size,
     without_head,
 )
-from neuralmedbench.tables.verdict import decomposition_sentence, gap_sentence, percent, picture_sentence
+from neuralmedbench.tables.verdict import decomposition_sentence, gap_sentence, picture_sentence
 
 
 def glance(study: Study, tables: Tables) -> Said:
     """Say how much of what was asked for is there."""
     rows = [row for name in study.benchmarks for row in models_of(tables, name)]
     expected, missing = (sum(row.get(name) or 0 for row in rows) for name in ("expected", "missing"))
-    told = f"{many(len({row['model'] for row in rows}), 'model')} on {many(len({row['benchmark'] for row in rows}), 'benchmark')}"
+    told = f"{counted(len({row['model'] for row in rows}), 'model')} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
     absent = "none is missing" if not missing else f"{missing:,} are missing because of us"
     nothing = "No model has been scored yet, so nothing was found."
-    return Said(f"{told}: of {many(expected, 'answer')} to the full request {absent}." if expected else nothing, whole_size(study, tables))
+    return Said(
+        f"{told}: of {counted(expected, 'answer')} to the full request {absent}." if expected else nothing, whole_size(study, tables)
+    )
 
 
 def leaderboard(study: Study, tables: Tables) -> Said:
@@ -45,7 +46,7 @@ def leaderboard(study: Study, tables: Tables) -> Said:
         told.append(
             (
                 benchmark.config.title,
-                f"{' '.join(words.split())} of {many(len(ranked), 'ranked model')}" if first else "no model has a rank",
+                f"{' '.join(words.split())} of {counted(len(ranked), 'ranked model')}" if first else "no model has a rank",
             )
         )
     return Said(f"{capital(by_benchmark(told))}." if told else "No model has been scored yet.", whole_size(study, tables))
@@ -59,8 +60,8 @@ def axes(study: Study, tables: Tables) -> Said:
         known = any(row["gap"] is not None for row in rows)
         return Said("No gap has an interval: too few patients, or no model's scores differ between them." if known else nothing, "0 models")
     pairs = sorted({(row["breadth_benchmark"], row["depth_benchmark"]) for row in rows})
-    told = many(len({row["model"] for row in rows}), "model")
-    return Said(without_head(sentence), f"{told} on {many(len(pairs), 'pair')} of sets; {whole_size(study, tables)}")
+    told = counted(len({row["model"] for row in rows}), "model")
+    return Said(without_head(sentence), f"{told} on {counted(len(pairs), 'pair')} of sets; {whole_size(study, tables)}")
 
 
 def perception(study: Study, tables: Tables) -> Said:
@@ -78,7 +79,7 @@ def repeats(study: Study, tables: Tables) -> Said:
     for name in study.benchmarks:
         row = best_of(tables, name)
         if row and row.get("pass5") is not None and row.get("all_right") is not None:
-            always = percent(round(row["all_right"], 6))
+            always = percent(row["all_right"])
             told.append(
                 f"{row['title']}: {share(row, 'pass1')} at the first answer, {share(row, 'pass5')} in any of five, {always} in all five"
             )
@@ -91,21 +92,21 @@ def errors(study: Study, tables: Tables) -> Said:
     rows = [row for row in tables["errors"] if row["level"] == "class"]
     real = [row for row in rows if not row["simulated"]]
     answers = sum(max(row["n"] for row in own) for own in _by_sheet(rows).values())
-    n = f"{many(answers, 'labelled answer')}" + (" (simulated labels)" if rows and not real else "")
+    n = f"{counted(answers, 'labelled answer')}" + (" (simulated labels)" if rows and not real else "")
     if not rows:
         return Said("Nobody labelled errors in this run.", n)
-    counted = [row for row in real if row["n_wrong"] and row["per_wrong"] is not None]
+    labelled = [row for row in real if row["n_wrong"] and row["per_wrong"] is not None]
     if not real:
         return Said("Only simulated raters labelled errors: their labels exercise the form and say nothing about a model.", n)
-    if not counted:
+    if not labelled:
         return Said("No answer that was labelled is wrong.", n)
-    first = min(counted, key=lambda row: (row["kind"] != "round", list(study.benchmarks).index(row["benchmark"])))
-    own = [row for row in counted if all(row[name] == first[name] for name in ("source", "benchmark", "model"))]
+    first = min(labelled, key=lambda row: (row["kind"] != "round", list(study.benchmarks).index(row["benchmark"])))
+    own = [row for row in labelled if all(row[name] == first[name] for name in ("source", "benchmark", "model"))]
     top = max(own, key=lambda row: (row["per_wrong"], row["paper_class"]))
     by = "clinicians" if top["kind"] == "round" else study.all_graders[top["source"]].title
     wrong = share({"p": top["per_wrong"], "p_low": top["wrong_low"], "p_high": top["wrong_high"]}, "p")
     title, kind = study.models[top["model"]].title, top["paper_class"].replace("_", " ")
-    return Said(f"By {by}, {wrong} of {many(top['n_wrong'], 'wrong answer')} of {title} hold a {kind}, the commonest class.", n)
+    return Said(f"By {by}, {wrong} of {counted(top['n_wrong'], 'wrong answer')} of {title} hold a {kind}, the commonest class.", n)
 
 
 def _by_sheet(rows: list[Row]) -> dict[tuple[str, ...], list[Row]]:
@@ -119,7 +120,7 @@ def steps(study: Study, tables: Tables) -> Said:
     """Say how much of the reasoning the evidence of the case supports."""
     rows = [row for row in tables["reasoning"] if row["value"] is not None]
     factual = [row for row in rows if row["measure"].endswith("factuality")]
-    n = many(sum(row["n"] for row in factual or rows[:1]), "labelled answer")
+    n = counted(sum(row["n"] for row in factual or rows[:1]), "labelled answer")
     if not factual:
         return Said("No steps of the reasoning were labelled in this run.", n)
     told = [f"{study.models[row['model']].title} {value_share(row)}" for row in factual[:4]]
@@ -143,7 +144,7 @@ def pairs(study: Study, tables: Tables) -> Said:
     if not tested:
         return Said("No pair of models answered the same items.", largest(rows))
     differ = sum(row["p_holm"] < alpha for row in tested)
-    told = f"{differ} of {many(len(tested), 'pair')} of models differ after Holm's correction; the others were not shown to be alike."
+    told = f"{differ} of {counted(len(tested), 'pair')} of models differ after Holm's correction; the others were not shown to be alike."
     all_differ = f"All {len(tested)} pairs of models differ" if len(tested) != 1 else "The only pair of models differs"
     return Said(told if differ < len(tested) else f"{all_differ} after Holm's correction.", largest(rows))
 
@@ -154,14 +155,14 @@ def groups(study: Study, tables: Tables) -> Said:
     keys = {(row["benchmark"], row["slice"], row["value_of_slice"]): row["n_patients"] for row in rows}
     known = {key: n for key, n in keys.items() if isinstance(n, int)}
     small = sum(n < 10 for n in known.values())
-    told = f"{small} of {many(len(keys), 'group')} hold fewer than 10 patients; no difference between groups was tested."
+    told = f"{small} of {counted(len(keys), 'group')} hold fewer than 10 patients; no difference between groups was tested."
     return Said(told if known else "No group of this run has a rate.", whole_size(study, tables))
 
 
 def abstention(study: Study, tables: Tables) -> Said:
     """Say what answering only when sure would have been worth to the model that stands first."""
     rows = [row for row in tables["risk_coverage"] if row["measure"] == "accuracy" and row["value"] is not None]
-    n = many(sum(row["n"] for row in rows if row["coverage"] == 1), "answer")
+    n = counted(sum(row["n"] for row in rows if row["coverage"] == 1), "answer")
     for name, benchmark in sorted(study.benchmarks.items(), key=lambda pair: pair[1].config.axis is not Axis.DEPTH):
         best = best_of(tables, name)
         own = {

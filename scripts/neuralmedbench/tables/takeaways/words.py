@@ -6,12 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from neuralmedbench.records.words import capital, counted, listing, percent_with_span
 from neuralmedbench.tables.prior import PRIOR
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.verdict import listing, percent
-
-CELL_DECIMALS = 6
-"""A number is rounded as its cell is before it is written in words, so that text and table never differ by a point."""
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -33,33 +30,12 @@ def share(row: Row, name: str) -> str:
     >>> share({"p": 0.5, "p_low": 0.25, "p_high": 0.75}, "p")
     '50 % (25 % to 75 %)'
     """
-    value = percent(round(row[name], CELL_DECIMALS))
-    if row.get(f"{name}_low") is None:
-        return value
-    low, high = (percent(round(row[f"{name}_{end}"], CELL_DECIMALS)) for end in ("low", "high"))
-    return f"{value} ({low} to {high})"
+    return percent_with_span(row[name], row.get(f"{name}_low"), row.get(f"{name}_high"))
 
 
 def value_share(row: Row) -> str:
     """Write the column `value` of a tidy table with its interval."""
     return share({"p": row["value"], "p_low": row["low"], "p_high": row["high"]}, "p")
-
-
-def many(number: int, noun: str) -> str:
-    """Count things.
-
-    Examples
-    --------
-    >>> many(1, "patient"), many(1234, "answer"), many(2, "category")
-    ('1 patient', '1,234 answers', '2 categories')
-    """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
-
-
-def capital(sentence: str) -> str:
-    """Begin with a capital letter."""
-    return sentence[:1].upper() + sentence[1:]
 
 
 def without_head(sentence: str) -> str:
@@ -85,7 +61,9 @@ def whole_size(study: Study, tables: Tables) -> str:
         rows = models_of(tables, name)
         if rows:
             answers = sum(row.get("expected") or 0 for row in rows)
-            told.append((name, f"{many(rows[0]['n_items'], 'item')}, {many(rows[0]['n_patients'], 'patient')}, {many(answers, 'answer')}"))
+            told.append(
+                (name, f"{counted(rows[0]['n_items'], 'item')}, {counted(rows[0]['n_patients'], 'patient')}, {counted(answers, 'answer')}")
+            )
     return by_benchmark(told) or "0 answers"
 
 
@@ -98,7 +76,7 @@ def largest(rows: Iterable[Row]) -> str:
     for name, own in found.items():
         upto = "up to " if len({row["n_items"] for row in own}) > 1 else ""
         items, patients = (max(row[column] or 0 for row in own) for column in ("n_items", "n_patients"))
-        told.append((name, f"{upto}{many(items, 'item')}, {many(patients, 'patient')}"))
+        told.append((name, f"{upto}{counted(items, 'item')}, {counted(patients, 'patient')}"))
     return by_benchmark(told) or "0 items"
 
 

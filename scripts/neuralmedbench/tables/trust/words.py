@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from neuralmedbench.tables.change.words import CELL_DECIMALS
+from neuralmedbench.records.words import decimal
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.trust.calibrated import SCORE
 from neuralmedbench.tables.trust.rules import ENOUGH
@@ -72,10 +72,10 @@ def _followed(study: Study, tables: Tables) -> str:
 
 
 def _coefficient(row: Row) -> str:
-    value = f"{round(row['icc'], CELL_DECIMALS):.2f}"
+    value = decimal(row["icc"])
     if row["icc_low"] is None:
         return value
-    low, high = (f"{round(row[name], CELL_DECIMALS):.2f}" for name in ("icc_low", "icc_high"))
+    low, high = (decimal(row[name]) for name in ("icc_low", "icc_high"))
     return f"{value} ({low} to {high})"
 
 
