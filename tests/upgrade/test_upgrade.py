@@ -1,0 +1,354 @@
+"""What people have on their disks stays good: runs of version 1 (commit d8e717d) are upgraded to the code of today.
+
+`v1.tar.xz` holds them (simulated patients, raters and reviewer, a made-up model); `make_run.py` says how they were made. A user who pulls new code
+lays it over the folder of the run and types the same command: every digest of the code differs, so everything is made again from the raw files,
+and the ledgers have to answer every question.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import pkgutil
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from make_run import machine
+
+import neuralmedbench.records
+from conftest import copy_project, snakemake
+from fixtures.models import running_server
+from neuralmedbench.benchmarks.questions import read_questions
+from neuralmedbench.deid.review.signature import read_shown, read_signed
+from neuralmedbench.files.cases import read_audit, read_case, read_case_table, read_pictures
+from neuralmedbench.files.identity import read_identity
+from neuralmedbench.files.json_files import read_json, read_json_record
+from neuralmedbench.files.raw_index import read_raw_index
+from neuralmedbench.files.tables import read_records
+from neuralmedbench.models.control.spending import read_spending
+from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.ratings.adjudicating.files import AdjudicationKey
+from neuralmedbench.ratings.answering.files import AnswerExport, AnswerRoundKey
+from neuralmedbench.ratings.exports import Export, RoundKey, read_file
+from neuralmedbench.records.answer_leaks import AnswerLeaks
+from neuralmedbench.records.questions import ImportRecord
+
+HERE = Path(__file__).parent
+ARCHIVE = HERE / "v1.tar.xz"
+FOLDER = "@PROJECT@"
+"""What stands in the archive for the folder of the project (`make_run.py`)."""
+OWN, IMPORTED, SCANS = "config/upgrade.yaml", "config/upgrade-mixed.yaml", "config/upgrade-scans.yaml"
+ANSWERED = "results/responses/mixed/loop.parquet"
+MADE_AGAIN = {
+    "ingest_pictures", "deidentify_pictures", "build_review", "gather_audit", "build_items", "assemble_prompts", "find_answer_leaks",
+    "run_inference", "grade_responses", "score_responses", "import_ratings", "build_tables", "build_report",
+}  # fmt: skip
+Rows = list[dict[str, Any]]
+
+
+def record_of(path: Path) -> type:
+    """Find today's record of a table by the name that the table itself holds."""
+    metadata = pq.read_schema(path).metadata
+    assert metadata[b"schema_version"]
+    name = metadata[b"record"].decode()
+    modules = [import_module(f"neuralmedbench.records.{module.name}") for module in pkgutil.iter_modules(neuralmedbench.records.__path__)]
+    (record,) = {found for module in modules if isinstance(found := getattr(module, name, None), type)}
+    return record
+
+
+def whole_table(path: Path) -> bool:
+    return len(read_records(path, record_of(path))) == pq.read_metadata(path).num_rows
+
+
+def whole_ledger(path: Path) -> bool:
+    return len(read_ledger(path)) == path.read_bytes().count(b"\n") > 0
+
+
+def right_sum(path: Path) -> bool:
+    """Whether the book gives what its settled calls cost."""
+    settled = sum(entry["usd"] for entry in map(json.loads, path.read_text(encoding="utf-8").splitlines()) if "account" not in entry)
+    return sum(read_spending(path).by_account.values()) == pytest.approx(settled * 1e9) != 0
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "*/sub-*/case.json": read_case,
+    "data/*/pictures.json": read_pictures,
+    "data/*/audit.json": read_audit,
+    "data/ingested/*/identity.json": read_identity,
+    "data/raw/*/files.json": read_raw_index,
+    "data/reviews/*/review.json": read_shown,
+    "data/reviews/*.json": read_signed,
+    "data/leaks/*.json": lambda path: read_json_record(path, AnswerLeaks, remedy=""),
+    "data/questions/*/questions.jsonl": lambda path: read_questions(path.parent),
+    "data/questions/*/import.json": lambda path: read_json_record(path, ImportRecord, remedy=""),
+    "data/ledger/*.jsonl": whole_ledger,
+    "data/spending/money.jsonl": right_sum,
+    "data/ratings/h01/key.json": lambda path: read_file(path, AnswerRoundKey),
+    "data/ratings/h01/answers_*.json": lambda path: read_file(path, AnswerExport),
+    "data/ratings/r01/key.json": lambda path: read_file(path, RoundKey),
+    "data/ratings/r01/adjudication/key.json": lambda path: read_file(path, AdjudicationKey),
+    "data/ratings/r01/rating_*.json": lambda path: read_file(path, Export),
+    "config/*.cases.tsv": read_case_table,
+    "*.parquet": whole_table,
+    "data/slices/*/flow.json": lambda path: read_json(path)["cases"],
+}
+"""Today's reader of every kind of file that code reads again; the first pattern that fits counts."""
+READ_ELSEWHERE = (
+    "data/questions/*",  # with questions.jsonl
+    "*/review/*.json",  # shown on the sheets, which are made with them
+    "*_rigid.json",
+    "data/deidentified/*/anat/*.json",  # BIDS
+    "data/deidentified/*/dwi/*.json",
+    "data/deidentified/*/dataset_description.json",
+    "data/deidentified/*/participants.json",
+    "data/deidentified/*.tsv",
+    "data/raw/*/listing.tsv",  # for people
+    "results/*.json",  # made again with the tables; see the upgraded run
+    "machine.json",
+)
+
+
+def rows_of(path: Path) -> Rows:
+    rows: Rows = pq.read_table(path).to_pylist()
+    return rows
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder with the two projects of version 1 as they were; do not change it."""
+    folder = tmp_path_factory.mktemp("version-1")
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+    write_paths(folder / "pictures", FOLDER)
+    return folder
+
+
+def write_paths(project: Path, before: str) -> None:
+    """Let the index of own files name this folder: they are named by their paths, which are others here."""
+    for path in (project / "data" / "raw").glob("*/*/files.json"):
+        path.write_text(path.read_text(encoding="utf-8").replace(before, str(project)), encoding="utf-8")
+
+
+def files_of(project: Path) -> list[Path]:
+    """Give all files that a program may read again."""
+    suffixes = {".parquet", ".json", ".jsonl", ".tsv"}
+    return sorted(path for path in project.rglob("*") if path.suffix in suffixes and ".snakemake" not in path.parts)
+
+
+@pytest.mark.parametrize(("project", "expected"), [("pictures", 60), ("scans", 20)])
+def test_every_kind_of_file_of_version_1_is_read_by_the_code_of_today(old: Path, project: str, expected: int) -> None:
+    read = 0
+    for path in files_of(old / project):
+        name = path.relative_to(old / project).as_posix()
+        reader = next((found for pattern, found in READERS.items() if fnmatch(name, pattern)), None)
+        if reader is None:
+            assert any(fnmatch(name, pattern) for pattern in READ_ELSEWHERE), f"{name}: nothing reads it"
+        else:
+            assert reader(path) is not False, name
+            read += 1
+    assert read > expected
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """A run of version 1 over which today's code was laid and that has run again.
+
+    Attributes
+    ----------
+    folder : Path
+        The project.
+    asked : list of dict
+        Requests that reached the server of the model and its graders.
+    said : str
+        What Snakemake said.
+    """
+
+    folder: Path
+    asked: list[dict[str, Any]]
+    said: str
+
+
+def point_to(folder: Path, address: str) -> None:
+    """Write where the model and its graders are asked now."""
+    for name in ("models/loop", "graders/main", "graders/steps"):
+        path = folder / "config" / f"{name}.yaml"
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value.get("model", value)["api_base"] = address
+        path.write_text(yaml.safe_dump(value), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def upgraded(old: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
+    """Give the upgraded run of pictures; tests that change it change a copy."""
+    folder = copy_project(tmp_path_factory.mktemp("upgraded") / "project")
+    shutil.copytree(old / "pictures", folder, dirs_exist_ok=True)
+    write_paths(folder, str(old / "pictures"))
+    with running_server() as server:
+        server.modes = ["400"]  # who asks is refused at once: the job fails, and the request is counted
+        point_to(folder, server.address)
+        runs = [snakemake(folder, "--configfile", *run) for run in ((OWN, "--", "results/report.html"), (IMPORTED, "--", ANSWERED))]
+        yield Upgraded(folder, server.bodies, "".join(run.stdout + run.stderr for run in runs))
+
+
+def person(folder: Path, command: str, *arguments: str) -> str:
+    """Type a command that people have; give what it said. It has to end well."""
+    done = subprocess.run([sys.executable, f"scripts/{command}.py", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def calls(plan: Path) -> dict[str, int]:
+    """Give how many calls a plan has for everything that is asked over the network, by who answers or grades whom."""
+    with plan.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if "reader" not in row["model"]]
+    return {f"{row['benchmark']}/{row['model']}/{row['grader']}": int(row["calls"]) for row in rows}
+
+
+@pytest.mark.workflow
+def test_an_upgraded_run_is_made_again_from_raw_files_without_one_request(upgraded: Upgraded) -> None:
+    assert upgraded.asked == []
+    assert "Error in rule" not in upgraded.said, upgraded.said[-6000:]
+    missing = {rule for rule in MADE_AGAIN if f"rule {rule}:" not in upgraded.said}
+    assert not missing, "they were not made again, so nothing was shown of them"
+    assert (upgraded.folder / "results/report.html").is_file()
+    assert (upgraded.folder / ANSWERED).is_file()
+
+
+@pytest.mark.workflow
+def test_answers_and_grades_of_an_upgraded_run_are_those_that_were_paid_for(old: Path, upgraded: Upgraded) -> None:
+    results = [path for part in ("responses", "grades") for path in sorted((old / "pictures/results" / part).rglob("*.parquet"))]
+    assert len(results) == 8
+    results = [path for path in results if path.stem not in ("rubric", "steps")]  # rules that may become others; not made again here
+    for path in results:
+        before, now = rows_of(path), rows_of(upgraded.folder / path.relative_to(old / "pictures"))
+        assert [{name: row[name] for name in before[0]} for row in now] == before, path.name
+    for path in sorted((old / "pictures/data/ledger").rglob("*.jsonl")):
+        assert (upgraded.folder / path.relative_to(old / "pictures")).read_bytes() == path.read_bytes(), f"{path.name}: a line more or less"
+
+
+@pytest.mark.workflow
+def test_ratings_of_an_upgraded_run_are_all_there_and_none_is_stale(old: Path, upgraded: Upgraded) -> None:
+    path = "results/ratings/ratings.parquet"
+    before, now = rows_of(old / "pictures" / path), rows_of(upgraded.folder / path)
+    assert len(now) > 100
+    assert [row for row in now if row["stale"]] == []
+    assert [{name: row[name] for name in before[0]} for row in now] == before
+
+
+@pytest.mark.workflow
+def test_the_signature_of_an_upgraded_run_is_valid(old: Path, upgraded: Upgraded) -> None:
+    signed = "data/reviews/ward.json"
+    assert (upgraded.folder / signed).read_bytes() == (old / "pictures" / signed).read_bytes()
+    audit = read_json(upgraded.folder / "data/deidentified/ward/audit.json")
+    assert (audit["kind"], audit["state"]) == ("patient", "passed")
+    assert audit["reason"].startswith("signed on ")
+    assert len(set(audit["covered"].values())) == 3
+
+
+@pytest.mark.workflow
+def test_the_audit_of_an_upgraded_run_finds_nothing(upgraded: Upgraded) -> None:
+    assert "nothing found" in person(upgraded.folder, "audit_run", "--configfiles", OWN)
+
+
+@pytest.fixture(scope="module")
+def changed(upgraded: Upgraded, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a copy of the upgraded run that may be changed."""
+    folder = tmp_path_factory.mktemp("changed") / "project"
+    shutil.copytree(upgraded.folder, folder, ignore=shutil.ignore_patterns(".snakemake", "report.html"))
+    return folder
+
+
+@pytest.mark.workflow
+def test_answers_of_a_reader_of_version_1_can_be_imported_again_and_are_the_same(upgraded: Upgraded, changed: Path) -> None:
+    person(changed, "import_reader", "--round", "h01")
+    for path in sorted((upgraded.folder / "data/ledger/ward").glob("*.jsonl")):
+        assert (changed / path.relative_to(upgraded.folder)).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.workflow
+def test_a_plan_of_an_upgraded_run_has_nothing_to_ask_and_knows_what_was_spent(changed: Path) -> None:
+    person(changed, "plan_calls", "--configfiles", IMPORTED, "--out", "plan.csv")
+    assert calls(changed / "plan.csv") == {"mixed/loop/": 0, "mixed/loop/steps": 0}
+    ledger = changed / "data/ledger/ward/loop.jsonl"
+    ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[1:]))
+    model = changed / "config/models/loop.yaml"
+    model.write_text(model.read_text(encoding="utf-8").replace("max_cost_usd: 5", "max_cost_usd: 0.001"), encoding="utf-8")
+    said = person(changed, "plan_calls", "--configfiles", OWN, "--out", "plan.csv")
+    counted = calls(changed / "plan.csv")
+    assert counted["ward/loop/main"] == 0
+    assert counted["ward/loop/"] > 0, "without a line of the ledger there is something to ask"
+    assert "loop: max_cost_usd 0.0010 leaves 0.00 USD" in said, "the book of version 1 says that more than that was spent"
+
+
+@pytest.mark.workflow
+def test_names_of_numbers_that_are_kept_are_those_of_version_1(old: Path, upgraded: Upgraded) -> None:
+    before, now = (read_json(folder / "results/metrics.json") for folder in (old / "pictures", upgraded.folder))
+    assert names_in(before) <= names_in(now)
+    assert len(names_in(before)) > 10
+    before, now = (read_json(folder / "results/provenance.json") for folder in (old / "pictures", upgraded.folder))
+    assert before.keys() <= now.keys()
+
+
+def names_in(value: Any, above: str = "") -> set[str]:
+    """Give the names of all values of nested objects."""
+    if not isinstance(value, dict):
+        return {above}
+    return {name for key, entry in value.items() for name in names_in(entry, f"{above}/{key}")}
+
+
+@pytest.fixture
+def scans(old: Path, finished_run: Path, tmp_path: Path) -> Path:
+    """Give a run of today from raw scans with the ledgers, answers and the signature of version 1 beside it."""
+    folder = tmp_path / "project"
+    shutil.copytree(
+        finished_run, folder, ignore=shutil.ignore_patterns(".snakemake", "raw", "ingested", "volumes", "*.nii.gz", "report.html")
+    )
+    for part in ("config", "data/ledger", "data/spending", "data/reviews/demo-tiny.json", "results/responses/demo-tiny", "machine.json"):
+        source = old / "scans" / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, dirs_exist_ok=True)
+        else:
+            shutil.copy(source, folder / part)
+    return folder
+
+
+@pytest.mark.workflow
+def test_the_words_that_are_sent_about_scans_are_those_of_version_1(old: Path, scans: Path) -> None:
+    path = "data/prompts/demo-tiny.parquet"
+    before, now = rows_of(old / "scans" / path), rows_of(scans / path)
+    assert [without_digests({name: row[name] for name in before[0]}) for row in now] == [without_digests(row) for row in before]
+
+
+def without_digests(value: Any) -> Any:
+    """Leave out what depends on the last bit of a picture."""
+    if isinstance(value, dict):
+        return {name: without_digests(entry) for name, entry in value.items() if name not in ("sha256", "volume_sha256", "request_id")}
+    return [without_digests(entry) for entry in value] if isinstance(value, list) else value
+
+
+@pytest.mark.workflow
+def test_scans_that_are_made_again_from_raw_files_keep_their_signature_and_ask_nothing(old: Path, scans: Path) -> None:
+    path = "data/slices/demo-tiny/slices.parquet"
+    before, now = ({row["path"]: row["sha256"] for row in rows_of(folder / path)} for folder in (old / "scans", scans))
+    if before != now and machine() != read_json(scans / "machine.json"):
+        pytest.skip("another processor or other packages than those of version 1 rounded the last bits of the pictures otherwise")
+    person(scans, "plan_calls", "--configfiles", SCANS, "--out", "plan.csv")
+    assert calls(scans / "plan.csv") == {"demo-tiny/loop/": 0, "demo-tiny/loop/main": 0}
+    folder, reviews = "data/deidentified/demo-tiny", "data/reviews/demo-tiny"
+    rules = ["--benchmark", "demo-tiny", "--profile", "pseudonymised", "--subjects", "patient", "--folder", folder]
+    cases = ["--table", "config/benchmarks/demo-tiny.cases.tsv", "--shown", f"{reviews}/review.json", "--signed", f"{reviews}.json"]
+    person(scans, "gather_audit", *rules, *cases, "--out", "audit.json")
+    audit = read_json(scans / "audit.json")
+    assert (audit["state"], len(set(audit["covered"].values()))) == ("passed", 2)
+    assert audit["reason"].startswith("signed on ")
