@@ -26,7 +26,7 @@ from fixtures.scoring import ITEM, answered  # noqa: E402
 from neuralmedbench.config.pipeline import StatisticsConfig  # noqa: E402
 from neuralmedbench.estimates.intervals import Settings  # noqa: E402
 from neuralmedbench.files.tables import read_records, write_records  # noqa: E402
-from neuralmedbench.ratings.exports import Form, read_form  # noqa: E402
+from neuralmedbench.ratings.form import RatingForm, read_form  # noqa: E402
 from neuralmedbench.records.keys import response_key, text_digest  # noqa: E402
 from neuralmedbench.records.responses import Response  # noqa: E402
 from neuralmedbench.records.scores import Rating, RatingPart  # noqa: E402
@@ -50,7 +50,7 @@ def invent_answers(number: int) -> list[Response]:
     return [replace(answered(f"answer {place}", item), patient_id=item.patient_id) for place, item in enumerate(items)]
 
 
-def judgement(draw: random.Random, form: Form, worth: float) -> dict[str, Any]:
+def judgement(draw: random.Random, form: RatingForm, worth: float) -> dict[str, Any]:
     """Invent what a rater says of an answer."""
     scores = {
         name: axis.lowest + round(min(1.0, max(0.0, worth + draw.gauss(0, 0.15))) * (axis.highest - axis.lowest))
@@ -62,7 +62,7 @@ def judgement(draw: random.Random, form: Form, worth: float) -> dict[str, Any]:
     return {"status": "rated", "scores": scores, "cannot_judge": unjudged, "errors": errors, "seconds_active": 40.0}
 
 
-def write_round(folder: Path, form: Form, answers: Sequence[Response], raters: int) -> None:
+def write_round(folder: Path, form: RatingForm, answers: Sequence[Response], raters: int) -> None:
     """Write the key and one complete export a rater."""
     draw, packets = random.Random(1), []
     worth = [draw.random() for _ in answers]
@@ -95,7 +95,7 @@ def run_import(scratch: Path, responses: Path) -> tuple[float, float, float]:
     return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-def make_tables(ratings: list[Rating], answers: Sequence[Response], form: Form, resamples: int) -> tuple[float, float, int]:
+def make_tables(ratings: list[Rating], answers: Sequence[Response], form: RatingForm, resamples: int) -> tuple[float, float, int]:
     """Make both tables; give wall seconds, CPU seconds and rows."""
     items = [SimpleNamespace(item_id=row.item_id, patient_id=row.patient_id) for row in answers]
     study: Any = SimpleNamespace(

@@ -28,9 +28,13 @@ from neuralmedbench.files.vocabulary import read_vocabulary  # noqa: E402
 from neuralmedbench.records.items import Gold, Item  # noqa: E402
 from neuralmedbench.records.keys import response_key  # noqa: E402
 from neuralmedbench.records.responses import Response  # noqa: E402
-from neuralmedbench.scoring.encoder import PACKAGED, TransformerEncoder, weights_folder  # noqa: E402
 from neuralmedbench.scoring.parse import parse_answer  # noqa: E402
-from neuralmedbench.scoring.similarity import bertscore_f1  # noqa: E402
+from neuralmedbench.scoring.similarity import (  # noqa: E402
+    PACKAGED,
+    TransformerEncoder,
+    bertscore_f1,
+    weights_folder,
+)
 
 VOCABULARY = ROOT / "config" / "vocabulary" / "neurology.yaml"
 LAYER = 6

@@ -11,8 +11,7 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import SimilarityRow
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.encoder import TransformerEncoder, weights_folder
-from neuralmedbench.scoring.similarity import comparable, similarity_rows
+from neuralmedbench.scoring.similarity import TransformerEncoder, comparable, similarity_rows, weights_folder
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

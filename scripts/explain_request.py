@@ -14,7 +14,7 @@ from neuralmedbench.models.registry import code_of
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.explained import explain_stored_grades
+from neuralmedbench.scoring.grade_explanations import explain_stored_grades
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

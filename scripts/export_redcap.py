@@ -18,7 +18,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.config.load import wildcard
     from neuralmedbench.files.tables import write_table
-    from neuralmedbench.ratings.exports import RoundKey, read_file, read_form
+    from neuralmedbench.ratings.exports import RoundKey, read_file
+    from neuralmedbench.ratings.form import read_form
     from neuralmedbench.ratings.imports import KEY_FILE
     from neuralmedbench.ratings.redcap import DICTIONARY, RECORD, data_dictionary, records_of
 

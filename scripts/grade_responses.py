@@ -15,8 +15,8 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.elected import counted
-from neuralmedbench.scoring.llm.grading import grade_with_model
+from neuralmedbench.scoring.llm.grader_requests import scored_responses
+from neuralmedbench.scoring.llm.model_grading import grade_with_model
 from neuralmedbench.scoring.rubric import grade_with_rubric
 
 
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     items = {row.item_id: row for row in read_records(args.items, Item)}
     gold = {row.item_id: row for row in read_records(args.gold, Gold)}
     vocabulary = read_vocabulary(args.vocabulary)
-    responses = counted(read_records(args.responses, Response), items, gold, vocabulary)
+    responses = scored_responses(read_records(args.responses, Response), items, gold, vocabulary)
     if grader.kind == "rubric":
         grades = grade_with_rubric(responses, items, gold, vocabulary, grader=args.grader)
     else:

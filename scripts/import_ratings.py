@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.ratings.exports import read_form
+from neuralmedbench.ratings.form import read_form
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import Response, current_rows

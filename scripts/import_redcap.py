@@ -21,10 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from neuralmedbench.config.load import wildcard
     from neuralmedbench.files.tables import write_table
-    from neuralmedbench.ratings.exports import RoundKey, read_file, read_form
+    from neuralmedbench.ratings.export_table import COLUMNS
+    from neuralmedbench.ratings.exports import RoundKey, read_file
+    from neuralmedbench.ratings.form import read_form
     from neuralmedbench.ratings.imports import KEY_FILE
     from neuralmedbench.ratings.redcap import read_export
-    from neuralmedbench.ratings.tables import COLUMNS
 
     args = parse_args(argv)
     folder = args.folder / wildcard(args.round)

@@ -23,9 +23,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.config.load import wildcard
     from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.ratings.adjudicating.folders import adjudication_lines, freeze, require_complete, require_new_name
-    from neuralmedbench.ratings.exports import read_form
+    from neuralmedbench.ratings.adjudication import adjudication_lines, freeze_stored_adjudication, require_complete, require_new_name
     from neuralmedbench.ratings.folders import write_round
+    from neuralmedbench.ratings.form import read_form
     from neuralmedbench.recording.rated_answers import model_names, rated_answers
 
     args = parse_args(argv)
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     run, form = read_run(args.configfiles), read_form(args.form)
     if not args.unfinished:
         require_complete(folder, form)
-    frozen = freeze(folder, args.name, form, rated_answers(run, form.rounds.families), model_names(run.models))
+    frozen = freeze_stored_adjudication(folder, args.name, form, rated_answers(run, form.rounds.families), model_names(run.models))
     write_round(folder / args.name, frozen)
     print("\n".join(adjudication_lines(folder, args.name, frozen)))
     return 0

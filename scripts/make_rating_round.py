@@ -20,10 +20,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.config.load import wildcard
     from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.ratings.answering.folders import answer_round_lines
-    from neuralmedbench.ratings.answering.rounds import freeze_answers
-    from neuralmedbench.ratings.exports import read_form
-    from neuralmedbench.ratings.folders import require_new, round_lines, write_round
+    from neuralmedbench.ratings.answering.answer_rounds import freeze_answers
+    from neuralmedbench.ratings.folders import answer_round_lines, require_new, round_lines, write_round
+    from neuralmedbench.ratings.form import read_form
     from neuralmedbench.ratings.rounds import freeze_round
     from neuralmedbench.recording.asked_items import asked_items
     from neuralmedbench.recording.rated_answers import model_names, rated_answers

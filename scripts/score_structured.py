@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.files.json_files import write_json
     from neuralmedbench.scoring.structured.compatible import compatible_metrics
     from neuralmedbench.scoring.structured.corrected import corrected_metrics
-    from neuralmedbench.scoring.structured.rows import read_predictions
+    from neuralmedbench.scoring.structured.prediction_rows import read_predictions
 
     args = parse_args(argv)
     if args.compatible and args.own_pictures:

@@ -7,8 +7,8 @@ from pathlib import Path
 from neuralmedbench.config.load import load_model
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.ratings.exports import read_form
-from neuralmedbench.ratings.simulated import simulate_round
+from neuralmedbench.ratings.form import read_form
+from neuralmedbench.ratings.simulated_raters import simulate_round
 from neuralmedbench.recording.rated_answers import answers_of, model_names
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.runtime.commands import run_command

@@ -11,7 +11,7 @@ from fixtures.agreement import filled
 from fixtures.chromium import CHROMIUM, browser
 from fixtures.rating import form, write_rated_study
 from neuralmedbench.config.workflow import read_run
-from neuralmedbench.ratings.adjudicating.folders import freeze
+from neuralmedbench.ratings.adjudication import freeze_stored_adjudication
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.ratings.rounds import freeze_round
@@ -43,7 +43,7 @@ def test_an_adjudicator_decides_the_lines_in_question_and_nothing_else(tmp_path:
         (folder / f"rating_{packet.rater}.json").write_text(json.dumps(whole))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
-        write_round(folder / "adjudication", freeze(folder, "adjudication", FORM, candidates, []))
+        write_round(folder / "adjudication", freeze_stored_adjudication(folder, "adjudication", FORM, candidates, []))
     with browser(tmp_path) as chromium:
         chromium.open(folder / "adjudication" / "packets" / "adjudicator.html")
         seen = chromium.run(SEEN)

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from fixtures.scoring import GOLD, ITEM
 from neuralmedbench.records.items import Criterion
 from neuralmedbench.scoring.jury import decide
-from neuralmedbench.scoring.llm.asking import TASKS
-from neuralmedbench.scoring.llm.candidate import MAX_CHARACTERS, blinded, escaped, holds
-from neuralmedbench.scoring.llm.reading import read_object
-from neuralmedbench.scoring.llm.task import Subject
+from neuralmedbench.scoring.llm.grader_requests import TASKS
+from neuralmedbench.scoring.llm.task import MAX_CHARACTERS, GradingInput, blind, contains_quote, escape_markup, read_json_object
 
 KNOWN = replace(
     GOLD, rationale=("one", "two"), findings_complete=True, rubric=(Criterion(criterion="considers_1", text="Considers: x.", points=1.0),)
@@ -37,7 +35,7 @@ LIKELY = st.fixed_dictionaries(
 ) | st.fixed_dictionaries(
     {"errors": st.lists(st.fixed_dictionaries({"code": LEAVES, "significant": LEAVES, "quote": LEAVES, "explanation": LEAVES}), max_size=3)}
 )
-SUBJECT = Subject(replace(ITEM, lesion_shown=True), KNOWN, "A mass.", "A mass.")
+SUBJECT = GradingInput(replace(ITEM, lesion_shown=True), KNOWN, "A mass.", "A mass.")
 
 
 @settings(max_examples=300, deadline=None)
@@ -54,20 +52,20 @@ def test_no_answer_of_a_grader_raises_and_every_word_is_one_that_was_asked_for(t
 @settings(max_examples=150, deadline=None)
 @given(st.text(max_size=40))
 def test_only_an_object_alone_is_read(text):
-    found = read_object(text)
+    found = read_json_object(text)
     assert found is None or json.loads(text) == found
-    assert read_object(f'{{"a": 1}}{text}') is None or not text.strip()
-    assert read_object(f'{text}{{"a": 1}}') is None or not text.strip()
+    assert read_json_object(f'{{"a": 1}}{text}') is None or not text.strip()
+    assert read_json_object(f'{text}{{"a": 1}}') is None or not text.strip()
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=200), st.lists(st.text(max_size=10), max_size=3))
 def test_no_candidate_opens_or_closes_a_tag(text, names):
-    shown = blinded(text, names)
+    shown = blind(text, names)
     assert len(shown) <= MAX_CHARACTERS
-    assert not {"<", ">"} & set(escaped(shown))
-    assert blinded(shown, names) == shown
-    assert holds(shown, text) in {True, False}
+    assert not {"<", ">"} & set(escape_markup(shown))
+    assert blind(shown, names) == shown
+    assert contains_quote(shown, text) in {True, False}
 
 
 @given(st.lists(st.floats(0, 2), min_size=1, max_size=7))

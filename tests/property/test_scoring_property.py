@@ -16,14 +16,13 @@ from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.checklist import is_checklist, read_candidates
 from neuralmedbench.scoring.choice import read_choice
-from neuralmedbench.scoring.llm.diagnosis import read_verdict
-from neuralmedbench.scoring.llm.reading import read_object as read_grader_object
-from neuralmedbench.scoring.matching import Reference, Relation, relation
-from neuralmedbench.scoring.parse import parse_answer
-from neuralmedbench.scoring.parse_checklist import parse_checklist
-from neuralmedbench.scoring.parse_structured import read_object
+from neuralmedbench.scoring.llm.task import read_json_object as read_grader_object
+from neuralmedbench.scoring.llm.tasks import read_verdict
+from neuralmedbench.scoring.matching import ReferenceAnswer, Relation, relation
+from neuralmedbench.scoring.parse import parse_answer, parse_checklist
+from neuralmedbench.scoring.rubric import contains_statement
 from neuralmedbench.scoring.sections import read_sections, without_thoughts
-from neuralmedbench.scoring.statements import says
+from neuralmedbench.scoring.structured_answer import find_answer_object
 from neuralmedbench.scoring.terms import mentioned_places, sides
 
 PIECES = (
@@ -98,22 +97,22 @@ def test_no_words_of_the_evidence_change_what_a_checklist_names(names, speaks_fo
 @given(NAMES, NAMES)
 def test_relations_are_mirrored(first, second):
     mirror = {Relation.CHILD: Relation.PARENT, Relation.PARENT: Relation.CHILD, Relation.SYNONYM: Relation.SYNONYM}
-    one = relation(first, Reference.of(replace(GOLD, answer=second, aliases=()), vocabulary()))
-    other = relation(second, Reference.of(replace(GOLD, answer=first, aliases=()), vocabulary()))
+    one = relation(first, ReferenceAnswer.of(replace(GOLD, answer=second, aliases=()), vocabulary()))
+    other = relation(second, ReferenceAnswer.of(replace(GOLD, answer=first, aliases=()), vocabulary()))
     assert mirror.get(one, one) == other
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=200))
 def test_any_line_has_a_relation_unless_it_is_blank(text):
-    found = relation(text, Reference.of(GOLD, vocabulary()))
+    found = relation(text, ReferenceAnswer.of(GOLD, vocabulary()))
     assert (found is None) == (not normal_form(text))
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_statements_are_compared_without_an_error(text, statement):
-    assert says(text, statement) in {True, False}
+    assert contains_statement(text, statement) in {True, False}
 
 
 @settings(max_examples=60, deadline=None)
@@ -226,7 +225,7 @@ def test_a_hostile_answer_is_read_in_every_form_by_every_parser(kind: str) -> No
         prediction = parse_answer(text, item)
         assert prediction.confidence is None or 0 <= prediction.confidence <= 1
     assert read_verdict(text) is None
-    assert says(text, "no restricted diffusion in the left insula") is False
+    assert contains_statement(text, "no restricted diffusion in the left insula") is False
     assert read_grader_object(text) is None or isinstance(read_grader_object(text), dict)
 
 
@@ -241,7 +240,7 @@ def test_a_hostile_answer_is_read_in_every_form_by_every_parser(kind: str) -> No
 )
 def test_the_parts_of_the_parsers_never_raise(text: str) -> None:
     """Each of them alone: what another command calls is not always behind `parse_answer`."""
-    value, _ = read_object(text)
+    value, _ = find_answer_object(text)
     assert value is None or isinstance(value, dict)
     assert read_grader_object(text) is None or isinstance(read_grader_object(text), dict)
     assert read_choice(text, OPTIONS) in {"", *"ABCDEFG"}

@@ -17,7 +17,7 @@ from neuralmedbench.files.json_files import write_json
 from neuralmedbench.scoring.structured.compatible import compatible_metrics
 from neuralmedbench.scoring.structured.corrected import corrected_metrics
 from neuralmedbench.scoring.structured.form import STEPS, form_of
-from neuralmedbench.scoring.structured.rows import read_predictions
+from neuralmedbench.scoring.structured.prediction_rows import read_predictions
 
 SCALARS = st.one_of(
     st.none(),

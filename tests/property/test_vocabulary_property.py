@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from fixtures.scoring import vocabulary
 from neuralmedbench.records.items import Gold, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, normal_form
-from neuralmedbench.scoring.denial import ALTERNATIVES, CUTS
-from neuralmedbench.scoring.matching import RIGHT, Reference, Relation, location_right, relation, side_right
-from neuralmedbench.scoring.terms import resolve, sides
+from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, location_right, relation, side_right
+from neuralmedbench.scoring.terms import ALTERNATIVES, CUTS, resolve, sides
 
 ENTRIES = tuple(vocabulary().diagnoses.values())
 NAMES = [(entry, term) for entry in ENTRIES for term in entry.terms]
@@ -32,11 +31,11 @@ entries = st.sampled_from(ENTRIES)
 
 
 @cache
-def reference(key: str, side: str = "", location: str = "") -> Reference:
+def reference(key: str, side: str = "", location: str = "") -> ReferenceAnswer:
     """Give the reference whose answer is an entry's first name that has nothing in brackets."""
     name = next(term for term in vocabulary().diagnoses[key].terms if "(" not in term)
     lesion = Lesion(location=location, side=side, behaviour={}) if side or location else None
-    return Reference.of(Gold(item_id="i", answer=name, lesion=lesion), vocabulary())
+    return ReferenceAnswer.of(Gold(item_id="i", answer=name, lesion=lesion), vocabulary())
 
 
 def right(answer: str, entry: Diagnosis, **lesion: str) -> bool:

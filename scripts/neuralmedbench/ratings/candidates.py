@@ -1,16 +1,20 @@
-"""An answer that a round may show: what was sent, what came back, and what is right."""
+"""Answers that a round may show: those of models, and controls that are known to be right or wrong."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from random import Random
 
-from neuralmedbench.records.items import NO_LESION, Family, Gold, Item
+from neuralmedbench.records.checklist import SECTIONS
+from neuralmedbench.records.items import DIAGNOSES, NO_LESION, Family, Gold, Item, Runner
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import RatingPart
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RatingCandidate:
     """One response with its item.
 
     Attributes
@@ -68,3 +72,110 @@ def reference_lines(item: Item, gold: Gold) -> list[str]:
         ("Known from", gold.established),
     ]
     return [f"{name}: {text}" for name, text in lines if text]
+
+
+CONFIDENCE = 0.9
+"""Stated by right and wrong ones alike."""
+
+
+@dataclass(frozen=True)
+class ControlAnswer:
+    """A control: the candidate whose question it answers, its text, and whether that is right."""
+
+    candidate: RatingCandidate
+    text: str
+    part: RatingPart
+
+
+def make_controls(candidates: Iterable[RatingCandidate], number: int, random: Random) -> list[ControlAnswer]:
+    """Make `number` right and `number` wrong answers to questions of the round.
+
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+        Of any model; only questions with one message, a known answer and a form for it (ranked diagnoses, choice) are taken.
+    number : int
+        Of each kind.
+    random : Random
+        Where chance comes from.
+
+    Returns
+    -------
+    list of Control
+        The right ones first, as far as possible each of a case of its own; fewer where there are no such cases, and none are wrong where all
+        have the same answer. A wrong answer names the diagnosis of another case with that case's findings.
+    """
+    # one question a case: a right and a wrong answer to the same case would stand out
+    by_case = {(one.item.benchmark, one.item.case_id): one for one in sorted(candidates, key=_item_id) if _has_form(one)}
+    asked = [by_case[case] for case in sorted(by_case)]
+    random.shuffle(asked)
+    right = [ControlAnswer(one, _right(one), RatingPart.CONTROL_RIGHT) for one in asked]
+    from_the_end = asked[::-1]
+    wrong = [
+        ControlAnswer(one, text, RatingPart.CONTROL_WRONG)
+        for place, one in enumerate(from_the_end, start=1)
+        if (text := _wrong(one, [*from_the_end[place:], *from_the_end[: place - 1]]))
+    ]
+    return right[:number] + wrong[:number]
+
+
+def _item_id(one: RatingCandidate) -> str:
+    return one.item.item_id
+
+
+def _has_form(one: RatingCandidate) -> bool:
+    if one.gold is None:
+        return False
+    if one.item.runner is Runner.CHOICE:
+        return bool(one.gold.choice)
+    return one.item.runner is Runner.OPEN and one.item.family in DIAGNOSES and bool(one.gold.answer)
+
+
+def _right(one: RatingCandidate) -> str:
+    assert one.gold is not None
+    return f"ANSWER: {one.gold.choice}\nCONFIDENCE: {CONFIDENCE}" if one.item.runner is Runner.CHOICE else _written(one, one.gold)
+
+
+def _wrong(one: RatingCandidate, others: Sequence[RatingCandidate]) -> str:
+    """Give another option, or what is right of the first other case that cannot be defended here; empty when there is none."""
+    assert one.gold is not None
+    if one.item.runner is Runner.CHOICE:
+        letters = [chr(ord("A") + place) for place in range(len(one.item.options))]
+        letter = next((letter for letter in letters if letter != one.gold.choice), "")
+        return f"ANSWER: {letter}\nCONFIDENCE: {CONFIDENCE}" if letter else ""
+    right = frozenset(name.casefold() for name in (one.gold.answer, *one.gold.aliases))
+    defensible = right | {name.casefold() for name in one.gold.differentials}
+    for other in others:
+        if other.item.runner is Runner.OPEN and other.gold and other.gold.answer.casefold() not in defensible:
+            return _written(one, other.gold, without=right)
+    return ""
+
+
+def _written(one: RatingCandidate, gold: Gold, without: frozenset[str] = frozenset()) -> str:
+    """Write an answer in the form in which the question asks for it: a checklist, or a ranked differential with its reasons."""
+    names = [name for name in (gold.answer, *gold.differentials) if name.casefold() not in without][:3]
+    ranked = [f"{rank}. {name}" for rank, name in enumerate(names, start=1)]
+    findings, reasons = (" ".join(_sentence(text) for text in texts) or "Not stated." for texts in (gold.findings, gold.rationale))
+    if "SEEN:" not in one.sent[0].text:
+        differential = "\n".join(ranked)
+        return f"DIFFERENTIAL:\n{differential}\nFINDINGS: {findings}\nRATIONALE: {reasons}\nCONFIDENCE: {CONFIDENCE}"
+    speaks_for = "; ".join(gold.findings[:2]) or "the history"
+    evidence = [f" | for: {speaks_for} | against: nothing", *(" | for: the history | against: the findings" for _ in ranked[1:])]
+    seen = [", ".join(dict.fromkeys(words)) for words in zip(*((image.sequence, image.plane) for image in one.item.images), strict=True)]
+    told = {
+        "SEEN": "; ".join(word for word in seen if word) or "nothing",
+        "LOCATION": gold.lesion.location if gold.lesion and gold.lesion.location else "none",
+        "SIDE": gold.lesion.side if gold.lesion and gold.lesion.side else "none",
+        "FINDINGS": findings,
+        "DIFFERENTIAL": "".join(f"\n{name}{why}" for name, why in zip(ranked, evidence, strict=True)),
+        "CONFIDENCE": str(CONFIDENCE),
+        "MISSING": "nothing",
+        "RATIONALE": reasons,
+    }
+    lines = [(name, told[name]) for name in SECTIONS.get(one.item.family, tuple(told)) if name in told]
+    return "\n".join(f"{name}:{text if text.startswith(chr(10)) else f' {text}'}" for name, text in lines)
+
+
+def _sentence(text: str) -> str:
+    whole = f"{text[:1].upper()}{text[1:]}"
+    return whole if whole.endswith((".", "!", "?")) else f"{whole}."

@@ -1,20 +1,14 @@
-"""The files of a rating round: what a rater's form exports, the key that stays here, and the form itself."""
+"""The files of a rating round: what a rater's page exports, and the key that stays here."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from neuralmedbench.config.load import check, read_yaml
-from neuralmedbench.config.section import Section
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.adjudicating.settings import AdjudicationSettings
-from neuralmedbench.ratings.answering.settings import AnswerSettings
-from neuralmedbench.records.items import Family
 from neuralmedbench.records.scores import RatingPart
-from neuralmedbench.records.taxonomy import ERRORS, unknown_errors
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -22,105 +16,20 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Pseudonym = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,40}$")]
 
 
-class Axis(Section):
-    """One axis of the form: whole numbers from `lowest` to `highest`."""
-
-    question: str
-    lowest: int
-    highest: int
-    anchors: tuple[str, str]
-
-
-class RoundSettings(Section):
-    """How a round is drawn and shown: the section `rounds` of `config/rating.yaml`; what each key means stands there."""
-
-    responses: int = Field(60, ge=1)
-    raters: int = Field(2, ge=1, le=50)
-    raters_per_response: int = Field(2, ge=1)
-    repeats: float = Field(0.15, ge=0, le=0.5)
-    controls: int = Field(2, ge=0, le=20)
-    families: tuple[Family, ...] = (Family.DIFFERENTIAL_DIAGNOSIS, Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION)
-    seed: int = 1
-    reference: Literal["never", "after_first_judgement"] = "never"
-    first_judgement: tuple[str, ...] = ()
-
-    @model_validator(mode="after")
-    def _fits(self) -> RoundSettings:
-        if self.raters_per_response > self.raters:
-            message = f"raters_per_response is {self.raters_per_response}, there are {self.raters} raters"
-            raise ValueError(message)
-        if (self.reference == "never") == bool(self.first_judgement):
-            message = "first_judgement names the axes that are answered before the reference is shown: give both, or neither"
-            raise ValueError(message)
-        return self
-
-
-class Passes(Section):
-    """What a clinician's pass is: a value of `from_` (in the file `from`) or more on one axis, the mean where several rated an answer."""
-
-    axis: str
-    from_: int = Field(alias="from")
-
-
-class Form(Section):
-    """`config/rating.yaml`: the version of the rubric, its axes, the errors that may be marked, and how rounds of either kind are made."""
-
-    rubric: str
-    axes: dict[str, Axis] = Field(min_length=1)
-    errors: tuple[str, ...] = ()
-    passes: Passes | None = None
-    adjudication: AdjudicationSettings = AdjudicationSettings()
-    rounds: RoundSettings = RoundSettings()
-    answers: AnswerSettings = AnswerSettings()
-
-    @model_validator(mode="after")
-    def _knows_its_errors(self) -> Form:
-        if unknown := unknown_errors(self.errors):
-            message = f"errors names codes that the taxonomy does not have: {', '.join(unknown)}; it has {', '.join(ERRORS)}"
-            raise ValueError(message)
-        if len(set(self.errors)) != len(self.errors):
-            message = "errors names a code twice"
-            raise ValueError(message)
-        return self
-
-    @model_validator(mode="after")
-    def _knows_its_axes(self) -> Form:
-        if unknown := sorted(set(self.rounds.first_judgement) - set(self.axes)):
-            message = f"rounds.first_judgement names axes that the form does not have: {', '.join(unknown)}"
-            raise ValueError(message)
-        if unknown := sorted({*self.adjudication.apart, *self.adjudication.across} - set(self.axes)):
-            message = f"adjudication names axes that the form does not have: {', '.join(unknown)}"
-            raise ValueError(message)
-        return self
-
-    @model_validator(mode="after")
-    def _passes_on_its_axes(self) -> Form:
-        if self.passes is None:
-            return self
-        if self.passes.axis not in self.axes:
-            message = f"passes.axis is {self.passes.axis}, an axis that the form does not have; it has {', '.join(self.axes)}"
-            raise ValueError(message)
-        axis = self.axes[self.passes.axis]
-        if not axis.lowest < self.passes.from_ <= axis.highest:
-            message = f"passes.from is {self.passes.from_}, expected {axis.lowest + 1} to {axis.highest}: all would pass, or none"
-            raise ValueError(message)
-        return self
-
-
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """A part of a file from outside: an unknown key is an error, and no type is guessed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class MarkedError(Strict):
+class MarkedError(StrictModel):
     """An error that a rater marked."""
 
     code: str
     significant: bool
 
 
-class RatedItem(Strict):
+class RatedItem(StrictModel):
     """One response as one rater saw it.
 
     `cannot_judge` names single axes, the status of that name means all of them. `reference_shown`: the reference was opened here, after
@@ -140,7 +49,7 @@ class RatedItem(Strict):
     comment: str = ""
 
 
-class Rater(Strict):
+class Rater(StrictModel):
     """Who rated, by pseudonym; `simulated` when a program filled the form in to exercise it."""
 
     id: Pseudonym
@@ -149,7 +58,7 @@ class Rater(Strict):
     simulated: bool = False
 
 
-class Export(Strict):
+class RatingExport(StrictModel):
     """One export of the form."""
 
     schema_name: Literal["neuralmedbench.rating/1"] = Field(alias="schema")
@@ -163,7 +72,7 @@ class Export(Strict):
     items: list[RatedItem]
 
 
-class RatedResponse(Strict):
+class RatedResponse(StrictModel):
     """What stands behind an opaque id: the key of a response and the digest of its text, or of a control's.
 
     `probability` is that of the draw, in its `stratum`; `again_of` is the opaque id of the first showing; `masked` counts the names of
@@ -184,7 +93,7 @@ class RatedResponse(Strict):
     masked: int = Field(0, ge=0)
 
 
-class PacketKey(Strict):
+class PacketKey(StrictModel):
     """One rater's packet; `packet_sha256` is the digest of everything that it shows, `order` is that in which it does."""
 
     packet_id: str
@@ -194,7 +103,7 @@ class PacketKey(Strict):
     order: list[str] = Field(default_factory=list)
 
 
-class StratumKey(Strict):
+class StratumKey(StrictModel):
     """How many responses a stratum had and how many of them were drawn, each with the same probability."""
 
     frame: int = Field(ge=1)
@@ -202,7 +111,7 @@ class StratumKey(Strict):
     probability: float = Field(gt=0, le=1)
 
 
-class RoundKey(Strict):
+class RoundKey(StrictModel):
     """`key.json` of a round: never leaves this place, never goes to a rater.
 
     `seed` is that of the draw, opaque ids and orders come from `secret`; `first_judgement` names the axes that were answered before the
@@ -217,11 +126,6 @@ class RoundKey(Strict):
     first_judgement: list[str]
     strata: dict[str, StratumKey]
     packets: list[PacketKey]
-
-
-def read_form(path: Path) -> Form:
-    """Read `config/rating.yaml`; ConfigError when it is absent or does not fit."""
-    return check(Form, read_yaml(path), path.as_posix())
 
 
 def read_file(path: Path, model: type[M]) -> M:

@@ -1,4 +1,4 @@
-"""A round on the disk: written once, whole, and never again."""
+"""A round on disk: written once and whole, never again, and what a person does with it next."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.ratings.adjudicating.rounds import FrozenAdjudication
-from neuralmedbench.ratings.answering.rounds import FrozenAnswers
+from neuralmedbench.ratings.adjudication import FrozenAdjudication
+from neuralmedbench.ratings.answering.answer_rounds import FrozenAnswerRound
 from neuralmedbench.ratings.imports import KEY_FILE
 from neuralmedbench.ratings.rounds import FrozenRound
 from neuralmedbench.records.scores import SIMULATED_ROUND, RatingPart
@@ -35,7 +35,7 @@ def require_new(folder: Path) -> None:
         raise RatingError(message)
 
 
-def write_round(folder: Path, frozen: FrozenRound | FrozenAnswers | FrozenAdjudication) -> None:
+def write_round(folder: Path, frozen: FrozenRound | FrozenAnswerRound | FrozenAdjudication) -> None:
     """Write a round, whole or not at all; only its owner can read the key.
 
     Raises
@@ -71,3 +71,18 @@ def round_lines(folder: Path, frozen: FrozenRound) -> list[str]:
         f"Put the exports into {folder.as_posix()}/, add {folder.name} to `rating_rounds` of the configuration, and run the workflow."
     )
     return lines
+
+
+def answer_round_lines(folder: Path, frozen: FrozenAnswerRound) -> list[str]:
+    """Say what was made and what a person does with it."""
+    strata = frozen.key.strata
+    drawn, frame = (sum(getattr(stratum, name) for stratum in strata.values()) for name in ("drawn", "frame"))
+    lines = [f"{folder.name}: {drawn} of {frame} questions drawn from {len(strata)} strata (benchmark x family x level)"]
+    for packet in frozen.key.packets:
+        megabytes = len(frozen.pages[packet.rater].encode()) / 1e6
+        lines.append(f"  {folder.as_posix()}/{PACKETS}/{packet.rater}.html: {len(packet.order)} to answer, {megabytes:.1f} MB")
+    return [
+        *lines,
+        f"Give each reader one page and nothing else; {KEY_FILE} never leaves this place.",
+        f"Put the exports (JSON) into {folder.as_posix()}/ and run: python scripts/import_reader.py --round {folder.name}",
+    ]

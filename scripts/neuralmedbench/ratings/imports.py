@@ -1,24 +1,75 @@
-"""From the exports of a round to rating rows; a file that does not fit is refused whole."""
+"""From the exports of a round and of its adjudications to rating rows; a file that does not fit is refused whole."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.adjudicating.files import adjudication_keys, check_decided, decided
-from neuralmedbench.ratings.exports import Export, Form, PacketKey, RatedItem, RatedResponse, RoundKey, read_file
-from neuralmedbench.ratings.tables import is_table, read_table, without_twins
+from neuralmedbench.ratings.export_table import drop_duplicate_tables, is_table, read_table
+from neuralmedbench.ratings.exports import PacketKey, RatedItem, RatedResponse, RatingExport, RoundKey, StrictModel, read_file
+from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.records.taxonomy import ERROR_AXIS
+
+FOLDER = "adjudication"
+"""Name of the first one's folder; a later one has more behind it, as in `adjudication-2`."""
+
+
+class AdjudicationKey(StrictModel):
+    """`key.json` of an adjudication: never leaves this place.
+
+    `axes` names by opaque id what is decided, `shown` the raters whose values the page shows, in that order; `simulated` when a program made
+    these ratings: then what is decided is simulated too.
+    """
+
+    schema_name: Literal["neuralmedbench.adjudication_key/1"] = Field(alias="schema")
+    round_id: str
+    rubric: str
+    secret: str
+    first_judgement: list[str]
+    simulated: bool
+    packet: PacketKey
+    axes: dict[str, list[str]]
+    shown: dict[str, list[str]]
+
+
+def adjudication_keys(folder: Path) -> list[AdjudicationKey]:
+    """Read the keys of all adjudications of a round, by name."""
+    return [read_file(path, AdjudicationKey) for path in sorted(folder.glob(f"{FOLDER}*/key.json"))]
+
+
+def check_adjudication(name: str, export: RatingExport, key: AdjudicationKey) -> None:
+    """Refuse an export that decides what was not asked.
+
+    Raises
+    ------
+    RatingError
+        If it has an error, or an axis on which the raters of that answer did not disagree.
+    """
+    for number, item in enumerate(export.items, start=1):
+        asked = set(key.axes[item.item_id])
+        if item.errors or ({*item.scores, *item.cannot_judge} - asked):
+            message = f"{name}, entry {number}: it decides what was not asked; an adjudicator is asked for {', '.join(sorted(asked))} here"
+            raise RatingError(message)
+
+
+def adjudicated_rows(rows: Iterable[Rating], key: AdjudicationKey, item_id: str) -> list[Rating]:
+    """Mark what an adjudicator said of one answer; axes that were not asked are left out, as where nothing of it could be judged."""
+    asked = [row for row in rows if row.axis in key.axes[item_id]]
+    return [replace(row, adjudicated=True, simulated=row.simulated or key.simulated) for row in asked]
+
 
 KEY_FILE = "key.json"
 EXPORTED = {".json", ".csv"}
 
 
-def import_round(folder: Path, form: Form, texts: Mapping[Key, str]) -> list[Rating]:
+def import_round(folder: Path, form: RatingForm, texts: Mapping[Key, str]) -> list[Rating]:
     """Import one round.
 
     Parameters
@@ -50,11 +101,11 @@ def import_round(folder: Path, form: Form, texts: Mapping[Key, str]) -> list[Rat
         shown = decision.packet.items if decision else packets[export.packet_id].items
         for item in export.items:
             rows = _rows(folder.name, export, item, shown[item.item_id], form, blind=key.first_judgement)
-            ratings += decided(rows, decision, item.item_id) if decision else rows
+            ratings += adjudicated_rows(rows, decision, item.item_id) if decision else rows
     return [replace(row, stale=_is_stale(row, texts)) for row in ratings]
 
 
-def read_round(folder: Path, form: Form) -> tuple[RoundKey, list[Export]]:
+def read_round(folder: Path, form: RatingForm) -> tuple[RoundKey, list[RatingExport]]:
     """Read what raters and adjudicators of a round sent back, one export each; RatingError as in :func:`import_round`."""
     path = folder / KEY_FILE
     if path.is_file() and b"neuralmedbench.answers_key/" in path.read_bytes():
@@ -67,12 +118,12 @@ def read_round(folder: Path, form: Form) -> tuple[RoundKey, list[Export]]:
     decisions = {one.packet.packet_id: one for one in adjudication_keys(folder)}
     packets = {packet.packet_id: packet for packet in (*key.packets, *(one.packet for one in decisions.values()))}
     files = [path for path in sorted(folder.iterdir()) if path.suffix in EXPORTED and path.name != KEY_FILE]
-    exports = [(path.name, read_table(path) if is_table(path.name) else read_file(path, Export)) for path in files]
+    exports = [(path.name, read_table(path) if is_table(path.name) else read_file(path, RatingExport)) for path in files]
     for name, export in exports:
         _check(name, export, key, packets.get(export.packet_id), form)
         if decision := decisions.get(export.packet_id):
-            check_decided(name, export, decision)
-    return key, _latest(without_twins(exports))
+            check_adjudication(name, export, decision)
+    return key, _latest(drop_duplicate_tables(exports))
 
 
 def _is_stale(row: Rating, texts: Mapping[Key, str]) -> bool:
@@ -81,7 +132,7 @@ def _is_stale(row: Rating, texts: Mapping[Key, str]) -> bool:
     return drawn and texts.get(response_key(row)) != row.text_sha256
 
 
-def _check(name: str, export: Export, key: RoundKey, packet: PacketKey | None, form: Form) -> None:
+def _check(name: str, export: RatingExport, key: RoundKey, packet: PacketKey | None, form: RatingForm) -> None:
     if packet is None or export.packet_sha256 != packet.packet_sha256:
         message = f"{name}: it was made with another packet than those of {key.round_id}; put it into the folder of its own round"
         raise RatingError(message)
@@ -105,7 +156,7 @@ def _check(name: str, export: Export, key: RoundKey, packet: PacketKey | None, f
         _check_values(where, item, form)
 
 
-def _check_values(where: str, item: RatedItem, form: Form) -> None:
+def _check_values(where: str, item: RatedItem, form: RatingForm) -> None:
     if item.status != "rated" and (item.scores or item.errors or item.cannot_judge):
         message = f"{where}: it has scores or errors, but its status is {item.status}"
         raise RatingError(message)
@@ -134,9 +185,9 @@ def _check_values(where: str, item: RatedItem, form: Form) -> None:
         raise RatingError(message)
 
 
-def _latest(exports: Iterable[tuple[str, Export]]) -> list[Export]:
+def _latest(exports: Iterable[tuple[str, RatingExport]]) -> list[RatingExport]:
     """One export a rater: the complete one, or else the progress file that was saved last."""
-    by_rater: dict[str, list[tuple[str, Export]]] = {}
+    by_rater: dict[str, list[tuple[str, RatingExport]]] = {}
     for name, export in exports:
         by_rater.setdefault(export.rater.id, []).append((name, export))
     chosen = []
@@ -149,7 +200,7 @@ def _latest(exports: Iterable[tuple[str, Export]]) -> list[Export]:
     return chosen
 
 
-def _values(item: RatedItem, form: Form) -> dict[str, float | None]:
+def _values(item: RatedItem, form: RatingForm) -> dict[str, float | None]:
     """Value by axis: none for an item that was not rated, None on every axis that the rater could not judge."""
     if item.status == "cannot_judge":
         return dict.fromkeys(form.axes)
@@ -158,7 +209,9 @@ def _values(item: RatedItem, form: Form) -> dict[str, float | None]:
     return values | {f"{ERROR_AXIS}{error.code}": 2.0 if error.significant else 1.0 for error in item.errors}
 
 
-def _rows(round_id: str, export: Export, item: RatedItem, response: RatedResponse, form: Form, *, blind: Collection[str]) -> list[Rating]:
+def _rows(
+    round_id: str, export: RatingExport, item: RatedItem, response: RatedResponse, form: RatingForm, *, blind: Collection[str]
+) -> list[Rating]:
     return [
         Rating(
             round_id=round_id,

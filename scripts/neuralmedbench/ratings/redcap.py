@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.exports import Form, PacketKey, RoundKey
-from neuralmedbench.ratings.tables import COLUMNS
+from neuralmedbench.ratings.export_table import COLUMNS
+from neuralmedbench.ratings.exports import PacketKey, RoundKey
+from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS
 
 DICTIONARY = (
@@ -27,13 +28,13 @@ RECORD = ("record_id", "packet_id", "packet_sha256", "rubric", "rater_id", "item
 
 CANNOT, COMPLETE = "99", "2"
 REFERENCE, MARKED = "reference_open", "error_"
-OWN = re.compile(r"redcap_.*|.*_timestamp|.*_complete")
+REDCAP_COLUMNS = re.compile(r"redcap_.*|.*_timestamp|.*_complete")
 """Columns that REDCap adds on its own."""
 
 Lines = list[dict[str, str]]
 
 
-def data_dictionary(form: Form, key: RoundKey) -> Lines:
+def data_dictionary(form: RatingForm, key: RoundKey) -> Lines:
     """Give the data dictionary of a form: one radio field an axis with its anchors, one an error.
 
     Parameters
@@ -80,7 +81,7 @@ def records_of(packet: PacketKey, rubric: str) -> Lines:
     ]
 
 
-def read_export(path: Path, form: Form, key: RoundKey, exported: str) -> dict[str, Lines]:
+def read_export(path: Path, form: RatingForm, key: RoundKey, exported: str) -> dict[str, Lines]:
     """Read REDCap's raw export of a round.
 
     Parameters
@@ -97,7 +98,7 @@ def read_export(path: Path, form: Form, key: RoundKey, exported: str) -> dict[st
     Returns
     -------
     dict of str to list of dict
-        By rater: lines as `ratings.tables.read_table` reads them. REDCap knows no seconds, role or years.
+        By rater: lines as `ratings.export_table.read_table` reads them. REDCap knows no seconds, role or years.
 
     Raises
     ------
@@ -112,7 +113,7 @@ def read_export(path: Path, form: Form, key: RoundKey, exported: str) -> dict[st
         message = f"{path.name}: not CSV in UTF-8; export raw data as CSV once more"
         raise RatingError(message) from None
     fields = {row["Variable / Field Name"] for row in data_dictionary(form, key)}
-    odd = sorted(name for name in (names - fields - {STATUS}) if not OWN.fullmatch(name))
+    odd = sorted(name for name in (names - fields - {STATUS}) if not REDCAP_COLUMNS.fullmatch(name))
     if missing := sorted((fields | {STATUS}) - names) or odd:
         message = f"{path.name}: not a raw export of this form; fields that are missing or too many: {', '.join(missing[:5])}"
         raise RatingError(message)
@@ -141,7 +142,7 @@ def _field(name: str, kind: str, label: str, choices: str = "", *, required: str
     }
 
 
-def _lines(path: Path, rows: Sequence[tuple[int, Mapping[str, str]]], form: Form, packet: PacketKey, exported: str) -> Lines:
+def _lines(path: Path, rows: Sequence[tuple[int, Mapping[str, str]]], form: RatingForm, packet: PacketKey, exported: str) -> Lines:
     judged = [_values(path, number, row, form) for number, row in rows]
     whole = {row["item_id"] for _, row in rows} == set(packet.items)
     complete = whole and all(
@@ -159,7 +160,7 @@ def _lines(path: Path, rows: Sequence[tuple[int, Mapping[str, str]]], form: Form
     return lines
 
 
-def _values(path: Path, number: int, row: Mapping[str, str], form: Form) -> dict[str, str]:
+def _values(path: Path, number: int, row: Mapping[str, str], form: RatingForm) -> dict[str, str]:
     """Values of one record by axis, empty where the rater could not judge; an error that is not there has none."""
     values = {}
     for axis, anchors in form.axes.items():

@@ -9,12 +9,11 @@ from pathlib import Path
 from random import Random
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.candidates import Candidate, reference_lines
-from neuralmedbench.ratings.controls import make_controls
-from neuralmedbench.ratings.exports import Form, PacketKey, RatedResponse, RoundKey
-from neuralmedbench.ratings.packet import packet_data, packet_page, shown_item
-from neuralmedbench.ratings.page import Json, read_pictures
-from neuralmedbench.ratings.sampling import assign, draw, opaque, put_in_order
+from neuralmedbench.ratings.candidates import RatingCandidate, make_controls, reference_lines
+from neuralmedbench.ratings.exports import PacketKey, RatedResponse, RoundKey
+from neuralmedbench.ratings.form import RatingForm
+from neuralmedbench.ratings.page import Json, answer_data, packet_data, packet_page, read_pictures
+from neuralmedbench.ratings.sampling import assign_raters, draw, opaque_id, presentation_order
 from neuralmedbench.records.blinding import hide_names
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.scores import RatingPart
@@ -24,7 +23,7 @@ from neuralmedbench.records.scores import RatingPart
 class Showing:
     """One answer in front of one rater; `more` is what the page gets of it besides."""
 
-    candidate: Candidate
+    candidate: RatingCandidate
     answers: tuple[str, ...]
     rated: RatedResponse
     more: Json = field(default_factory=dict)
@@ -40,8 +39,8 @@ class FrozenRound:
 
 def freeze_round(
     round_id: str,
-    form: Form,
-    candidates: Iterable[Candidate],
+    form: RatingForm,
+    candidates: Iterable[RatingCandidate],
     names: Sequence[str],
     *,
     root: Path = Path(),
@@ -90,7 +89,7 @@ def freeze_round(
         Showing(control.candidate, (control.text,), _control(control.candidate, control.text, control.part))
         for control in make_controls([one.candidate for one in chosen], settings.controls, Random(f"{settings.seed}/{round_id}/controls"))
     ]
-    seen_by = assign(len(chosen), settings.raters, settings.raters_per_response)
+    seen_by = assign_raters(len(chosen), settings.raters, settings.raters_per_response)
     packets, pages = [], {}
     for number in range(settings.raters):
         rater = pseudonyms[number] if pseudonyms else f"rater-{number + 1}"
@@ -111,7 +110,7 @@ def freeze_round(
     return FrozenRound(whole, pages)
 
 
-def _showing(candidate: Candidate, names: Sequence[str], probability: float) -> Showing:
+def _showing(candidate: RatingCandidate, names: Sequence[str], probability: float) -> Showing:
     hidden = [hide_names(text, names) for text in candidate.answers]
     response = candidate.response
     rated = RatedResponse(
@@ -129,14 +128,14 @@ def _showing(candidate: Candidate, names: Sequence[str], probability: float) -> 
     return Showing(candidate, tuple(text for text, _ in hidden), rated)
 
 
-def _control(candidate: Candidate, text: str, part: RatingPart) -> RatedResponse:
+def _control(candidate: RatingCandidate, text: str, part: RatingPart) -> RatedResponse:
     return RatedResponse(
         item_id=candidate.item.item_id, arm=candidate.response.arm, strategy=candidate.response.strategy, model="", revision="", repeat=0,
         text_sha256=text_digest(text), part=part,
     )  # fmt: skip
 
 
-def make_packet(rater: str, firsts: Sequence[Showing], form: Form, secret: str, root: Path) -> tuple[PacketKey, Json]:
+def make_packet(rater: str, firsts: Sequence[Showing], form: RatingForm, secret: str, root: Path) -> tuple[PacketKey, Json]:
     """Make one rater's packet.
 
     Parameters
@@ -157,21 +156,21 @@ def make_packet(rater: str, firsts: Sequence[Showing], form: Form, secret: str, 
     key : PacketKey
         What stands behind each id.
     data : dict
-        What the page shows, as `ratings.packet.packet_data` gives it.
+        What the page shows, as `ratings.page.packet_data` gives it.
     """
     random = Random(f"{secret}/{rater}")
-    packet_id = opaque(secret, rater, "packet")
-    shown = {opaque(secret, rater, _name(one)): one for one in firsts}
+    packet_id = opaque_id(secret, rater, "packet")
+    shown = {opaque_id(secret, rater, _name(one)): one for one in firsts}
     drawn = [item_id for item_id, one in shown.items() if one.rated.part is RatingPart.SAMPLE]
     again = {
-        opaque(secret, rater, f"again/{first}"): first for first in random.sample(sorted(drawn), round(form.rounds.repeats * len(drawn)))
+        opaque_id(secret, rater, f"again/{first}"): first for first in random.sample(sorted(drawn), round(form.rounds.repeats * len(drawn)))
     }
     for item_id, first in again.items():
         rated = shown[first].rated.model_copy(update={"part": RatingPart.AGAIN, "again_of": first})
         shown[item_id] = replace(shown[first], rated=rated)
     cases = {item_id: f"{one.candidate.item.benchmark}/{one.candidate.item.case_id}" for item_id, one in shown.items()}
-    order = put_in_order(shown, cases, again, random)
-    items = [_item(item_id, opaque(secret, rater, f"case/{cases[item_id]}"), shown[item_id], form) for item_id in order]
+    order = presentation_order(shown, cases, again, random)
+    items = [_item(item_id, opaque_id(secret, rater, f"case/{cases[item_id]}"), shown[item_id], form) for item_id in order]
     pictures = read_pictures((turn for one in shown.values() for turn in one.candidate.sent), root)
     data = packet_data(packet_id, rater, form, items, pictures)
     rated_items: Mapping[str, RatedResponse] = {item_id: one.rated for item_id, one in shown.items()}
@@ -179,11 +178,11 @@ def make_packet(rater: str, firsts: Sequence[Showing], form: Form, secret: str, 
     return key, data
 
 
-def _item(item_id: str, group: str, one: Showing, form: Form) -> Json:
+def _item(item_id: str, group: str, one: Showing, form: RatingForm) -> Json:
     gold = one.candidate.gold
     told = form.rounds.reference != "never" and gold is not None
     reference = reference_lines(one.candidate.item, gold) if told and gold else ()
-    return shown_item(item_id, group, one.candidate.sent, one.answers, reference) | one.more
+    return answer_data(item_id, group, one.candidate.sent, one.answers, reference) | one.more
 
 
 def _name(one: Showing) -> str:

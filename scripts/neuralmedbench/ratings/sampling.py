@@ -21,7 +21,7 @@ GAP = 10
 
 
 @dataclass(frozen=True)
-class Drawn:
+class StratifiedDraw:
     """What was drawn: positions among the candidates, ascending in each stratum, and how each stratum was drawn."""
 
     places: tuple[int, ...]
@@ -68,7 +68,7 @@ def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     return given
 
 
-def draw(strata: Sequence[str], total: int, seed: str) -> Drawn:
+def draw(strata: Sequence[str], total: int, seed: str) -> StratifiedDraw:
     """Draw responses without replacement in each stratum.
 
     Parameters
@@ -98,10 +98,10 @@ def draw(strata: Sequence[str], total: int, seed: str) -> Drawn:
     keys = {
         name: StratumKey(frame=len(places), drawn=counts[name], probability=counts[name] / len(places)) for name, places in members.items()
     }
-    return Drawn(tuple(chosen), keys)
+    return StratifiedDraw(tuple(chosen), keys)
 
 
-def assign(number: int, raters: int, per_response: int) -> list[tuple[int, ...]]:
+def assign_raters(number: int, raters: int, per_response: int) -> list[tuple[int, ...]]:
     """Say which raters see each of `number` responses: all groups of `per_response` raters in turn, so that every pair shares as many.
 
     Examples
@@ -113,7 +113,7 @@ def assign(number: int, raters: int, per_response: int) -> list[tuple[int, ...]]
     return [groups[place % len(groups)] for place in range(number)]
 
 
-def put_in_order(entries: Iterable[T], cases: Mapping[T, str], again: Mapping[T, T], random: Random) -> list[T]:
+def presentation_order(entries: Iterable[T], cases: Mapping[T, str], again: Mapping[T, T], random: Random) -> list[T]:
     """Shuffle what a rater sees; answers to the same case stand apart, a second showing comes after the first.
 
     Parameters
@@ -156,6 +156,6 @@ def put_in_order(entries: Iterable[T], cases: Mapping[T, str], again: Mapping[T,
     return order
 
 
-def opaque(secret: str, rater: str, name: str) -> str:
+def opaque_id(secret: str, rater: str, name: str) -> str:
     """Give an id that cannot be guessed, nor joined with another rater's."""
     return hmac.new(bytes.fromhex(secret), f"{rater}\n{name}".encode(), hashlib.sha256).hexdigest()[:16]

@@ -29,9 +29,8 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.scoring.elected import counted
-from neuralmedbench.scoring.llm.asking import read_asker
-from neuralmedbench.scoring.llm.candidate import MAX_CHARACTERS
+from neuralmedbench.scoring.llm.grader_requests import read_model_grader, scored_responses
+from neuralmedbench.scoring.llm.task import MAX_CHARACTERS
 
 VOTED = Strategy.SELF_CONSISTENCY
 """Of the samples of this strategy one alone is graded."""
@@ -162,8 +161,11 @@ class _Planner:
 
     def _graded(self, there: list[Response], expected: list[Response], grader: str, model: str) -> list[Request]:
         items, gold = self._items, self._gold
-        asker = read_asker(grader, self._llm[grader], self._run.models[model].names(model), root=self._root)
-        answers = [*counted(there, items, gold, self._vocabulary), *(row for row in expected if not row.repeat or row.strategy != VOTED)]
+        asker = read_model_grader(grader, self._llm[grader], self._run.models[model].names(model), root=self._root)
+        answers = [
+            *scored_responses(there, items, gold, self._vocabulary),
+            *(row for row in expected if not row.repeat or row.strategy != VOTED),
+        ]
         known = [row for row in answers if row.item_id in gold]
         wanted = {(row.item_id, row.text): row for row in known if asker.wants(row, items[row.item_id], gold[row.item_id])}
         return [asker.request(row, items[row.item_id], gold[row.item_id]) for row in wanted.values()]

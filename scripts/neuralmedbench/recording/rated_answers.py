@@ -13,13 +13,13 @@ from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.prompts.coverage import check_asked
-from neuralmedbench.ratings.candidates import Candidate
+from neuralmedbench.ratings.candidates import RatingCandidate
 from neuralmedbench.records.items import Arm, Family, Gold, Item, Strategy
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, ResponseState, current_rows
 
 
-def rated_answers(run: Run, families: Collection[Family], root: Path = Path()) -> list[Candidate]:
+def rated_answers(run: Run, families: Collection[Family], root: Path = Path()) -> list[RatingCandidate]:
     """Collect the answers that a round may draw: arm `full`, strategy `direct`, state ok, of the present revision.
 
     Parameters
@@ -56,7 +56,7 @@ def model_names(models: Mapping[str, ModelConfig]) -> list[str]:
 
 def answers_of(
     benchmark: str, models: Iterable[str], families: Collection[Family], *, folder: Path, root: Path = Path()
-) -> Iterator[Candidate]:
+) -> Iterator[RatingCandidate]:
     """Yield the answers to one benchmark, as :func:`rated_answers` collects those to all; `folder` is that of the configuration."""
     items = {row.item_id: row for row in read_records(root / f"data/items/{benchmark}.parquet", Item) if row.family in families}
     if not items:
@@ -77,10 +77,10 @@ def answers_of(
                 yield _candidate(response, model, asked.get(response.item_id), items[response.item_id], gold.get(response.item_id))
 
 
-def _candidate(response: Response, model: ModelConfig, request: Request | None, item: Item, gold: Gold | None) -> Candidate:
+def _candidate(response: Response, model: ModelConfig, request: Request | None, item: Item, gold: Gold | None) -> RatingCandidate:
     sent = within_budget(request.turns, model.max_images) if request else ()
     pictures = sum(len(turn.images) for turn in sent)
     if request is None or request.request_id != response.request_id or pictures != response.images_sent:
         message = f"{response.item_id}: the answer of {response.model} is not to the question as it is asked now; run the workflow first"
         raise RatingError(message)
-    return Candidate(item=item, response=response, sent=sent, gold=gold)
+    return RatingCandidate(item=item, response=response, sent=sent, gold=gold)

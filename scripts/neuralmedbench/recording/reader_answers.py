@@ -13,10 +13,9 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import RatingError
 from neuralmedbench.models.imported_answers import Coverage, check_import, import_answers
 from neuralmedbench.models.readers import asked_of
-from neuralmedbench.ratings.answering.files import AnswerExport, AnswerRoundKey, AskedItem
-from neuralmedbench.ratings.answering.forms import forms_of
-from neuralmedbench.ratings.answering.imports import given_by, read_exports
-from neuralmedbench.ratings.answering.rounds import Asked
+from neuralmedbench.ratings.answering.answer_forms import AnswerExport, AnswerRoundKey, AskedItem, forms_of
+from neuralmedbench.ratings.answering.answer_imports import given_answers, read_exports
+from neuralmedbench.ratings.answering.answer_rounds import RoundQuestion
 from neuralmedbench.ratings.exports import read_file
 from neuralmedbench.ratings.imports import KEY_FILE
 from neuralmedbench.recording.asked_items import read_asked
@@ -68,7 +67,7 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
     Raises
     ------
     RatingError
-        If a file does not fit (`ratings.answering.imports`), a question is asked in other words or with other pictures now, or the yaml of a
+        If a file does not fit (`ratings.answering.answer_imports`), a question is asked in other words or with other pictures now, or the yaml of a
         reader is of somebody else.
     DataError
         If answers differ from those that were imported before.
@@ -83,7 +82,7 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
     work: list[_Work] = []
     for file, export in read_exports(folder, key, forms):
         packet, name = packets[export.packet_id], f"reader-{export.rater.id}"
-        model, given = _model(config, name, export), given_by((file, export), packet, forms)
+        model, given = _model(config, name, export), given_answers((file, export), packet, forms)
         for benchmark, asked in benchmarks.items():
             requests = asked_of(model, [one.request for one in asked.values()])
             number = sum(one.benchmark == benchmark for one in packet.items.values())
@@ -126,7 +125,7 @@ def _read_key(folder: Path) -> AnswerRoundKey:
     return read_file(path, AnswerRoundKey)
 
 
-def _check_unchanged(shown: Mapping[str, AskedItem], questions: Mapping[str, Asked], round_id: str) -> None:
+def _check_unchanged(shown: Mapping[str, AskedItem], questions: Mapping[str, RoundQuestion], round_id: str) -> None:
     changed = [name for name, one in shown.items() if name not in questions or questions[name].request.request_id != one.request_id]
     if changed:
         message = (

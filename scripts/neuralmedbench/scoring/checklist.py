@@ -11,8 +11,7 @@ from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS, SECTIONS
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.scores import Evidence
 from neuralmedbench.scoring.answer_json import read_json
-from neuralmedbench.scoring.answer_words import clean
-from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, read_sections, without_thoughts
+from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
 
 REASONING = "REASONING"
 BAR = re.compile(r"\s*[|｜]\s*")
@@ -27,7 +26,7 @@ AS_ASKED = re.compile(r"[^|｜]+ \| for: [^|｜]+ \| against: [^|｜]+")
 
 
 @dataclass
-class Candidate:
+class ChecklistCandidate:
     """One line of a differential: its number (0: none), its name as written, what follows the name, and whether all stands as asked."""
 
     number: int
@@ -86,7 +85,7 @@ def read_checklist(text: str, family: Family) -> Sections | None:
     return read_sections(text, (REASONING, *names)) if is_checklist(text) else None
 
 
-def read_candidates(lines: Sequence[str]) -> tuple[list[Candidate], bool]:
+def read_candidates(lines: Sequence[str]) -> tuple[list[ChecklistCandidate], bool]:
     """Read the candidates of a differential.
 
     Parameters
@@ -105,7 +104,7 @@ def read_candidates(lines: Sequence[str]) -> tuple[list[Candidate], bool]:
     rows = list(_rows(lines))
     first = next((row for row in rows if row.number or (row.name and row.rest)), None)
     numbered = first is not None and first.number > 0
-    candidates: list[Candidate] = []
+    candidates: list[ChecklistCandidate] = []
     known = {0}
     for row in rows:
         if row.number not in known if numbered else row.name:
@@ -121,14 +120,14 @@ def read_candidates(lines: Sequence[str]) -> tuple[list[Candidate], bool]:
     return sorted(candidates, key=lambda candidate: candidate.number), as_asked
 
 
-def read_candidate(lines: Sequence[str]) -> Candidate:
+def read_candidate(lines: Sequence[str]) -> ChecklistCandidate:
     """Read the only candidate of a section; every line below its name is evidence."""
     text = " | ".join(" ".join(line.split()) for line in lines if line.strip())
     name, *rest = NAME_ENDS.split(text, maxsplit=1)
-    return Candidate(0, name, rest, AS_ASKED.fullmatch(text) is not None)
+    return ChecklistCandidate(0, name, rest, AS_ASKED.fullmatch(text) is not None)
 
 
-def _rows(lines: Sequence[str]) -> Iterator[Candidate]:
+def _rows(lines: Sequence[str]) -> Iterator[ChecklistCandidate]:
     """Cut lines into what could be candidates; number 0 is none, as is one that is set in further than the first."""
     left: int | None = None
     for place, line in enumerate(lines):
@@ -143,7 +142,7 @@ def _rows(lines: Sequence[str]) -> Iterator[Candidate]:
                 left = indent if left is None else left
                 match = match if indent <= left else None
             number, name = (int(match[1]), match[2]) if match else (0, piece)
-            yield Candidate(number, name.strip(), rest if count == len(pieces) else [], as_asked)
+            yield ChecklistCandidate(number, name.strip(), rest if count == len(pieces) else [], as_asked)
 
 
 def _object(text: str, names: Sequence[str]) -> dict[str, Any] | None:

@@ -42,7 +42,7 @@ RIGHT = frozenset({Relation.EXACT, Relation.SYNONYM, Relation.CHILD})
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceAnswer:
     """The right answer of one item, ready to be compared with many answers.
 
     Attributes
@@ -60,7 +60,7 @@ class Reference:
     vocabulary: Vocabulary
 
     @classmethod
-    def of(cls, gold: Gold, vocabulary: Vocabulary) -> Reference:
+    def of(cls, gold: Gold, vocabulary: Vocabulary) -> ReferenceAnswer:
         """Prepare the reference of one item; one that the vocabulary does not know is added to it under its own name.
 
         A qualifier in brackets does not narrow the reference: for `acute ischaemic stroke (MCA territory)` a plain acute
@@ -77,7 +77,7 @@ class Reference:
         return cls(gold, entry, replace(vocabulary, diagnoses={**others, entry.key: entry}))
 
 
-def relation(answer: str, reference: Reference) -> Relation | None:
+def relation(answer: str, reference: ReferenceAnswer) -> Relation | None:
     """How one line of a differential relates to the reference.
 
     Parameters
@@ -106,7 +106,7 @@ def relation(answer: str, reference: Reference) -> Relation | None:
     return found
 
 
-def _lineage(named: Diagnosis, reference: Reference) -> Relation:
+def _lineage(named: Diagnosis, reference: ReferenceAnswer) -> Relation:
     if named.key == reference.entry.key:
         return Relation.SYNONYM
     wider = {entry.key for entry in reference.vocabulary.ancestors(named.key)}
@@ -118,7 +118,7 @@ def _lineage(named: Diagnosis, reference: Reference) -> Relation:
     return Relation.SIBLING if wider & wider_reference else Relation.UNRELATED
 
 
-def _elsewhere(answer: str, reference: Reference) -> bool:
+def _elsewhere(answer: str, reference: ReferenceAnswer) -> bool:
     named, lesion = ABOUT_SYMPTOMS.split(answer, maxsplit=1)[0], reference.gold.lesion
     if lesion and lesion.side in {"left", "right"} and sides(named) == {"left", "right"} - {lesion.side}:
         return True
@@ -131,7 +131,7 @@ def _territories(text: str, vocabulary: Vocabulary) -> set[str]:
     return {place for place in mentioned_places(text, vocabulary) if place.endswith("territory")}
 
 
-def reference_rank(differential: tuple[str, ...], reference: Reference) -> int | None:
+def reference_rank(differential: tuple[str, ...], reference: ReferenceAnswer) -> int | None:
     """Rank, from 1, at which the reference (exact, synonym or child) first stands in a differential; None when it does not."""
     ranks = (rank for rank, line in enumerate(differential, start=1) if relation(line, reference) in RIGHT)
     return next(ranks, None)

@@ -1,18 +1,117 @@
-"""Reading answers without gold: what stands in the form that was asked for, and nothing else."""
+"""Read an answer without gold: only what stands in the form that was asked for."""
 
 from __future__ import annotations
 
 import re
 
+from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.vocabulary import normal_form
-from neuralmedbench.scoring.answer_words import MAX_CANDIDATES, MAX_WORDS, abstains, clean, confidence_of, diagnosis_of, in_order, status_of
+from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate, read_candidates, read_checklist
 from neuralmedbench.scoring.choice import read_choice
-from neuralmedbench.scoring.parse_checklist import parse_checklist
-from neuralmedbench.scoring.parse_structured import parse_structured
-from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, read_sections
+from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections
+from neuralmedbench.scoring.structured_answer import parse_structured
+
+MAX_CANDIDATES = 5
+MAX_WORDS = 14
+"""A line of a differential with more words is an explanation, unless it is numbered."""
+
+EXPLANATION = re.compile(r"\s[-–—]\s|:\s|\((?:confidence|probability|likelihood)?[:\s~]*\d{1,3}\s*%\)")
+ABSTENTION = re.compile(
+    r"(?:unknown|none|n a|not sure|uncertain|unclear|undetermined|indeterminate|inconclusive|no diagnosis|"
+    r"(?:i )?(?:cannot|can not|am unable to|unable to|not possible to)\b.*|(?:cannot|could not) be determined|insufficient\b.*|"
+    r"not enough information.*)"
+)
+CONFIDENCE = re.compile(r"(\d{1,3}(?:\.\d{1,10})?|\.\d{1,10})\s*(%?)(.*)")
+
+
+def status_of(strict: bool) -> ParseStatus:
+    """Give the status of an answer that could be read."""
+    return ParseStatus.STRICT if strict else ParseStatus.REPAIRED
+
+
+def abstains(name: str) -> bool:
+    """Whether a line says that no diagnosis can be named."""
+    return ABSTENTION.fullmatch(normal_form(name)) is not None
+
+
+def diagnosis_of(text: str) -> str:
+    """Give the diagnosis that a line names, without what explains it."""
+    return clean(EXPLANATION.split(clean(text), maxsplit=1)[0].rstrip())
+
+
+def confidence_of(sections: Sections) -> tuple[float | None, bool]:
+    """Read the stated confidence, 0 to 1, and say whether it stands as asked; None when there is none."""
+    text = sections.text("CONFIDENCE")
+    match = CONFIDENCE.match(re.sub(r"[*_`]", "", text).strip())
+    if match is None:
+        return None, not text
+    value = float(match.group(1)) / (100 if match.group(2) else 1)
+    return (value, match.group(0) == match.group(1) == text) if 0 <= value <= 1 else (None, False)
+
+
+def in_order(sections: Sections, *headers: str) -> bool:
+    """Whether the sections stand as asked; steps before them are asked for by some strategies."""
+    return tuple(sections.lines) in {headers, ("REASONING", *headers)}
+
+
+def parse_checklist(text: str, family: Family) -> Prediction | None:
+    """Read an answer that is a checklist.
+
+    Parameters
+    ----------
+    text : str
+        The answer.
+    family : Family
+        Of its item.
+
+    Returns
+    -------
+    Prediction or None
+        None when the answer is no checklist. `strict` when every section stands as asked, in order, and each candidate has its evidence;
+        `failed` when it names nothing: what stands for or against a candidate is never a candidate itself.
+    """
+    sections = read_checklist(text, family)
+    if sections is None:
+        return None
+    lesion = family is Family.LESION_RECOGNITION
+    named, strict = _lesion(sections) if lesion else _differential(sections)
+    if not named:
+        return Prediction(parse_status=ParseStatus.FAILED)
+    first = named[0][0]
+    abstained = abstains(first) and not (lesion and normal_form(first) == "none")
+    confidence, plain = confidence_of(sections)
+    place = {name: clean(sections.text(name.upper())) for name in ("location", "side")}
+    asked = SECTIONS.get(family, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
+    fields = {"lesion": first, **place} if lesion else {name: words for name, words in place.items() if words}
+    return Prediction(
+        parse_status=status_of(strict and plain and sections.strict and in_order(sections, *asked)),
+        differential=() if abstained else tuple(name for name, _ in named),
+        findings=sections.text("FINDINGS"),
+        rationale=sections.text("RATIONALE") or sections.text("REASONING"),
+        fields=None if abstained else fields or None,
+        confidence=None if abstained else confidence,
+        abstained=abstained,
+        seen=clean(sections.text("SEEN")),
+        evidence=() if abstained else tuple(candidate.evidence for _, candidate in named),
+        missing=clean(sections.text("MISSING")),
+    )
+
+
+def _differential(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidate]], bool]:
+    candidates, strict = read_candidates(sections.lines.get("DIFFERENTIAL", [""]))
+    named = [(diagnosis_of(row.name), row) for row in candidates if row.number or len(row.name.split()) <= MAX_WORDS]
+    strict &= len(named) <= MAX_CANDIDATES and all(name == row.name for name, row in named)
+    return [(name, row) for name, row in named if normal_form(name)][:MAX_CANDIDATES], strict
+
+
+def _lesion(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidate]], bool]:
+    row = read_candidate(sections.lines.get("LESION", []))
+    name = clean(row.name)
+    return [(name, row)] if normal_form(name) else [], row.as_asked
+
 
 FREE_ANSWER = ("REASONING", "ANSWER", "CONFIDENCE")
 """Sections of an answer in free words."""

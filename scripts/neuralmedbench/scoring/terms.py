@@ -1,14 +1,78 @@
-"""From the words of one line of a differential to the one diagnosis that it names, or to none."""
+"""Resolve one line of a differential to the one diagnosis that it asserts, or to none: negation, qualifiers, side and place."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
-from neuralmedbench.scoring.denial import BRACKETS, CUTS, DENIED_AFTER, NOT_NEGATION, RULE_OUT, another_thing, claimed, denied, denies_alone
 
-MAX_CHARACTERS = 300
+CUTS = re.compile(
+    r"\s(?:with|without|due to|secondary to|caused by|causing|involving|affecting|in|of|at|from|after|following|on|within|rather than|"
+    r"instead of|given|because|based on|presenting|as|mimicking|simulating|resembling|imitating)\s|[:–—]|\s-\s",
+    re.IGNORECASE,
+)
+"""Where the name of a diagnosis ends and the words about it begin."""
+
+ALTERNATIVES = re.compile(r"[,;/&+]|\s(?:or|vs\.?|versus|and)\s", re.IGNORECASE)
+BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+NEGATION = re.compile(
+    r"\b(?:no|not|non|without|never|nor|neither|nothing|cannot|cant|(?:is|are|was|were|do|does|did|has|have|can|could)nt|absence|absent|negative|"
+    r"denies|denied|against|exclude[sd]?|excluding|rules?|ruled|rejected|refuted|unlikely|improbable|implausible|doubtful|inconsistent|"
+    r"incompatible|lacks?|lacking|fails? to|free of|low (?:suspicion|probability|likelihood))\b"
+)
+NOT_NEGATION = re.compile(r"\bnot (?:otherwise|elsewhere) (?:specified|classified)\b", re.IGNORECASE)
+DENIED_AFTER = re.compile(
+    r"(?:\b(?:excluded|(?:ruled|rule) out|(?:un|not |less |least )likely|not (?:present|seen|found)|absent|rejected|refuted|denied|improbable|"
+    r"doubtful|mimics?)|(?:[:?–—]|\s-)\s*no(?:ne|t)?)\W*$",
+    re.IGNORECASE,
+)
+"""Words that, at the end, deny what stands before them."""
+
+BARE_DENIAL_WORDS = "most very highly now likely longer out present seen found evident confirmed supported is was been has it this"
+BARE_DENIAL = frozenset(BARE_DENIAL_WORDS.split())
+"""Words beside a negation in brackets that name nothing else: `(not likely)` denies what stands before, `(no haemorrhage)` does not."""
+
+RULE_OUT = re.compile(r"\br/o\b", re.IGNORECASE)
+OF_ALL = frozenset({"history", "family", "risk", "screening", "mimicking", "resembles", "resembling", "simulating", "imitating", "pseudo"})
+"""Words that make another thing of all diagnoses behind them: `history of stroke or seizure`."""
+
+OTHER_THING = OF_ALL | {"mimic", "mimics", "like", "non"}
+"""Words that make another thing of the diagnosis beside them: a stroke mimic is not a stroke."""
+
+
+def changes_meaning(beside: Sequence[str]) -> bool:
+    """Whether the words beside a name deny it or make another thing of it; those of the name itself do not (`non-communicating`)."""
+    return bool(OTHER_THING & set(beside) or NEGATION.search(" ".join(beside)))
+
+
+def has_negation(text: str) -> bool:
+    """Whether a text holds a negation."""
+    return bool(NEGATION.search(normal_form(text)))
+
+
+def is_bare_negation(text: str) -> bool:
+    """Whether a text is a negation and nothing else."""
+    return has_negation(text) and set(NEGATION.sub(" ", normal_form(text)).split()) <= BARE_DENIAL
+
+
+def asserted_parts(text: str) -> Iterator[str]:
+    """Yield the parts of a line between commas and words like `or`, without those that a negation before them denies too."""
+    start, over, to_the_end = 0, False, False
+    for match in [*ALTERNATIVES.finditer(text), None]:
+        piece = text[start : match.start() if match else None]
+        head = normal_form(CUTS.split(piece, maxsplit=1)[0])
+        if not over or head.startswith("but "):
+            yield piece
+            # `no infarct, haemorrhage or tumour` denies all three; of `infarct without haemorrhage, tumour` the list ends at the comma
+            to_the_end = has_negation(re.sub(r"\bnon\b", " ", head))
+            over = to_the_end or has_negation(re.sub(r"\bnon\b", " ", normal_form(piece))) or bool(OF_ALL & set(head.split()))
+        if match:
+            start, separator = match.end(), match.group().strip()
+            over = over and separator != ";" and (to_the_end or separator != ",")
+
+
+MAX_LINE_CHARACTERS = 300
 """A longer line is a paragraph, not a diagnosis."""
 
 SIDES = {"left": "left", "right": "right", "bilateral": "bilateral", "bilaterally": "bilateral", "both": "bilateral", "midline": "midline"}
@@ -62,17 +126,17 @@ def resolve(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
     tumour` denies both. A denial at the end reaches back to the comma before it.
     """
     whole = vocabulary.find(text)
-    if whole or len(text) > MAX_CHARACTERS:
+    if whole or len(text) > MAX_LINE_CHARACTERS:
         return whole
     text = RULE_OUT.sub("rule out", NOT_NEGATION.sub(" ", text))
     plain = BRACKETS.sub(" ", text)
-    if any(denies_alone(bracket) for bracket in BRACKETS.findall(text)):
+    if any(is_bare_negation(bracket) for bracket in BRACKETS.findall(text)):
         return None
     if whole := vocabulary.find(plain) or _whole_name(normal_form(plain).split(), vocabulary):
         return whole
     if re.search(r"\b(?:excluded|ruled out|unlikely|not likely)\b", plain, re.IGNORECASE):
         return None
-    return _narrowest([entry for piece in claimed(plain) if (entry := _resolve_piece(piece, vocabulary))], vocabulary)
+    return _narrowest([entry for piece in asserted_parts(plain) if (entry := _resolve_piece(piece, vocabulary))], vocabulary)
 
 
 def sides(text: str) -> set[str]:
@@ -119,14 +183,14 @@ def _resolve_piece(piece: str, vocabulary: Vocabulary) -> Diagnosis | None:
     if whole or DENIED_AFTER.search(piece):
         return whole
     lead = LEAD_IN.match(piece)
-    if lead and denied(lead.group()):
+    if lead and has_negation(lead.group()):
         return None
     head = CUTS.split(piece[lead.end() :] if lead else piece, maxsplit=1)[0]
     words = normal_form(head).split()
     places = {word for name in vocabulary.places for word in name.split()}
     for start, end in _spans(len(words)):
         entry = _find_words(words[start:end], vocabulary)
-        if entry is None or not _written_as_such(words[start:end], entry, head) or another_thing([*words[:start], *words[end:]]):
+        if entry is None or not _written_as_such(words[start:end], entry, head) or changes_meaning([*words[:start], *words[end:]]):
             continue
         before, after = set(words[:start]), set(words[end:])
         wider = vocabulary.index.get(" ".join(words[end:]))

@@ -11,8 +11,8 @@ from neuralmedbench.estimates.intervals import codes_of, rate_interval
 from neuralmedbench.records.items import Runner
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score
-from neuralmedbench.scoring.fields import FIELDS, gold_labels
 from neuralmedbench.scoring.structured.form import form_of
+from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.tables.descriptive import headline
 from neuralmedbench.tables.study import Study
 

@@ -21,7 +21,7 @@ from neuralmedbench.files.cases import read_audit, read_case_table, read_picture
 from neuralmedbench.files.json_files import read_json, read_json_record
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.ratings.exports import Form, read_form
+from neuralmedbench.ratings.form import RatingForm, read_form
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.case import Audit, PictureFate
 from neuralmedbench.records.items import Gold, Item, Kind
@@ -100,7 +100,7 @@ class Study:
     models: dict[str, ModelConfig]
     graders: dict[str, GraderConfig]
     ratings: list[Rating]
-    form: Form
+    form: RatingForm
     readiness: ReadinessConfig
     vocabulary: Vocabulary
     settings: Settings

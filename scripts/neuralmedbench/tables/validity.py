@@ -8,8 +8,8 @@ from typing import Any
 from neuralmedbench.records.items import Item, Runner
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.parse import plain_text
-from neuralmedbench.scoring.parse_structured import read_object
 from neuralmedbench.scoring.structured.form import STEPS, form_of
+from neuralmedbench.scoring.structured_answer import find_answer_object
 from neuralmedbench.tables.descriptive import headline
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
@@ -52,7 +52,7 @@ def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> li
 
 def _passed(score: Score, item: Item) -> int:
     """Count the steps that one answer passes; what no parser could read passes none."""
-    value = None if score.parse_status == ParseStatus.FAILED else read_object(plain_text(score.text))[0]
+    value = None if score.parse_status == ParseStatus.FAILED else find_answer_object(plain_text(score.text))[0]
     return form_of(item.answer_schema).passed(value)
 
 

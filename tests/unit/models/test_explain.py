@@ -25,8 +25,8 @@ from neuralmedbench.models.registry import Opened
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response
-from neuralmedbench.scoring.explained import explain_grades
-from neuralmedbench.scoring.llm.grading import grade_with_model
+from neuralmedbench.scoring.grade_explanations import explain_grades
+from neuralmedbench.scoring.llm.model_grading import grade_with_model
 
 SYSTEM = "You are a neurologist."
 HELLO = "http://127.0.0.1:9/v1"

@@ -15,11 +15,10 @@ from fixtures.agreement import filled, rating
 from fixtures.rating import MODELS, form, write_rated_study
 from neuralmedbench.config.workflow import read_run
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.adjudicating.files import AdjudicationKey
-from neuralmedbench.ratings.adjudicating.folders import freeze
-from neuralmedbench.ratings.adjudicating.queue import Reason, queue_of
-from neuralmedbench.ratings.exports import RoundKey, read_file, read_form
-from neuralmedbench.ratings.imports import import_round
+from neuralmedbench.ratings.adjudication import AdjudicationReason, freeze_stored_adjudication, queue_of
+from neuralmedbench.ratings.exports import RoundKey, read_file
+from neuralmedbench.ratings.form import read_form
+from neuralmedbench.ratings.imports import AdjudicationKey, import_round
 from neuralmedbench.recording.rated_answers import rated_answers
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.scores import Rating, RatingPart
@@ -37,14 +36,14 @@ def said(one: float | None, other: float | None, axis: str = "dx_correct", **cha
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        (said(1, 3), Reason.APART),
+        (said(1, 3), AdjudicationReason.APART),
         (said(2, 3), None),
-        (said(0, 2, "finding_fidelity"), Reason.APART),
+        (said(0, 2, "finding_fidelity"), AdjudicationReason.APART),
         (said(0, 4, "localisation"), None),
-        (said(1, 2, "harm_extent"), Reason.ACROSS),
+        (said(1, 2, "harm_extent"), AdjudicationReason.ACROSS),
         (said(2, 3, "harm_extent"), None),
         (said(0, 1, "harm_extent"), None),
-        (said(None, 3), Reason.UNJUDGED),
+        (said(None, 3), AdjudicationReason.UNJUDGED),
         (said(None, 3, "uncertainty"), None),
         (said(None, None), None),
         (said(0, 4, part=RatingPart.CONTROL_WRONG), None),
@@ -53,7 +52,7 @@ def said(one: float | None, other: float | None, axis: str = "dx_correct", **cha
         ([rating(1, "a", 0)], None),
     ],
 )
-def test_the_queue_holds_what_the_form_calls_a_disagreement(rows: list[Rating], reason: Reason | None) -> None:
+def test_the_queue_holds_what_the_form_calls_a_disagreement(rows: list[Rating], reason: AdjudicationReason | None) -> None:
     found = queue_of(rows, FORM.adjudication)
     assert found == ({response_key(rows[0]): {rows[0].axis: reason}} if reason else {})
 
@@ -231,4 +230,4 @@ def test_answers_that_have_changed_are_left_out_and_counted(study: Path, folder:
     drawn = [row for row in imported(study, folder) if row.part is RatingPart.SAMPLE]
     gone = response_key(drawn[0])
     kept = [one for one in candidates if response_key(one.response) != gone]
-    assert len(freeze(folder, "adjudication", SMALL, kept, []).key.axes) == 7
+    assert len(freeze_stored_adjudication(folder, "adjudication", SMALL, kept, []).key.axes) == 7

@@ -23,12 +23,11 @@ from neuralmedbench.errors import DataError, DeidentificationError, RatingError
 from neuralmedbench.files.cases import read_audit, write_audit
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.ratings.candidates import Candidate
-from neuralmedbench.ratings.controls import make_controls
+from neuralmedbench.ratings.candidates import RatingCandidate, make_controls
 from neuralmedbench.ratings.exports import PacketKey, RatedResponse, RoundKey, read_file
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.rounds import FrozenRound, freeze_round
-from neuralmedbench.ratings.sampling import GAP, allocate, assign, draw, put_in_order
+from neuralmedbench.ratings.sampling import GAP, allocate, assign_raters, draw, presentation_order
 from neuralmedbench.recording.rated_answers import model_names, rated_answers
 from neuralmedbench.records.blinding import hide_names
 from neuralmedbench.records.items import Runner
@@ -48,12 +47,12 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def candidates(study: Path) -> list[Candidate]:
+def candidates(study: Path) -> list[RatingCandidate]:
     return rated_answers(run_of(study), FORM.rounds.families, study)
 
 
 @pytest.fixture(scope="module")
-def frozen(study: Path, candidates: list[Candidate]) -> FrozenRound:
+def frozen(study: Path, candidates: list[RatingCandidate]) -> FrozenRound:
     return freeze_round("r01", FORM, candidates, [*MODELS], root=study, secret="ab")
 
 
@@ -89,14 +88,14 @@ def test_every_response_of_a_stratum_is_drawn_with_the_stated_probability() -> N
 
 
 def test_every_pair_of_raters_shares_as_many_responses() -> None:
-    assert set(Counter(assign(30, 4, 2)).values()) == {5}
+    assert set(Counter(assign_raters(30, 4, 2)).values()) == {5}
 
 
 def test_answers_to_one_case_stand_apart_and_a_second_showing_comes_after_the_first() -> None:
     entries = [f"{case}{number}" for case in "abcdefghijklm" for number in range(4)]
     again = {f"again-{name}": name for name in entries[::9]}
     cases = {name: name.removeprefix("again-")[0] for name in [*entries, *again]}
-    order = put_in_order([*entries, *again], cases, again, Random(1))
+    order = presentation_order([*entries, *again], cases, again, Random(1))
     assert sorted(order) == sorted([*entries, *again])
     assert all(order.index(first) < order.index(second) for second, first in again.items())
     gaps = [later - earlier for case in "abcdefghijklm" for earlier, later in pairs(order, cases, case)]
@@ -116,7 +115,7 @@ def test_the_names_of_models_are_hidden_and_words_of_medicine_stay() -> None:
 
 
 def test_all_answers_under_full_are_the_frame_and_weights_of_the_sample_give_its_size(
-    frozen: FrozenRound, candidates: list[Candidate]
+    frozen: FrozenRound, candidates: list[RatingCandidate]
 ) -> None:
     assert len(candidates) == 2 * 4 * 2 * 5
     drawn = {(row.model, row.item_id, row.repeat): row for packet in frozen.key.packets for row in of_part(packet, RatingPart.SAMPLE)}
@@ -139,7 +138,7 @@ def test_each_rater_sees_their_share_with_controls_and_repeats(frozen: FrozenRou
         assert sorted(packet.order) == sorted(packet.items)
 
 
-def test_a_packet_holds_nothing_of_the_key_and_no_model(frozen: FrozenRound, candidates: list[Candidate]) -> None:
+def test_a_packet_holds_nothing_of_the_key_and_no_model(frozen: FrozenRound, candidates: list[RatingCandidate]) -> None:
     secrets_of_key = {*MODELS, "control", "sample", "stratum", "probability", frozen.key.secret * 8, DEPTH + "/"}
     secrets_of_key |= {one.item.case_id for one in candidates} | {one.item.patient_id for one in candidates}
     ids: list[str] = []
@@ -152,7 +151,7 @@ def test_a_packet_holds_nothing_of_the_key_and_no_model(frozen: FrozenRound, can
     assert len(ids) == len(set(ids))
 
 
-def test_a_packet_shows_what_was_sent_with_the_very_pictures(frozen: FrozenRound, candidates: list[Candidate], study: Path) -> None:
+def test_a_packet_shows_what_was_sent_with_the_very_pictures(frozen: FrozenRound, candidates: list[RatingCandidate], study: Path) -> None:
     packet = frozen.key.packets[0]
     data = data_of(frozen.pages[packet.rater])
     by_item = {one.item.item_id: one for one in candidates}
@@ -165,7 +164,7 @@ def test_a_packet_shows_what_was_sent_with_the_very_pictures(frozen: FrozenRound
     assert sha256_of_value({name: value for name, value in data.items() if name != "packet_sha256"}) == packet.packet_sha256
 
 
-def test_the_reference_is_in_a_packet_only_when_the_form_says_so(study: Path, candidates: list[Candidate]) -> None:
+def test_the_reference_is_in_a_packet_only_when_the_form_says_so(study: Path, candidates: list[RatingCandidate]) -> None:
     told = data_of(freeze_round("r01", FORM, candidates, [], root=study).pages["rater-1"])
     assert all(item["reference"][0].startswith("Reference: ") for item in told["items"])
     silent = form(responses=24, raters=3, reference="never", first_judgement=())
@@ -173,7 +172,7 @@ def test_the_reference_is_in_a_packet_only_when_the_form_says_so(study: Path, ca
     assert all(item["reference"] == [] for item in data["items"])
 
 
-def test_controls_are_right_and_wrong_by_the_reference(candidates: list[Candidate]) -> None:
+def test_controls_are_right_and_wrong_by_the_reference(candidates: list[RatingCandidate]) -> None:
     by_id = {one.item.item_id: one.gold.answer for one in candidates if one.gold}
     controls = make_controls(candidates, 3, Random(1))
     assert Counter(str(control.part) for control in controls) == {"control_right": 3, "control_wrong": 3}
@@ -186,7 +185,7 @@ def test_controls_are_right_and_wrong_by_the_reference(candidates: list[Candidat
     assert {control.text[:9] for control in make_controls(chosen, 1, Random(1))} == {"ANSWER: A", "ANSWER: B"}
 
 
-def test_a_control_has_the_form_in_which_its_question_asks_to_be_answered(candidates: list[Candidate]) -> None:
+def test_a_control_has_the_form_in_which_its_question_asks_to_be_answered(candidates: list[RatingCandidate]) -> None:
     plain = make_controls(candidates, 1, Random(1))[0]
     assert parse_answer(plain.text, plain.candidate.item).parse_status is ParseStatus.STRICT
     form = "Answer in this form:\nSEEN: <what you were shown>"
@@ -200,7 +199,7 @@ def test_a_control_has_the_form_in_which_its_question_asks_to_be_answered(candid
 
 
 def test_equal_secrets_give_equal_bytes_and_another_one_gives_other_ids_for_the_same_sample(
-    study: Path, candidates: list[Candidate], frozen: FrozenRound
+    study: Path, candidates: list[RatingCandidate], frozen: FrozenRound
 ) -> None:
     assert freeze_round("r01", FORM, candidates, [*MODELS], root=study, secret="ab") == frozen
     other = freeze_round("r01", FORM, candidates, [*MODELS], root=study, secret="cd")

@@ -10,9 +10,8 @@ import pytest
 
 from fixtures.reader import filled, items, requests_of
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.answering.files import FilledForm
-from neuralmedbench.ratings.answering.forms import AnswerForm, forms_of
-from neuralmedbench.ratings.answering.written import problem_of, written
+from neuralmedbench.ratings.answering.answer_forms import AnswerForm, FilledForm, forms_of
+from neuralmedbench.ratings.answering.answer_imports import answer_text, problem_of
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.scores import Evidence, ParseStatus, Prediction
 from neuralmedbench.scoring.parse import parse_answer
@@ -60,7 +59,7 @@ def test_an_answer_to_each_family_is_read_strictly(asked, kind: str, name: str) 
         value["texts"] = {section: text for section, text in value["texts"].items() if section in one.sections}
         answer = form(value)
         assert problem_of(one, answer, told=True) == ""
-        read.append(parse_answer(written(one, answer, told=True), item))
+        read.append(parse_answer(answer_text(one, answer, told=True), item))
     assert {row.parse_status for row in read} == {ParseStatus.STRICT}
     last = read[-1]
     assert (last.confidence, last.abstained) == (0.7, False)
@@ -85,7 +84,7 @@ def test_an_answer_to_each_family_is_read_strictly(asked, kind: str, name: str) 
 def test_a_reader_who_cannot_tell_abstains(asked, kind: str, name: str) -> None:
     item, forms = asked[kind][name]
     assert problem_of(forms[-1], NOTHING, told=False) == ""
-    read = parse_answer(written(forms[-1], NOTHING, told=False), item)
+    read = parse_answer(answer_text(forms[-1], NOTHING, told=False), item)
     assert (read.abstained, read.differential) == (True, ())
     # a question of choice has no letter for it
     assert read.parse_status is (ParseStatus.FAILED if item.runner is Runner.CHOICE else ParseStatus.STRICT)
@@ -93,7 +92,7 @@ def test_a_reader_who_cannot_tell_abstains(asked, kind: str, name: str) -> None:
 
 def test_what_is_left_empty_is_not_stated_and_says_nothing(asked) -> None:
     item, (one,) = asked["checklist"]["ddx"]
-    text = written(one, form(filled(item), texts={}, candidates=[{"name": "stroke"}]), told=True)
+    text = answer_text(one, form(filled(item), texts={}, candidates=[{"name": "stroke"}]), told=True)
     assert text.splitlines()[:4] == ["SEEN: not stated", "LOCATION: not stated", "SIDE: not stated", "FINDINGS: not stated"]
     assert "1. stroke | for: not stated | against: not stated" in text
 

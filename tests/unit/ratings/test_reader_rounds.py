@@ -25,11 +25,11 @@ from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.ledgers.replay import replay_requests
 from neuralmedbench.models.readers import asked_of
-from neuralmedbench.ratings.answering.files import AnswerRoundKey
-from neuralmedbench.ratings.answering.rounds import FrozenAnswers, freeze_answers
-from neuralmedbench.ratings.answering.settings import AnswerSettings
-from neuralmedbench.ratings.exports import read_file, read_form
+from neuralmedbench.ratings.answering.answer_forms import AnswerRoundKey
+from neuralmedbench.ratings.answering.answer_rounds import FrozenAnswerRound, freeze_answers
+from neuralmedbench.ratings.exports import read_file
 from neuralmedbench.ratings.folders import write_round
+from neuralmedbench.ratings.form import AnswerSettings, read_form
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.recording.reader_answers import import_readers, reader_lines
 from neuralmedbench.records.items import Item
@@ -41,7 +41,7 @@ MODEL = f"reader-{ROUND}-1"
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FrozenAnswers, list[Item]]:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FrozenAnswerRound, list[Item]]:
     """A run with a frozen round of one reader, before anything came back."""
     root = tmp_path_factory.mktemp("run")
     rows = write_asked(root)
@@ -50,7 +50,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FrozenAnsw
 
 
 @pytest.fixture
-def run(finished, tmp_path: Path) -> tuple[Path, FrozenAnswers, list[Item]]:
+def run(finished, tmp_path: Path) -> tuple[Path, FrozenAnswerRound, list[Item]]:
     """The same, to write into."""
     root, frozen, rows = finished
     shutil.copytree(root, tmp_path / "run")

@@ -13,7 +13,7 @@ import export_redcap
 import import_redcap
 from conftest import ROOT
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.exports import read_form
+from neuralmedbench.ratings.form import read_form
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.ratings.redcap import DICTIONARY, data_dictionary
 

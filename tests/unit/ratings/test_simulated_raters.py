@@ -19,10 +19,11 @@ from fixtures.tables import DEPTH
 from neuralmedbench.config.workflow import Run, read_run
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.ratings.candidates import Candidate
-from neuralmedbench.ratings.exports import Export, RoundKey, read_file, read_form
+from neuralmedbench.ratings.candidates import RatingCandidate
+from neuralmedbench.ratings.exports import RatingExport, RoundKey, read_file
+from neuralmedbench.ratings.form import read_form
 from neuralmedbench.ratings.imports import import_round
-from neuralmedbench.ratings.simulated import PEOPLE, simulate_round
+from neuralmedbench.ratings.simulated_raters import SIMULATED_RATERS, simulate_round
 from neuralmedbench.recording.rated_answers import rated_answers
 from neuralmedbench.recording.stages import dvc_yaml
 from neuralmedbench.records.keys import response_key, text_digest
@@ -40,7 +41,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def candidates(study: Path) -> list[Candidate]:
+def candidates(study: Path) -> list[RatingCandidate]:
     return rated_answers(read_run(folder=study / "config"), FORM.rounds.families, study)
 
 
@@ -50,13 +51,13 @@ def grades(study: Path) -> list[Grade]:
 
 
 @pytest.fixture(scope="module")
-def ratings(study: Path, candidates: list[Candidate], tmp_path_factory: pytest.TempPathFactory) -> list[Rating]:
+def ratings(study: Path, candidates: list[RatingCandidate], tmp_path_factory: pytest.TempPathFactory) -> list[Rating]:
     """Give what the strict import makes of the files that the command writes."""
     folder = tmp_path_factory.mktemp("round") / "simulated"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(study)
         sources = [f"results/grades/{DEPTH}/{model}/rubric.parquet" for model in MODELS]
-        outs = [str(folder / f"{rater}.json") for rater in PEOPLE]
+        outs = [str(folder / f"{rater}.json") for rater in SIMULATED_RATERS]
         arguments = ["--benchmarks", DEPTH, "--models", *MODELS, "--form", "config/rating.yaml", "--grades", *sources]
         assert simulate_ratings.main([*arguments, "--out-key", str(folder / "key.json"), "--out", *outs]) == 0
     texts = {response_key(one.response): text_digest(one.response.text) for one in candidates}
@@ -76,7 +77,9 @@ def test_the_round_has_the_parts_of_a_real_one(ratings: list[Rating]) -> None:
     assert 0 < sum(row.value is None for row in ratings) < 0.1 * len(ratings), "now and then a rater cannot judge"
     assert any(row.informed for row in ratings)
     assert all(row.probability for row in ratings if row.part is RatingPart.SAMPLE)
-    sample = [{response_key(row) for row in ratings if row.rater_id == rater and row.part is RatingPart.SAMPLE} for rater in PEOPLE]
+    sample = [
+        {response_key(row) for row in ratings if row.rater_id == rater and row.part is RatingPart.SAMPLE} for rater in SIMULATED_RATERS
+    ]
     assert sample[0] == sample[1], "both see all answers that are drawn"
 
 
@@ -107,7 +110,9 @@ def test_the_two_differ_as_people_do_and_from_themselves_less(ratings: list[Rati
     assert fmean(lean) > 0.1, "the second one is stricter"
 
 
-def test_the_same_answers_are_rated_the_same_under_another_revision(study: Path, candidates: list[Candidate], grades: list[Grade]) -> None:
+def test_the_same_answers_are_rated_the_same_under_another_revision(
+    study: Path, candidates: list[RatingCandidate], grades: list[Grade]
+) -> None:
     def values(revision: str) -> dict[str, list[dict[str, object]]]:
         changed = [replace(one, response=replace(one.response, revision=revision)) for one in candidates]
         own = [replace(row, revision=revision) for row in grades]
@@ -122,11 +127,11 @@ def test_where_no_answer_came_the_round_is_empty_and_its_files_are_read(tmp_path
     for name, value in {"key": key, **exports}.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(value.model_dump(mode="json", by_alias=True)))
     assert import_round(tmp_path, FORM, {}) == []
-    assert read_file(tmp_path / "simulated-1.json", Export).rater.simulated
+    assert read_file(tmp_path / "simulated-1.json", RatingExport).rater.simulated
     assert len(read_file(tmp_path / "key.json", RoundKey).packets) == 2
 
 
-def test_many_models_do_not_stop_the_demo(study: Path, candidates: list[Candidate], grades: list[Grade]) -> None:
+def test_many_models_do_not_stop_the_demo(study: Path, candidates: list[RatingCandidate], grades: list[Grade]) -> None:
     few = FORM.model_copy(update={"rounds": FORM.rounds.model_copy(update={"responses": 1})})
     key, _ = simulate_round(few, candidates, grades, MODELS, root=study)
     assert sum(stratum.drawn for stratum in key.strata.values()) == len({one.stratum for one in candidates}) > 1

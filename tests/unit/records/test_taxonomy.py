@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 from neuralmedbench.config.load import check, read_yaml
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.ratings.exports import Form, read_form
+from neuralmedbench.ratings.form import RatingForm, read_form
 from neuralmedbench.records.taxonomy import ERRORS, TAXONOMY, Condition, ErrorGroup, PaperClass, counts_under, error_of
 
 
@@ -40,6 +40,6 @@ def test_the_form_asks_for_errors_of_the_list_and_for_no_others():
     assert read_form(ROOT / "config" / "rating.yaml").errors == tuple(ERRORS)
     value = read_yaml(ROOT / "config" / "rating.yaml")
     with pytest.raises(ConfigError, match="codes that the taxonomy does not have: perceptual_failure"):
-        check(Form, {**value, "errors": ["wrong_side", "perceptual_failure"]}, "form")
+        check(RatingForm, {**value, "errors": ["wrong_side", "perceptual_failure"]}, "form")
     with pytest.raises(ConfigError, match="names a code twice"):
-        check(Form, {**value, "errors": ["wrong_side", "wrong_side"]}, "form")
+        check(RatingForm, {**value, "errors": ["wrong_side", "wrong_side"]}, "form")

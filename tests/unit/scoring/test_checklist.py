@@ -20,7 +20,7 @@ from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import Criterion, Family, Level
 from neuralmedbench.records.scores import Evidence, ParseStatus
 from neuralmedbench.report.cases import case_blocks
-from neuralmedbench.scoring.llm.asking import TASKS, Asker, load_template
+from neuralmedbench.scoring.llm.grader_requests import TASKS, ModelGrader, load_template
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
@@ -253,7 +253,7 @@ def test_the_form_tells_nothing_of_pictures_that_are_not_shown(requests):
 
 
 def test_a_grader_is_told_what_the_evidence_of_a_checklist_is_and_an_older_request_stays_as_it_was():
-    old, new = (Asker(TASKS["diagnosis"], load_template(ROOT / "config" / "prompts" / f"grader-v{version}.j2")) for version in (1, 2))
+    old, new = (ModelGrader(TASKS["diagnosis"], load_template(ROOT / "config" / "prompts" / f"grader-v{version}.j2")) for version in (1, 2))
     for item, gold, text in (
         (ITEM, GOLD, differential("glioblastoma")),
         (LESION_ITEM, LESION_GOLD, lesion_answer("mass", "insula", "left")),

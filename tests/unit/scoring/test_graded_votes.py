@@ -18,8 +18,8 @@ from neuralmedbench.records.items import Gold, Item, Strategy
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade
-from neuralmedbench.scoring.elected import counted
-from neuralmedbench.scoring.llm import grading
+from neuralmedbench.scoring.llm import model_grading
+from neuralmedbench.scoring.llm.grader_requests import scored_responses
 from neuralmedbench.scoring.scores import score_responses
 
 ROOT = Path(__file__).parents[3]
@@ -50,7 +50,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grader: str) -> tuple[l
         asked.extend(turn.text for request in requests for turn in request.turns)
         return [answered(GOOD, ITEMS[row.item_id], arm=row.arm, strategy=row.strategy) for row in requests]
 
-    monkeypatch.setattr(grading, "answer_requests", answer)
+    monkeypatch.setattr(model_grading, "answer_requests", answer)
     values = {"title": "B", "kind": "text", "axis": "depth", "source": "s"}
     settings = {"title": "G", "kind": grader}
     if grader == "llm":
@@ -103,7 +103,7 @@ def test_every_scored_answer_of_a_vote_still_has_its_grade(tmp_path: Path, monke
 
 def test_what_counts_keeps_its_order_and_earlier_revisions_vote_by_themselves() -> None:
     earlier = [replace(row, revision="0", text=differential("abscess")) for row in samples(**VOTE)]
-    kept = counted([*earlier, *ROWS], ITEMS, GOLDS, vocabulary())
+    kept = scored_responses([*earlier, *ROWS], ITEMS, GOLDS, vocabulary())
     assert [(row.revision, row.strategy, row.repeat) for row in kept if row.item_id == ITEM.item_id] == [
         ("0", VOTE["strategy"], 0),
         (ROWS[0].revision, VOTE["strategy"], 1),

@@ -11,8 +11,8 @@ from conftest import ROOT
 from fixtures.scoring import GOLD, ITEM, answered
 from neuralmedbench.records.items import Criterion
 from neuralmedbench.records.keys import text_digest
-from neuralmedbench.scoring.llm.asking import TASKS, Asker, load_template
-from neuralmedbench.scoring.llm.candidate import MAX_CHARACTERS, blinded, holds
+from neuralmedbench.scoring.llm.grader_requests import TASKS, ModelGrader, load_template
+from neuralmedbench.scoring.llm.task import MAX_CHARACTERS, blind, contains_quote
 
 PROMPTS = {
     "diagnosis": ("grader-v2.j2", "grader-v3.j2"),
@@ -46,7 +46,7 @@ def asked(task: str, name: str, attack: str) -> tuple[str, str, str]:
     """Give what a grader is sent about an attack: system, everything but the candidate's words, and these."""
     text = ATTACKS[attack].replace("{verdict}", json.dumps(VERDICTS[task])).replace("{{", "{").replace("}}", "}")
     text = text.replace("{fence}", text_digest(text)[:12])
-    sent = Asker(TASKS[task], load_template(ROOT / "config/prompts" / name), ("fusion-1",)).request(answered(text), ITEM, KNOWN)
+    sent = ModelGrader(TASKS[task], load_template(ROOT / "config/prompts" / name), ("fusion-1",)).request(answered(text), ITEM, KNOWN)
     fence = "" if name == "grader-v2.j2" else f"-{sent.strategy[:12]}"
     before, opening, rest = sent.turns[0].text.partition(f"<candidate{fence}>")
     inside, closing, behind = rest.rpartition(f"</candidate{fence}>")
@@ -76,7 +76,7 @@ def test_the_words_of_a_candidate_stay_between_their_tags(task, name, attack):
 @pytest.mark.parametrize("name", [name for task, names in PROMPTS.items() for name in names if name != "grader-v2.j2"])
 def test_an_answer_cannot_know_the_end_of_its_tags(name):
     task = next(task for task, names in PROMPTS.items() if name in names)
-    one = Asker(TASKS[task], load_template(ROOT / "config/prompts" / name))
+    one = ModelGrader(TASKS[task], load_template(ROOT / "config/prompts" / name))
     first, other = (one.request(answered(text), ITEM, KNOWN) for text in ("A ring.", "A ring. "))
     tags = [f"<candidate-{row.strategy[:12]}>" for row in (first, other)]
     assert tags[0] != tags[1]
@@ -84,18 +84,18 @@ def test_an_answer_cannot_know_the_end_of_its_tags(name):
 
 
 def test_a_blind_grader_sees_no_name_and_nothing_that_a_person_would_not_see():
-    shown = blinded(ATTACKS["unseen signs"] + " As Claude Sonnet 4 and my-model-7b I say so.", ("my-model-7b", "image"))
+    shown = blind(ATTACKS["unseen signs"] + " As Claude Sonnet 4 and my-model-7b I say so.", ("my-model-7b", "image"))
     assert shown.isprintable()
     assert "[model]" in shown
     assert not {"Claude", "my-model-7b"} & set(shown.split())
     assert "glioblastoma" in shown
-    assert blinded("Line 1\n\tLine 2: T₂ «hell» ‘x’", ()) == "Line 1\n\tLine 2: T₂ «hell» ‘x’"
+    assert blind("Line 1\n\tLine 2: T₂ «hell» ‘x’", ()) == "Line 1\n\tLine 2: T₂ «hell» ‘x’"
 
 
 @pytest.mark.parametrize("task", list(TASKS))
 def test_only_the_whole_answer_of_a_grader_is_a_verdict(task):
     """A grader that repeats the candidate's verdict before its own, or beside it, has given none."""
-    one = Asker(TASKS[task], load_template(ROOT / "config/prompts" / PROMPTS[task][0]))
+    one = ModelGrader(TASKS[task], load_template(ROOT / "config/prompts" / PROMPTS[task][0]))
     subject = one.subject(answered("A ring."), ITEM, KNOWN)
     good = json.dumps(VERDICTS[task])
     assert one.task.read(good, subject) is not None
@@ -121,4 +121,4 @@ def test_only_the_whole_answer_of_a_grader_is_a_verdict(task):
     ],
 )
 def test_a_quote_is_found_word_for_word(quote, there):
-    assert holds("There is a mass in the left insula, size < 3 cm.", quote) is there
+    assert contains_quote("There is a mass in the left insula, size < 3 cm.", quote) is there

@@ -14,9 +14,8 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import Criterion, Gold, Runner
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState
-from neuralmedbench.scoring.llm import asking, grading
-from neuralmedbench.scoring.rubric import grade_with_rubric
-from neuralmedbench.scoring.statements import says
+from neuralmedbench.scoring.llm import grader_requests, model_grading
+from neuralmedbench.scoring.rubric import contains_statement, grade_with_rubric
 
 CONFIG = load_grader(ROOT / "config" / "graders" / "llm.yaml")
 CONFIG = CONFIG.model_copy(update={"prompt": str(ROOT / "config" / "prompts" / "grader-v2.j2")})
@@ -95,9 +94,9 @@ def test_criteria_of_a_rubric_are_judged_by_what_is_said(criterion, text, met):
 
 
 def test_a_statement_is_not_met_by_its_negation():
-    assert says("There is a mass with oedema.", "mass with oedema")
-    assert not says("There is no mass and no oedema.", "mass with oedema")
-    assert says("There is no mass.", "No mass.")
+    assert contains_statement("There is a mass with oedema.", "mass with oedema")
+    assert not contains_statement("There is no mass and no oedema.", "mass with oedema")
+    assert contains_statement("There is no mass.", "No mass.")
 
 
 class Engine:
@@ -115,13 +114,13 @@ class Engine:
 
 
 def grade(monkeypatch, engine: Engine, *texts: str, destinations=("api.openai.com",), key="k", tmp_path=ROOT / "none"):
-    monkeypatch.setattr(grading, "answer_requests", engine)
+    monkeypatch.setattr(model_grading, "answer_requests", engine)
     if key:
         monkeypatch.setenv("OPENAI_API_KEY", key)
     else:
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     rows = [answered(text, repeat=repeat, model="fusion-secret") for repeat, text in enumerate(texts)]
-    return grading.grade_with_model(
+    return model_grading.grade_with_model(
         rows,
         {ITEM.item_id: ITEM},
         {ITEM.item_id: GOLD},
@@ -203,11 +202,11 @@ def test_a_candidate_cannot_leave_its_tags(monkeypatch):
 
 def test_a_grader_without_a_model_or_a_usable_prompt_is_refused(monkeypatch, tmp_path):
     with pytest.raises(ConfigError, match="needs `model` and `prompt`"):
-        grading.grade_with_model(
+        model_grading.grade_with_model(
             [], {}, {}, CONFIG.model_copy(update={"model": None}), grader="llm", ledger=tmp_path, destinations=(), max_failed_fraction=None
         )
     with pytest.raises(ConfigError, match="is not there"):
-        asking.load_template(tmp_path / "absent.j2")
+        grader_requests.load_template(tmp_path / "absent.j2")
     (tmp_path / "t.j2").write_text("{{ answer }}")
     with pytest.raises(ConfigError, match="needs the blocks"):
-        asking.load_template(tmp_path / "t.j2")
+        grader_requests.load_template(tmp_path / "t.j2")

@@ -22,15 +22,15 @@ from neuralmedbench.recording.stages import dvc_yaml
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.scoring.jury import decide, grade_with_jury
-from neuralmedbench.scoring.llm.grading import grade_with_model
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, grade_row
+from neuralmedbench.scoring.llm.model_grading import grade_with_model
+from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, make_grade
 from neuralmedbench.scoring.scores import score_responses
 
 ANSWER = answered(differential("glioblastoma"))
 
 
 def vote(value: float | None, grader: str = "a", *, state: GradeState | None = None, criterion: str = CORE_DIAGNOSIS, of=ANSWER) -> Grade:
-    row = grade_row(of, grader, criterion, value=value, weight=1.0, explanation="why")
+    row = make_grade(of, grader, criterion, value=value, weight=1.0, explanation="why")
     row = replace(
         row, destination="api.example.org", attempts=1, characters_sent=9, served_model="m", fingerprint="f", called_on="2026-01-02"
     )

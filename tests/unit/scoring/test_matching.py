@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 from fixtures.scoring import vocabulary
 from neuralmedbench.records.items import Gold, Lesion
-from neuralmedbench.scoring.matching import Reference, location_right, reference_rank, relation, says_no_lesion, side_right
+from neuralmedbench.scoring.matching import ReferenceAnswer, location_right, reference_rank, relation, says_no_lesion, side_right
 from neuralmedbench.scoring.terms import resolve
 
 ACUTE, CHRONIC, BLEED = "acute ischaemic stroke", "chronic ischaemic infarct", "intracerebral haemorrhage"
@@ -195,7 +195,7 @@ PASSES = {"exact", "synonym", "child"}
 
 def related(answer: str, reference: str, **changes: object) -> str | None:
     gold = Gold(item_id="i", answer=reference, **changes)
-    return relation(answer, Reference.of(gold, vocabulary()))
+    return relation(answer, ReferenceAnswer.of(gold, vocabulary()))
 
 
 def test_at_least_98_percent_of_329_labelled_pairs_get_the_right_relation():
@@ -274,7 +274,7 @@ def test_an_alias_of_the_answers_table_wins_over_the_vocabulary():
 
 
 def test_the_rank_of_the_reference_is_that_of_its_first_line():
-    reference = Reference.of(Gold(item_id="i", answer=GBM), vocabulary())
+    reference = ReferenceAnswer.of(Gold(item_id="i", answer=GBM), vocabulary())
     assert reference_rank(("brain abscess", "high-grade glioma", "GBM", "glioblastoma"), reference) == 3
     assert reference_rank(("brain abscess",), reference) is None
 

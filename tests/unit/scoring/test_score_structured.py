@@ -20,8 +20,7 @@ from neuralmedbench.scoring.structured.calibration import brier_score, expected_
 from neuralmedbench.scoring.structured.compatible import compatible_metrics
 from neuralmedbench.scoring.structured.corrected import corrected_metrics
 from neuralmedbench.scoring.structured.form import PUBLISHED, STEPS
-from neuralmedbench.scoring.structured.published_labels import published_label
-from neuralmedbench.scoring.structured.rows import read_predictions
+from neuralmedbench.scoring.structured.prediction_rows import published_label, read_predictions
 
 GOLDEN = ROOT / "tests" / "golden"
 U = "undetermined"

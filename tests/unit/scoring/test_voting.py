@@ -22,8 +22,7 @@ from neuralmedbench.records.items import Family, Gold, Runner
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
-from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.scoring.voting import elect
+from neuralmedbench.scoring.scores import elect, score_responses
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.write import write_tables
 

@@ -14,7 +14,7 @@ from conftest import ROOT
 from fixtures.agreement import AXIS, rating
 from neuralmedbench.estimates.intervals import Settings, cluster_sums, resampling_weights
 from neuralmedbench.files.tables import read_table, write_table
-from neuralmedbench.ratings.exports import read_form
+from neuralmedbench.ratings.form import read_form
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.report.page import templates

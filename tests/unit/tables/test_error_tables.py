@@ -16,7 +16,7 @@ from conftest import ROOT
 from fixtures.tables import _grade, item, score
 from neuralmedbench.config.model import GraderConfig
 from neuralmedbench.estimates.intervals import Settings, rate_interval
-from neuralmedbench.ratings.exports import Form, read_form
+from neuralmedbench.ratings.form import RatingForm, read_form
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import COLUMNS
@@ -57,7 +57,7 @@ class OneStudy:
     graders: dict[str, GraderConfig] = field(default_factory=dict)
     ratings: list[Rating] = field(default_factory=list)
     models: tuple[str, ...] = ("m",)
-    form: Form = field(default_factory=lambda: read_form(ROOT / "config" / "rating.yaml"))
+    form: RatingForm = field(default_factory=lambda: read_form(ROOT / "config" / "rating.yaml"))
     settings: Settings = SETTINGS
 
     @property

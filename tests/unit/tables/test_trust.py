@@ -20,7 +20,7 @@ from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.files.tables import read_records, read_table
-from neuralmedbench.ratings.exports import read_form
+from neuralmedbench.ratings.form import read_form
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Rating, RatingPart, Score
 from neuralmedbench.report.page import templates

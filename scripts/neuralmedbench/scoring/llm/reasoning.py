@@ -13,10 +13,17 @@ from enum import StrEnum
 from typing import Any
 
 from neuralmedbench.records.items import Gold, Item
-from neuralmedbench.scoring.llm.candidate import holds
-from neuralmedbench.scoring.llm.evidence import case_evidence
-from neuralmedbench.scoring.llm.reading import has_exactly, read_object
-from neuralmedbench.scoring.llm.task import GraderTask, Subject, Word, object_schema, schema_text
+from neuralmedbench.scoring.llm.task import (
+    CriterionJudgement,
+    GraderTask,
+    GradingInput,
+    case_evidence,
+    contains_quote,
+    has_exactly,
+    object_schema,
+    read_json_object,
+    schema_text,
+)
 
 EFFICIENCY, FACTUALITY, COMPLETENESS = "reasoning.efficiency", "reasoning.factuality", "reasoning.completeness"
 
@@ -80,25 +87,30 @@ def _criteria(_item: Item, gold: Gold) -> Mapping[str, float]:
     return dict.fromkeys(names, 1.0)
 
 
-def _values(subject: Subject) -> Mapping[str, object]:
+def _values(subject: GradingInput) -> Mapping[str, object]:
     return {"evidence": case_evidence(subject), "reference_steps": subject.gold.rationale}
 
 
-def _read(text: str, subject: Subject) -> list[Word] | None:
-    value, known = read_object(text), len(subject.gold.rationale)
+def _read(text: str, subject: GradingInput) -> list[CriterionJudgement] | None:
+    value, known = read_json_object(text), len(subject.gold.rationale)
     if value is None or not has_exactly(value, "steps", "covered", "explanation") or not isinstance(value["explanation"], str):
         return None
     steps, covered = _steps(value["steps"]), _numbers(value["covered"], known)
     if steps is None or covered is None:
         return None
-    told, strange = value["explanation"], [place for place, step in enumerate(steps, start=1) if not holds(subject.shown, step.quote)]
-    words = [Word(COMPLETENESS, completeness(covered, known), f"{len(covered)} of {known} arguments. {told}")]
+    told, strange = (
+        value["explanation"],
+        [place for place, step in enumerate(steps, start=1) if not contains_quote(subject.shown, step.quote)],
+    )
+    words = [CriterionJudgement(COMPLETENESS, completeness(covered, known), f"{len(covered)} of {known} arguments. {told}")]
     if strange:
         why = f"step {strange[0]} of the grader's list is not in the answer"
-        words += [Word(EFFICIENCY, None, why), Word(FACTUALITY, None, why)]
+        words += [CriterionJudgement(EFFICIENCY, None, why), CriterionJudgement(FACTUALITY, None, why)]
     else:
         why = f"{_counted(steps)}. {told}"
-        words += [Word(name, worth, why) for name, worth in ((EFFICIENCY, efficiency(steps)), (FACTUALITY, factuality(steps)))]
+        words += [
+            CriterionJudgement(name, worth, why) for name, worth in ((EFFICIENCY, efficiency(steps)), (FACTUALITY, factuality(steps)))
+        ]
         words = [word for word in words if word.value is not None]  # without a step, or one that can be decided, there is nothing to grade
     return [word for word in words if word.criterion in _criteria(subject.item, subject.gold)]
 
@@ -129,7 +141,7 @@ def _numbers(value: object, known: int) -> list[int] | None:
     return value if len(set(value)) == len(value) else None
 
 
-TASK = GraderTask(
+REASONING_TASK = GraderTask(
     applies=lambda _item, _gold: True,
     criteria=_criteria,
     schema=lambda _item, _gold: SCHEMA,

@@ -1,17 +1,22 @@
-"""What a grader that asks a model is asked for: one task has its schema, its criteria and its reader."""
+"""What a model grader is shown of an answer and its case, what it is asked for, and how its JSON reply is read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from html import escape, unescape
 from typing import Any
 
-from neuralmedbench.records.items import Gold, Item
+from neuralmedbench.records.blinding import hide_names
+from neuralmedbench.scoring.answer_json import read_json
+from neuralmedbench.records.items import Gold, Item, Lesion
 
 
 @dataclass(frozen=True)
-class Subject:
+class GradingInput:
     """An answer as a grader has it before it, with what is known of its item.
 
     Attributes
@@ -29,7 +34,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Word:
+class CriterionJudgement:
     """A grader's word on one criterion; without a value it has failed on this one alone."""
 
     criterion: str
@@ -59,8 +64,8 @@ class GraderTask:
     applies: Callable[[Item, Gold], bool]
     criteria: Callable[[Item, Gold], Mapping[str, float]]
     schema: Callable[[Item, Gold], str]
-    values: Callable[[Subject], Mapping[str, object]]
-    read: Callable[[str, Subject], list[Word] | None]
+    values: Callable[[GradingInput], Mapping[str, object]]
+    read: Callable[[str, GradingInput], list[CriterionJudgement] | None]
 
 
 def object_schema(properties: Mapping[str, object]) -> dict[str, Any]:
@@ -71,3 +76,145 @@ def object_schema(properties: Mapping[str, object]) -> dict[str, Any]:
 def schema_text(properties: Mapping[str, object]) -> str:
     """Give such a schema as it is sent."""
     return json.dumps(object_schema(properties))
+
+
+def read_json_object(text: str) -> dict[str, Any] | None:
+    """Read a text that is one JSON object.
+
+    Parameters
+    ----------
+    text : str
+        The whole answer.
+
+    Returns
+    -------
+    dict or None
+        None for anything else: words before or behind it, a fence, a name that stands twice (which of the two counts?), no object.
+    """
+    value = read_json(text, _unique_names)
+    return value if isinstance(value, dict) else None
+
+
+def has_exactly(value: object, *names: str) -> bool:
+    """Whether a value is an object with these names and no others."""
+    return isinstance(value, dict) and set(value) == set(names)
+
+
+def is_one_of(value: object, *allowed: int) -> bool:
+    """Whether a value is one of some whole numbers; true and false are none."""
+    return not isinstance(value, bool) and isinstance(value, int | float) and value in allowed
+
+
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        message = "a name stands twice"
+        raise ValueError(message)
+    return found
+
+
+MAX_CHARACTERS = 12_000
+"""Longest candidate text that a grader is shown."""
+
+_BRACKETS = str.maketrans(dict.fromkeys("＜﹤〈⟨❮❰‹", "<") | dict.fromkeys("＞﹥〉⟩❯❱›", ">"))
+"""Signs that look like the brackets of a tag; quotation marks of other languages («») stay."""
+_QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"') | dict.fromkeys("‘’‚", "'") | dict.fromkeys("–—−‐‑", "-"))
+_KEPT = frozenset("\n\t")
+_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+"""Variation selectors: they change the look of a sign, and hundreds of them behind one can spell a hidden sentence."""
+
+
+def truncate(text: str) -> str:
+    """Give the start of an answer, as long as a grader is shown; half a sign, which cannot be sent, becomes a question mark."""
+    return text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
+
+
+def escape_markup(text: str) -> str:
+    """Make an answer unable to open or close a tag."""
+    return escape(text, quote=False)
+
+
+def blind(text: str, names: Iterable[str]) -> str:
+    """Give an answer as a blind grader is shown it, before it is escaped.
+
+    Parameters
+    ----------
+    text : str
+        The answer.
+    names : iterable of str
+        Names, title and id of the model that answered.
+
+    Returns
+    -------
+    str
+        Its start, without names of models, without signs that nobody sees (formatting, direction, private and control characters, by
+        which an answer could speak to the grader alone), and with plain brackets in the place of look-alikes.
+    """
+    start = text[: 4 * MAX_CHARACTERS]  # far enough for what is taken out of it, and no longer: an answer may have a million signs
+    return truncate(hide_names("".join(filter(_is_seen, start)).translate(_BRACKETS), names)[0])
+
+
+def contains_quote(text: str, quote: str) -> bool:
+    """Whether an answer holds the words that a grader quotes.
+
+    Parameters
+    ----------
+    text : str
+        The answer as it was shown.
+    quote : str
+        The quoted words.
+
+    Returns
+    -------
+    bool
+        True when they stand there word for word; case, blank space, kinds of quotation marks and dashes, escapes and the dots of an
+        ellipsis at the ends make no difference. Words without a letter or digit are no quote.
+
+    Examples
+    --------
+    >>> holds("There is a mass in the left insula.", "a mass in the Left insula")
+    True
+    >>> holds("There is a mass in the left insula.", "a mass in the right insula")
+    False
+    """
+    wanted = _plain(quote).strip(" .…\"'")
+    return bool(re.search(r"\w", wanted)) and wanted in _plain(text)
+
+
+def _is_seen(sign: str) -> bool:
+    return sign in _KEPT or not (unicodedata.category(sign).startswith("C") or sign in _SELECTORS)
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", unescape(text)).translate(_QUOTES).casefold().split())
+
+
+def case_evidence(subject: GradingInput) -> list[str]:
+    """List what is known of a case: history, what a dialogue revealed, findings, lesion, and what clinicians argue.
+
+    Parameters
+    ----------
+    subject : Subject
+        The answer; its item and gold are read.
+
+    Returns
+    -------
+    list of str
+        One entry a piece of evidence. No picture is among them: what is to be seen is told by the findings of the reference.
+    """
+    item, gold = subject.item, subject.gold
+    told = [item.record, item.notes, *(turn.reveal for turn in item.turns)]
+    found = [f"Finding: {finding}" for finding in gold.findings]
+    if gold.findings:
+        found.append("The list of findings is complete." if gold.findings_complete else "The list of findings may be incomplete.")
+    found += [_lesion_line(gold.lesion)] if gold.lesion else []
+    found += [f"Argument for the reference: {statement}" for statement in gold.rationale]
+    found += [f"To be considered: {term}" for term in gold.differentials]
+    found += [f"Wrong or dangerous to say: {statement}" for statement in gold.must_not]
+    return [entry for entry in (text.strip() for text in (*told, *found)) if entry]
+
+
+def _lesion_line(lesion: Lesion) -> str:
+    signals = "; ".join(f"{signal} on {sequence}" for sequence, signal in sorted(lesion.behaviour.items()))
+    parts = [f"Lesion: {lesion.location}", f"side: {lesion.side or 'not stated'}", signals]
+    return ", ".join(part for part in parts if part)

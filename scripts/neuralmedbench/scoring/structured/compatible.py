@@ -10,8 +10,13 @@ import numpy as np
 
 from neuralmedbench.scoring.structured.averages import average, tally
 from neuralmedbench.scoring.structured.calibration import Floats, brier_score, expected_calibration_error, separation
-from neuralmedbench.scoring.structured.published_labels import UNDETERMINED, has_reference, published_confidence, published_label
-from neuralmedbench.scoring.structured.rows import Row
+from neuralmedbench.scoring.structured.prediction_rows import (
+    UNDETERMINED,
+    PredictionRow,
+    has_reference,
+    published_confidence,
+    published_label,
+)
 
 SERIES = {
     "class": ("class", "diagnosis_name"),
@@ -32,7 +37,7 @@ Metrics = dict[str, float | None]
 Labels = tuple[list[str], list[str]]
 
 
-def compatible_metrics(rows: Sequence[Row]) -> dict[str, Metrics]:
+def compatible_metrics(rows: Sequence[PredictionRow]) -> dict[str, Metrics]:
     """Score rows as the published evaluator does.
 
     Parameters
@@ -77,13 +82,13 @@ def compatible_metrics(rows: Sequence[Row]) -> dict[str, Metrics]:
     pictures that were never answered do not show. Without any reference for the modality the overall values of `mod` are 0, not None, which is
     how the evaluator has it.
     """
-    by_model: dict[str, list[Row]] = defaultdict(list)
+    by_model: dict[str, list[PredictionRow]] = defaultdict(list)
     for row in rows:
         by_model[row.model].append(row)
     return {model: _model_metrics(by_model[model]) for model in sorted(by_model)}
 
 
-def _model_metrics(rows: Sequence[Row]) -> Metrics:
+def _model_metrics(rows: Sequence[PredictionRow]) -> Metrics:
     answered = [row for row in rows if row.success]
     found: Metrics = _class_metrics(answered)
     found["json_valid_pct"] = 100.0 * len(answered) / len(rows)
@@ -95,11 +100,11 @@ def _model_metrics(rows: Sequence[Row]) -> Metrics:
     return found
 
 
-def _counted(series: str, rows: Sequence[Row]) -> list[Row]:
+def _counted(series: str, rows: Sequence[PredictionRow]) -> list[PredictionRow]:
     return [row for row in rows if has_reference(row.reference.get(SERIES[series][0]))]
 
 
-def _labels(series: str, rows: Sequence[Row]) -> Labels:
+def _labels(series: str, rows: Sequence[PredictionRow]) -> Labels:
     """Labels of reference and answers of the rows that the field has."""
     reference, answer = SERIES[series]
     counted = _counted(series, rows)
@@ -111,7 +116,7 @@ def _abstaining(said: Sequence[str]) -> list[str | None]:
     return [None if label == UNDETERMINED else label for label in said]
 
 
-def _class_metrics(rows: Sequence[Row]) -> Metrics:
+def _class_metrics(rows: Sequence[PredictionRow]) -> Metrics:
     truth, said = _labels("class", rows)
     names = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_abstention", "micro_f1_abstention", "weighted_f1_abstention")
     if not truth:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from neuralmedbench.scoring.fields import FIELDS, label
 from neuralmedbench.scoring.structured.averages import average, tally
 from neuralmedbench.scoring.structured.calibration import brier_score, expected_calibration_error, risk_coverage_area, separation
 from neuralmedbench.scoring.structured.form import PUBLISHED, STEPS, is_share
-from neuralmedbench.scoring.structured.rows import Row
+from neuralmedbench.scoring.structured.prediction_rows import PredictionRow
+from neuralmedbench.scoring.structured_answer import FIELDS, label
 
 REFERENCE = {"class": "class", "subtype": "subclass", "modality": "modality", "sequence": "modality_subtype", "plane": "axial_plane"}
 """Keys of the reference by field."""
@@ -54,7 +54,7 @@ class Outcome:
             return "unreadable"
 
 
-def corrected_metrics(rows: Sequence[Row], *, own_pictures: bool = False) -> dict[str, dict[str, Any]]:
+def corrected_metrics(rows: Sequence[PredictionRow], *, own_pictures: bool = False) -> dict[str, dict[str, Any]]:
     """Score rows with fixed denominators.
 
     Parameters
@@ -77,7 +77,7 @@ def corrected_metrics(rows: Sequence[Row], *, own_pictures: bool = False) -> dic
     it, also of another model's: a failed call often has none. Spellings are those of `field_aliases.yaml`, which was not tuned on answers.
     """
     reference, pictures = _references(rows), dict.fromkeys(_picture(row) for row in rows if row.picture)
-    by_model: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    by_model: dict[str, dict[str, list[PredictionRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         by_model[row.model][_picture(row)].append(row)
     labels = {field: {known[field] for known in reference.values() if field in known} for field in FIELDS}
@@ -92,11 +92,11 @@ def corrected_metrics(rows: Sequence[Row], *, own_pictures: bool = False) -> dic
     return found
 
 
-def _picture(row: Row) -> str:
+def _picture(row: PredictionRow) -> str:
     return row.picture or f"line {row.line}"
 
 
-def _references(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
+def _references(rows: Sequence[PredictionRow]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for row in rows:
         for field, key in REFERENCE.items():
@@ -107,7 +107,7 @@ def _references(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
     return dict(found)
 
 
-def _outcome(picture: str, rows: Sequence[Row]) -> Outcome:
+def _outcome(picture: str, rows: Sequence[PredictionRow]) -> Outcome:
     row = next((row for row in rows if row.success), None)
     if row is None:
         return Outcome(picture=picture, state="failed" if rows else "absent")
@@ -118,7 +118,7 @@ def _share(count: int, n: int) -> Metric:
     return {"value": count / n if n else None, "count": count, "n": n}
 
 
-def _calls(outcomes: Sequence[Outcome], own: Mapping[str, Sequence[Row]]) -> Metric:
+def _calls(outcomes: Sequence[Outcome], own: Mapping[str, Sequence[PredictionRow]]) -> Metric:
     states = Counter(outcome.state for outcome in outcomes)
     shares = {state: _share(states[state], len(outcomes)) for state in ("answered", "failed", "absent")}
     return {**shares, "further_rows": sum(len(rows) - 1 for rows in own.values())}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from neuralmedbench.scoring.fields import FIELDS, label
+from neuralmedbench.scoring.structured_answer import FIELDS, label
 
 SUBTYPES = {
     "stroke": frozenset({"ischemic", "hemorrhagic"}),
@@ -36,7 +36,7 @@ a subtype of the class, and a sequence only of an MRI."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class StructuredForm:
     """What a structured answer was asked to look like.
 
     Attributes
@@ -48,7 +48,7 @@ class Form:
     numbers : frozenset of str
         Keys that hold a number from 0 to 1, or null.
     names : dict of str to str
-        By field (`scoring.fields.FIELDS`): its key.
+        By field (`scoring.structured_answer.FIELDS`): its key.
     """
 
     keys: frozenset[str]
@@ -77,7 +77,7 @@ class Form:
         return of_class and (said.get("sequence") is None or said.get("modality") == "MRI")
 
 
-PUBLISHED = Form(
+PUBLISHED = StructuredForm(
     keys=frozenset(
         {
             "modality",
@@ -111,7 +111,7 @@ PUBLISHED = Form(
 
 
 @cache
-def form_of(schema: str) -> Form:
+def form_of(schema: str) -> StructuredForm:
     """Give the form that a JSON schema of an item asks for.
 
     Parameters
@@ -120,7 +120,7 @@ def form_of(schema: str) -> Form:
         JSON schema with `properties`, as in `records.items.Item`; empty for the five fields and a confidence without closed labels.
     """
     rules: dict[str, dict[str, Any]] = json.loads(schema).get("properties", {}) if schema else {key: {} for key in (*FIELDS, "confidence")}
-    return Form(
+    return StructuredForm(
         keys=frozenset(rules),
         labels={key: frozenset(rule["enum"]) for key, rule in rules.items() if "enum" in rule},
         numbers=frozenset({"confidence"} & rules.keys()),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, Ints
-from neuralmedbench.ratings.exports import Form
+from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.records.taxonomy import ERROR_AXIS
@@ -99,7 +99,7 @@ def panels(ratings: Sequence[Rating], study: Study) -> Iterator[Panel]:
         )
 
 
-def scale_of(axis: str, form: Form, values: Floats) -> Floats:
+def scale_of(axis: str, form: RatingForm, values: Floats) -> Floats:
     """Points of an axis: those of the form, 0 to 2 of an error; of an axis that the form has no more, whole numbers over what was given."""
     if axis in form.axes:
         low, high = form.axes[axis].lowest, form.axes[axis].highest

@@ -15,7 +15,7 @@ from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.scoring.voting import elected
+from neuralmedbench.scoring.scores import elect_sample
 from neuralmedbench.tables.outcomes import DIRECT, Key
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
@@ -85,7 +85,7 @@ def gather_confidences(study: Study, benchmark: BenchmarkStudy) -> Iterator[Conf
         `stated`: one for each model and arm, empty where nothing is stated. `tokens`: where probabilities of tokens were kept; the
         geometric mean of those of the whole last answer, which is not the probability that the diagnosis is right. `agreement`: where an
         item has several samples at a temperature above 0; one for each item: the share of its samples that say what the elected sample
-        says (`scoring.voting`), right when that one is right. Free answers have none: their words are hardly ever equal.
+        says (`scoring.scores`), right when that one is right. Free answers have none: their words are hardly ever equal.
     """
     places = {item.item_id: place for place, item in enumerate(benchmark.outcomes.items)}
     for model in study.models:
@@ -153,7 +153,7 @@ def _agreement(
             groups[row.item_id].append(row)
     if not groups:
         return None
-    votes = [elected(own, study.vocabulary) for _, own in sorted(groups.items())]
+    votes = [elect_sample(own, study.vocabulary) for _, own in sorted(groups.items())]
     there = [vote for vote in votes if not vote.row.missing and vote.row.passed is not None]
     known = [(vote.row, vote.votes / vote.samples if vote.votes else None) for vote in there]
     return _gathered(benchmark, key, Source.AGREEMENT, known, places=places, missing=len(voting) - len(there))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.records.items import DIAGNOSES
-from neuralmedbench.scoring.fields import gold_labels
+from neuralmedbench.scoring.structured_answer import gold_labels
 from neuralmedbench.tables.disclosure.sets import Label, Mask, mask_of
 from neuralmedbench.tables.groups import item_groups
 from neuralmedbench.tables.readiness.judges import belongs

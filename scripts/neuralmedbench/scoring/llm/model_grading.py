@@ -19,8 +19,8 @@ from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState
-from neuralmedbench.scoring.llm.asking import Asker, read_asker
-from neuralmedbench.scoring.rubric import grade_row
+from neuralmedbench.scoring.llm.grader_requests import ModelGrader, read_model_grader
+from neuralmedbench.scoring.rubric import make_grade
 
 
 def grade_with_model(
@@ -75,7 +75,7 @@ def grade_with_model(
     ProviderError
         As `models.engine.answer_requests`.
     """
-    asker = read_asker(grader, config, names)
+    asker = read_model_grader(grader, config, names)
     assert config.model
     wanted = [row for row in responses if row.item_id in gold and asker.wants(row, items[row.item_id], gold[row.item_id])]
     if reason := _may_not_ask(grader, config.model, ledger, destinations, replay=replay):
@@ -121,7 +121,7 @@ def _may_not_ask(grader: str, model: ModelConfig, ledger: Path, destinations: Se
     return ""
 
 
-def _grades(response: Response, answer: Response, asker: Asker, grader: str, *, of: tuple[Item, Gold]) -> list[Grade]:
+def _grades(response: Response, answer: Response, asker: ModelGrader, grader: str, *, of: tuple[Item, Gold]) -> list[Grade]:
     points = asker.task.criteria(*of)
     if answer.state is ResponseState.SKIPPED:
         return _missing(response, points, grader, GradeState.SKIPPED, answer.error)
@@ -131,7 +131,7 @@ def _grades(response: Response, answer: Response, asker: Asker, grader: str, *, 
     if words is None:
         return _missing(response, points, grader, GradeState.FAILED, "the grader's answer is not in its form")
     return [
-        grade_row(response, grader, word.criterion, value=word.value, weight=points[word.criterion], explanation=word.explanation)
+        make_grade(response, grader, word.criterion, value=word.value, weight=points[word.criterion], explanation=word.explanation)
         for word in words
     ]
 
@@ -150,5 +150,5 @@ def _with_call(grade: Grade, answer: Response) -> Grade:
 
 
 def _missing(response: Response, points: Mapping[str, float], grader: str, state: GradeState, why: str) -> list[Grade]:
-    rows = [grade_row(response, grader, name, value=None, weight=weight, explanation=why) for name, weight in points.items()]
+    rows = [make_grade(response, grader, name, value=None, weight=weight, explanation=why) for name, weight in points.items()]
     return [replace(row, state=state) for row in rows]

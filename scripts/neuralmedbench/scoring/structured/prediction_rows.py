@@ -1,4 +1,4 @@
-"""Reading the JSONL of the published evaluator: one answer a line, and nothing that stands in a line can stop the reading."""
+"""Read the JSONL of the published evaluator: one answer a line, with its labels; no line can stop the reading."""
 
 from __future__ import annotations
 
@@ -7,11 +7,83 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.scoring.structured.published_labels import published_confidence
+from neuralmedbench.files.yaml_text import load_yaml
+
+UNDETERMINED = "undetermined"
+"""Label of an answer that is null."""
+LABELS = Path(__file__).with_name("published_labels.yaml")
+NO_REFERENCE = (None, "", "null", "nan")
+"""Values of the reference, compared as they stand, that take a row out of the series of a field."""
+
+Rule = tuple[frozenset[str], tuple[str, ...], tuple[str, ...], str]
+
+
+@cache
+def _rules(series: str) -> tuple[Rule, ...]:
+    """Rules of one series in their order: texts, parts of which one is enough, parts that all have to be there, label."""
+    table: dict[str, list[dict[str, Any]]] = load_yaml(LABELS.read_text(encoding="utf-8"))
+    return tuple(
+        (frozenset(rule.get("is", ())), tuple(rule.get("has", ())), tuple(rule.get("has_all", ())), rule["label"]) for rule in table[series]
+    )
+
+
+def published_label(series: str, value: object) -> str:
+    """Give the published evaluator's label of a value, of an answer and of the reference alike.
+
+    Parameters
+    ----------
+    series : str
+        `class`, `sub`, `mod`, `mod_sub` or `pl`, as in its names of metrics.
+    value : object
+        Any value of JSON; what is no text is spelled as Python does.
+
+    Returns
+    -------
+    str
+        The label; `undetermined` for null.
+
+    Examples
+    --------
+    >>> published_label("class", "Pituitary_Tumor"), published_label("sub", "papilloma"), published_label("mod", "fMRI")
+    ('tumor', 'papiloma', 'mri')
+    """
+    if value is None:
+        return UNDETERMINED
+    return _label(series, _spelled(value).strip().lower().replace("_", " "))
+
+
+def has_reference(value: object) -> bool:
+    """Tell whether a value of the reference puts its row into the series of the field; a list or an object is none."""
+    return not isinstance(value, list | dict) and value not in NO_REFERENCE
+
+
+def published_confidence(value: Any) -> float:
+    """Give the published evaluator's number of a stated confidence: 0 for one that is missing or no number, not clipped, NaN for NaN."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+
+
+@lru_cache(maxsize=10_000)
+def _label(series: str, text: str) -> str:
+    for texts, parts, together, label in _rules(series):
+        if text in texts or any(part in text for part in parts) or (together and all(part in text for part in together)):
+            return label
+    return text
+
+
+def _spelled(value: object) -> str:
+    try:
+        return str(value)
+    except (RecursionError, ValueError):  # nested too deep to be written out, or a number of thousands of digits
+        return "unreadable"
+
 
 UNKNOWN_MODEL = "UNKNOWN_MODEL"
 """Name of the model of an answer that names none; the published evaluator's."""
@@ -31,7 +103,7 @@ NOTES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class PredictionRow:
     """One line.
 
     Attributes
@@ -62,7 +134,7 @@ class Row:
 class Predictions:
     """Rows of a file in its order, and how many lines were what (keys of `NOTES`, and `lines` and `rows`)."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[PredictionRow, ...]
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -115,7 +187,7 @@ def read_predictions(path: Path, *, skip_byte_order_mark: bool = True) -> Predic
     return found
 
 
-def _rows(lines: Iterator[str], counts: Counter[str]) -> Iterator[Row]:
+def _rows(lines: Iterator[str], counts: Counter[str]) -> Iterator[PredictionRow]:
     for number, line in enumerate(lines, start=1):
         text = line.strip()
         if not text:
@@ -134,7 +206,7 @@ def _rows(lines: Iterator[str], counts: Counter[str]) -> Iterator[Row]:
                 yield row
 
 
-def _row(number: int, value: object, counts: Counter[str]) -> Row | None:
+def _row(number: int, value: object, counts: Counter[str]) -> PredictionRow | None:
     if not isinstance(value, dict):
         counts["not_object"] += 1
         return None
@@ -148,7 +220,7 @@ def _row(number: int, value: object, counts: Counter[str]) -> Row | None:
     answer, picture = output.get("parsed_response"), given.get("image_path")
     if success and answer and not isinstance(answer, dict):
         counts["answer_not_object"] += 1
-    row = Row(
+    row = PredictionRow(
         line=number,
         model=model or UNKNOWN_MODEL,
         picture=picture if isinstance(picture, str) else "",

@@ -1,15 +1,61 @@
-"""Reading structured answers: one JSON object, mended where it is plainly meant."""
+"""Read a structured answer: one JSON object, repaired where the intention is plain, and the labels of its fields in one spelling."""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from neuralmedbench.files.yaml_text import load_yaml
+from neuralmedbench.records.items import GoldFields, gold_fields
 from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.scoring.answer_json import read_json, valid_text
-from neuralmedbench.scoring.fields import FIELDS, label
+
+FIELDS = ("modality", "sequence", "plane", "class", "subtype")
+ALIASES = Path(__file__).with_name("field_aliases.yaml")
+
+
+@cache
+def _aliases() -> dict[str, Any]:
+    table: dict[str, Any] = load_yaml(ALIASES.read_text(encoding="utf-8"))
+    return table
+
+
+def label(field: str, value: str | None) -> str | None:
+    """Label of one field in its own spelling.
+
+    Parameters
+    ----------
+    field : str
+        One of `FIELDS`.
+    value : str or None
+        As answered, or as it stands in gold.
+
+    Returns
+    -------
+    str or None
+        None for null and for words that mean it; a label that the table does not know comes back in lower case.
+
+    Examples
+    --------
+    >>> label("class", "Tumour"), label("subtype", "None"), label("sequence", "T1 C+")
+    ('tumor', None, 'T1C+')
+    """
+    word = " ".join((value or "").replace("_", " ").lower().split())
+    if word in _aliases()["null_words"]:
+        return None
+    spelled = _aliases()[field].get(word, word)
+    return str(spelled)
+
+
+def gold_labels(fields: GoldFields) -> dict[str, str]:
+    """Labels of the fields that have ground truth, by the names that answers use."""
+    labels = {name: label(name, value) for name, value in gold_fields(fields).items()}
+    return {name: value for name, value in labels.items() if value is not None}
+
 
 MAX_CHARACTERS = 20_000
 MAX_TRIES = 50
@@ -36,7 +82,7 @@ def parse_structured(text: str, schema: str) -> Prediction:
         its surroundings or mended, or a value was spelled another way or is no label; `failed` when there is none. A field
         that is null or absent is an abstention; a value that is no label is kept and is wrong.
     """
-    value, whole = read_object(text)
+    value, whole = find_answer_object(text)
     if value is None or not set(value) & set(FIELDS):
         return Prediction(parse_status=ParseStatus.FAILED)
     labels = {
@@ -58,7 +104,7 @@ def parse_structured(text: str, schema: str) -> Prediction:
     )
 
 
-def read_object(text: str) -> tuple[dict[str, Any] | None, bool]:
+def find_answer_object(text: str) -> tuple[dict[str, Any] | None, bool]:
     """Find the answer's object in a text, and say whether it is the whole text; None when there is none. Never raises."""
     text = text[:MAX_CHARACTERS]
     value = read_json(text)

@@ -1,8 +1,8 @@
-"""What a grader is sent for one answer: its template, its task, and the request that comes of them."""
+"""Which answers are graded, and the request that a model grader is sent for one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,27 +12,56 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from neuralmedbench.config.model import GraderConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
-from neuralmedbench.records.items import Family, Gold, Item, Runner
-from neuralmedbench.records.keys import text_digest
+from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
+from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import Response
-from neuralmedbench.scoring.llm import criteria, diagnosis, errors, reasoning
-from neuralmedbench.scoring.llm.candidate import MAX_CHARACTERS, blinded, cut, escaped
-from neuralmedbench.scoring.llm.task import GraderTask, Subject
+from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.scoring.llm.reasoning import REASONING_TASK
+from neuralmedbench.scoring.llm.task import MAX_CHARACTERS, GraderTask, GradingInput, blind, escape_markup, truncate
+from neuralmedbench.scoring.llm.tasks import DIAGNOSIS_TASK, ERRORS_TASK, RUBRIC_TASK
 from neuralmedbench.scoring.rubric import gradable
+from neuralmedbench.scoring.scores import score_responses
+
+
+def scored_responses(
+    responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary
+) -> list[Response]:
+    """Keep the answers that will be scored.
+
+    Parameters
+    ----------
+    responses : iterable of Response
+        Answers of one model.
+    items, gold : mapping
+        By item id.
+    vocabulary : Vocabulary
+        By which two names of one diagnosis are one vote.
+
+    Returns
+    -------
+    list of Response
+        In their order. Under `self_consistency` those that `voting.elect` elects: the vote goes by what was said, never by a grade, so it is
+        known before anything is graded.
+    """
+    rows = list(responses)
+    voting = [row for row in rows if row.strategy == Strategy.SELF_CONSISTENCY]
+    elected = {response_key(score) for score in score_responses(voting, items, gold, [], vocabulary=vocabulary)}
+    return [row for row in rows if row.strategy != Strategy.SELF_CONSISTENCY or response_key(row) in elected]
+
 
 ARM = "grade"
 TASKS: dict[str, GraderTask] = {
-    "diagnosis": diagnosis.TASK,
-    "rubric": criteria.TASK,
-    "reasoning": reasoning.TASK,
-    "errors": errors.TASK,
+    "diagnosis": DIAGNOSIS_TASK,
+    "rubric": RUBRIC_TASK,
+    "reasoning": REASONING_TASK,
+    "errors": ERRORS_TASK,
 }
 FENCE_CHARACTERS = 12
 
 
 @dataclass(frozen=True)
-class Asker:
+class ModelGrader:
     """A grader that asks a model.
 
     Attributes
@@ -54,15 +83,15 @@ class Asker:
         """Whether the grader looks at an answer."""
         return (self.arms is None or response.arm in self.arms) and gradable(response, item) and self.task.applies(item, gold)
 
-    def subject(self, response: Response, item: Item, gold: Gold) -> Subject:
+    def subject(self, response: Response, item: Item, gold: Gold) -> GradingInput:
         """Give the answer as the grader has it before it."""
-        return Subject(item, gold, response.text, blinded(response.text, self.names))
+        return GradingInput(item, gold, response.text, blind(response.text, self.names))
 
     def request(self, response: Response, item: Item, gold: Gold) -> Request:
         """Build the request that grades one answer.
 
         The strategy is the digest of the graded text: equal answers to one item are graded once. Neither the model's name nor the arm is in
-        it. A template has the candidate's text in two forms: `candidate`, escaped, which cannot close its own tags, and `blinded`, in
+        it. A template has the candidate's text in two forms: `candidate`, escaped, which cannot close its own tags, and `blind`, in
         which names of models are hidden too, for tags that end in `fence`, which no answer can know.
         """
         subject = self.subject(response, item, gold)
@@ -73,8 +102,8 @@ class Asker:
             "aliases": gold.aliases,
             "lesion_task": item.family is Family.LESION_RECOGNITION,
             "lesion": gold.lesion,
-            "candidate": escaped(cut(response.text)),
-            "blinded": escaped(subject.shown),
+            "candidate": escape_markup(truncate(response.text)),
+            "blinded": escape_markup(subject.shown),
             "shortened": len(response.text) > MAX_CHARACTERS,
             "fence": text_digest(response.text)[:FENCE_CHARACTERS],
             **self.task.values(subject),
@@ -96,7 +125,7 @@ class Asker:
         )
 
 
-def read_asker(grader: str, config: GraderConfig, names: Sequence[str] = (), *, root: Path = Path()) -> Asker:
+def read_model_grader(grader: str, config: GraderConfig, names: Sequence[str] = (), *, root: Path = Path()) -> ModelGrader:
     """Read what a grader needs before it can ask.
 
     Parameters
@@ -123,7 +152,7 @@ def read_asker(grader: str, config: GraderConfig, names: Sequence[str] = (), *, 
     if config.model is None or config.prompt is None:
         message = f"grader {grader}: a grader of `kind: llm` needs `model` and `prompt` in its yaml"
         raise ConfigError(message)
-    return Asker(TASKS[config.task], load_template(root / config.prompt), tuple(names), config.arms)
+    return ModelGrader(TASKS[config.task], load_template(root / config.prompt), tuple(names), config.arms)
 
 
 def _render(template: Template, block: str, values: Mapping[str, object]) -> str:

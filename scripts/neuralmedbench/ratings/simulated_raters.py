@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from neuralmedbench.ratings.candidates import Candidate
-from neuralmedbench.ratings.exports import Export, Form, MarkedError, PacketKey, RatedItem, RatedResponse, Rater, RoundKey
+from neuralmedbench.ratings.candidates import RatingCandidate
+from neuralmedbench.ratings.exports import RatingExport, MarkedError, PacketKey, RatedItem, RatedResponse, Rater, RoundKey
+from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.ratings.rounds import FrozenRound, freeze_round
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import SIMULATED_ROUND, Grade, GradeState, RatingPart
@@ -36,7 +37,7 @@ WORTH = {RatingPart.CONTROL_RIGHT: 0.95, RatingPart.CONTROL_WRONG: 0.1}
 
 
 @dataclass(frozen=True)
-class Person:
+class SimulatedRater:
     """How one simulated rater differs from the other.
 
     Attributes
@@ -63,16 +64,16 @@ class Person:
     seconds: float
 
 
-PEOPLE = {
-    "simulated-1": Person(severity=-0.03, noise=0.08, hand=0.03, unjudged=0.01, curious=0.1, seconds=45),
-    "simulated-2": Person(severity=0.08, noise=0.12, hand=0.06, unjudged=0.03, curious=0.03, seconds=70),
+SIMULATED_RATERS = {
+    "simulated-1": SimulatedRater(severity=-0.03, noise=0.08, hand=0.03, unjudged=0.01, curious=0.1, seconds=45),
+    "simulated-2": SimulatedRater(severity=0.08, noise=0.12, hand=0.06, unjudged=0.03, curious=0.03, seconds=70),
 }
 """Invented: no study stands behind these numbers."""
 
 
 def simulate_round(
-    form: Form, candidates: Sequence[Candidate], grades: Iterable[Grade], names: Sequence[str], *, root: Path = Path()
-) -> tuple[RoundKey, dict[str, Export]]:
+    form: RatingForm, candidates: Sequence[RatingCandidate], grades: Iterable[Grade], names: Sequence[str], *, root: Path = Path()
+) -> tuple[RoundKey, dict[str, RatingExport]]:
     """Draw a round of the demo's answers as every round is drawn, and fill it in.
 
     Parameters
@@ -101,16 +102,16 @@ def simulate_round(
     return frozen.key, {packet.rater: _fill_in(packet, form, worth, asked) for packet in frozen.key.packets}
 
 
-def _freeze(form: Form, candidates: Sequence[Candidate], names: Sequence[str], root: Path) -> FrozenRound:
+def _freeze(form: RatingForm, candidates: Sequence[RatingCandidate], names: Sequence[str], root: Path) -> FrozenRound:
     strata = len({one.stratum for one in candidates})
-    settings = {"raters": len(PEOPLE), "raters_per_response": len(PEOPLE), "responses": max(form.rounds.responses, strata)}
+    settings = {"raters": len(SIMULATED_RATERS), "raters_per_response": len(SIMULATED_RATERS), "responses": max(form.rounds.responses, strata)}
     whole = form.model_copy(update={"rounds": form.rounds.model_copy(update=settings)})
-    return freeze_round(SIMULATED_ROUND, whole, candidates, names, root=root, secret=SECRET, pseudonyms=tuple(PEOPLE))
+    return freeze_round(SIMULATED_ROUND, whole, candidates, names, root=root, secret=SECRET, pseudonyms=tuple(SIMULATED_RATERS))
 
 
-def _empty(form: Form) -> FrozenRound:
+def _empty(form: RatingForm) -> FrozenRound:
     """Give a round of nothing: where every answer was refused or is missing the run goes on."""
-    packets = [PacketKey(packet_id=rater, packet_sha256="0" * 64, rater=rater, items={}) for rater in PEOPLE]
+    packets = [PacketKey(packet_id=rater, packet_sha256="0" * 64, rater=rater, items={}) for rater in SIMULATED_RATERS]
     key = RoundKey(
         schema="neuralmedbench.rating_key/2", round_id=SIMULATED_ROUND, rubric=form.rubric, seed=form.rounds.seed, secret=SECRET,
         first_judgement=list(form.rounds.first_judgement), strata={}, packets=packets,
@@ -128,8 +129,8 @@ def _worth(grades: Iterable[Grade]) -> dict[Key, float]:
     return worth
 
 
-def _fill_in(packet: PacketKey, form: Form, worth: Mapping[Key, float], candidates: Mapping[str, Candidate]) -> Export:
-    person, items = PEOPLE[packet.rater], []
+def _fill_in(packet: PacketKey, form: RatingForm, worth: Mapping[Key, float], candidates: Mapping[str, RatingCandidate]) -> RatingExport:
+    person, items = SIMULATED_RATERS[packet.rater], []
     opened: set[str] = set()
     for position, item_id in enumerate(packet.order, start=1):
         rated = packet.items[item_id]
@@ -141,14 +142,14 @@ def _fill_in(packet: PacketKey, form: Form, worth: Mapping[Key, float], candidat
         item = _rate(item_id, rated, packet.rater, form=form, worth=worth_of_it, one=one)
         items.append(item.model_copy(update={"position": position, "reference_shown": looks, "reference_seen": case in opened}))
         opened |= {case} if looks else set()
-    return Export(
+    return RatingExport(
         schema="neuralmedbench.rating/1", packet_id=packet.packet_id, packet_sha256=packet.packet_sha256, rubric=form.rubric,
         rater=Rater(id=packet.rater, role=ROLE, simulated=True), started=STARTED, exported=EXPORTED, complete=True, items=items,
     )  # fmt: skip
 
 
-def _rate(item_id: str, rated: RatedResponse, rater: str, *, form: Form, worth: float, one: Candidate) -> RatedItem:
-    person, answer = PEOPLE[rater], _answer(rated)
+def _rate(item_id: str, rated: RatedResponse, rater: str, *, form: RatingForm, worth: float, one: RatingCandidate) -> RatedItem:
+    person, answer = SIMULATED_RATERS[rater], _answer(rated)
     showing = Random(f"showing/{rater}/{rated.part}/{answer}")
     seconds = round(person.seconds * math.exp(showing.gauss(0, 0.5)), 1)
     if showing.random() < person.unjudged:
@@ -174,7 +175,7 @@ def _rate(item_id: str, rated: RatedResponse, rater: str, *, form: Form, worth: 
     )  # fmt: skip
 
 
-def _marks(rater: str, answer: str, form: Form, worth: float, one: Candidate) -> list[MarkedError]:
+def _marks(rater: str, answer: str, form: RatingForm, worth: float, one: RatingCandidate) -> list[MarkedError]:
     """Mark errors: in a poor answer mostly one that both find, now and then one that nobody else sees."""
     complete = one.gold is not None and one.gold.findings_complete
     lesion_shown = one.item.lesion_shown

@@ -17,7 +17,7 @@ from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import Grade, GradeState
-from neuralmedbench.scoring.llm.asking import read_asker
+from neuralmedbench.scoring.llm.grader_requests import read_model_grader
 
 
 def explain_stored_grades(benchmark: str, model: str, grader: str, wanted: Callable[[Response], bool], *, root: Path = Path()) -> str:
@@ -77,7 +77,7 @@ def explain_grades(
         how = f"counts the votes of {', '.join(config.members)}" if config.members else "grades by the vocabulary and the rubric alone"
         message = f"this grader asks no model: it {how}"
         raise ConfigError(message)
-    asker, entries, closed = read_asker(config.title, config, names), read_ledger(ledger), closed_because(config.model)
+    asker, entries, closed = read_model_grader(config.title, config, names), read_ledger(ledger), closed_because(config.model)
     texts: dict[str, list[Response]] = defaultdict(list)
     parts = []
     for row in responses:

@@ -12,11 +12,11 @@ from random import Random
 
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.digests import sha256_of_value
-from neuralmedbench.ratings.answering.files import AnswerRoundKey, AskedItem, ReaderKey
-from neuralmedbench.ratings.answering.forms import forms_of
-from neuralmedbench.ratings.answering.settings import AnswerSettings
+from neuralmedbench.ratings.answering.answer_forms import AnswerRoundKey, AskedItem, ReaderKey
+from neuralmedbench.ratings.answering.answer_forms import forms_of
+from neuralmedbench.ratings.form import AnswerSettings
 from neuralmedbench.ratings.page import Json, form_page, read_pictures
-from neuralmedbench.ratings.sampling import Drawn, draw, opaque, put_in_order
+from neuralmedbench.ratings.sampling import StratifiedDraw, draw, opaque_id, presentation_order
 from neuralmedbench.records.items import Item, Level
 from neuralmedbench.records.requests import Request
 
@@ -25,7 +25,7 @@ FORM = Path(__file__).with_name("form")
 
 
 @dataclass(frozen=True)
-class Asked:
+class RoundQuestion:
     """A question that a round may draw: the item, and what models are sent under the arm full and the strategy direct."""
 
     item: Item
@@ -43,7 +43,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class FrozenAnswers:
+class FrozenAnswerRound:
     """A round of answers before it is written: its key, and the page of each reader by pseudonym."""
 
     key: AnswerRoundKey
@@ -51,16 +51,16 @@ class FrozenAnswers:
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class _DrawnQuestion:
     """A question with the probability of its draw."""
 
-    asked: Asked
+    asked: RoundQuestion
     probability: float
 
 
 def freeze_answers(
-    round_id: str, settings: AnswerSettings, questions: Iterable[Asked], *, root: Path = Path(), secret: str = ""
-) -> FrozenAnswers:
+    round_id: str, settings: AnswerSettings, questions: Iterable[RoundQuestion], *, root: Path = Path(), secret: str = ""
+) -> FrozenAnswerRound:
     """Draw a round of answers and make its packets.
 
     Parameters
@@ -93,7 +93,7 @@ def freeze_answers(
     if not frame:
         message = f"{round_id}: there is no question to draw from the families {', '.join(settings.families)}; run the workflow first"
         raise RatingError(message)
-    among = _once_per_case(frame, seed) if settings.once_per_case else [_Drawn(one, 1.0) for one in frame]
+    among = _once_per_case(frame, seed) if settings.once_per_case else [_DrawnQuestion(one, 1.0) for one in frame]
     found = draw([one.asked.stratum for one in among], settings.items, seed)
     chosen = [_also_drawn(among[place], found) for place in found.places]
     pictures = read_pictures((turn for one in chosen for turn in one.asked.request.turns), root)
@@ -111,29 +111,29 @@ def freeze_answers(
         strata=found.strata,
         packets=packets,
     )
-    return FrozenAnswers(whole, pages)
+    return FrozenAnswerRound(whole, pages)
 
 
-def _once_per_case(frame: Sequence[Asked], seed: str) -> list[_Drawn]:
+def _once_per_case(frame: Sequence[RoundQuestion], seed: str) -> list[_DrawnQuestion]:
     """Draw one question of each case, so that no reader has seen a case before: one of n, each with the probability 1 / n."""
-    of_case: dict[str, list[Asked]] = defaultdict(list)
+    of_case: dict[str, list[RoundQuestion]] = defaultdict(list)
     for one in frame:
         of_case[one.case].append(one)
-    found = [_Drawn(Random(f"{seed}/{case}").choice(own), 1 / len(own)) for case, own in of_case.items()]
+    found = [_DrawnQuestion(Random(f"{seed}/{case}").choice(own), 1 / len(own)) for case, own in of_case.items()]
     return sorted(found, key=lambda one: one.asked.item.item_id)
 
 
-def _also_drawn(one: _Drawn, found: Drawn) -> _Drawn:
-    return _Drawn(one.asked, one.probability * found.strata[one.asked.stratum].probability)
+def _also_drawn(one: _DrawnQuestion, found: StratifiedDraw) -> _DrawnQuestion:
+    return _DrawnQuestion(one.asked, one.probability * found.strata[one.asked.stratum].probability)
 
 
-def _packet(reader: str, chosen: Sequence[_Drawn], secret: str, pictures: dict[str, str]) -> tuple[ReaderKey, Json]:
+def _packet(reader: str, chosen: Sequence[_DrawnQuestion], secret: str, pictures: dict[str, str]) -> tuple[ReaderKey, Json]:
     """Give one reader's packet; ids and order come from the secret."""
-    shown = {opaque(secret, reader, one.asked.item.item_id): one for one in chosen}
+    shown = {opaque_id(secret, reader, one.asked.item.item_id): one for one in chosen}
     cases = {item_id: one.asked.case for item_id, one in shown.items()}
-    order = put_in_order(shown, cases, _after(shown), Random(f"{secret}/{reader}"))
-    items = [_item(item_id, opaque(secret, reader, f"case/{cases[item_id]}"), shown[item_id].asked) for item_id in order]
-    data: Json = {"packet_id": opaque(secret, reader, "packet"), "rater": reader, "items": items, "pictures": pictures}
+    order = presentation_order(shown, cases, _predecessors(shown), Random(f"{secret}/{reader}"))
+    items = [_question_data(item_id, opaque_id(secret, reader, f"case/{cases[item_id]}"), shown[item_id].asked) for item_id in order]
+    data: Json = {"packet_id": opaque_id(secret, reader, "packet"), "rater": reader, "items": items, "pictures": pictures}
     digest = sha256_of_value(data)
     asked = {
         item_id: AskedItem(
@@ -149,20 +149,20 @@ def _packet(reader: str, chosen: Sequence[_Drawn], secret: str, pictures: dict[s
     return key, data | {"packet_sha256": digest}
 
 
-def _after(shown: dict[str, _Drawn]) -> dict[str, str]:
+def _predecessors(shown: dict[str, _DrawnQuestion]) -> dict[str, str]:
     """Of a question on a case the one that comes before it: what tells most of a case comes last."""
     of_case: dict[str, list[str]] = defaultdict(list)
-    for item_id in sorted(shown, key=lambda item_id: (_tells(shown[item_id].asked.item), shown[item_id].asked.item.item_id)):
+    for item_id in sorted(shown, key=lambda item_id: (_disclosure_rank(shown[item_id].asked.item), shown[item_id].asked.item.item_id)):
         of_case[shown[item_id].asked.case].append(item_id)
     return {second: first for own in of_case.values() for first, second in pairwise(own)}
 
 
-def _tells(item: Item) -> tuple[bool, int]:
+def _disclosure_rank(item: Item) -> tuple[bool, int]:
     """How much a question tells of its case: one that takes the diagnosis for granted tells all."""
     return bool(item.given), list(Level).index(item.level) if item.level is not Level.NONE else -1
 
 
-def _item(item_id: str, group: str, asked: Asked) -> Json:
+def _question_data(item_id: str, group: str, asked: RoundQuestion) -> Json:
     """Give a question as the page reads it: what models are told before, and each message with its pictures and its form."""
     turns = [
         {

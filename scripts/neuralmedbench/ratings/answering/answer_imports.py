@@ -1,21 +1,143 @@
-"""From the exports of a round of answers to answers in the form that models give; a file that does not fit is refused whole."""
+"""From the exports of a round of answers to texts in the form that prompts ask for; a file that does not fit is refused whole."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.answering.files import AnsweredItem, AnswerExport, AnswerRoundKey, FilledTurn, ReaderKey
-from neuralmedbench.ratings.answering.forms import AnswerForm
-from neuralmedbench.ratings.answering.written import problem_of, written
+from neuralmedbench.ratings.answering.answer_forms import (
+    ANSWER,
+    CANDIDATES,
+    CONFIDENCE,
+    NAMING,
+    SIDES,
+    AnsweredItem,
+    AnswerExport,
+    AnswerForm,
+    AnswerRoundKey,
+    FilledCandidate,
+    FilledForm,
+    FilledTurn,
+    ReaderKey,
+)
 from neuralmedbench.ratings.exports import read_file
 from neuralmedbench.ratings.imports import KEY_FILE
 from neuralmedbench.records.given import GivenAnswer
+from neuralmedbench.records.questions import LETTERS
 
-OPEN, CANNOT_TELL = "open", "cannot_tell"
+NOT_STATED = "not stated"
+"""What stands in a section that a reader left empty: it is neither "nothing" nor "none", which would be statements."""
+
+CANNOT_TELL = "cannot tell"
+NO_LETTER = "none, I cannot tell"
+EVIDENCE_LABEL = re.compile(r"\b(for|against)\s*[:：]", re.IGNORECASE)
+EXPLAINS = re.compile(r"\s*[:：]\s+|\s+[-–—]\s+")
+"""Signs behind which the parser takes an explanation to begin; in a reader's diagnosis they are part of its name."""
+
+
+def problem_of(form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
+    """Say what of a filled form does not fit its form.
+
+    Parameters
+    ----------
+    form : AnswerForm
+        What was asked.
+    filled : FilledForm
+        What stands in it.
+    told : bool
+        Whether it names something; a reader who cannot tell names nothing.
+
+    Returns
+    -------
+    str
+        The problem without a word of what was written; empty when there is none.
+    """
+    return next(_problems(form, filled, told=told), "")
+
+
+def _problems(form: AnswerForm, filled: FilledForm, *, told: bool) -> Iterator[str]:
+    naming = next((name for name in form.sections if name in NAMING), "")
+    most = CANDIDATES.get(naming, 0) if told else 0
+    without_words = {*CANDIDATES, CONFIDENCE, *(() if told and not form.options else ("ANSWER",))}
+    letters = LETTERS[: len(form.options)] if told else ""
+    if len(filled.candidates) > most:
+        yield f"{len(filled.candidates)} diagnoses, at most {most} are asked for"
+    if not all(_line(one.name) and (form.evidence or not (one.speaks_for or one.against)) for one in filled.candidates):
+        yield "a diagnosis without a name, or with evidence that is not asked for"
+    if set(filled.texts) - (set(form.sections) - without_words):
+        yield "a section that the question does not ask for"
+    if filled.texts.get("SIDE", "") not in ("", *SIDES):
+        yield f"a side that is none of {', '.join(SIDES)}"
+    if filled.choice and (len(filled.choice) > 1 or filled.choice not in letters):
+        yield f"an option that is not there; the options are {' '.join(letters) or 'none'}"
+    if set(filled.fields) - {name for name, labels in form.fields.items() if labels and told}:
+        yield "a field that the question does not ask for"
+    elif any(label not in form.fields[name] for name, label in filled.fields.items()):
+        yield "a label that the field does not offer"
+    if filled.confidence is not None and not told:
+        yield "a confidence, although the reader cannot tell"
+    if told and not (filled.candidates or filled.choice or _line(filled.texts.get("ANSWER", "")) or any(filled.fields.values())):
+        yield "its status is answered, but it names nothing"
+
+
+def answer_text(form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
+    """Write an answer as the prompt asks for it.
+
+    Parameters
+    ----------
+    form : AnswerForm
+        What was asked.
+    filled : FilledForm
+        What stands in it; :func:`problem_of` has nothing to say of it.
+    told : bool
+        As there. A reader who cannot tell abstains in the words that count as an abstention; a question of choice has no letter for that.
+
+    Returns
+    -------
+    str
+        The text. Line breaks become blanks, bars in evidence become slashes; nothing else of the reader's words is changed but signs in the
+        name of a diagnosis that would end it.
+    """
+    if form.fields:
+        stated = {name: (filled.fields.get(name) if labels else filled.confidence) for name, labels in form.fields.items()}
+        return json.dumps(stated, ensure_ascii=False)
+    return "\n".join(_section(name, form, filled, told=told) for name in form.sections)
+
+
+def _section(name: str, form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
+    if name == CONFIDENCE:
+        return f"{name}: {(filled.confidence or 0.0) if told else 0.0:g}" if filled.confidence is not None or not told else f"{name}:"
+    if name in CANDIDATES:
+        named = filled.candidates if told else [FilledCandidate(name=CANNOT_TELL)]
+        lines = [_candidate(one, evidence=form.evidence) for one in named]
+        if name == "LESION":
+            return f"{name}: {lines[0]}"
+        return "\n".join([f"{name}:", *(f"{rank}. {line}" for rank, line in enumerate(lines, start=1))])
+    if name in ANSWER:
+        if form.options:
+            return f"{name}: {filled.choice or NO_LETTER}"
+        return f"{name}: {_line(filled.texts.get(name, '')) if told else CANNOT_TELL}"
+    return f"{name}: {_line(filled.texts.get(name, '')) or NOT_STATED}"
+
+
+def _candidate(one: FilledCandidate, *, evidence: bool) -> str:
+    name = EXPLAINS.sub(", ", _line(one.name).strip(" .,;:-–—").replace("|", "/"))
+    if not evidence:
+        return name
+    for_it, against = (EVIDENCE_LABEL.sub(r"\1", _line(words).replace("|", "/")) or NOT_STATED for words in (one.speaks_for, one.against))
+    return f"{name} | for: {for_it} | against: {against}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+OPEN, STATUS_CANNOT_TELL = "open", "cannot_tell"
 
 Named = tuple[str, AnswerExport]
 Forms = Mapping[str, Sequence[AnswerForm]]
@@ -57,7 +179,7 @@ def read_exports(folder: Path, key: AnswerRoundKey, forms: Forms) -> list[Named]
     return [_chosen(rows) for _, rows in sorted(by_reader.items())]
 
 
-def given_by(named: Named, packet: ReaderKey, forms: Forms) -> dict[str, list[GivenAnswer]]:
+def given_answers(named: Named, packet: ReaderKey, forms: Forms) -> dict[str, list[GivenAnswer]]:
     """Write the finished answers of a reader as their prompts ask for them, by benchmark; what was begun and not finished is left out."""
     name, export = named
     given: dict[str, list[GivenAnswer]] = defaultdict(list)
@@ -65,7 +187,9 @@ def given_by(named: Named, packet: ReaderKey, forms: Forms) -> dict[str, list[Gi
         asked = packet.items[item.item_id]
         if any(turn.status == OPEN for turn in item.turns):
             continue
-        texts = [written(form, turn.answer, told=_told(turn)) for form, turn in zip(forms[asked.item_id], item.turns, strict=True)]
+        texts = [
+            answer_text(form, turn.answer, told=_is_answered(turn)) for form, turn in zip(forms[asked.item_id], item.turns, strict=True)
+        ]
         given[asked.benchmark].append(
             GivenAnswer(
                 where=f"{name}, entry {number}",
@@ -78,8 +202,8 @@ def given_by(named: Named, packet: ReaderKey, forms: Forms) -> dict[str, list[Gi
     return given
 
 
-def _told(turn: FilledTurn) -> bool:
-    return turn.status != CANNOT_TELL
+def _is_answered(turn: FilledTurn) -> bool:
+    return turn.status != STATUS_CANNOT_TELL
 
 
 def _check(name: str, export: AnswerExport, packet: ReaderKey | None, forms: Forms) -> None:
@@ -116,7 +240,7 @@ def _problem(item: AnsweredItem, forms: Sequence[AnswerForm]) -> str:
             return f"message {number} is locked without an answer"
         if number > 1 and turn.status != OPEN and not item.turns[number - 2].locked:
             return f"message {number} is answered, although the answer to message {number - 1} is not locked"
-        if turn.status != OPEN and (problem := problem_of(form, turn.answer, told=_told(turn))):
+        if turn.status != OPEN and (problem := problem_of(form, turn.answer, told=_is_answered(turn))):
             return f"message {number}: {problem}" if len(forms) > 1 else problem
     return ""
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.exports import Export, RatedItem
+from neuralmedbench.ratings.exports import RatingExport, RatedItem
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 
 WHOLE = ("schema", "packet_id", "packet_sha256", "rubric", "rater_id", "role", "years", "simulated", "started", "exported", "complete")
@@ -19,7 +19,7 @@ PER_ITEM = ("item_id", "position", "status", "seconds_active", "revisions", "ref
 COLUMNS = (*WHOLE, *PER_ITEM[:3], "axis", "value", *PER_ITEM[3:])
 
 
-def read_table(path: Path) -> Export:
+def read_table(path: Path) -> RatingExport:
     """Read an export in its long form.
 
     Parameters
@@ -61,14 +61,14 @@ def read_table(path: Path) -> Export:
     rater = {"id": lines[0]["rater_id"], "role": lines[0]["role"], "years": head["years"], "simulated": head["simulated"]}
     value = {**whole, "complete": head["complete"], "rater": rater, "items": list(items.values())}
     try:
-        return Export.model_validate_json(json.dumps(value))
+        return RatingExport.model_validate_json(json.dumps(value))
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         message = f"{path.name}: refused at {'.'.join(str(part) for part in first['loc'])}: {first['type']}; ask the rater to export again"
         raise RatingError(message) from None
 
 
-def without_twins(exports: Iterable[tuple[str, Export]]) -> list[tuple[str, Export]]:
+def drop_duplicate_tables(exports: Iterable[tuple[str, RatingExport]]) -> list[tuple[str, RatingExport]]:
     """Leave out the complete table of a rater whose complete JSON is there too: they are two forms of one export.
 
     Raises

@@ -1,0 +1,274 @@
+"""Adjudication: a further rater decides where the raters of a round disagree."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from random import Random
+
+from neuralmedbench.errors import RatingError
+from neuralmedbench.ratings.candidates import RatingCandidate
+from neuralmedbench.ratings.exports import RatedResponse, RoundKey
+from neuralmedbench.ratings.form import AdjudicationSettings, RatingForm
+from neuralmedbench.ratings.imports import FOLDER, AdjudicationKey, adjudication_keys, import_round, read_round
+from neuralmedbench.ratings.page import Json, packet_page
+from neuralmedbench.ratings.rounds import Showing, make_packet
+from neuralmedbench.records.blinding import hide_names
+from neuralmedbench.records.keys import Key, response_key, text_digest
+from neuralmedbench.records.scores import SIMULATED_ROUND, Rating, RatingPart
+
+
+class AdjudicationReason(StrEnum):
+    """Why an axis of an answer is in the queue."""
+
+    APART = "values are apart"
+    ACROSS = "values stand on both sides of a bound"
+    UNJUDGED = "one rater could not judge where another could"
+
+
+def queue_of(ratings: Iterable[Rating], rules: AdjudicationSettings) -> dict[Key, dict[str, AdjudicationReason]]:
+    """Find the disagreements of a round.
+
+    Parameters
+    ----------
+    ratings : iterable of Rating
+        Of one round; controls, second showings, stale ratings and earlier decisions are passed over.
+    rules : AdjudicationSettings
+        Of the form.
+
+    Returns
+    -------
+    dict of Key to dict of str to Reason
+        By response the axes to decide, in the order of the rules; sorted by response.
+    """
+    given: dict[Key, dict[str, list[float | None]]] = defaultdict(lambda: defaultdict(list))
+    for row in ratings:
+        if row.part is RatingPart.SAMPLE and not (row.stale or row.adjudicated):
+            given[response_key(row)][row.axis].append(row.value)
+    queue = {}
+    for key in sorted(given):
+        reasons = {axis: reason for axis in (*rules.apart, *rules.across) if (reason := _reason_for(axis, given[key].get(axis, ()), rules))}
+        if reasons:
+            queue[key] = reasons
+    return queue
+
+
+def _reason_for(axis: str, values: Sequence[float | None], rules: AdjudicationSettings) -> AdjudicationReason | None:
+    known = [value for value in values if value is not None]
+    if known and len(known) < len(values):
+        return AdjudicationReason.UNJUDGED
+    if axis in rules.apart and known and max(known) - min(known) >= rules.apart[axis]:
+        return AdjudicationReason.APART
+    if axis in rules.across and known and min(known) < rules.across[axis] <= max(known):
+        return AdjudicationReason.ACROSS
+    return None
+
+
+TITLE = "Adjudication of ratings"
+
+
+@dataclass(frozen=True)
+class FrozenAdjudication:
+    """An adjudication before it is written; `reasons` counts axes, `left_out` answers that are not there any more as they were rated."""
+
+    key: AdjudicationKey
+    pages: dict[str, str]
+    reasons: dict[AdjudicationReason, int]
+    left_out: int
+
+
+def freeze_adjudication(
+    name: str,
+    key: RoundKey,
+    form: RatingForm,
+    ratings: Sequence[Rating],
+    candidates: Iterable[RatingCandidate],
+    *,
+    names: Sequence[str],
+    done: Collection[Key] = (),
+    root: Path = Path(),
+    secret: str = "",
+) -> FrozenAdjudication:
+    """Make the packet of an adjudicator.
+
+    Parameters
+    ----------
+    name : str
+        Of its folder.
+    key : RoundKey
+        Of the round.
+    form : Form
+        The rubric, and what counts as a disagreement.
+    ratings : sequence of Rating
+        Of the round, as they are imported.
+    candidates : iterable of Candidate
+        Answers as they stand now.
+    names : sequence of str
+        Names by which an answer could give its model away.
+    done : collection of Key
+        Responses that an earlier packet has asked for.
+    root : Path
+        Repository root, to which the paths of pictures are relative.
+    secret : str
+        Hexadecimal; ids and orders come from it. A new one is made when it is empty.
+
+    Returns
+    -------
+    FrozenAdjudication
+        With the same secret and the same input the same bytes. Controls are never in it.
+
+    Raises
+    ------
+    RatingError
+        If there is nothing to decide, or ratings of clinicians and of a program would mix.
+    DataError
+        If a picture is not the one that was sent.
+    """
+    given = [row for row in ratings if row.part is RatingPart.SAMPLE and not row.adjudicated]
+    simulated = {row.simulated for row in given}
+    if len(simulated) > 1:
+        message = f"{key.round_id}: ratings of clinicians and of a program do not mix; take the simulated exports out of its folder"
+        raise RatingError(message)
+    queue = {response: reasons for response, reasons in queue_of(given, form.adjudication).items() if response not in set(done)}
+    rated = {_response(one): one for packet in key.packets for one in packet.items.values() if one.part is RatingPart.SAMPLE}
+    now = {response_key(one.response): one for one in candidates}
+    standing = {
+        response: reasons
+        for response, reasons in queue.items()
+        if response in now and text_digest(now[response].response.text) == rated[response].text_sha256
+    }
+    if not standing:
+        message = (
+            f"{key.round_id}: there is no disagreement that a further rater has to decide{' and that was not asked before' if done else ''}"
+        )
+        raise RatingError(message)
+    secret, rater = secret or secrets.token_hex(32), name.replace(FOLDER, "adjudicator", 1)
+    values = _values(given)
+    order = {response: _in_no_order(values[response], f"{secret}/{response}") for response in standing}
+    shown = [
+        _showing(
+            now[response],
+            rated[response],
+            names,
+            {"axes": list(axes), "ratings": [_shown_values(values[response][one], axes) for one in order[response]]},
+        )
+        for response, axes in standing.items()
+    ]
+    packet, data = make_packet(rater, shown, _adjudication_form(key, form), secret, root)
+    responses = {item_id: _response(one) for item_id, one in packet.items.items()}
+    whole = AdjudicationKey(
+        schema="neuralmedbench.adjudication_key/1",
+        round_id=key.round_id,
+        rubric=key.rubric,
+        secret=secret,
+        first_judgement=key.first_judgement,
+        simulated=True in simulated,
+        packet=packet,
+        axes={item_id: list(standing[response]) for item_id, response in responses.items()},
+        shown={item_id: order[response] for item_id, response in responses.items()},
+    )
+    reasons = Counter(reason for found in standing.values() for reason in found.values())
+    return FrozenAdjudication(whole, {rater: packet_page(data, TITLE)}, dict(reasons), len(queue) - len(standing))
+
+
+def responses_of(key: AdjudicationKey) -> set[Key]:
+    """Responses that a packet has asked for."""
+    return {_response(one) for one in key.packet.items.values()}
+
+
+def _adjudication_form(key: RoundKey, form: RatingForm) -> RatingForm:
+    """Give the form without errors and repeats, with the reference shown as in the round."""
+    reference = "after_first_judgement" if key.first_judgement else "never"
+    shown = form.rounds.model_copy(update={"repeats": 0.0, "reference": reference, "first_judgement": tuple(key.first_judgement)})
+    return form.model_copy(update={"errors": (), "rounds": shown})
+
+
+def _showing(candidate: RatingCandidate, rated: RatedResponse, names: Sequence[str], more: Json) -> Showing:
+    return Showing(candidate, tuple(hide_names(text, names)[0] for text in candidate.answers), rated, more)
+
+
+def _values(ratings: Iterable[Rating]) -> dict[Key, dict[str, dict[str, float | None]]]:
+    """Values by response, rater and axis."""
+    values: dict[Key, dict[str, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
+    for row in ratings:
+        values[response_key(row)][row.rater_id][row.axis] = row.value
+    return values
+
+
+def _shown_values(values: Mapping[str, float | None], axes: Iterable[str]) -> dict[str, int | None]:
+    """Give one rater's values on the axes to decide, as the page shows them; an axis that was not rated is not there."""
+    found = {axis: values[axis] for axis in axes if axis in values}
+    return {axis: None if value is None else int(value) for axis, value in found.items()}
+
+
+def _in_no_order(raters: Mapping[str, object], seed: str) -> list[str]:
+    shuffled = sorted(raters)
+    Random(seed).shuffle(shuffled)
+    return shuffled
+
+
+def _response(one: RatedResponse) -> Key:
+    return one.item_id, one.arm, one.strategy, one.model, one.revision, one.repeat
+
+
+def require_new_name(folder: Path, name: str) -> None:
+    """Refuse a name that is taken: somebody may hold that packet, and what it decides is bound to its key.
+
+    Raises
+    ------
+    RatingError
+        If there is no such round, the name does not fit or is taken, or the round is that of the simulated raters.
+    """
+    if folder.name == SIMULATED_ROUND or not folder.is_dir():
+        message = f"{folder.name}: {'a rule makes this round, nobody decides in it' if folder.is_dir() else 'there is no such round'}"
+        raise RatingError(message)
+    if not re.fullmatch(rf"{FOLDER}(-[a-z0-9]{{1,20}})?", name):
+        message = f"NAME is no name of an adjudication; take {FOLDER}, or {FOLDER}-2 for ratings that came in later"
+        raise RatingError(message)
+    if (folder / name).exists():
+        message = (
+            f"{folder.name}/{name}: is there already and is never made again; ratings that came in later need another name, as {FOLDER}-2"
+        )
+        raise RatingError(message)
+
+
+def require_complete(folder: Path, form: RatingForm) -> None:
+    """Refuse a round of which a rater has not sent a complete export: what comes later would not be in the packet.
+
+    Raises
+    ------
+    RatingError
+        With the pseudonyms of these raters.
+    """
+    key, exports = read_round(folder, form)
+    complete = {export.rater.id for export in exports if export.complete}
+    if waiting := sorted({packet.rater for packet in key.packets} - complete):
+        message = f"{folder.name}: no complete export yet of {', '.join(waiting)}; wait for it, or add --unfinished to the command"
+        raise RatingError(message)
+
+
+def freeze_stored_adjudication(
+    folder: Path, name: str, form: RatingForm, candidates: Sequence[RatingCandidate], names: Sequence[str]
+) -> FrozenAdjudication:
+    """Make the packet out of what lies in the folder of a round; see :func:`adjudicating.rounds.freeze_adjudication`."""
+    key, _ = read_round(folder, form)
+    texts = {response_key(one.response): text_digest(one.response.text) for one in candidates}
+    done = set().union(*(responses_of(one) for one in adjudication_keys(folder)))
+    return freeze_adjudication(name, key, form, import_round(folder, form, texts), candidates, names=names, done=done)
+
+
+def adjudication_lines(folder: Path, name: str, frozen: FrozenAdjudication) -> list[str]:
+    """Say what was made and what a person does with it."""
+    reasons = ", ".join(f"{number} x {reason}" for reason, number in sorted(frozen.reasons.items()))
+    rater = frozen.key.packet.rater
+    lines = [f"{folder.name}: {len(frozen.key.axes)} answers to decide ({reasons})"]
+    if frozen.left_out:
+        lines.append(f"  {frozen.left_out} more are left out: their answers are not there any more as they were rated")
+    lines.append(f"Give {folder.as_posix()}/{name}/packets/{rater}.html to a person who has rated none of this round; the key stays here.")
+    lines.append(f"Put the export into {folder.as_posix()}/ and run the workflow.")
+    return lines
