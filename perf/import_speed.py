@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
 from fixtures.imports import built, put_table  # noqa: E402
 from fixtures.items import benchmark_config  # noqa: E402
-from neuralmedbench.benchmarks.importing import Places  # noqa: E402
+from neuralmedbench.benchmarks.importing import ImportPaths  # noqa: E402
 from neuralmedbench.files.templates import Templates  # noqa: E402
 from neuralmedbench.prompts.assemble import Shown, assemble  # noqa: E402
 
@@ -72,7 +72,7 @@ def run_import(folder: Path, scratch: Path) -> tuple[float, float, float, str]:
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, text.splitlines()[0]
 
 
-def write_prompts(places: Places, number: int) -> tuple[float, float]:
+def write_prompts(places: ImportPaths, number: int) -> tuple[float, float]:
     """Prompts a second, by the wall clock and by CPU time, over the first items, arm full."""
     items = built(places, "none").items[:number]
     templates = Templates(ROOT / "config" / "prompts")
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_set(scratch / "set", args.questions)
         wall, cpu, memory, said = run_import(scratch / "set", scratch)
         by_wall, by_cpu = write_prompts(
-            Places(tables=scratch / "data/questions/neurovlm", pictures=scratch / "data/raw/neurovlm"), args.prompts
+            ImportPaths(tables=scratch / "data/questions/neurovlm", pictures=scratch / "data/raw/neurovlm"), args.prompts
         )
     figures = {"said": said, "import_wall_s": round(wall, 1), "import_cpu_s": round(cpu, 1), "import_mib": round(memory)}
     print(json.dumps(figures | {"prompts": args.prompts, "prompts_per_s": round(by_wall), "prompts_per_cpu_s": round(by_cpu)}, indent=1))

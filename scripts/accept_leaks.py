@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.benchmarks.accepted_leaks import accept, read_accepted, write_accepted
+from neuralmedbench.benchmarks.leak_review import accept_text, read_accepted, write_accepted
 from neuralmedbench.files.json_files import read_json_record
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.runtime.commands import run_command
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     path = args.config / "benchmarks" / f"{args.benchmark}.leaks.json"
     leaks = read_json_record(args.data / "leaks" / f"{args.benchmark}.json", AnswerLeaks, remedy="run find_answer_leaks first")
     before = read_accepted(path, args.benchmark)
-    after = accept(leaks, before, item_id=args.item, where=args.where, reason=args.reason, reviewer=args.reviewer)
+    after = accept_text(leaks, before, item_id=args.item, where=args.where, reason=args.reason, reviewer=args.reviewer)
     write_accepted(path, after)
     print(f"{path.as_posix()}: {len(after.accepted)} accepted; run the pipeline again")
     return 0

@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.benchmarks.built import Built
-from neuralmedbench.benchmarks.cases import answers_of, build_cases
-from neuralmedbench.benchmarks.questions import build_questions, read_asked
+from neuralmedbench.benchmarks.case_items import answers_of, build_cases
+from neuralmedbench.benchmarks.item_set import BenchmarkItems
+from neuralmedbench.benchmarks.question_items import build_questions, read_asked
 from neuralmedbench.benchmarks.sources import read_sources
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.cases import case_files, read_pictures
@@ -34,7 +34,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def build(args: argparse.Namespace) -> Built:
+def build(args: argparse.Namespace) -> BenchmarkItems:
     config = load_benchmark(args.config, args.benchmark)
     if args.pictures and not config.has_cases:
         asked = read_asked(args.benchmark, config)

@@ -7,8 +7,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.benchmarks.check import check_benchmark
-from neuralmedbench.benchmarks.check_page import check_page
+from neuralmedbench.benchmarks.check import check_benchmark, check_page
 from neuralmedbench.config.load import wildcard
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.runtime.atomic_write import write_text

@@ -8,8 +8,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.benchmarks.curated import curate_folder, read_scores, write_curated, write_curated_yaml
-from neuralmedbench.benchmarks.questions import read_questions
+from neuralmedbench.benchmarks.curation_files import curate_folder, read_scores, write_curated, write_curated_yaml
+from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.config.curation import load_curation
 from neuralmedbench.config.load import wildcard
 from neuralmedbench.runtime.commands import run_command

@@ -4,9 +4,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.benchmarks.accepted_leaks import read_accepted
 from neuralmedbench.benchmarks.answer_leaks import find_leaks
-from neuralmedbench.benchmarks.leak_page import leak_page
+from neuralmedbench.benchmarks.leak_review import leak_page, read_accepted
 from neuralmedbench.files.json_files import write_json_record
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.files.vocabulary import read_vocabulary

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.benchmarks.adapters.registry import data_sets, table
-from neuralmedbench.benchmarks.imported import check_name, summary, write_yaml
-from neuralmedbench.benchmarks.importing import Places, import_set
+from neuralmedbench.benchmarks.importing import ImportPaths, check_name, import_set, import_summary, write_yaml
 from neuralmedbench.config.load import wildcard
 from neuralmedbench.runtime.commands import run_command
 
@@ -34,12 +33,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     data_set = data_sets(args.config)[args.data_set]
     name = wildcard(args.name or data_set.name)
-    places = Places(tables=args.data / "questions" / name, pictures=args.data / "raw" / name)
+    places = ImportPaths(tables=args.data / "questions" / name, pictures=args.data / "raw" / name)
     path = args.config / "benchmarks" / f"{name}.yaml"
     check_name(path, places)
     record = import_set(data_set, args.folder, name, places, part=args.part)
     written = write_yaml(path, data_set, record, places)
-    print(summary(record, written=written))
+    print(import_summary(record, written=written))
     return 0
 
 

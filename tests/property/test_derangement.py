@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixtures.items import VOCABULARY, benchmark_config, source
-from neuralmedbench.benchmarks.cases import build_cases
+from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.prompts.arms import donors_of
 
 ITEM = build_cases("b", benchmark_config(), [source("a1")], {}, VOCABULARY).items[0]

@@ -3,16 +3,207 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
-from neuralmedbench.benchmarks.leak_terms import Term, terms_of
-from neuralmedbench.benchmarks.sent_texts import Place, by_item, places_of_item
+from neuralmedbench.benchmarks.neurovlm_labels import SPELLINGS
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.answer_leaks import SEVERITIES, AcceptedLeaks, AnswerLeak, AnswerLeaks
-from neuralmedbench.records.items import NO_LESION, Gold, Item, Runner
+from neuralmedbench.records.items import NO_LESION, Arm, Family, Gold, Item, Runner, gold_fields
+from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import Request
-from neuralmedbench.records.vocabulary import Vocabulary, normal_form
+from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
+
+MAX_ABBREVIATION = 4
+NORMAL_CLASS = "normal"
+TELLS_NOTHING = frozenset({"yes", "no", "true", "false", "none", "both", "neither", "all of the above", "none of the above"})
+"""Answers that stand in every text and tell nothing there; numbers and single letters are none either."""
+
+
+@dataclass(frozen=True)
+class LeakTerm:
+    """A term to search for: its words in normal form, or a code; `exact` ones have to be written in the same capitals."""
+
+    text: str
+    severity: str
+    words: tuple[str, ...] = ()
+    code: str = ""
+    exact: bool = False
+
+
+def terms_of(item: Item, gold: Gold, vocabulary: Vocabulary) -> list[LeakTerm]:
+    """Collect what would tell the answer of an item, or another value that is scored, the gravest first; each term once.
+
+    Parameters
+    ----------
+    item : Item
+        What is asked: the place of a lesion is a scored value where it is asked for.
+    gold : Gold
+        The answer.
+    vocabulary : Vocabulary
+        Finds it by its name or its code.
+    """
+    plain = re.sub(r"\([^()]*\)", " ", gold.answer)
+    entry = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
+    abbreviations = set(entry.abbreviations) if entry else set()
+    wider = list(vocabulary.ancestors(entry.key)) if entry and entry.key in vocabulary.diagnoses else []
+    terms = [_term(text, "answer", abbreviations) for text in (gold.answer, plain)]
+    terms += [_term(text, "alias", abbreviations) for text in (*gold.aliases, *(entry.terms if entry else ()))]
+    codes = dict.fromkeys((*([gold.icd10] if gold.icd10 else []), *(entry.icd10 if entry else ())))
+    terms += [LeakTerm(code, "code", code=code) for code in codes]
+    terms += [_term(text, "field", set()) for text in _fields(item, gold)]
+    for text, owner in _family(gold, wider, vocabulary):
+        terms.append(_term(text, "family", set(owner.abbreviations) if owner else set()))
+    normal = entry is not None and entry.classes == NORMAL_CLASS
+    unique: dict[tuple[str, ...], LeakTerm] = {}
+    for term in terms:
+        # "normal" alone stands in every examination
+        if (term.code or tells(term.words)) and not (normal and len(term.words) == 1):
+            unique.setdefault((term.code, *term.words), term)
+    return list(unique.values())
+
+
+def tells(words: Sequence[str]) -> bool:
+    """Whether words can tell an answer: not numbers, single letters and the commonest answers."""
+    return " ".join(words) not in TELLS_NOTHING and any(len(word) > 1 and not word.isdigit() for word in words)
+
+
+def _fields(item: Item, gold: Gold) -> list[str]:
+    """Give scored values beside the answer: the fields of a structured one in every known spelling, the place of a lesion."""
+    values = [value for name, value in gold_fields(gold.fields).items() if name != "class"] if gold.fields else []
+    spellings = [spelling for value in values for spelling, label in SPELLINGS.items() if label == value]
+    place = [gold.lesion.location] if item.family is Family.LESION_RECOGNITION and gold.lesion else []
+    return [*values, *spellings, *place]
+
+
+def _family(gold: Gold, wider: Sequence[Diagnosis], vocabulary: Vocabulary) -> list[tuple[str, Diagnosis | None]]:
+    first = [(name, vocabulary.find(name)) for name in gold.differentials[:1]]
+    return [(text, entry) for entry in wider for text in entry.terms] + first
+
+
+def _term(text: str, severity: str, abbreviations: set[str]) -> LeakTerm:
+    words = tuple(normal_form(text).split())
+    short = len(words) == 1 and len(words[0]) <= MAX_ABBREVIATION and text.strip() != text.strip().lower()
+    return LeakTerm(text.strip(), severity, words, exact=text in abbreviations or short)
+
+
+DISCLOSING = frozenset({Arm.FINDINGS_DISCLOSED, Arm.EVIDENCE_SUPPLIED})
+"""Arms that show a part of gold on purpose: only what they disclose is searched."""
+
+
+@dataclass(frozen=True)
+class SentText:
+    """One text that is searched, and the texts of the arms that may show it.
+
+    An arm shows a term when its text holds the line of the term as far as the term goes: arms and text budgets cut at the end.
+    """
+
+    text: str
+    shown: Mapping[str, str]
+
+    def arms(self, start: int, end: int) -> set[str]:
+        """Arms that show what stands from `start` to `end`."""
+        line = self.text[self.text.rfind("\n", 0, start) + 1 : end].strip()
+        return {arm for arm, text in self.shown.items() if line in text}
+
+
+def sent_texts_of(item: Item, requests: Iterable[Request]) -> dict[str, SentText]:
+    """Give everything that is sent of an item.
+
+    Parameters
+    ----------
+    item : Item
+        The item.
+    requests : iterable of Request
+        Its requests in every arm and strategy. Answered examples of other patients are passed over: they name answers on purpose.
+
+    Returns
+    -------
+    dict of str to Place
+        By where it stands, as in `AnswerLeak.where`; empty texts are left out. The printed options of an item of choice, those that are
+        pictures too, and the labels of a structured form are no text of the item.
+    """
+    asked = list(requests)
+    plain, disclosing = ([row for row in asked if (row.arm in DISCLOSING) is wanted] for wanted in (False, True))
+    own = own_texts(item)
+    messages = _by_arm((row.arm, _message_text(row)) for row in plain)
+    places = {where: SentText(text, messages) for where, text in own.items()}
+    rests = _by_arm((row.arm, _rest(_message_text(row), own, item)) for row in plain)
+    places["template"] = SentText(_lines(rests.values()), rests)
+    known = {line for rest in rests.values() for line in rest.split("\n")}
+    told = _by_arm((row.arm, _without(_rest(_message_text(row), own, item), known)) for row in disclosing)
+    places["disclosed"] = SentText(_lines(told.values()), told)
+    pictures = [(row.arm, [image for turn in row.turns for image in turn.images if not (image.example or image.option)]) for row in asked]
+    labels = _by_arm((arm, "\n".join(image.label for image in images)) for arm, images in pictures)
+    places["labels"] = SentText(_lines(labels.values()), labels)
+    names = _by_arm((arm, "\n".join(PurePosixPath(image.path).name for image in images)) for arm, images in pictures)
+    places["file names"] = SentText(_lines(names.values()), names)
+    ids = "\n".join((item.item_id.removeprefix(f"{item.benchmark}/"), item.case_id, item.pair_id))
+    places["metadata"] = SentText(ids, {row.arm: ids for row in asked})
+    return {where: place for where, place in places.items() if place.text.strip()}
+
+
+def own_texts(item: Item) -> dict[str, str]:
+    """Give what an item itself tells, by where it stands."""
+    texts = {"question": item.question, "given": item.given, "notes": item.notes, "record": item.record}
+    for number, turn in enumerate(item.turns, start=1):
+        texts[f"turn {number}"] = f"{turn.reveal}\n{turn.question}" if turn.reveal and turn.question else turn.reveal or turn.question
+    if item.runner is Runner.OPEN:
+        texts["options"] = "\n".join(item.options)
+    return {where: text for where, text in texts.items() if text.strip()}
+
+
+def _message_text(request: Request) -> str:
+    return "\n".join((request.system, *(turn.text[turn.example_characters :] for turn in request.turns)))
+
+
+def _rest(text: str, own: Mapping[str, str], item: Item) -> str:
+    """Take out of a message what the item tells, and the options or labels that it prints for the answer."""
+    parts = {part.strip() for whole in own.values() for part in (whole, *whole.split("\n"), _shown_start(whole, text)) if part.strip()}
+    for part in sorted(parts, key=lambda part: (-len(part), part)):
+        text = text.replace(part, "\n")
+    printed = {f"{letter}. {option}" for letter, option in zip(LETTERS, item.options, strict=False)}
+    for option in sorted(printed, key=lambda option: (-len(option), option)):
+        text = text.replace(option, "\n")
+    lines = text.split("\n")
+    return "\n".join(line for line in lines if not (item.runner is Runner.STRUCTURED and line.startswith('"')))
+
+
+def _shown_start(whole: str, text: str) -> str:
+    """Give as much of a text as a message shows of it: arms and text budgets cut it behind a word."""
+    if whole.strip() in text:
+        return ""
+    ends = [match.end() for match in re.finditer(r"\S+", whole)]
+    shown = bisect_left(ends, True, key=lambda end: whole[:end].strip() not in text)
+    return whole[: ends[shown - 1]] if shown > 1 else ""
+
+
+def _without(text: str, known: set[str]) -> str:
+    return "\n".join(line for line in text.split("\n") if line not in known)
+
+
+def _by_arm(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Put the texts of the strategies of one arm together."""
+    found: dict[str, dict[str, None]] = {}
+    for arm, text in texts:
+        found.setdefault(arm, {})[text] = None
+    return {arm: "\n".join(parts) for arm, parts in found.items()}
+
+
+def _lines(texts: Iterable[str]) -> str:
+    """Give every different line once, in order."""
+    return "\n".join(dict.fromkeys(line for text in texts for line in text.split("\n") if line.strip()))
+
+
+def by_item(requests: Iterable[Request]) -> dict[str, Sequence[Request]]:
+    """Give the requests of each item."""
+    found: dict[str, list[Request]] = {}
+    for request in requests:
+        found.setdefault(request.item_id, []).append(request)
+    return dict(found)
+
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -56,7 +247,7 @@ def find_leaks(
         replace(leak, accepted=reasons.get(leak.digest, ""))
         for item in items
         if item.item_id in answers
-        for leak in _of_item(item, answers[item.item_id], places_of_item(item, sent.get(item.item_id, ())), vocabulary)
+        for leak in _of_item(item, answers[item.item_id], sent_texts_of(item, sent.get(item.item_id, ())), vocabulary)
     ]
     order = {severity: place for place, severity in enumerate(SEVERITIES)}
     leaks.sort(key=lambda leak: (leak.item_id, order[leak.severity], leak.where, leak.term))
@@ -71,7 +262,7 @@ def find_leaks(
     )
 
 
-def _of_item(item: Item, gold: Gold, places: Mapping[str, Place], vocabulary: Vocabulary) -> list[AnswerLeak]:
+def _of_item(item: Item, gold: Gold, places: Mapping[str, SentText], vocabulary: Vocabulary) -> list[AnswerLeak]:
     terms, leaks = terms_of(item, gold, vocabulary), []
     for where, place in places.items():
         if where == "template" and gold.answer == NO_LESION:  # the form offers it to every item on a lesion
@@ -79,7 +270,7 @@ def _of_item(item: Item, gold: Gold, places: Mapping[str, Place], vocabulary: Vo
         if where == "question" and names_every_option(item, place.text):
             continue
         found: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        for start, end, term in places_of(place.text, terms):
+        for start, end, term in term_spans(place.text, terms):
             found.setdefault((term.text, term.severity), []).append((start, end))
         for (name, severity), hits in found.items():
             if arms := sorted({arm for hit in hits for arm in place.arms(*hit)}):
@@ -106,7 +297,7 @@ def names_every_option(item: Item, text: str) -> bool:
     return all(f" {normal_form(option)} " in words for option in item.options)
 
 
-def places_of(text: str, terms: Sequence[Term]) -> list[tuple[int, int, Term]]:
+def term_spans(text: str, terms: Sequence[LeakTerm]) -> list[tuple[int, int, LeakTerm]]:
     """Find terms in a text.
 
     Parameters
@@ -122,7 +313,7 @@ def places_of(text: str, terms: Sequence[Term]) -> list[tuple[int, int, Term]]:
         Start and end (characters) of each find, in order; none overlaps another.
     """
     words = [(word, match.start(), match.end()) for match in WORD.finditer(text) for word in normal_form(match[0]).split()]
-    by_first: dict[str, list[Term]] = {}
+    by_first: dict[str, list[LeakTerm]] = {}
     for term in sorted((term for term in terms if term.words), key=lambda term: -len(term.words)):
         by_first.setdefault(term.words[0], []).append(term)
     found, place = [], 0
@@ -141,7 +332,7 @@ def places_of(text: str, terms: Sequence[Term]) -> list[tuple[int, int, Term]]:
     return sorted(found, key=lambda one: one[:2])
 
 
-def _stands(text: str, words: Sequence[tuple[str, int, int]], term: Term) -> bool:
+def _stands(text: str, words: Sequence[tuple[str, int, int]], term: LeakTerm) -> bool:
     if tuple(word for word, _, _ in words) != term.words:
         return False
     return not term.exact or text[words[0][1] : words[-1][2]].replace("’", "'").removesuffix("'s") == term.text

@@ -1,31 +1,33 @@
-"""What is there of a benchmark, what is wanting, and what a model would be sent: everything a person looks at before a run."""
+"""Check a benchmark before a run: what is there, what is missing, and what a model would be sent, as a report and as a page."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 
-from neuralmedbench.benchmarks.answers import read_answers
-from neuralmedbench.benchmarks.cases import check_known
+from neuralmedbench.benchmarks.answers_table import read_answers
+from neuralmedbench.benchmarks.case_items import check_known
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import read_audit, read_case_table
+from neuralmedbench.files.pages import page, picture_figure, table, warning
 from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.items import Gold, Item, Kind
-from neuralmedbench.records.requests import Request
+from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.vocabulary import Vocabulary
 
 SHOWN = 8
 
-Row = tuple[str, str]
+CheckRow = tuple[str, str]
 
 
 @dataclass
-class Check:
+class CheckReport:
     """What was found.
 
     Attributes
@@ -41,12 +43,12 @@ class Check:
     """
 
     benchmark: str
-    rows: list[Row] = field(default_factory=list)
+    rows: list[CheckRow] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
 
 
-def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary: Vocabulary) -> Check:
+def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary: Vocabulary) -> CheckReport:
     """Check a benchmark as far as it is made.
 
     Parameters
@@ -69,7 +71,7 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary:
         If its yaml, its key, its case table or its answers are wrong; the first that is.
     """
     config = load_benchmark(config_folder, benchmark)
-    found = Check(benchmark)
+    found = CheckReport(benchmark)
     found.rows.append(("kind, axis, subjects", f"{config.kind}, {config.axis}, {config.subjects}"))
     if config.has_cases:
         table = config_folder / "benchmarks" / f"{benchmark}.cases.tsv"
@@ -83,7 +85,7 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary:
     return found
 
 
-def _check_cases(found: Check, config: BenchmarkConfig, table: Path, vocabulary: Vocabulary) -> None:
+def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocabulary: Vocabulary) -> None:
     if config.source != "phantoms" and not Path(config.source).is_dir():
         found.warnings.append("the folder `source` is not there; cases that are ingested stay good, new ones cannot be listed")
     if config.subjects == "patient" and (not config.key_file or not Path(config.key_file).expanduser().is_file()):
@@ -113,7 +115,7 @@ def _check_cases(found: Check, config: BenchmarkConfig, table: Path, vocabulary:
         found.warnings.append(f"{len(unknown)} diagnoses are not in the vocabulary and are compared by their words alone: {_some(unknown)}")
 
 
-def _check_listed_pictures(found: Check, cases: Sequence[str], private: Path) -> None:
+def _check_listed_pictures(found: CheckReport, cases: Sequence[str], private: Path) -> None:
     """Count what `files.csv` says of the pictures, as far as the private index is here (a clone has none)."""
     indexes = [read_raw_index(path) for case in cases if (path := private / case / "files.json").exists()]
     pictures = [picture for index in indexes for picture in index.pictures]
@@ -132,7 +134,7 @@ def _check_listed_pictures(found: Check, cases: Sequence[str], private: Path) ->
         )
 
 
-def _check_audit(found: Check, path: Path) -> None:
+def _check_audit(found: CheckReport, path: Path) -> None:
     if not path.exists():
         found.rows.append(("de-identification", f"not run; snakemake --cores 2 {path.as_posix()}"))
         return
@@ -143,7 +145,7 @@ def _check_audit(found: Check, path: Path) -> None:
         found.warnings.append(f"nothing may be asked: the audit is {audit.state}: {audit.reason}")
 
 
-def _check_items(found: Check, data: Path, benchmark: str) -> dict[str, Item]:
+def _check_items(found: CheckReport, data: Path, benchmark: str) -> dict[str, Item]:
     path, gold_path = data / "items" / f"{benchmark}.parquet", data / "gold" / f"{benchmark}.parquet"
     if not (path.exists() and gold_path.exists()):
         found.rows.append(("items", f"not made; snakemake --cores 2 data/prompts/{benchmark}.parquet"))
@@ -158,7 +160,7 @@ def _check_items(found: Check, data: Path, benchmark: str) -> dict[str, Item]:
     return items
 
 
-def _check_requests(found: Check, path: Path, config: BenchmarkConfig, items: dict[str, Item]) -> None:
+def _check_requests(found: CheckReport, path: Path, config: BenchmarkConfig, items: dict[str, Item]) -> None:
     if not path.exists():
         found.rows.append(("requests", f"not rendered; snakemake --cores 2 {path.as_posix()}"))
         return
@@ -183,3 +185,49 @@ def _counted(counts: Counter[str]) -> str:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{', '.join(names[:SHOWN])}{more}"
+
+
+PICTURES = 6
+"""Pictures of a turn that are shown; the others are counted."""
+
+
+def check_page(found: CheckReport, root: Path) -> str:
+    """Give the page.
+
+    Parameters
+    ----------
+    found : Check
+        What was found.
+    root : Path
+        Folder to which the paths of pictures are relative.
+
+    Returns
+    -------
+    str
+        HTML without a script; every text is escaped.
+    """
+    told = "".join(warning(text) for text in found.warnings) or "<p>Nothing is wanting.</p>"
+    prompts = "".join(_request(request, root) for request in found.requests)
+    intro = (
+        "<p>One request of each runner, family, arm and strategy, as a model would be sent it. Pictures are small here and follow their"
+        " text in the order shown.</p>"
+    )
+    return page(f"Benchmark {found.benchmark}", [table(found.rows), told, f"<h2>Prompts</h2>{intro}{prompts}" if prompts else ""])
+
+
+def _request(request: Request, root: Path) -> str:
+    head = f"<h2>{escape(f'{request.runner}, arm {request.arm}, strategy {request.strategy}')}</h2><p>{escape(request.item_id)}</p>"
+    turns = "".join(_turn(turn, root) for turn in request.turns)
+    schema = f"<h3>Answer schema</h3><pre>{escape(request.answer_schema)}</pre>" if request.answer_schema else ""
+    return f"{head}<h3>System</h3><pre>{escape(request.system)}</pre>{turns}{schema}"
+
+
+def _turn(turn: RequestTurn, root: Path) -> str:
+    figures = "".join(
+        picture_figure(root / image.path, image.label)
+        if (root / image.path).exists()
+        else warning(f"{image.label}: the picture is not there")
+        for image in turn.images[:PICTURES]
+    )
+    more = f"<p>and {len(turn.images) - PICTURES} more pictures</p>" if len(turn.images) > PICTURES else ""
+    return f"<h3>User</h3><pre>{escape(turn.text)}</pre>{figures}{more}"

@@ -17,7 +17,7 @@ Verdict = Callable[[Question], str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class CurationEvidence:
     """What the stages look at beside the questions.
 
     Attributes
@@ -36,7 +36,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Curated:
+class CurationResult:
     """What is left, what was removed, and what each stage did."""
 
     kept: tuple[KeptQuestion, ...]
@@ -45,7 +45,7 @@ class Curated:
     pool: tuple[PoolModel, ...]
 
 
-def curate(questions: Iterable[Question], evidence: Evidence, config: CurationConfig) -> Curated:
+def curate(questions: Iterable[Question], evidence: CurationEvidence, config: CurationConfig) -> CurationResult:
     """Put questions through the stages.
 
     Parameters
@@ -89,7 +89,7 @@ def curate(questions: Iterable[Question], evidence: Evidence, config: CurationCo
         )
         for one in left
     ]
-    return Curated(tuple(kept), tuple(removed), tuple(stages), _pool(solved, evidence))
+    return CurationResult(tuple(kept), tuple(removed), tuple(stages), _pool(solved, evidence))
 
 
 def case_of(question: Question) -> str:
@@ -97,7 +97,7 @@ def case_of(question: Question) -> str:
     return question.case_id or question.question_id
 
 
-def _verdict(stage: str, evidence: Evidence, config: CurationConfig, solved: Mapping[str, Mapping[str, bool]]) -> Verdict:
+def _verdict(stage: str, evidence: CurationEvidence, config: CurationConfig, solved: Mapping[str, Mapping[str, bool]]) -> Verdict:
     if stage == "completeness":
         return lambda question: _incomplete(question, evidence.gold.get(question.question_id), config)
     if stage == "experts":
@@ -182,7 +182,7 @@ def solved_by_model(scores: Mapping[str, Sequence[Score]], config: CurationConfi
     return solved
 
 
-def _pool(solved: Mapping[str, Mapping[str, bool]], evidence: Evidence) -> tuple[PoolModel, ...]:
+def _pool(solved: Mapping[str, Mapping[str, bool]], evidence: CurationEvidence) -> tuple[PoolModel, ...]:
     return tuple(
         PoolModel(
             model=model,

@@ -1,14 +1,60 @@
-"""From a row of the answers table to gold: the one place that resolves what a person wrote against the vocabulary."""
+"""Gold of own cases: terms resolved against the vocabulary, and the rubric criteria that follow from the answer."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from neuralmedbench.benchmarks.answers import AnswerRow
-from neuralmedbench.benchmarks.rubric import criteria
+from neuralmedbench.benchmarks.answers_table import AnswerRow
 from neuralmedbench.errors import DataError
-from neuralmedbench.records.items import Arm, Disclosure, Family, Gold, Item, Lesion
+from neuralmedbench.records.items import Arm, Criterion, Disclosure, Family, Gold, Item, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
+
+SIDE_WORDS = {"left": "on the left", "right": "on the right", "bilateral": "on both sides", "midline": "in the midline"}
+
+LESION_FAMILIES = frozenset({Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION})
+"""Families whose rubric asks for the lesion; the others ask for findings and alternatives."""
+
+
+def criteria(family: Family, gold: Gold) -> tuple[Criterion, ...]:
+    """Build the rubric of one item.
+
+    Parameters
+    ----------
+    family : Family
+        Family of the item.
+    gold : Gold
+        What is right for it.
+
+    Returns
+    -------
+    tuple of Criterion
+        `states_side`, `states_location`, `names_signal_<sequence>`, `mentions_finding_<n>`, `considers_<n>`,
+        `argues_<n>` earn points; `must_not_<n>` costs points when the answer says it.
+    """
+    rows: list[Criterion] = []
+    if gold.lesion and family in LESION_FAMILIES:
+        if gold.lesion.side:
+            rows.append(Criterion(criterion="states_side", text=f"States that the lesion lies {SIDE_WORDS[gold.lesion.side]}.", points=1.0))
+        rows.append(Criterion(criterion="states_location", text=f"Places the lesion in: {gold.lesion.location}.", points=1.0))
+        for sequence, signal in sorted(gold.lesion.behaviour.items()):
+            text = f"Says that the lesion is {signal} on {sequence}."
+            rows.append(Criterion(criterion=f"names_signal_{sequence.lower()}", text=text, points=0.5))
+    if family is not Family.LESION_RECOGNITION:
+        rows += _numbered("mentions_finding", "Mentions the finding: {}", gold.findings, 1.0)
+        alternatives = tuple(term for term in gold.differentials if term != gold.answer)
+        rows += _numbered("considers", "Considers: {}", alternatives, 0.5)
+    if family is Family.RATIONALE_GENERATION:
+        rows += _numbered("argues", "Argues: {}", gold.rationale, 1.0)
+    rows += _numbered("must_not", "Says: {}", gold.must_not, -1.0)
+    return tuple(rows)
+
+
+def _numbered(name: str, template: str, statements: tuple[str, ...], points: float) -> list[Criterion]:
+    return [
+        Criterion(criterion=f"{name}_{number}", text=template.format(statement.rstrip(".") + "."), points=points)
+        for number, statement in enumerate(statements, start=1)
+    ]
+
 
 NORMAL_CLASS = "normal"
 
@@ -67,13 +113,13 @@ def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabu
         answer=name,
         aliases=tuple(dict.fromkeys((*written, *answer.aliases))),
         icd10=answer.icd10 or (found.icd10[0] if found and found.icd10 else ""),
-        differentials=tuple(_named(term, vocabulary) for term in answer.differentials),
+        differentials=tuple(_preferred_name(term, vocabulary) for term in answer.differentials),
         findings=answer.findings,
         findings_complete=answer.findings_complete,
         lesion=_lesion(answer, vocabulary),
         rationale=answer.rationale,
         must_not=answer.must_not,
-        turn_leaders=tuple(_named(term, vocabulary) for term in answer.turn_leaders),
+        turn_leaders=tuple(_preferred_name(term, vocabulary) for term in answer.turn_leaders),
         established=answer.established,
     )
     return replace(gold, rubric=criteria(family, gold))
@@ -103,7 +149,7 @@ def disclosure(gold: Gold) -> Disclosure:
     return Disclosure(item_id=gold.item_id, arm=Arm.FINDINGS_DISCLOSED, text=f"Findings of an expert who read these pictures:\n{lines}")
 
 
-def _named(term: str, vocabulary: Vocabulary) -> str:
+def _preferred_name(term: str, vocabulary: Vocabulary) -> str:
     found = vocabulary.find(term)
     return found.name if found else term
 

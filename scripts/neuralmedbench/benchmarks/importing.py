@@ -1,23 +1,28 @@
-"""Importing a data set: every row is taken or refused with a reason, and nothing is written before all of it was looked at."""
+"""Import a data set: every row is accepted or refused with a reason, and nothing is written before all rows were read."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+import yaml
+
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.option_pictures import problem_of_options
 from neuralmedbench.benchmarks.source_folder import SourceFolder
-from neuralmedbench.errors import DataError
+from neuralmedbench.config.load import read_yaml
+from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import write_json_record
 from neuralmedbench.files.lines import write_lines
 from neuralmedbench.files.plain_pictures import MAX_BYTES, picture_head
-from neuralmedbench.records.items import Disclosure, Gold, Runner
+from neuralmedbench.records.items import Disclosure, Gold, Kind, Runner
 from neuralmedbench.records.questions import (
     ANSWERS,
     DISCLOSURES,
@@ -31,7 +36,7 @@ from neuralmedbench.records.questions import (
     QuestionImage,
     Refusal,
 )
-from neuralmedbench.runtime.atomic_write import whole_file, whole_folder
+from neuralmedbench.runtime.atomic_write import whole_file, whole_folder, write_text
 
 LONG_WORDS = 60
 """A longer question is taken to tell of the case."""
@@ -40,7 +45,7 @@ OPTIONS = range(2, len(LETTERS) + 1)
 
 
 @dataclass(frozen=True)
-class Places:
+class ImportPaths:
     """Where an import writes: its tables (shareable as its licence allows) and its pictures (never shared)."""
 
     tables: Path
@@ -77,7 +82,7 @@ class _Store:
         return self.rows[digest][0]
 
 
-def import_set(data_set: DataSet, folder: Path, benchmark: str, places: Places, *, part: bool = False) -> ImportRecord:
+def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPaths, *, part: bool = False) -> ImportRecord:
     """Import a data set.
 
     Parameters
@@ -106,7 +111,7 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: Places, 
     source = SourceFolder(folder)
     with whole_folder(places.pictures) as pictures:
         store = _Store(pictures)
-        taken, refused = _take_all(data_set.read(source), store)
+        taken, refused = _accept_rows(data_set.read(source), store)
         found = len(taken) + len(refused)
         _check_number(data_set, found, part=part)
         if not taken:
@@ -137,8 +142,8 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: Places, 
     return record
 
 
-def _take_all(rows: Iterable[Entry | Refusal], store: _Store) -> tuple[list[Entry], list[Refusal]]:
-    taken: list[Entry] = []
+def _accept_rows(rows: Iterable[QuestionEntry | Refusal], store: _Store) -> tuple[list[QuestionEntry], list[Refusal]]:
+    taken: list[QuestionEntry] = []
     refused: list[Refusal] = []
     seen: set[str] = set()
     for number, row in enumerate(rows, start=1):
@@ -157,7 +162,7 @@ def _take_all(rows: Iterable[Entry | Refusal], store: _Store) -> tuple[list[Entr
     return taken, refused
 
 
-def _with_pictures(entry: Entry, store: _Store) -> Entry:
+def _with_pictures(entry: QuestionEntry, store: _Store) -> QuestionEntry:
     """Give the entry with its pictures under their names in the store."""
 
     def stored(image: QuestionImage) -> QuestionImage:
@@ -236,3 +241,84 @@ def _write_images(path: Path, store: _Store) -> None:
 
 def _too_large(size: int) -> str:
     return f"a picture of {size / 10**6:.0f} MB; at most {MAX_BYTES // 10**6} MB"
+
+
+SHOWN_REASONS = 5
+
+
+def check_name(path: Path, places: ImportPaths) -> None:
+    """Refuse the name of another benchmark: an import replaces the folder of its raw files as a whole.
+
+    Parameters
+    ----------
+    path : Path
+        The yaml of a benchmark of this name.
+    places : Places
+        Where an import of this name would write.
+
+    Raises
+    ------
+    ConfigError
+        If the yaml is of another benchmark, or the folder holds files that no import wrote.
+    """
+    values = read_yaml(path) if path.exists() else None
+    other = isinstance(values, dict) and Path(values.get("questions") or "").as_posix() != places.tables.as_posix()
+    if other or (places.pictures.exists() and not (places.tables / IMPORT_RECORD).exists()):
+        message = f"{path.stem} is the name of another benchmark, whose raw files would be replaced; give another one with --name"
+        raise ConfigError(message)
+
+
+def write_yaml(path: Path, data_set: DataSet, record: ImportRecord, places: ImportPaths) -> bool:
+    """Write the yaml of an imported benchmark when there is none: a person's settings are never replaced.
+
+    Returns
+    -------
+    bool
+        Whether it was written.
+    """
+    values = {
+        "title": data_set.title,
+        "kind": (Kind.PICTURES if record.images else Kind.TEXT).value,
+        "axis": data_set.axis.value,
+        "source": places.pictures.as_posix(),
+        "questions": places.tables.as_posix(),
+        "private": True,
+        "subjects": "public",
+        "deidentification": {"burned_in": "keep"},
+        "arms": ["full", "no_image"] if record.images else ["full"],
+        "samples": data_set.samples,
+        "label_policy": data_set.label_policy,
+    }
+    head = f"# Imported by scripts/import_benchmark.py. Licence: {data_set.licence}.\n# private: true keeps it out of what is recorded and shared.\n"
+    return write_new(path, head, values)
+
+
+def write_new(path: Path, head: str, values: Mapping[str, Any]) -> bool:
+    """Write a yaml below lines of comment, unless one is there; gives whether it was written."""
+    if path.exists():
+        return False
+    write_text(path, head + yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, width=120))
+    return True
+
+
+def import_summary(record: ImportRecord, *, written: bool) -> str:
+    """Say what was found: expected and imported counts always, refusals by reason, and what is empty."""
+    expected = f"{record.expected} published, " if record.expected else ""
+    counts = f"{expected}{record.found} found, {record.imported} imported, {len(record.refused)} refused, {record.images} pictures"
+    lines = [f"{record.benchmark}: {counts}, {record.without_answer} without an answer"]
+    reasons = Counter(refusal.reason for refusal in record.refused).most_common()
+    for reason, number in reasons[:SHOWN_REASONS]:
+        first = next(refusal.where for refusal in record.refused if refusal.reason == reason)
+        lines.append(f"  refused {number}: {reason} (first: {first})")
+    if others := sum(number for _, number in reasons[SHOWN_REASONS:]):
+        lines.append(f"  refused {others} more, for other reasons: import.json has every row")
+    lines += [f"  empty in {number} questions: {name}" for name, number in sorted(record.empty.items())]
+    if record.long_questions:
+        lines.append(
+            f"  {record.long_questions} questions of more than {LONG_WORDS} words: what they tell of the case is out of reach of max_case_words and"
+            " of the arms; `case_in_question: true` in a mapping puts it into the text of the case"
+        )
+    lines += [f"  sha256 {digest}  {name}" for name, digest in record.sources.items()]
+    kept = "written" if written else "was there and is left as it is"
+    lines.append(f"config/benchmarks/{record.benchmark}.yaml {kept}; add {record.benchmark} to `benchmarks` of your configuration")
+    return "\n".join(lines)

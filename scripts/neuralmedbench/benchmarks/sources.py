@@ -2,24 +2,106 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralmedbench.benchmarks.context import read_notes, read_record
 from neuralmedbench.config.pipeline import SEQUENCE_ORDER
+from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.records.case import CaseRecord, PictureFate, SliceRow, State
+from neuralmedbench.records.columns import RECORD_COLUMNS
 from neuralmedbench.records.items import ItemImage
+
+TEMPLATE = "record"
+"""Template that words the health record."""
+WHOLE_DAYS = re.compile(r"[+-]?\d{1,6}")
+
+
+@dataclass(frozen=True)
+class PromptRecordRow:
+    """One value of a health record as its template is given it; `days` from the index scan are 0 or negative, None when it has no date."""
+
+    variable: str
+    value: str
+    unit: str
+    days: int | None
+
+
+def read_notes(case: CaseRecord, folder: Path) -> tuple[str, ...]:
+    """Read the de-identified notes of a case in order of time, each stripped; empty ones are left out."""
+    texts = [_text(case, folder / note).strip() for note in case.notes]
+    return tuple(text for text in texts if text)
+
+
+def read_record(case: CaseRecord, folder: Path, templates: Templates) -> str:
+    """Render the health record of a case; what was measured after the index scan is left out, because it may tell the answer.
+
+    Parameters
+    ----------
+    case : CaseRecord
+        The case as the de-identification left it.
+    folder : Path
+        Folder of its `case.json`.
+    templates : Templates
+        Where the template of the record is.
+
+    Returns
+    -------
+    str
+        One line a variable, for example `Sodium: 138 mmol/L (2 days before the scan)`; empty without a record, or without such a value.
+
+    Raises
+    ------
+    DataError
+        If the record is absent or lacks a column.
+    ConfigError
+        If the template is wrong.
+    """
+    rows = record_rows(case, folder)
+    return templates.render(TEMPLATE, rows=rows) if rows else ""
+
+
+def record_rows(case: CaseRecord, folder: Path) -> list[PromptRecordRow]:
+    """Give the values of a record that enter a prompt: those without a date, and those up to the day of the scan; errors as in `read_record`.
+
+    A row whose day is known to exist and not known to be before the scan (`columns.UNKNOWN_DAY`, or anything else that is no whole number)
+    stays out: nobody can say that it does not tell the answer.
+    """
+    if not case.record:
+        return []
+    # a quotation mark is a sign like any other in this table: read as one that opens a cell it would swallow the rows behind it
+    rows = csv.DictReader(_text(case, folder / case.record).splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
+    if not set(RECORD_COLUMNS) <= set(rows.fieldnames or ()):
+        message = f"case {case.case_id}: its record lacks one of the columns {', '.join(RECORD_COLUMNS)}; run deidentify again"
+        raise DataError(message)
+    kept: list[PromptRecordRow] = []
+    for row in rows:
+        cell = (row["days_from_scan"] or "").strip()
+        days = int(cell) if WHOLE_DAYS.fullmatch(cell) else None
+        if not cell or (days is not None and days <= 0):
+            kept.append(PromptRecordRow(row["variable"], row["value"], row["unit"], days))
+    return kept
+
+
+def _text(case: CaseRecord, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (FileNotFoundError, UnicodeDecodeError):
+        message = f"case {case.case_id}: a note or the record is absent or is not UTF-8; run deidentify again"
+        raise DataError(message) from None
+
 
 NAMED_WINDOWS = ("blood", "bone")
 """Windows of CT that a label names: the one for the brain goes without saying."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class CaseSource:
     """What is known of one case before its answer: its record, its words, and its pictures: cut from scans, or those that it came with."""
 
     case: CaseRecord
@@ -34,7 +116,7 @@ class Source:
         return (*(_slice(row) for row in self.images), *self.pictures)
 
 
-def read_sources(paths: Iterable[Path], slices: Sequence[SliceRow], templates: Templates) -> list[Source]:
+def read_sources(paths: Iterable[Path], slices: Sequence[SliceRow], templates: Templates) -> list[CaseSource]:
     """Gather what the stages before left of each case.
 
     Parameters
@@ -68,7 +150,7 @@ def read_sources(paths: Iterable[Path], slices: Sequence[SliceRow], templates: T
         loose = [item_image(picture, path.parent) for picture in case.pictures if picture.state is State.OK]
         if case.state is State.OK and (images or loose):
             notes, record = read_notes(case, path.parent), read_record(case, path.parent, templates)
-            sources.append(Source(case=case, images=images, notes=notes, record=record, pictures=tuple(sorted(loose, key=_place))))
+            sources.append(CaseSource(case=case, images=images, notes=notes, record=record, pictures=tuple(sorted(loose, key=_place))))
     return sorted(sources, key=lambda source: source.case.case_id)
 
 

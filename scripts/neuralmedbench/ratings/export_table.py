@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.exports import RatingExport, RatedItem
+from neuralmedbench.ratings.exports import RatedItem, RatingExport
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 
 WHOLE = ("schema", "packet_id", "packet_sha256", "rubric", "rater_id", "role", "years", "simulated", "started", "exported", "complete")

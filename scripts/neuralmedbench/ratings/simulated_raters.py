@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from neuralmedbench.ratings.candidates import RatingCandidate
-from neuralmedbench.ratings.exports import RatingExport, MarkedError, PacketKey, RatedItem, RatedResponse, Rater, RoundKey
+from neuralmedbench.ratings.exports import MarkedError, PacketKey, RatedItem, RatedResponse, Rater, RatingExport, RoundKey
 from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.ratings.rounds import FrozenRound, freeze_round
 from neuralmedbench.records.keys import Key, response_key
@@ -104,7 +104,11 @@ def simulate_round(
 
 def _freeze(form: RatingForm, candidates: Sequence[RatingCandidate], names: Sequence[str], root: Path) -> FrozenRound:
     strata = len({one.stratum for one in candidates})
-    settings = {"raters": len(SIMULATED_RATERS), "raters_per_response": len(SIMULATED_RATERS), "responses": max(form.rounds.responses, strata)}
+    settings = {
+        "raters": len(SIMULATED_RATERS),
+        "raters_per_response": len(SIMULATED_RATERS),
+        "responses": max(form.rounds.responses, strata),
+    }
     whole = form.model_copy(update={"rounds": form.rounds.model_copy(update=settings)})
     return freeze_round(SIMULATED_ROUND, whole, candidates, names, root=root, secret=SECRET, pseudonyms=tuple(SIMULATED_RATERS))
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from neuralmedbench.benchmarks.questions import question_fates, read_questions
+from neuralmedbench.benchmarks.question_items import question_fates, read_questions
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_readiness

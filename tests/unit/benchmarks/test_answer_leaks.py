@@ -11,7 +11,7 @@ import pytest
 import find_answer_leaks
 from conftest import ROOT
 from neuralmedbench.benchmarks.answer_leaks import find_leaks
-from neuralmedbench.benchmarks.leak_page import leak_page
+from neuralmedbench.benchmarks.leak_review import leak_page
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.answer_leaks import AnswerLeaks

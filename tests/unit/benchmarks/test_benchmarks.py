@@ -7,9 +7,8 @@ import pytest
 
 from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, pictures, slice_row, source, write_csv
-from neuralmedbench.benchmarks.answers import read_answers
-from neuralmedbench.benchmarks.cases import build_cases, check_known
-from neuralmedbench.benchmarks.lesions import lesion_shown, picture_lesions
+from neuralmedbench.benchmarks.answers_table import read_answers
+from neuralmedbench.benchmarks.case_items import build_cases, check_known, lesion_shown, picture_lesions
 from neuralmedbench.benchmarks.sources import read_sources
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.cases import write_case

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from conftest import ROOT
-from neuralmedbench.benchmarks.curated import read_decisions, read_scores, write_curated_yaml
-from neuralmedbench.benchmarks.curation import Evidence, curate
-from neuralmedbench.benchmarks.questions import read_questions
+from neuralmedbench.benchmarks.curation import CurationEvidence, curate
+from neuralmedbench.benchmarks.curation_files import read_decisions, read_scores, write_curated_yaml
+from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.config.curation import CurationConfig, load_curation
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError, DataError
@@ -69,7 +69,7 @@ def score(name: str, *, passed: bool | None = True, **changes: Any) -> Score:
     return Score(item_id=f"b/{name}", **{**base, **changes})
 
 
-def removed(questions: list[Question], evidence: Evidence, **settings: Any) -> dict[str, str]:
+def removed(questions: list[Question], evidence: CurationEvidence, **settings: Any) -> dict[str, str]:
     """Curate, and give the reason of every question that went."""
     return {row.question_id: row.reason for row in curate(questions, evidence, CurationConfig.model_validate(settings)).removed}
 
@@ -83,7 +83,7 @@ def test_completeness_asks_for_text_pictures_and_an_answer():
         question("no-picture", images=()),
         question("no-gold"),
     ]
-    evidence = Evidence(gold={name: gold(name) for name in ("whole", "told-in-turns", "no-text", "no-picture")})
+    evidence = CurationEvidence(gold={name: gold(name) for name in ("whole", "told-in-turns", "no-text", "no-picture")})
     assert removed(questions, evidence, stages=["completeness"]) == {
         "no-text": "no text",
         "no-picture": "no images",
@@ -98,7 +98,7 @@ def test_a_case_is_kept_when_more_than_half_of_enough_experts_say_so():
         Decision(case_id=case, expert=str(place), keep=vote == "k") for case, word in votes.items() for place, vote in enumerate(word)
     ]
     questions = [question("q", case_id="kept"), *(question(name) for name in ("tie", "dropped", "few", "none"))]
-    assert removed(questions, Evidence(gold={}, decisions=decisions), stages=["experts"], min_experts=2) == {
+    assert removed(questions, CurationEvidence(gold={}, decisions=decisions), stages=["experts"], min_experts=2) == {
         "tie": "dropped by 1 of 2 experts",
         "dropped": "dropped by 2 of 3 experts",
         "few": "1 expert decisions, 2 needed",
@@ -117,7 +117,7 @@ def test_ground_truth_has_to_fill_its_schema():
     ]
     dialogue = question("rounds", runner=Runner.DIALOGUE, turns=(QuestionTurn(reveal="", question="?"),))
     questions = [*(question(row.item_id) for row in rows[:-1]), dialogue, question("absent")]
-    evidence = Evidence(gold={row.item_id: row for row in rows})
+    evidence = CurationEvidence(gold={row.item_id: row for row in rows})
     assert removed(questions, evidence, stages=["ground_truth"]) == {
         "bare": "ground truth without differentials, rationale",
         "unseen": "ground truth without findings_or_lesion",
@@ -132,7 +132,7 @@ def test_the_challenge_filter_removes_what_half_of_the_pool_solves_and_what_it_w
     easy = [score("both"), score("one"), score("mostly"), score("mostly", repeat=1, passed=False), score("none", passed=False)]
     easy += [score("none", arm="findings_disclosed"), score("none", strategy="cot"), score("lost", passed=None, missing=True)]
     hard = [score(name, passed=name == "both", model="hard") for name in ("both", "one", "mostly", "none", "lost")]
-    evidence = Evidence(gold={}, scores={"easy": easy, "hard": hard})
+    evidence = CurationEvidence(gold={}, scores={"easy": easy, "hard": hard})
     questions = [question(name) for name in ("both", "one", "mostly", "none", "lost")]
     settings = {"stages": ["challenge"], "pool": ["easy", "hard"]}
     reasons = {
@@ -151,10 +151,10 @@ def test_the_challenge_filter_removes_what_half_of_the_pool_solves_and_what_it_w
 
 def test_a_question_goes_by_the_first_stage_that_objects_and_every_stage_counts_what_came():
     questions = [question("a", text=""), question("b"), question("c", exemplar=True)]
-    result = curate(questions, Evidence(gold={"a": gold("a")}), CurationConfig(stages=("completeness", "ground_truth")))
+    result = curate(questions, CurationEvidence(gold={"a": gold("a")}), CurationConfig(stages=("completeness", "ground_truth")))
     assert [(row.stage, row.entered, row.removed) for row in result.stages] == [("completeness", 2, 2), ("ground_truth", 0, 0)]
     with pytest.raises(ConfigError, match="the stage challenge needs reference models; name them under `pool`"):
-        curate(questions, Evidence(gold={}), CurationConfig(stages=("challenge",)))
+        curate(questions, CurationEvidence(gold={}), CurationConfig(stages=("challenge",)))
 
 
 def table(path: Path, *rows: dict[str, str]) -> Path:

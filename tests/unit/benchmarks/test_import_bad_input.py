@@ -16,10 +16,9 @@ from conftest import ROOT
 from fixtures.imports import built as built_again
 from fixtures.imports import imported, picture_bytes, put, put_table
 from fixtures.items import benchmark_config
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.imported import check_name, summary, write_yaml
-from neuralmedbench.benchmarks.importing import Places, import_set
-from neuralmedbench.benchmarks.questions import read_questions
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
+from neuralmedbench.benchmarks.importing import ImportPaths, check_name, import_set, import_summary, write_yaml
+from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.plain_pictures import MAX_BYTES
@@ -100,7 +99,7 @@ def test_a_wrong_row_is_refused_with_a_reason_and_the_others_are_taken(kind: str
     assert [item.item_id for item in built.items] == ["b/good", "b/last"]
     assert "row 2" in record.refused[0].where
     assert reason in record.refused[0].reason
-    told = summary(record, written=True)
+    told = import_summary(record, written=True)
     assert "5000 published, 3 found, 2 imported, 1 refused" in told
     assert f"refused 1: {record.refused[0].reason} (first: {record.refused[0].where})" in told
 
@@ -155,19 +154,19 @@ def question(**changes: Any) -> Question:
     return Question(**({"question_id": "q", "runner": Runner.OPEN, "family": Family.QUESTION_ANSWERING, "question": "?"} | changes))
 
 
-WRONG_ENTRIES: dict[str, tuple[Entry, str]] = {
-    "an id that is a path": (Entry(question=question(question_id="../q")), "the id holds other characters"),
-    "a long id": (Entry(question=question(question_id="q" * 121)), "or is longer than 120"),
+WRONG_ENTRIES: dict[str, tuple[QuestionEntry, str]] = {
+    "an id that is a path": (QuestionEntry(question=question(question_id="../q")), "the id holds other characters"),
+    "a long id": (QuestionEntry(question=question(question_id="q" * 121)), "or is longer than 120"),
     "an answer of another question": (
-        Entry(question=question(), gold=Gold(item_id="p", answer="x")),
+        QuestionEntry(question=question(), gold=Gold(item_id="p", answer="x")),
         "the answer belongs to another question",
     ),
     "a turn with a picture that is not there": (
-        Entry(question=question(turns=(QuestionTurn(reveal="", question="?", images=(0,)),))),
+        QuestionEntry(question=question(turns=(QuestionTurn(reveal="", question="?", images=(0,)),))),
         "a turn names a picture that the question does not have",
     ),
     "two letters": (
-        Entry(question=question(runner=Runner.CHOICE, options=("x", "y", "z")), gold=Gold(item_id="q", answer="x", choice="AB")),
+        QuestionEntry(question=question(runner=Runner.CHOICE, options=("x", "y", "z")), gold=Gold(item_id="q", answer="x", choice="AB")),
         "the right letter is none of A to C",
     ),
 }
@@ -176,13 +175,13 @@ WRONG_ENTRIES: dict[str, tuple[Entry, str]] = {
 @pytest.mark.parametrize("kind", WRONG_ENTRIES)
 def test_the_import_checks_what_an_adapter_gives(kind: str, tmp_path: Path) -> None:
     wrong, reason = WRONG_ENTRIES[kind]
-    right = Entry(question=question(question_id="right"))
+    right = QuestionEntry(question=question(question_id="right"))
 
     def read(_: SourceFolder) -> Any:
         yield from (wrong, right)
 
     one = DataSet(name="n", title="N", home="h", licence="l", files="f", axis=Axis.BREADTH, expected=2, read=read)
-    record = import_set(one, put(tmp_path / "set", {"a": "x"}), "b", Places(tables=tmp_path / "questions", pictures=tmp_path / "raw"))
+    record = import_set(one, put(tmp_path / "set", {"a": "x"}), "b", ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw"))
     assert (record.found, record.imported) == (2, 1)
     assert reason in record.refused[0].reason
 
@@ -222,18 +221,18 @@ def test_a_hand_corrected_file_of_questions_is_checked_when_it_is_read(tmp_path:
     answers = path.with_name("answers.jsonl")
     answers.write_text(2 * answers.read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(DataError, match=r"b: answers\.jsonl has two lines for one question"):
-        built_again(Places(tables=path.parent, pictures=tmp_path / "out" / "raw"), "none")
+        built_again(ImportPaths(tables=path.parent, pictures=tmp_path / "out" / "raw"), "none")
 
 
 def test_a_picture_that_is_used_often_is_stored_once(tmp_path: Path) -> None:
     def read(_: SourceFolder) -> Any:
         for number in range(5):
-            yield Entry(
+            yield QuestionEntry(
                 question=question(question_id=f"q{number}", images=(QuestionImage(file="p"),)), pictures={"p": picture_bytes(number // 3)}
             )
 
     one = DataSet(name="n", title="N", home="h", licence="l", files="f", axis=Axis.BREADTH, expected=5, read=read)
-    record = import_set(one, put(tmp_path / "set", {"a": "x"}), "b", Places(tables=tmp_path / "questions", pictures=tmp_path / "raw"))
+    record = import_set(one, put(tmp_path / "set", {"a": "x"}), "b", ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw"))
     assert (record.imported, record.images, len(list((tmp_path / "raw").iterdir()))) == (5, 2, 2)
 
 
@@ -243,13 +242,13 @@ def test_rows_that_were_refused_for_reasons_that_are_not_told_are_counted(tmp_pa
     figures = {f"figures/{name}.jpg": picture_bytes(1, "JPEG") for name in ("good", *(f"bad-{number}" for number in range(len(names))))}
     record, _ = imported("medbookvqa", put(tmp_path / "set", {"data.json": [ROW, *wrong], **figures}), tmp_path / "out")
     assert len(record.refused) == len(names)
-    told = summary(record, written=True)
+    told = import_summary(record, written=True)
     assert told.count("(first: ") == len(names) - 1
     assert "  refused 1 more, for other reasons: import.json has every row" in told
 
 
 def test_the_name_of_another_benchmark_is_refused_before_its_raw_files_are_replaced(tmp_path: Path) -> None:
-    places = Places(tables=tmp_path / "questions", pictures=tmp_path / "raw")
+    places = ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw")
     yaml = tmp_path / "mine.yaml"
     check_name(yaml, places)
     one = DataSet(
@@ -260,7 +259,7 @@ def test_the_name_of_another_benchmark_is_refused_before_its_raw_files_are_repla
         files="f",
         axis=Axis.BREADTH,
         expected=1,
-        read=lambda _: iter([Entry(question=question())]),
+        read=lambda _: iter([QuestionEntry(question=question())]),
     )
     record = import_set(one, put(tmp_path / "set", {"a": "x"}), "mine", places)
     assert write_yaml(yaml, one, record, places)

@@ -12,8 +12,8 @@ import yaml
 from conftest import ROOT
 from fixtures.imports import built, imported, picture_bytes, put, put_table
 from neuralmedbench.benchmarks.adapters.registry import DATA_SETS, data_sets
-from neuralmedbench.benchmarks.built import Built
-from neuralmedbench.benchmarks.importing import Places, import_set
+from neuralmedbench.benchmarks.importing import ImportPaths, import_set
+from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.config.mappings import load_mappings
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.prompts.arms import views
@@ -33,11 +33,11 @@ BASE: dict[str, Any] = {
 }
 
 
-def by_mapping(tmp_path: Path, rows: list[dict[str, Any]], suffix: str = "jsonl", **changes: Any) -> tuple[ImportRecord, Built]:
+def by_mapping(tmp_path: Path, rows: list[dict[str, Any]], suffix: str = "jsonl", **changes: Any) -> tuple[ImportRecord, BenchmarkItems]:
     """Import rows by a mapping of one's own."""
     put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump({**BASE, **changes})})
     put_table(tmp_path / "set" / f"table.{suffix}", rows)
-    places = Places(tables=tmp_path / "questions", pictures=tmp_path / "raw")
+    places = ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw")
     record = import_set(data_sets(tmp_path / "config")["mine"], tmp_path / "set", "b", places)
     return record, built(places, "full")
 

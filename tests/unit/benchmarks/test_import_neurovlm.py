@@ -10,9 +10,8 @@ import pytest
 from conftest import ROOT
 from fixtures.imports import imported, picture_bytes, put, put_table
 from fixtures.items import benchmark_config
-from neuralmedbench.benchmarks.adapters.neurovlm import identity
-from neuralmedbench.benchmarks.adapters.patient_safe import DEV, DEV_SHARE, TEST, sides, subject_of
-from neuralmedbench.benchmarks.questions import read_questions
+from neuralmedbench.benchmarks.adapters.neurovlm import DEV, DEV_SHARE, TEST, division, identity, subject_of
+from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import Shown, assemble
 
@@ -117,7 +116,7 @@ def test_an_example_that_the_table_does_not_have_and_a_label_that_is_none_are_re
 
 def test_pictures_of_one_patient_and_equal_pictures_are_on_one_side() -> None:
     pictures = {f"p{number}": (f"picture {number % 900}", f"aisd {number % 300}") for number in range(3000)}
-    divided = sides(pictures, fixed={})
+    divided = division(pictures, fixed={})
     for place in (0, 1):
         by_name: dict[str, set[str]] = {}
         for picture, names in pictures.items():
@@ -128,11 +127,11 @@ def test_pictures_of_one_patient_and_equal_pictures_are_on_one_side() -> None:
 
 def test_a_picture_that_two_patients_share_binds_them_and_the_order_of_the_rows_does_not_matter() -> None:
     pictures = {"a": ("picture 1", "aisd 1"), "b": ("picture 1", "aisd 2"), "c": ("picture 3", "aisd 2"), "d": ("picture 4",)}
-    divided = sides(pictures, fixed={})
+    divided = division(pictures, fixed={})
     assert divided["a"] == divided["b"] == divided["c"]
-    assert sides(dict(reversed(pictures.items())), fixed={}) == divided
+    assert division(dict(reversed(pictures.items())), fixed={}) == divided
     for side in (DEV, TEST):
-        assert {picture: found for picture, found in sides(pictures, fixed={"a": side}).items() if picture != "d"} == dict.fromkeys(
+        assert {picture: found for picture, found in division(pictures, fixed={"a": side}).items() if picture != "d"} == dict.fromkeys(
             "abc", side
         )
 

@@ -16,9 +16,9 @@ from fixtures.models import model_config
 from fixtures.prompt import asked, exemplar, labels, said
 from fixtures.scoring import vocabulary
 from neuralmedbench.benchmarks.adapters.registry import data_sets
-from neuralmedbench.benchmarks.built import Built
-from neuralmedbench.benchmarks.importing import Places, import_set
-from neuralmedbench.benchmarks.sent_texts import by_item, places_of_item
+from neuralmedbench.benchmarks.answer_leaks import by_item, sent_texts_of
+from neuralmedbench.benchmarks.importing import ImportPaths, import_set
+from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.errors import DataError
 from neuralmedbench.models.builtin import build
 from neuralmedbench.models.engine import answer_requests
@@ -53,25 +53,25 @@ ROWS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def taken(tmp_path: Path, rows: list[dict[str, Any]], policy: str = "full", **changes: Any) -> tuple[ImportRecord, Built]:
+def taken(tmp_path: Path, rows: list[dict[str, Any]], policy: str = "full", **changes: Any) -> tuple[ImportRecord, BenchmarkItems]:
     put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump({**MAPPING, **changes})})
     put(tmp_path / "set", {"table.json": rows, **{f"img/{name}.png": content for name, content in CHECKS.items()}})
-    places = Places(tables=tmp_path / "questions", pictures=tmp_path / "raw")
+    places = ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw")
     record = import_set(data_sets(tmp_path / "config")["mine"], tmp_path / "set", "b", places)
     return record, built(places, policy)
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def made(tmp_path_factory: pytest.TempPathFactory) -> BenchmarkItems:
     return taken(tmp_path_factory.mktemp("options"), ROWS)[1]
 
 
-def sent(made: Built, arm: str = "full") -> dict[str, Request]:
+def sent(made: BenchmarkItems, arm: str = "full") -> dict[str, Request]:
     requests = asked(made.items, arms=["full", "no_image", "shuffled_image"])
     return {name: request for (name, where, _), request in requests.items() if where == arm}
 
 
-def test_each_option_is_shown_under_its_letter_behind_the_pictures_that_are_asked_about(made: Built) -> None:
+def test_each_option_is_shown_under_its_letter_behind_the_pictures_that_are_asked_about(made: BenchmarkItems) -> None:
     assert [row.choice for row in made.gold] == ["C", "B", "A"]
     requests = sent(made)
     assert labels(requests["one"]) == ["Picture 1", "Picture 2", "Option A", "Option B", "Option C", "Option D"]
@@ -82,7 +82,7 @@ def test_each_option_is_shown_under_its_letter_behind_the_pictures_that_are_aske
 
 
 @pytest.mark.parametrize("policy", ["full", "none"])
-def test_an_options_label_never_tells_modality_sequence_or_plane(made: Built, policy: str) -> None:
+def test_an_options_label_never_tells_modality_sequence_or_plane(made: BenchmarkItems, policy: str) -> None:
     told = [
         replace(
             item, label_policy=policy, images=tuple(replace(image, sequence="FLAIR", plane="axial", window="bone") for image in item.images)
@@ -94,7 +94,7 @@ def test_an_options_label_never_tells_modality_sequence_or_plane(made: Built, po
     assert shown[0] == ("Picture 1: FLAIR, axial, bone window" if policy == "full" else "Picture 1")
 
 
-def test_a_name_of_the_questions_own_stands_behind_the_letter(made: Built) -> None:
+def test_a_name_of_the_questions_own_stands_behind_the_letter(made: BenchmarkItems) -> None:
     item = replace(made.items[1], options=("Figure 1", "Figure 2", "Figure 3"))
     images = (item.images[0], *(replace(image, label=name) for image, name in zip(item.images[1:], item.options, strict=True)))
     assert labels(asked([replace(item, images=images)])["two", "full", "direct"])[1:] == [
@@ -102,7 +102,7 @@ def test_a_name_of_the_questions_own_stands_behind_the_letter(made: Built) -> No
     ]  # fmt: skip
 
 
-def test_arms_take_away_or_exchange_what_is_asked_about_and_leave_the_options(made: Built) -> None:
+def test_arms_take_away_or_exchange_what_is_asked_about_and_leave_the_options(made: BenchmarkItems) -> None:
     without, shuffled = sent(made, "no_image"), sent(made, "shuffled_image")
     assert labels(without["one"]) == ["Option A", "Option B", "Option C", "Option D"]
     assert "The pictures follow this text" in said(without["one"])
@@ -113,7 +113,7 @@ def test_arms_take_away_or_exchange_what_is_asked_about_and_leave_the_options(ma
     assert [image.sha256 for image in shuffled["two"].turns[0].images] == [*digests["one"][:2], *digests["two"][1:]]
 
 
-def test_examples_show_their_options_too(made: Built) -> None:
+def test_examples_show_their_options_too(made: BenchmarkItems) -> None:
     one, two, _ = made.items
     request = asked([one], exemplars=[exemplar(two)], arms=["full", "no_image"], strategies=["direct", "few_shot"])
     assert labels(request["one", "full", "few_shot"])[:4] == [
@@ -126,14 +126,14 @@ def test_examples_show_their_options_too(made: Built) -> None:
     ("most", "left"),
     [(None, ["Picture 1", "Picture 2"]), (9, ["Picture 1", "Picture 2"]), (6, ["Picture 1", "Picture 2"]), (5, ["Picture 2"]), (4, [])],
 )
-def test_a_picture_budget_cuts_the_other_pictures_and_no_option(made: Built, most: int | None, left: list[str]) -> None:
+def test_a_picture_budget_cuts_the_other_pictures_and_no_option(made: BenchmarkItems, most: int | None, left: list[str]) -> None:
     request = sent(made)["one"]
     assert not too_many_options(request, most)
     (turn,) = within_budget(request.turns, most)
     assert [image.label for image in turn.images] == [*left, "Option A", "Option B", "Option C", "Option D"]
 
 
-def test_a_question_whose_options_are_over_the_budget_is_skipped_and_the_reason_names_it(made: Built, tmp_path: Path) -> None:
+def test_a_question_whose_options_are_over_the_budget_is_skipped_and_the_reason_names_it(made: BenchmarkItems, tmp_path: Path) -> None:
     model = model_config(backend="builtin", id="text", max_images=3)
     reason = "b/one: 4 options are pictures, max_images is 3"
     assert {name: too_many_options(request, 3) for name, request in sent(made).items()} == {"one": reason, "two": "", "bare": ""}
@@ -146,7 +146,7 @@ def test_a_question_whose_options_are_over_the_budget_is_skipped_and_the_reason_
     ]
 
 
-def test_examples_lose_their_pictures_before_the_item_loses_one(made: Built) -> None:
+def test_examples_lose_their_pictures_before_the_item_loses_one(made: BenchmarkItems) -> None:
     one, two, _ = made.items
     request = asked([one], exemplars=[exemplar(two)], strategies=["direct", "few_shot"])["one", "full", "few_shot"]
     shown = labels(replace(request, turns=within_budget(request.turns, 7)))
@@ -155,7 +155,7 @@ def test_examples_lose_their_pictures_before_the_item_loses_one(made: Built) -> 
 
 
 @pytest.mark.parametrize("name", ["text", "image", "fusion"])
-def test_the_built_in_models_answer_with_a_letter_that_is_offered(made: Built, name: str) -> None:
+def test_the_built_in_models_answer_with_a_letter_that_is_offered(made: BenchmarkItems, name: str) -> None:
     item, request = made.items[1], sent(made)["two"]
     drawn = tuple(picture(head("FLAIR"), image.label) for image in request.turns[0].images)
     messages = (Message("system", request.system), Message("user", request.turns[0].text, drawn))
@@ -163,14 +163,14 @@ def test_the_built_in_models_answer_with_a_letter_that_is_offered(made: Built, n
 
 
 @pytest.mark.parametrize("text", ["ANSWER: B", "Option B", "The answer is option B.", '{"answer": "Option B"}'])
-def test_an_answer_may_name_the_label(made: Built, text: str) -> None:
+def test_an_answer_may_name_the_label(made: BenchmarkItems, text: str) -> None:
     assert parse_answer(text, made.items[1]).choice == "B"
 
 
-def test_labels_of_options_are_printed_options_and_no_leak(made: Built) -> None:
+def test_labels_of_options_are_printed_options_and_no_leak(made: BenchmarkItems) -> None:
     requests = by_item(sent(made).values())
-    assert "Option" not in places_of_item(made.items[1], requests["b/two"])["labels"].text
-    assert "Option" not in places_of_item(made.items[1], requests["b/two"])["template"].text.replace("Options:", "")
+    assert "Option" not in sent_texts_of(made.items[1], requests["b/two"])["labels"].text
+    assert "Option" not in sent_texts_of(made.items[1], requests["b/two"])["template"].text.replace("Options:", "")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_line_whose_picture_names_no_option_is_refused_by_its_question(tmp_pat
     path.write_text(path.read_text(encoding="utf-8").replace('"label": "Option D"', '"label": "Option X"'), encoding="utf-8")
     assert "Option X" in path.read_text(encoding="utf-8")
     with pytest.raises(DataError, match="question one: the label of a picture that is an option is no option's text"):
-        built(Places(tables=tmp_path / "questions", pictures=tmp_path / "raw"), "full")
+        built(ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw"), "full")
 
 
 def test_options_may_stand_in_one_column_as_base64(tmp_path: Path) -> None:

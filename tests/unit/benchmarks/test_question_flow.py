@@ -11,7 +11,7 @@ import yaml
 
 from fixtures.report import build
 from fixtures.tables import BREADTH, write_study
-from neuralmedbench.benchmarks.questions import build_questions, question_fates, read_questions
+from neuralmedbench.benchmarks.question_items import build_questions, question_fates, read_questions
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import write_pictures

@@ -14,11 +14,10 @@ from fixtures.items import VOCABULARY as SMALL
 from fixtures.items import answer, benchmark_config, pictures, slice_row, source
 from fixtures.prompt import OPTIONS, asked, exemplar, open_question, picture, question
 from fixtures.scoring import VOCABULARY_FILE, vocabulary
-from neuralmedbench.benchmarks.accepted_leaks import accept, read_accepted
 from neuralmedbench.benchmarks.answer_leaks import find_leaks
-from neuralmedbench.benchmarks.built import Built
-from neuralmedbench.benchmarks.cases import build_cases
-from neuralmedbench.benchmarks.leak_page import leak_page
+from neuralmedbench.benchmarks.case_items import build_cases
+from neuralmedbench.benchmarks.item_set import BenchmarkItems
+from neuralmedbench.benchmarks.leak_review import accept_text, leak_page, read_accepted
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.json_files import write_json_record
 from neuralmedbench.files.tables import write_records
@@ -107,7 +106,7 @@ FIELDS = Gold(
 
 
 @pytest.fixture
-def structured(tmp_path: Path) -> Built:
+def structured(tmp_path: Path) -> BenchmarkItems:
     return pictures(tmp_path, "d,a.png,tumor,x,meningioma,MR,T1C+,axial")
 
 
@@ -144,7 +143,7 @@ def test_the_form_offers_no_lesion_to_everybody_and_a_note_does_not():
     assert found(replace(item, notes="Seen before: no lesion."), gold) == {("notes", "answer"): ("full",)}
 
 
-def built_of(**of_source: object) -> Built:
+def built_of(**of_source: object) -> BenchmarkItems:
     return build_cases("b", benchmark_config(), [replace(source("a1"), **of_source), source("a2")], {"a1": answer("a1")}, SMALL)
 
 
@@ -175,7 +174,7 @@ def leaks_of(item=LEAKING, accepted=None):
 
 def accepted(where, leaks=None, before=None, reason="the exam's own words"):
     nothing = AcceptedLeaks(benchmark="b")
-    return accept(leaks or leaks_of(), before or nothing, item_id="b/q1", where=where, reason=reason, reviewer="AB")
+    return accept_text(leaks or leaks_of(), before or nothing, item_id="b/q1", where=where, reason=reason, reviewer="AB")
 
 
 def test_what_a_person_accepts_stays_listed_with_the_reason_and_counts_when_nothing_else_is_left():

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from fixtures.imports import built, imported, put, put_table
 from fixtures.prompt import asked, said
+from neuralmedbench.benchmarks.adapters.mapping import vignette_and_lead_in
 from neuralmedbench.benchmarks.adapters.registry import data_sets
-from neuralmedbench.benchmarks.adapters.stems import told_and_asked
-from neuralmedbench.benchmarks.built import Built
-from neuralmedbench.benchmarks.imported import summary
-from neuralmedbench.benchmarks.importing import Places, import_set
+from neuralmedbench.benchmarks.importing import ImportPaths, import_set, import_summary
+from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.config.mappings import load_mappings
 from neuralmedbench.errors import ConfigError
 
@@ -45,19 +44,19 @@ ROW = {
     ],
 )
 def test_what_stands_before_the_closing_question_is_told(text: str, told: str) -> None:
-    found, rest = told_and_asked(text)
+    found, rest = vignette_and_lead_in(text)
     assert found == told
     assert " ".join(f"{found} {rest}".split()) == (" ".join(text.split()) if "。" not in text else "患者头痛。 诊断是什么？")
 
 
 @given(st.text(alphabet="aAbK .!?\n。？\"')", max_size=60))
 def test_no_sign_is_lost_and_something_is_always_asked(text: str) -> None:
-    told, rest = told_and_asked(text)
+    told, rest = vignette_and_lead_in(text)
     assert "".join((told + rest).split()) == "".join(text.split())
     assert rest or not text.strip()
 
 
-def hard(tmp_path: Path) -> Built:
+def hard(tmp_path: Path) -> BenchmarkItems:
     put_table(tmp_path / "set" / "data" / "MedQA" / "test_hard.jsonl", [ROW])
     return imported("medagentsbench", tmp_path / "set", tmp_path)[1]
 
@@ -99,11 +98,11 @@ def test_the_import_counts_questions_that_tell_a_case_out_of_reach(tmp_path: Pat
     found = {}
     for name, changes in (("whole", {}), ("parted", {"case_in_question": True})):
         put(tmp_path / "config", {f"mappings/{name}.yaml": yaml.safe_dump(base | changes)})
-        places = Places(tables=tmp_path / name / "questions", pictures=tmp_path / name / "raw")
+        places = ImportPaths(tables=tmp_path / name / "questions", pictures=tmp_path / name / "raw")
         record = import_set(data_sets(tmp_path / "config")[name], tmp_path / "set", "b", places)
         found[name] = (
             record.long_questions,
-            "1 questions of more than 60 words" in summary(record, written=True),
+            "1 questions of more than 60 words" in import_summary(record, written=True),
             built(places, "full").items[0].question,
         )
     assert found["whole"][:2] == (1, True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.benchmarks.context import read_record
+from neuralmedbench.benchmarks.sources import read_record
 from neuralmedbench.deid.notes.records import clean_record
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.files.templates import Templates

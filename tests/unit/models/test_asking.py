@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, source
 from fixtures.models import model_config, request
-from neuralmedbench.benchmarks.cases import build_cases
+from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.engine import answer_requests

@@ -12,8 +12,8 @@ import pytest
 from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, pictures, source
 from fixtures.prompt import OPTIONS, asked, exemplar, open_question, question, written
-from neuralmedbench.benchmarks.cases import build_cases
-from neuralmedbench.benchmarks.context import TEMPLATE, RecordRow
+from neuralmedbench.benchmarks.case_items import build_cases
+from neuralmedbench.benchmarks.sources import TEMPLATE, PromptRecordRow
 from neuralmedbench.files.templates import Templates, version_of
 from neuralmedbench.records.items import Disclosure, Level
 from neuralmedbench.records.requests import Request
@@ -83,11 +83,11 @@ NAMES = (
 
 
 RECORD = (
-    RecordRow("Sodium", "138", "mmol/L", -2),
-    RecordRow("Glasgow coma scale", "14", "", -1),
-    RecordRow("Systolic blood pressure", "221", "mmHg", 0),
-    RecordRow("Smoker", "yes", "", None),
-    RecordRow("Family history {{ of }} stroke", "", "", None),
+    PromptRecordRow("Sodium", "138", "mmol/L", -2),
+    PromptRecordRow("Glasgow coma scale", "14", "", -1),
+    PromptRecordRow("Systolic blood pressure", "221", "mmHg", 0),
+    PromptRecordRow("Smoker", "yes", "", None),
+    PromptRecordRow("Family history {{ of }} stroke", "", "", None),
 )
 
 

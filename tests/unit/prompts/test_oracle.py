@@ -12,8 +12,8 @@ import pytest
 
 from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, slice_row, source
-from neuralmedbench.benchmarks.built import Built
-from neuralmedbench.benchmarks.cases import build_cases
+from neuralmedbench.benchmarks.case_items import build_cases
+from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CASE_COLUMNS
@@ -27,7 +27,7 @@ from neuralmedbench.tables.verdict import oracle_benchmarks
 ORACLE = (slice_row("a1", 20, oracle=True), slice_row("a1", -20, oracle=True))
 
 
-def built(**of_source: Any) -> Built:
+def built(**of_source: Any) -> BenchmarkItems:
     """Items of one case."""
     return build_cases("b", benchmark_config(), [replace(source("a1"), **of_source)], {"a1": answer("a1")}, VOCABULARY)
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from fixtures.items import VOCABULARY, answer, benchmark_config, pictures, slice_row, source
-from neuralmedbench.benchmarks.cases import build_cases
+from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.arms import donors_of

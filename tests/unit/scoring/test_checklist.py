@@ -14,7 +14,7 @@ from fixtures.items import answer, benchmark_config, source
 from fixtures.prompt import TEMPLATES, asked, open_question, question, said
 from fixtures.report import unpacked
 from fixtures.scoring import GOLD, ITEM, LESION_GOLD, LESION_ITEM, answered, checklist, differential, lesion_answer, vocabulary
-from neuralmedbench.benchmarks.cases import build_cases
+from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.prompts.schemas import RULES
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import Criterion, Family, Level

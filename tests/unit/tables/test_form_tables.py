@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from fixtures.scoring import ITEM, PICTURE_ITEM, RESPONSE, differential, vocabulary
-from neuralmedbench.benchmarks.neurovlm import answer_schema
+from neuralmedbench.benchmarks.neurovlm_labels import answer_schema
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.items import Gold, GoldFields, Item
 from neuralmedbench.records.responses import Response, ResponseState

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.cells import words
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.options import letter_of, options_of
-from neuralmedbench.benchmarks.adapters.rows import choice_gold, entries_of, plain_id
+from neuralmedbench.benchmarks.adapters.rows import choice_gold, column_text, entries_of, plain_id
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Gold, Runner
@@ -21,52 +20,54 @@ ASK_OPEN = "What are the five most likely diagnoses, the most likely one first?"
 ASK_CHOICE = "Which of the options is the most likely diagnosis?"
 
 
-def read_open(source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read_open(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the test split for open answers."""
     return _read(source, ("id", *SECTIONS, ANSWER), _open)
 
 
-def read_choice(source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read_choice(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the test split with its options."""
     return _read(source, ("id", *SECTIONS, OPTIONS, RIGHT), _choice)
 
 
-def _read(source: SourceFolder, columns: tuple[str, ...], make: Callable[[Mapping[str, Any]], Entry]) -> Iterator[Entry | Refusal]:
+def _read(
+    source: SourceFolder, columns: tuple[str, ...], make: Callable[[Mapping[str, Any]], QuestionEntry]
+) -> Iterator[QuestionEntry | Refusal]:
     for table in source.find(*FILES):
         yield from entries_of(source, table, columns, lambda row, _: make(row))
 
 
 def _text(row: Mapping[str, Any]) -> str:
-    text = "\n\n".join(f"{section}:\n{words(row, section)}" for section in SECTIONS if words(row, section))
+    text = "\n\n".join(f"{section}:\n{column_text(row, section)}" for section in SECTIONS if column_text(row, section))
     if not text:
         message = "all sections of the case are empty"
         raise DataError(message)
     return text
 
 
-def _open(row: Mapping[str, Any]) -> Entry:
+def _open(row: Mapping[str, Any]) -> QuestionEntry:
     question = Question(
-        question_id=plain_id(words(row, "id")),
+        question_id=plain_id(column_text(row, "id")),
         runner=Runner.OPEN,
         family=Family.DIFFERENTIAL_DIAGNOSIS,
         question=ASK_OPEN,
         text=_text(row),
     )
-    gold = Gold(item_id=question.question_id, answer=words(row, ANSWER), established="published case report")
-    return Entry(question=question, gold=gold if gold.answer else None)
+    gold = Gold(item_id=question.question_id, answer=column_text(row, ANSWER), established="published case report")
+    return QuestionEntry(question=question, gold=gold if gold.answer else None)
 
 
-def _choice(row: Mapping[str, Any]) -> Entry:
+def _choice(row: Mapping[str, Any]) -> QuestionEntry:
     options = options_of(row[OPTIONS])
     question = Question(
-        question_id=plain_id(words(row, "id")),
+        question_id=plain_id(column_text(row, "id")),
         runner=Runner.CHOICE,
         family=Family.DIFFERENTIAL_DIAGNOSIS,
         question=ASK_CHOICE,
         text=_text(row),
         options=options,
     )
-    return Entry(question=question, gold=choice_gold(question, letter_of(row[RIGHT], options), established="published case report"))
+    return QuestionEntry(question=question, gold=choice_gold(question, letter_of(row[RIGHT], options), established="published case report"))
 
 
 HOME = "https://huggingface.co/datasets/SII-SPIRAL-MED/DiagnosisArena"

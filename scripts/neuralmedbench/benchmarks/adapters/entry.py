@@ -12,7 +12,7 @@ from neuralmedbench.records.questions import Question, Refusal
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class QuestionEntry:
     """One question with its answer and its pictures.
 
     Attributes
@@ -66,6 +66,6 @@ class DataSet:
     files: str
     axis: Axis
     expected: int
-    read: Callable[[SourceFolder], Iterator[Entry | Refusal]]
+    read: Callable[[SourceFolder], Iterator[QuestionEntry | Refusal]]
     label_policy: str = "full"
     samples: int = 1

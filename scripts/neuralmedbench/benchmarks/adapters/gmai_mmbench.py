@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, entries_of, plain_id, tag
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.errors import DataError
@@ -25,13 +25,13 @@ SHORTEST = 100
 """A cell that is shorter holds no picture: some tables of this form name another row there instead."""
 
 
-def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the VAL table when it is there (its answers are public), else every table of the folder."""
     for table in source.find("*VAL*.tsv", "*.tsv"):
         yield from entries_of(source, table, COLUMNS, lambda row, _: _entry(row))
 
 
-def _entry(row: Mapping[str, Any]) -> Entry:
+def _entry(row: Mapping[str, Any]) -> QuestionEntry:
     question_id = plain_id(cell(row, "index"))
     offered = {letter: text for letter in PRINTED if (text := cell(row, letter, needed=False))}
     picture = cell(row, "image")
@@ -48,7 +48,7 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         images=(QuestionImage(file="picture"),),
         tags=tuple(tag(name, value) for name, columns in TAGS.items() if (value := cell(row, *columns, needed=False))),
     )
-    return Entry(
+    return QuestionEntry(
         question=question, gold=_gold(question, offered, cell(row, "answer", needed=False)), pictures={"picture": decoded(picture)}
     )
 

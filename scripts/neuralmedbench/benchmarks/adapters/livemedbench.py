@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.cells import day, language_of, words
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.rows import entries_of, plain_id
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
+from neuralmedbench.benchmarks.adapters.rows import column_text, day_of, entries_of, language_of, plain_id
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Criterion, Family, Gold, Runner
@@ -17,7 +16,7 @@ FILES = ("LiveMedBench*.json", "data/LiveMedBench*.json")
 COLUMNS = ("case_id", "post_time", "narrative", "core_request", "rubric_items")
 
 
-def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the one release that lies in the folder."""
     tables = source.find(*FILES)
     if len(tables) > 1:
@@ -26,26 +25,26 @@ def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
     yield from entries_of(source, tables[0], COLUMNS, lambda row, _: _entry(row))
 
 
-def _entry(row: Mapping[str, Any]) -> Entry:
-    asked = words(row, "core_request")
+def _entry(row: Mapping[str, Any]) -> QuestionEntry:
+    asked = column_text(row, "core_request")
     question = Question(
-        question_id=plain_id(words(row, "case_id")),
+        question_id=plain_id(column_text(row, "case_id")),
         runner=Runner.OPEN,
         family=Family.QUESTION_ANSWERING,
         question=asked,
-        text=words(row, "narrative"),
-        language=language_of(f"{words(row, 'narrative')} {asked}"),
-        date=day(row["post_time"]),
+        text=column_text(row, "narrative"),
+        language=language_of(f"{column_text(row, 'narrative')} {asked}"),
+        date=day_of(row["post_time"]),
     )
     rubric = _rubric(row["rubric_items"])
     gold = Gold(
         item_id=question.question_id,
-        answer=words(row, "doctor_advice"),
+        answer=column_text(row, "doctor_advice"),
         must_not=tuple(criterion.text for criterion in rubric if criterion.points < 0),
         rubric=rubric,
         established="advice of a doctor, criteria made from it by the authors",
     )
-    return Entry(question=question, gold=gold if gold.answer or rubric else None)
+    return QuestionEntry(question=question, gold=gold if gold.answer or rubric else None)
 
 
 def _rubric(value: Any) -> tuple[Criterion, ...]:
@@ -56,11 +55,16 @@ def _rubric(value: Any) -> tuple[Criterion, ...]:
     rubric = []
     for number, item in enumerate(value, start=1):
         points = item.get("points") if isinstance(item, dict) else None
-        if not isinstance(item, dict) or isinstance(points, bool) or not isinstance(points, int | float) or not words(item, "criterion"):
+        if (
+            not isinstance(item, dict)
+            or isinstance(points, bool)
+            or not isinstance(points, int | float)
+            or not column_text(item, "criterion")
+        ):
             message = f"rubric item {number}: expected a criterion and its points"
             raise DataError(message)
         rubric.append(
-            Criterion(criterion=f"{'harm' if points < 0 else 'meets'}_{number}", text=words(item, "criterion"), points=float(points))
+            Criterion(criterion=f"{'harm' if points < 0 else 'meets'}_{number}", text=column_text(item, "criterion"), points=float(points))
         )
     if rubric and not any(criterion.points > 0 for criterion in rubric):
         message = "no criterion earns points: there is nothing by which a score could be divided"

@@ -2,30 +2,203 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.cells import day, texts, words, written
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.mapped_pictures import mapped_pictures, option_pictures
-from neuralmedbench.benchmarks.adapters.options import filled, letter_of, numbered_letter, options_of, spread
-from neuralmedbench.benchmarks.adapters.rows import choice_gold, plain_id, refused
-from neuralmedbench.benchmarks.adapters.stems import told_and_asked
-from neuralmedbench.benchmarks.rubric import criteria
-from neuralmedbench.benchmarks.source_folder import SourceFolder
-from neuralmedbench.config.mappings import AnswerMapping, MappingConfig, OptionsMapping
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
+from neuralmedbench.benchmarks.adapters.options import digest_order, letter_of, numbered_letter, options_of, without_empty_end
+from neuralmedbench.benchmarks.adapters.rows import cell_text, choice_gold, column_text, day_of, filled_texts, plain_id, refusal_of
+from neuralmedbench.benchmarks.gold import criteria
+from neuralmedbench.benchmarks.option_pictures import option_name
+from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
+from neuralmedbench.config.mappings import AnswerMapping, ImagesMapping, MappingConfig, OptionsMapping, PictureForm
 from neuralmedbench.errors import DataError
-from neuralmedbench.records.items import Gold, Runner
-from neuralmedbench.records.questions import Question, Refusal
+from neuralmedbench.records.items import OPTION, Gold, Runner
+from neuralmedbench.records.questions import LETTERS, Question, QuestionImage, Refusal
+
+
+def mapped_pictures(
+    mapping: ImagesMapping, source: SourceFolder, row: Mapping[str, Any]
+) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes]]:
+    """Read the pictures of a row.
+
+    Parameters
+    ----------
+    mapping : ImagesMapping
+        Where they stand.
+    source : SourceFolder
+        The folder.
+    row : mapping
+        The row.
+
+    Returns
+    -------
+    images : tuple of QuestionImage
+        In order, with their labels.
+    pictures : dict of str to Path or bytes
+        By `file` of the images.
+
+    Raises
+    ------
+    DataError
+        If there is none and one is required, or one cannot be read.
+    """
+    entries = [entry for column in mapping.columns for entry in _pictures(row[column])]
+    if not entries and mapping.required:
+        message = "the question has no picture"
+        raise DataError(message)
+    images, pictures = [], {}
+    for place, entry in enumerate(entries, start=1):
+        key = f"{place:03d}"
+        pictures[key] = _content(mapping, source, entry)
+        images.append(QuestionImage(file=key, label=_label(mapping, entry)))
+    return tuple(images), pictures
+
+
+def option_pictures(
+    mapping: OptionsMapping, form: PictureForm, source: SourceFolder, row: Mapping[str, Any]
+) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes], tuple[str, ...]]:
+    """Read options that are pictures.
+
+    Parameters
+    ----------
+    mapping : OptionsMapping
+        Where they stand.
+    form : PictureForm
+        How.
+    source : SourceFolder
+        The folder.
+    row : mapping
+        The row.
+
+    Returns
+    -------
+    images : tuple of QuestionImage
+        One an option, in order, labelled with its letter.
+    pictures : dict of str to Path or bytes
+        By `file` of the images.
+    names : tuple of str
+        By which the right one may be named: its path where its cell holds one, else its label.
+
+    Raises
+    ------
+    DataError
+        If one is missing between others, there are too many, or one cannot be read.
+    """
+    entries = _all_pictures(row[mapping.column]) if mapping.column else [row.get(column) for column in mapping.columns]
+    nothing = {"", *mapping.missing}
+    there = [entry is not None and not (isinstance(entry, str) and entry.strip() in nothing) for entry in entries]
+    count = sum(there)
+    if not all(there[:count]):
+        message = "an option is empty"
+        raise DataError(message)
+    if count > len(LETTERS):
+        message = f"{count} options; expected 2 to {len(LETTERS)}"
+        raise DataError(message)
+    images = tuple(QuestionImage(file=f"option-{place}", label=option_name(place), role=OPTION) for place in range(count))
+    pictures = {image.file: _content(form, source, entry) for image, entry in zip(images, entries, strict=False)}
+    names = (
+        entry if isinstance(entry, str) and form.form == "path" else image.label for image, entry in zip(images, entries, strict=False)
+    )
+    return images, pictures, tuple(names)
+
+
+def _pictures(value: Any) -> list[Any]:
+    return [entry for entry in _all_pictures(value) if entry is not None and entry != ""]
+
+
+def _all_pictures(value: Any) -> list[Any]:
+    if isinstance(value, str) and value.strip()[:1] in {"[", "{"}:
+        try:
+            value = json.loads(value)
+        except ValueError:
+            message = "a list of pictures begins like JSON and is none"
+            raise DataError(message) from None
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _content(mapping: PictureForm, source: SourceFolder, entry: Any) -> Path | bytes:
+    if isinstance(entry, Mapping):
+        if not mapping.key or mapping.key not in entry:
+            message = f"a picture is an object with the keys {', '.join(sorted(map(str, entry)))}; set its `key` to one of them"
+            raise DataError(message)
+        entry = entry[mapping.key]
+    if isinstance(entry, bytes):
+        return entry
+    if mapping.form == "base64":
+        return decoded(cell_text(entry))
+    return source.picture((PurePosixPath(mapping.folder) / cell_text(entry)).as_posix())
+
+
+def _label(mapping: ImagesMapping, entry: Any) -> str:
+    name = column_text(entry, mapping.label_key) if mapping.label_key and isinstance(entry, Mapping) else ""
+    return f"{mapping.label} {name}".strip() if name else ""
+
+
+SENTENCE = re.compile(r"""[.!?。？！]["'”’)\]]*(?=\s)|[。？！]["'”’)\]]*(?=\S)|\n+""")
+"""Ends of sentences; those of Chinese need no space behind them."""
+SHORT = re.compile(
+    r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|vs|cf|approx|ca|no|fig|figs|dr|mr|mrs|ms|prof|st|resp|incl|max|min|temp|hr|wt|yr|yrs|mo|wk|sec|lab)\.$",
+    re.IGNORECASE,
+)
+"""Abbreviations whose point ends no sentence, and initials."""
+ASKS = re.compile(r"""[?？]["'”’)\]]*\s*$""")
+
+
+def vignette_and_lead_in(text: str) -> tuple[str, str]:
+    """Part the question of an examination into the case that it tells and the sentence that asks.
+
+    Parameters
+    ----------
+    text : str
+        The whole question.
+
+    Returns
+    -------
+    told : str
+        Everything before; empty when the question asks at once.
+    asked : str
+        From the last sentence with a question mark, and those right before it that have one too, to the end: what stands behind a question
+        belongs to it. Without a question mark the last sentence.
+
+    Examples
+    --------
+    >>> told_and_asked("A man of 60 falls. Dr. Who sees a tremor. What is it? Which drug helps?")
+    ('A man of 60 falls. Dr. Who sees a tremor.', 'What is it? Which drug helps?')
+    >>> told_and_asked("Which lobe is affected? Fluid is bright.")
+    ('', 'Which lobe is affected? Fluid is bright.')
+    """
+    sentences = _sentences(text.strip())
+    asking = [place for place, sentence in enumerate(sentences) if ASKS.search(sentence)]
+    first = asking[-1] if asking else len(sentences) - 1
+    while first > 0 and first - 1 in asking:
+        first -= 1
+    return "".join(sentences[:first]).strip(), "".join(sentences[first:]).strip()
+
+
+def _sentences(text: str) -> list[str]:
+    """Cut behind every sentence; joined together they are the text."""
+    cuts, begin = [0], 0
+    for found in SENTENCE.finditer(text):
+        before, behind = text[begin : found.end()], text[found.end() :].lstrip()
+        # a small letter goes on with the sentence, as after "approx. two weeks"
+        if before.strip() and behind and not ("." in found[0] and (SHORT.search(before.rstrip()) or behind[0].islower())):
+            cuts.append(found.end())
+            begin = found.end()
+    return [text[start:end] for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True)]
+
 
 FILE, FOLDER, PLACE = OWN = ("_file", "_folder", "_place")
 """Columns that every row has: names of its table, and of the folder of that, and the place of a question among those of its row."""
 
 
-def mapped(name: str, mapping: MappingConfig) -> DataSet:
+def mapped_data_set(name: str, mapping: MappingConfig) -> DataSet:
     """Give the data set that a mapping describes."""
     return DataSet(
         name=name,
@@ -41,21 +214,21 @@ def mapped(name: str, mapping: MappingConfig) -> DataSet:
     )
 
 
-def read(mapping: MappingConfig, source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read(mapping: MappingConfig, source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read every table that fits the mapping's pattern."""
     needed = columns_of(mapping)
     for table in source.find(*mapping.files):
         own = {FILE: table.stem, FOLDER: table.parent.name}
         for number, row in enumerate(source.rows(table, [mapping.each] if mapping.each else needed, under=mapping.under), start=1):
             where = f"{table.relative_to(source.folder).as_posix()}, row {number}"
-            for place, question in enumerate(_asked(mapping.each, row), start=1):
+            for place, question in enumerate(_questions_of_row(mapping.each, row), start=1):
                 try:
-                    yield _entry(mapping, source, _whole({**question, **own, PLACE: place}, needed), number)
+                    yield _entry(mapping, source, _with_columns({**question, **own, PLACE: place}, needed), number)
                 except DataError as error:
-                    yield refused(f"{where}, question {place}" if mapping.each else where, error)
+                    yield refusal_of(f"{where}, question {place}" if mapping.each else where, error)
 
 
-def _asked(each: str, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _questions_of_row(each: str, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Give the questions of a row: itself, or one for each object of a list that it holds, with the columns of the row beside."""
     if not each:
         return [row]
@@ -64,7 +237,7 @@ def _asked(each: str, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [{**around, **one} if isinstance(one, Mapping) else around for one in value]
 
 
-def _whole(question: Mapping[str, Any], needed: Sequence[str]) -> Mapping[str, Any]:
+def _with_columns(question: Mapping[str, Any], needed: Sequence[str]) -> Mapping[str, Any]:
     if missing := [column for column in needed if column not in question]:
         message = f"the column {missing[0]!r} is missing; found {', '.join(sorted(set(question) - set(OWN)))}"
         raise DataError(message)
@@ -85,7 +258,7 @@ def columns_of(mapping: MappingConfig) -> list[str]:
     return list(dict.fromkeys(column for column in named if column and column not in OWN))
 
 
-def _entry(mapping: MappingConfig, source: SourceFolder, row: Mapping[str, Any], number: int) -> Entry:
+def _entry(mapping: MappingConfig, source: SourceFolder, row: Mapping[str, Any], number: int) -> QuestionEntry:
     question_id = _id(mapping, row, number)
     images, pictures = mapped_pictures(mapping.images, source, row) if mapping.images else ((), {})
     if mapping.options and mapping.options.pictures:
@@ -93,9 +266,9 @@ def _entry(mapping: MappingConfig, source: SourceFolder, row: Mapping[str, Any],
         images, pictures, options = (*images, *shown), pictures | contents, tuple(image.label for image in shown)
     else:
         options = names = _options(mapping.options, row, question_id) if mapping.options else ()
-    asked, told = words(row, mapping.question) if mapping.question else mapping.ask, ""
+    asked, told = column_text(row, mapping.question) if mapping.question else mapping.ask, ""
     if mapping.case_in_question:
-        told, asked = told_and_asked(asked)
+        told, asked = vignette_and_lead_in(asked)
     if asked and mapping.question and mapping.ask:
         asked = f"{asked}\n{mapping.ask}"
     question = Question(
@@ -103,21 +276,21 @@ def _entry(mapping: MappingConfig, source: SourceFolder, row: Mapping[str, Any],
         runner=Runner(mapping.runner),
         family=mapping.family,
         question=asked,
-        case_id=plain_id(words(row, mapping.case)) if mapping.case and words(row, mapping.case) else "",
-        text="\n\n".join(filter(None, (*(words(row, column) for column in mapping.text), told))),
+        case_id=plain_id(column_text(row, mapping.case)) if mapping.case and column_text(row, mapping.case) else "",
+        text="\n\n".join(filter(None, (*(column_text(row, column) for column in mapping.text), told))),
         options=options,
         images=images,
-        language=words(row, mapping.language_column)[:2].lower() or mapping.language,
-        date=day(row.get(mapping.date)) if mapping.date else "",
-        tags=tuple(f"{column.lstrip('_')}:{value}" for column in mapping.tags for value in texts(_listed(row[column]))),
+        language=column_text(row, mapping.language_column)[:2].lower() or mapping.language,
+        date=day_of(row.get(mapping.date)) if mapping.date else "",
+        tags=tuple(f"{column.lstrip('_')}:{value}" for column in mapping.tags for value in filled_texts(_tag_values(row[column]))),
     )
-    return Entry(question=question, gold=_gold(mapping, question, names, row), pictures=pictures)
+    return QuestionEntry(question=question, gold=_gold(mapping, question, names, row), pictures=pictures)
 
 
 def _id(mapping: MappingConfig, row: Mapping[str, Any], number: int) -> str:
     if not mapping.id:
         return f"{plain_id(row[FILE])}-{number:05d}" + (f"-{row[PLACE]}" if mapping.each else "")
-    named = [words(row, column) for column in mapping.id]
+    named = [column_text(row, column) for column in mapping.id]
     if not all(named):
         message = f"the column {mapping.id[named.index('')]!r}, which names the question, is empty"
         raise DataError(message)
@@ -127,7 +300,7 @@ def _id(mapping: MappingConfig, row: Mapping[str, Any], number: int) -> str:
 def _options(mapping: OptionsMapping, row: Mapping[str, Any], question_id: str) -> tuple[str, ...]:
     """Read the options; those whose text says that there is none are empty, and left out at the end."""
     found = ["" if option in mapping.missing else option for option in _all_options(mapping, row, question_id)]
-    return tuple(filled(found))
+    return tuple(without_empty_end(found))
 
 
 def _all_options(mapping: OptionsMapping, row: Mapping[str, Any], question_id: str) -> tuple[str, ...]:
@@ -136,12 +309,12 @@ def _all_options(mapping: OptionsMapping, row: Mapping[str, Any], question_id: s
     if mapping.fixed:
         return mapping.fixed
     if mapping.columns:
-        return tuple(words(row, column) for column in mapping.columns)
-    wrong = [words(row, column) for column in sorted(row) if any(fnmatchcase(column, pattern) for pattern in mapping.wrong)]
+        return tuple(column_text(row, column) for column in mapping.columns)
+    wrong = [column_text(row, column) for column in sorted(row) if any(fnmatchcase(column, pattern) for pattern in mapping.wrong)]
     if not wrong:
         message = f"no column fits {' or '.join(mapping.wrong)}; found {', '.join(sorted(set(row) - set(OWN)))}"
         raise DataError(message)
-    return spread(question_id, (words(row, mapping.right), *wrong))
+    return digest_order(question_id, (column_text(row, mapping.right), *wrong))
 
 
 def _gold(mapping: MappingConfig, question: Question, names: tuple[str, ...], row: Mapping[str, Any]) -> Gold | None:
@@ -149,12 +322,12 @@ def _gold(mapping: MappingConfig, question: Question, names: tuple[str, ...], ro
     answer = mapping.answer
     if mapping.options and mapping.options.right:
         return choice_gold(question, letter_of(row[mapping.options.right], names), established=mapping.established)
-    if answer is None or not written(row[answer.column]):
+    if answer is None or not cell_text(row[answer.column]):
         return None
     if mapping.options:
         return choice_gold(question, _letter(answer, row[answer.column], names), established=mapping.established)
-    aliases = texts(row[answer.aliases]) if answer.aliases else ()
-    gold = Gold(item_id=question.question_id, answer=words(row, answer.column), aliases=aliases, established=mapping.established)
+    aliases = filled_texts(row[answer.aliases]) if answer.aliases else ()
+    gold = Gold(item_id=question.question_id, answer=column_text(row, answer.column), aliases=aliases, established=mapping.established)
     return replace(gold, rubric=criteria(question.family, gold))
 
 
@@ -164,6 +337,6 @@ def _letter(answer: AnswerMapping, value: Any, options: tuple[str, ...]) -> str:
     return letter_of(value, options)
 
 
-def _listed(value: Any) -> Any:
+def _tag_values(value: Any) -> Any:
     """Give a cell as a list of tags: text is one tag, whatever it holds."""
-    return value if isinstance(value, list | tuple) else [written(value)]
+    return value if isinstance(value, list | tuple) else [cell_text(value)]

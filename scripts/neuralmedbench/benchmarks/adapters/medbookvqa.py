@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.options import spread
-from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, entries_of, listed, plain_id, tag
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
+from neuralmedbench.benchmarks.adapters.options import digest_order
+from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, entries_of, plain_id, tag, text_tuple
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.records.items import Axis, Family, Runner
 from neuralmedbench.records.questions import LETTERS, Question, QuestionImage, Refusal
@@ -18,13 +18,13 @@ TASKS = {"M": "modality", "A": "anatomy", "S": "symptom", "D": "disease", "SO": 
 TREES = {"modality": "Modality", "anatomy": "Anatomy", "department": "Department"}
 
 
-def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read `data.json`; the figures are `figures/<_id>.jpg`, as their archive unpacks."""
     table = source.find("data.json", "*/data.json")[0]
     yield from entries_of(source, table, COLUMNS, lambda row, _: _entry(source, row))
 
 
-def _entry(source: SourceFolder, row: Mapping[str, Any]) -> Entry:
+def _entry(source: SourceFolder, row: Mapping[str, Any]) -> QuestionEntry:
     identity = cell(row, "_id")
     question_id = plain_id(identity)
     options = shown_order(question_id, row)
@@ -44,7 +44,9 @@ def _entry(source: SourceFolder, row: Mapping[str, Any]) -> Entry:
     )
     letter = LETTERS[options.index(cell(row, "Answer"))]
     gold = choice_gold(question, letter, established="key of the data set, generated from the textbook")
-    return Entry(question=question, gold=gold, pictures={"figure": _figure(source, identity, cell(row, "image_path", needed=False))})
+    return QuestionEntry(
+        question=question, gold=gold, pictures={"figure": _figure(source, identity, cell(row, "image_path", needed=False))}
+    )
 
 
 def shown_order(question_id: str, row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -62,11 +64,11 @@ def shown_order(question_id: str, row: Mapping[str, Any]) -> tuple[str, ...]:
     tuple of str
         By the letters; where they do not name an order, by a digest of question and option, which does not know what is right.
     """
-    options = (cell(row, "Answer"), *listed(row, "Distractors"))
+    options = (cell(row, "Answer"), *text_tuple(row, "Distractors"))
     letters = [str(row.get("correct_choice") or "").strip().upper(), *(str(one).strip().upper() for one in row.get("other_choices") or ())]
     if sorted(letters) == list(LETTERS[: len(options)]):
         return tuple(option for _, option in sorted(zip(letters, options, strict=True)))
-    return spread(question_id, options)
+    return digest_order(question_id, options)
 
 
 def _figure(source: SourceFolder, identity: str, told: str) -> Path:

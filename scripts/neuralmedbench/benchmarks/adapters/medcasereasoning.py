@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.cells import day, words, written
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.rows import plain_id, refused
-from neuralmedbench.benchmarks.rubric import criteria
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
+from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text, day_of, plain_id, refusal_of
+from neuralmedbench.benchmarks.gold import criteria
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Gold, Runner
@@ -22,7 +21,7 @@ NUMBER = re.compile(r"^[ \t]*\d{1,3}[.)][ \t]+", re.MULTILINE)
 ASK = "What are the most likely diagnoses, the most likely one first, and what speaks for it?"
 
 
-def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the test split; of its other columns only an id (`pmcid`) and a date (`publication_date`) are looked for."""
     number = 0
     for table in source.find(*FILES):
@@ -31,11 +30,11 @@ def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
             try:
                 yield _entry(row, number)
             except DataError as error:
-                yield refused(f"{table.name}, row {number}", error)
+                yield refusal_of(f"{table.name}, row {number}", error)
 
 
-def _entry(row: Mapping[str, Any], number: int) -> Entry:
-    text, report = words(row, "case_prompt"), words(row, "pmcid")
+def _entry(row: Mapping[str, Any], number: int) -> QuestionEntry:
+    text, report = column_text(row, "case_prompt"), column_text(row, "pmcid")
     if not text:
         message = "the case is empty"
         raise DataError(message)
@@ -46,15 +45,15 @@ def _entry(row: Mapping[str, Any], number: int) -> Entry:
         question=ASK,
         case_id=plain_id(report) if report else "",
         text=text,
-        date=day(row.get("publication_date")),
+        date=day_of(row.get("publication_date")),
     )
     gold = Gold(
         item_id=question.question_id,
-        answer=words(row, "final_diagnosis"),
+        answer=column_text(row, "final_diagnosis"),
         rationale=statements(row["diagnostic_reasoning"]),
         established="published case report",
     )
-    return Entry(question=question, gold=replace(gold, rubric=criteria(question.family, gold)) if gold.answer else None)
+    return QuestionEntry(question=question, gold=replace(gold, rubric=criteria(question.family, gold)) if gold.answer else None)
 
 
 def statements(value: Any) -> tuple[str, ...]:
@@ -65,7 +64,7 @@ def statements(value: Any) -> tuple[str, ...]:
     >>> statements("1. Fever: '39 C'\n2. Neck\nstiffness")
     ("Fever: '39 C'", 'Neck stiffness')
     """
-    pieces = [written(part) for part in value] if isinstance(value, list | tuple) else NUMBER.split(written(value))
+    pieces = [cell_text(part) for part in value] if isinstance(value, list | tuple) else NUMBER.split(cell_text(value))
     return tuple(" ".join(NUMBER.sub("", piece, count=1).split()) for piece in pieces if piece.strip())
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.options import letter_of, options_of
-from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, embedded, entries_of, plain_id, tag
+from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, embedded_picture, entries_of, plain_id, tag
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Runner
@@ -19,13 +19,13 @@ FRAMES = tuple(f"image_{number}" for number in range(1, 6))
 """The authors' release has one column a frame, a later upload one list (`image`), their own code a list of files (`image_path`)."""
 
 
-def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read all tables of the folder in the order of their names."""
     for table in source.find("*.parquet", "data/*.parquet", "*.jsonl", "*.json"):
         yield from entries_of(source, table, COLUMNS, lambda row, _: _entry(source, row))
 
 
-def _entry(source: SourceFolder, row: Mapping[str, Any]) -> Entry:
+def _entry(source: SourceFolder, row: Mapping[str, Any]) -> QuestionEntry:
     question_id = plain_id(cell(row, "question_id"))
     frames = _frames(source, row)
     video = cell(row, "video_id", needed=False)
@@ -43,7 +43,7 @@ def _entry(source: SourceFolder, row: Mapping[str, Any]) -> Entry:
     chain = cell(row, "reasoning_chain", needed=False)
     letter = letter_of(cell(row, *ANSWERS), question.options)
     gold = choice_gold(question, letter, established="key of the data set, generated from the video and reviewed", rationale=(chain,))
-    return Entry(question=question, gold=gold, pictures=frames)
+    return QuestionEntry(question=question, gold=gold, pictures=frames)
 
 
 def _frames(source: SourceFolder, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _frames(source: SourceFolder, row: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(values, list | tuple):
         message = "the column of the frames holds no list"
         raise DataError(message)
-    frames = {f"frame-{place}": embedded(source, value) for place, value in enumerate(values, start=1)}
+    frames = {f"frame-{place}": embedded_picture(source, value) for place, value in enumerate(values, start=1)}
     if not frames:
         message = f"no frames; expected the columns image, image_1 to image_5 or image_path, found {', '.join(sorted(row))}"
         raise DataError(message)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.rows import choice_gold, plain_id, refused
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
+from neuralmedbench.benchmarks.adapters.rows import choice_gold, plain_id, refusal_of
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Runner
@@ -16,7 +16,7 @@ COLUMNS = ("im_1_local", "im_2_local", "question", "option_A", "option_B", "im_1
 LETTERS = {"a": "A", "option_a": "A", "b": "B", "option_b": "B"}
 
 
-def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read `dataset.json`; the pictures are `<im_1_local>.jpg`, as the authors' script names what it downloads."""
     table = source.find("dataset.json", "*/dataset.json")[0]
     for row in source.rows(table, COLUMNS):
@@ -26,10 +26,10 @@ def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
             try:
                 yield _entry(source, row, pair, place)
             except DataError as error:
-                yield refused(where, error)
+                yield refusal_of(where, error)
 
 
-def _entry(source: SourceFolder, row: Mapping[str, Any], pair: str, place: str) -> Entry:
+def _entry(source: SourceFolder, row: Mapping[str, Any], pair: str, place: str) -> QuestionEntry:
     question_id = f"{pair}-{place}"
     name = f"{row[f'im_{place}_local']}.jpg"
     folder = next((folder for folder in ("images", "image", "") if source.has(f"{folder}/{name}".lstrip("/"))), "")
@@ -47,7 +47,7 @@ def _entry(source: SourceFolder, row: Mapping[str, Any], pair: str, place: str) 
         pair_id=pair,
         tags=tuple(f"category:{name}" for name in row.get(f"category_{place}") or ()),
     )
-    return Entry(
+    return QuestionEntry(
         question=question,
         gold=choice_gold(question, letter, established="label of the data set"),
         pictures={question_id: source.picture(f"{folder}/{name}".lstrip("/"))},

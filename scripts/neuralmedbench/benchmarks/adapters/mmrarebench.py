@@ -2,20 +2,94 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.cells import language_of, parts, texts, words, written
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.figures import figures
-from neuralmedbench.benchmarks.adapters.rows import entries_of, plain_id
-from neuralmedbench.benchmarks.rubric import criteria
-from neuralmedbench.benchmarks.source_folder import SourceFolder
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
+from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text, entries_of, filled_texts, language_of, list_entries, plain_id
+from neuralmedbench.benchmarks.gold import criteria
+from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
+from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Criterion, Family, Gold, Runner
-from neuralmedbench.records.questions import Question, Refusal
+from neuralmedbench.records.questions import Question, QuestionImage, Refusal
+
+EMBEDDED, PATHS = "image", "image_path"
+"""Columns: pictures as base64, and their paths beside the table; either may be absent or empty."""
+
+
+def row_figures(
+    source: SourceFolder, table: Path, row: Mapping[str, Any], *, numbered: bool = False
+) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes]]:
+    """Read the pictures of a row of MMRareBench or MRareBench.
+
+    Parameters
+    ----------
+    source : SourceFolder
+        The folder.
+    table : Path
+        The table; paths of pictures are relative to its folder.
+    row : mapping
+        Its row, with `image` (JSON list of base64) or `image_path` (JSON list), and `figure_mapping` (JSON, label to path) or
+        `image_slot_map` (JSON list of objects with `public_slot`).
+    numbered : bool
+        Whether a picture without a label is called `Image <n>`.
+
+    Returns
+    -------
+    images : tuple of QuestionImage
+        In the order of the row, each with its label.
+    pictures : dict of str to Path or bytes
+        By `file` of the images.
+
+    Raises
+    ------
+    DataError
+        If the row has neither column, or a picture cannot be read or is not there.
+    """
+    if EMBEDDED not in row and PATHS not in row:
+        message = f"neither the column {EMBEDDED!r} nor {PATHS!r} is there; found {', '.join(sorted(row))}"
+        raise DataError(message)
+    paths = filled_texts(row.get(PATHS))
+    embedded = [decoded(text) for text in filled_texts(row.get(EMBEDDED))]
+    folder = table.parent.relative_to(source.folder)
+    contents: Sequence[Path | bytes] = embedded or [source.picture((folder / path).as_posix()) for path in paths]
+    names = paths if len(paths) == len(contents) else ("",) * len(contents)
+    labels = _labels(row, names, numbered=numbered)
+    keys = [f"{place:03d}" for place in range(1, len(contents) + 1)]
+    images = tuple(QuestionImage(file=key, label=label) for key, label in zip(keys, labels, strict=True))
+    return images, dict(zip(keys, contents, strict=True))
+
+
+def _labels(row: Mapping[str, Any], names: Sequence[str], *, numbered: bool) -> list[str]:
+    slots = [column_text(slot, "public_slot") if isinstance(slot, dict) else "" for slot in list_entries(row.get("image_slot_map"))]
+    mapping = _figure_mapping(column_text(row, "figure_mapping"))
+    by_name = {PurePosixPath(path).name: label for label, path in mapping.items()}
+    # pictures inside the table have no names: as many labels as pictures are taken in their order
+    in_order = list(mapping) if not any(names) and len(mapping) == len(names) else []
+    found = []
+    for place, name in enumerate(names):
+        slot = slots[place] if len(slots) == len(names) else ""
+        label = slot or by_name.get(PurePosixPath(name).name, "") or (in_order[place] if in_order else "")
+        found.append(label or (f"Image {place + 1}" if numbered else ""))
+    return found
+
+
+def _figure_mapping(text: str) -> dict[str, str]:
+    if not text:
+        return {}
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        message = "the column 'figure_mapping' holds no JSON object"
+        raise DataError(message)
+    return {str(label).strip().removesuffix(":"): cell_text(path) for label, path in value.items()}
+
 
 TRACKS = {
     "diagnosis": "diagnosis_opened.tsv",
@@ -42,7 +116,7 @@ PATIENT_COLUMNS = ("pmcid", "doc_id", "case_id")
 """Columns that tell from which report a row is, the first that is there; only the successor's are known to exist."""
 
 
-def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the tables of the tracks that are there."""
     tables = {track: table for track, name in TRACKS.items() if (table := track_table(source, track, name))}
     if not tables:
@@ -58,18 +132,18 @@ def track_table(source: SourceFolder, track: str, name: str) -> Path | None:
 
 def row_id(track: str, row: Mapping[str, Any], number: int) -> str:
     """Name a row: its track and index; rows without an index are counted from 0, as the authors' reader does."""
-    return f"{track}-{plain_id(words(row, 'index') or str(number))}"
+    return f"{track}-{plain_id(column_text(row, 'index') or str(number))}"
 
 
 def report_of(row: Mapping[str, Any]) -> str:
     """Name the report from which a row was made, so that its rows are one patient; empty when no column says it."""
-    found = next((words(row, column) for column in PATIENT_COLUMNS if words(row, column)), "")
+    found = next((column_text(row, column) for column in PATIENT_COLUMNS if column_text(row, column)), "")
     return plain_id(found) if found else ""
 
 
-def _entry(source: SourceFolder, table: Path, track: str, row: Mapping[str, Any], number: int) -> Entry:
-    images, pictures = figures(source, table, row)
-    asked = words(row, "question")
+def _entry(source: SourceFolder, table: Path, track: str, row: Mapping[str, Any], number: int) -> QuestionEntry:
+    images, pictures = row_figures(source, table, row)
+    asked = column_text(row, "question")
     question = Question(
         question_id=row_id(track, row, number),
         runner=Runner.OPEN,
@@ -77,23 +151,23 @@ def _entry(source: SourceFolder, table: Path, track: str, row: Mapping[str, Any]
         question="\n".join(part for part in (asked, TASKS.get(track, "")) if part) if asked else "",
         case_id=report_of(row),
         # the context of a work-up names what was found by it
-        text="" if track == "examination" else words(row, "context"),
+        text="" if track == "examination" else column_text(row, "context"),
         images=images,
         language=language_of(asked),
         tags=(f"track:{track}",),
     )
-    return Entry(question=question, gold=_gold(question, track, row), pictures=pictures)
+    return QuestionEntry(question=question, gold=_gold(question, track, row), pictures=pictures)
 
 
 def _gold(question: Question, track: str, row: Mapping[str, Any]) -> Gold | None:
-    gold = Gold(item_id=question.question_id, answer=words(row, "answer"), established="answer of the data set")
+    gold = Gold(item_id=question.question_id, answer=column_text(row, "answer"), established="answer of the data set")
     if not gold.answer:
         return None
     if track == "diagnosis":
-        gold = replace(gold, aliases=texts(row.get("answer_aliases")))
+        gold = replace(gold, aliases=filled_texts(row.get("answer_aliases")))
         return replace(gold, rubric=criteria(question.family, gold))
     if track == "treatment":
-        must, must_not = texts(row["rubric_must_include"]), texts(row["rubric_must_not"])
+        must, must_not = filled_texts(row["rubric_must_include"]), filled_texts(row["rubric_must_not"])
         return replace(gold, must_not=must_not, rubric=(*stated("must_include", "Says: {}", must), *forbidden(must_not)))
     if track == "crossmodal":
         claims, relations = _mainline(row)
@@ -102,17 +176,17 @@ def _gold(question: Question, track: str, row: Mapping[str, Any]) -> Gold | None
             *stated("relation", "Says that the findings stand in this relation: {}", relations),
         )
         return replace(gold, rationale=claims, rubric=rubric)
-    tests, flags, must_not = texts(row["key_test_names"]), texts(row["red_flags_to_rule_out"]), texts(row["must_not"])
+    tests, flags, must_not = filled_texts(row["key_test_names"]), filled_texts(row["red_flags_to_rule_out"]), filled_texts(row["must_not"])
     rubric = (*stated("orders", "Orders the test: {}", tests), *stated("rules_out", "Rules out: {}", flags), *forbidden(must_not))
     return replace(gold, must_not=must_not, rubric=rubric)
 
 
 def _mainline(row: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Give the claims of a comparison, and the relations that they name, each once."""
-    mainline = parts(row["golden_mainline"])
-    claims = [words(part, "claim") if isinstance(part, dict) else written(part) for part in mainline]
-    relations = [words(part, "relation_type") for part in mainline if isinstance(part, dict)]
-    relations.append(words(row, "relation_type"))
+    mainline = list_entries(row["golden_mainline"])
+    claims = [column_text(part, "claim") if isinstance(part, dict) else cell_text(part) for part in mainline]
+    relations = [column_text(part, "relation_type") for part in mainline if isinstance(part, dict)]
+    relations.append(column_text(row, "relation_type"))
     return tuple(claim for claim in claims if claim), tuple(dict.fromkeys(relation.lower() for relation in relations if relation))
 
 

@@ -9,12 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.cells import language_of, parts, texts, words
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.figures import figures
-from neuralmedbench.benchmarks.adapters.mmrarebench import report_of, row_id, stated, track_table
-from neuralmedbench.benchmarks.adapters.rows import entries_of
-from neuralmedbench.benchmarks.rubric import criteria
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
+from neuralmedbench.benchmarks.adapters.mmrarebench import report_of, row_figures, row_id, stated, track_table
+from neuralmedbench.benchmarks.adapters.rows import column_text, entries_of, filled_texts, language_of, list_entries
+from neuralmedbench.benchmarks.gold import criteria
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Arm, Axis, Disclosure, Family, Gold, Runner
@@ -34,7 +32,7 @@ EVIDENCE_TASK = (
 ASK_DIAGNOSIS = "What are the most likely diagnoses, the most likely one first?"
 
 
-def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the tables of the two tracks, or the one that is there."""
     tables = {track: table for track, name in TABLES.items() if (table := track_table(source, track, name))}
     if not tables:
@@ -44,26 +42,26 @@ def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
         yield from entries_of(source, table, COLUMNS[track], partial(make, source, table))
 
 
-def _diagnosis(source: SourceFolder, table: Path, row: Mapping[str, Any], number: int) -> Entry:
-    images, pictures = figures(source, table, row)
-    asked = words(row, "question") or ASK_DIAGNOSIS
+def _diagnosis(source: SourceFolder, table: Path, row: Mapping[str, Any], number: int) -> QuestionEntry:
+    images, pictures = row_figures(source, table, row)
+    asked = column_text(row, "question") or ASK_DIAGNOSIS
     question = Question(
         question_id=row_id(DIAGNOSIS, row, number),
         runner=Runner.OPEN,
         family=Family.DIFFERENTIAL_DIAGNOSIS,
         question=asked,
         case_id=report_of(row),
-        text=words(row, "context"),
+        text=column_text(row, "context"),
         images=images,
         language=language_of(asked),
         tags=(f"track:{DIAGNOSIS}",),
     )
-    if not words(row, "answer"):
-        return Entry(question=question, pictures=pictures)
+    if not column_text(row, "answer"):
+        return QuestionEntry(question=question, pictures=pictures)
     gold = Gold(
         item_id=question.question_id,
-        answer=words(row, "answer"),
-        aliases=texts(row.get("answer_aliases")),
+        answer=column_text(row, "answer"),
+        aliases=filled_texts(row.get("answer_aliases")),
         established="answer of the data set",
     )
     findings = _findings(row)
@@ -71,7 +69,7 @@ def _diagnosis(source: SourceFolder, table: Path, row: Mapping[str, Any], number
         # shown, they would hand out the answer
         question, findings = replace(question, tags=(*question.tags, "findings_name_the_diagnosis")), ""
     shown = (Disclosure(item_id=question.question_id, arm=Arm.FINDINGS_DISCLOSED, text=f"Findings on the pictures:\n{findings}"),)
-    return Entry(
+    return QuestionEntry(
         question=question,
         gold=replace(gold, rubric=criteria(question.family, gold)),
         pictures=pictures,
@@ -81,8 +79,11 @@ def _diagnosis(source: SourceFolder, table: Path, row: Mapping[str, Any], number
 
 def _findings(row: Mapping[str, Any]) -> str:
     """Give the findings that the authors took out of the context: a list of entries with `markdown`, or `title` and `body`."""
-    entries = [entry for entry in parts(row.get(FINDINGS)) if isinstance(entry, dict)]
-    blocks = [words(entry, "markdown") or "\n".join(filter(None, (words(entry, "title"), words(entry, "body")))) for entry in entries]
+    entries = [entry for entry in list_entries(row.get(FINDINGS)) if isinstance(entry, dict)]
+    blocks = [
+        column_text(entry, "markdown") or "\n".join(filter(None, (column_text(entry, "title"), column_text(entry, "body"))))
+        for entry in entries
+    ]
     return "\n\n".join(dict.fromkeys(block for block in blocks if block))
 
 
@@ -91,33 +92,33 @@ def _names(text: str, terms: tuple[str, ...]) -> bool:
     return any(f" {normal_form(term)} " in plain for term in terms if normal_form(term))
 
 
-def _evidence(source: SourceFolder, table: Path, row: Mapping[str, Any], number: int) -> Entry:
-    images, pictures = figures(source, table, row, numbered=True)
-    given = words(row, "final_diagnosis")
+def _evidence(source: SourceFolder, table: Path, row: Mapping[str, Any], number: int) -> QuestionEntry:
+    images, pictures = row_figures(source, table, row, numbered=True)
+    given = column_text(row, "final_diagnosis")
     if not given:
         message = "no diagnosis is given"
         raise DataError(message)
-    asked = words(row, "question_open") or words(row, "question")
+    asked = column_text(row, "question_open") or column_text(row, "question")
     question = Question(
         question_id=row_id("evidence", row, number),
         runner=Runner.OPEN,
         family=Family.QUESTION_ANSWERING,
         question="\n".join(part for part in (asked, EVIDENCE_TASK) if part),
         case_id=report_of(row),
-        text=re.sub(rf"\A{GIVEN.format(re.escape(given))}", "", words(row, "context"), flags=re.IGNORECASE).strip(),
+        text=re.sub(rf"\A{GIVEN.format(re.escape(given))}", "", column_text(row, "context"), flags=re.IGNORECASE).strip(),
         given=given,
         images=images,
         language=language_of(asked),
         tags=("track:evidence",),
     )
-    return Entry(question=question, gold=_evidence_gold(question, row), pictures=pictures)
+    return QuestionEntry(question=question, gold=_evidence_gold(question, row), pictures=pictures)
 
 
 def _evidence_gold(question: Question, row: Mapping[str, Any]) -> Gold | None:
-    points = [point for point in parts(row["acceptable_evidence_points"]) if isinstance(point, dict) and words(point, "point")]
-    required = [_point(point) for point in points if words(point, "credit").lower() == "required"]
-    optional = [_point(point) for point in points if words(point, "credit").lower() != "required"]
-    answer = words(row, "gold_rationale") or words(row, "gold_answer_open") or " ".join(required)
+    points = [point for point in list_entries(row["acceptable_evidence_points"]) if isinstance(point, dict) and column_text(point, "point")]
+    required = [_point(point) for point in points if column_text(point, "credit").lower() == "required"]
+    optional = [_point(point) for point in points if column_text(point, "credit").lower() != "required"]
+    answer = column_text(row, "gold_rationale") or column_text(row, "gold_answer_open") or " ".join(required)
     if not answer:
         return None
     return Gold(
@@ -131,7 +132,7 @@ def _evidence_gold(question: Question, row: Mapping[str, Any]) -> Gold | None:
 
 def _point(point: Mapping[str, Any]) -> str:
     """Write a point of evidence as a statement about its picture."""
-    return f"{words(point, 'image')}: {words(point, 'point')}" if words(point, "image") else words(point, "point")
+    return f"{column_text(point, 'image')}: {column_text(point, 'point')}" if column_text(point, "image") else column_text(point, "point")
 
 
 DATA_SETS = (

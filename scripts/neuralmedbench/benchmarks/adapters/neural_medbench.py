@@ -3,17 +3,144 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.cells import language_of, words
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.rows import plain_id, refused
-from neuralmedbench.benchmarks.release_key import ReleaseKey, key_gold, read_release_key
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
+from neuralmedbench.benchmarks.adapters.rows import column_text, language_of, plain_id, refusal_of
+from neuralmedbench.benchmarks.answers_table import AnswerRow, answer_row, read_cells
+from neuralmedbench.benchmarks.gold import check_findings, disclosure, gold_for
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
-from neuralmedbench.errors import DataError
-from neuralmedbench.records.items import Axis, Family, Level, Runner
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.records.columns import ANSWER_KEY_COLUMNS
+from neuralmedbench.records.items import NO_LESION, Axis, Disclosure, Family, Gold, Level, Runner
 from neuralmedbench.records.questions import Question, QuestionImage, QuestionTurn, Refusal
+from neuralmedbench.records.vocabulary import Vocabulary, normal_form
+
+FAMILIES = (Family.DIFFERENTIAL_DIAGNOSIS, Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION)
+AS_WRITTEN = Vocabulary(version="", digest="", diagnoses={}, locations={})
+"""Terms of the key are kept as they stand there; scoring looks them up in the vocabulary of its run."""
+
+KeyPlace = tuple[Level, str, str]
+"""Level, case and number of the question by which a row is found; level and number may be empty."""
+
+
+@dataclass(frozen=True)
+class KeyRow:
+    """One row of the key: where it stands, what is right, and the family of its question."""
+
+    line: int
+    answer: AnswerRow
+    family: Family
+
+
+class ReleaseKey:
+    """The rows of an answer key, each for one question or one dialogue.
+
+    Parameters
+    ----------
+    rows : mapping of Place to KeyRow
+        As read.
+    """
+
+    def __init__(self, rows: Mapping[KeyPlace, KeyRow]) -> None:
+        self.rows = rows
+        self._used: set[int] = set()
+
+    def find(self, level: Level, case_id: str, number: str) -> KeyRow | None:
+        """Give the row of a question, or None when the key has none; `number` is empty for a dialogue.
+
+        Raises
+        ------
+        ConfigError
+            If the row was given to another question before: it leaves out the level or the number that tells them apart, and the first
+            question may have got the answer of the second.
+        """
+        places = [(one, case_id, what) for what in dict.fromkeys((number, "")) for one in (level, Level.NONE)]
+        row = next((self.rows[place] for place in places if place in self.rows), None)
+        if row is not None and row.line in self._used:
+            message = f"answer key, line {row.line}: fits several questions; fill in level and question_number"
+            raise ConfigError(message)
+        if row is not None:
+            self._used.add(row.line)
+        return row
+
+    def pass_over(self, level: Level, case_id: str) -> None:
+        """Count the rows of a case that was refused as used."""
+        self._used |= {row.line for (of, case, _), row in self.rows.items() if case == case_id and of in {level, Level.NONE}}
+
+    def check_used(self) -> None:
+        """Refuse a key with rows that fit no question; DataError with the first such line."""
+        if left := sorted(row.line for row in self.rows.values() if row.line not in self._used):
+            message = (
+                f"answer key, line {left[0]}: fits no question of the released files ({len(left)} such rows); compare case_id, level and"
+                " question_number (a dialogue has no question_number)"
+            )
+            raise DataError(message)
+
+
+def read_release_key(path: Path) -> ReleaseKey:
+    """Read an answer key.
+
+    Parameters
+    ----------
+    path : Path
+        CSV with the columns `ANSWER_KEY_COLUMNS`; all but `case_id` and `diagnosis` may be absent.
+
+    Returns
+    -------
+    ReleaseKey
+        Its rows.
+
+    Raises
+    ------
+    ConfigError
+        If its columns are not the key's.
+    DataError
+        If a cell cannot be read, or two rows are for one question.
+    """
+    rows: dict[KeyPlace, KeyRow] = {}
+    for line, cells in read_cells(path, ANSWER_KEY_COLUMNS):
+        where = f"{path.name}, line {line}"
+        answer = answer_row(where, cells)
+        place = (answer.level, answer.case_id, cells.get("question_number", "").strip())
+        if place in rows:
+            message = f"{where}: line {rows[place].line} is for the same question; keep one"
+            raise DataError(message)
+        rows[place] = KeyRow(line, answer, _key_family(where, cells.get("family", "")))
+    return ReleaseKey(rows)
+
+
+def _key_family(where: str, text: str) -> Family:
+    name = text.strip().lower() or FAMILIES[0]
+    if name not in FAMILIES:
+        message = f"{where}, column family: expected one of {', '.join(FAMILIES)}, or nothing"
+        raise DataError(message)
+    return Family(name)
+
+
+def key_gold(question: Question, row: KeyRow) -> tuple[Gold, tuple[Disclosure, ...]]:
+    """Give what is right for a question, and its findings for the arm that discloses them.
+
+    Raises
+    ------
+    DataError
+        If the findings name the diagnosis, a question on a lesion has none, or the leaders are not one a round.
+    """
+    where = f"line {row.line} of the answer key"
+    gold = gold_for(question.question_id, row.family, row.answer, AS_WRITTEN)
+    if row.family is Family.LESION_RECOGNITION and gold.lesion is None and normal_form(gold.answer) != NO_LESION:
+        message = f"{where}: a question on a lesion needs lesion_location, or the diagnosis '{NO_LESION}'"
+        raise DataError(message)
+    if gold.turn_leaders and len(gold.turn_leaders) != len(question.turns):
+        message = f"{where}: {len(gold.turn_leaders)} turn_leaders for {len(question.turns)} rounds"
+        raise DataError(message)
+    if row.family is not Family.LESION_RECOGNITION:
+        check_findings(gold)
+    gold = replace(gold, established=gold.established or "answer key")
+    return gold, (disclosure(gold),) if gold.findings else ()
+
 
 FILES = {
     "direct-diagnosis.json": Level.DIRECT,
@@ -28,7 +155,7 @@ FAMILY = Family.DIFFERENTIAL_DIAGNOSIS
 """Of questions about which the key says nothing."""
 
 
-def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read those of the three files that are there, and `answer-key.csv`."""
     there = [name for name in FILES if source.has(name)] or [path.name for path in source.find(*FILES)]
     key = read_release_key(source.file(ANSWER_KEY)) if source.has(ANSWER_KEY) else ReleaseKey({})
@@ -38,14 +165,14 @@ def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
             try:
                 yield from _entries(case, FILES[name], key)
             except DataError as error:
-                key.pass_over(FILES[name], words(case, "case_id"))
-                yield refused(where, error)
+                key.pass_over(FILES[name], column_text(case, "case_id"))
+                yield refusal_of(where, error)
     key.check_used()
 
 
-def _entries(case: Mapping[str, Any], level: Level, key: ReleaseKey) -> list[Entry]:
+def _entries(case: Mapping[str, Any], level: Level, key: ReleaseKey) -> list[QuestionEntry]:
     _check_keys(case, CASE_KEYS, "case")
-    text, images, asked = words(case, "text"), _list(case, "images"), _list(case, "questions")
+    text, images, asked = column_text(case, "text"), _list(case, "images"), _list(case, "questions")
     if not text and not images:
         message = "an empty placeholder of the release: neither text nor pictures"
         raise DataError(message)
@@ -59,36 +186,36 @@ def _entries(case: Mapping[str, Any], level: Level, key: ReleaseKey) -> list[Ent
         raise DataError(message)
     pictures = {f"{place:03d}": decoded(str(image)) for place, image in enumerate(images, start=1)}
     questions = [_dialogue(case, level, asked)] if level is Level.DIALOGUE and len(asked) > 1 else _single(case, level, asked)
-    return [_entry(question, number, words(case, "case_id"), key, pictures) for question, number in questions]
+    return [_entry(question, number, column_text(case, "case_id"), key, pictures) for question, number in questions]
 
 
-def _entry(question: Question, number: str, case_id: str, key: ReleaseKey, pictures: Mapping[str, bytes]) -> Entry:
+def _entry(question: Question, number: str, case_id: str, key: ReleaseKey, pictures: Mapping[str, bytes]) -> QuestionEntry:
     row = key.find(question.level, case_id, number)
     if row is None:
-        return Entry(question=question, pictures=pictures)
+        return QuestionEntry(question=question, pictures=pictures)
     if question.runner is not Runner.DIALOGUE:
         question = replace(question, family=row.family)
     elif row.family is not FAMILY:
         message = f"line {row.line} of the answer key: a dialogue is of the family {FAMILY}"
         raise DataError(message)
     gold, disclosures = key_gold(question, row)
-    return Entry(question=question, gold=gold, pictures=pictures, disclosures=disclosures)
+    return QuestionEntry(question=question, gold=gold, pictures=pictures, disclosures=disclosures)
 
 
 def _single(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str, Any]]) -> list[tuple[Question, str]]:
-    return [(_question(case, level, question), words(question, "question_number")) for question in asked]
+    return [(_question(case, level, question), column_text(question, "question_number")) for question in asked]
 
 
 def _question(case: Mapping[str, Any], level: Level, asked: Mapping[str, Any]) -> Question:
-    question = words(asked, "question_text")
+    question = column_text(asked, "question_text")
     return Question(
-        question_id=f"{_case(case, level)}-q{plain_id(words(asked, 'question_number'))}",
+        question_id=f"{_case(case, level)}-q{plain_id(column_text(asked, 'question_number'))}",
         runner=Runner.OPEN,
         family=FAMILY,
         question=question,
         case_id=_case(case, level),
         level=level,
-        text=words(case, "text"),
+        text=column_text(case, "text"),
         images=_images(case),
         language=language_of(question),
         tags=_tags(case, question),
@@ -98,9 +225,11 @@ def _question(case: Mapping[str, Any], level: Level, asked: Mapping[str, Any]) -
 def _dialogue(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str, Any]]) -> tuple[Question, str]:
     """Give several questions of one case as the rounds of a dialogue: text and pictures stand before the first one."""
     images = _images(case)
-    rounds = [words(question, "question_text") for question in asked]
+    rounds = [column_text(question, "question_text") for question in asked]
     turns = [
-        QuestionTurn(reveal=words(case, "text") if not place else "", question=text, images=tuple(range(len(images))) if not place else ())
+        QuestionTurn(
+            reveal=column_text(case, "text") if not place else "", question=text, images=tuple(range(len(images))) if not place else ()
+        )
         for place, text in enumerate(rounds)
     ]
     if not all(rounds):
@@ -123,7 +252,7 @@ def _dialogue(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str
 
 def _case(case: Mapping[str, Any], level: Level) -> str:
     """Name of the case; the three files number their cases on their own."""
-    return f"{level}-{plain_id(words(case, 'case_id'))}"
+    return f"{level}-{plain_id(column_text(case, 'case_id'))}"
 
 
 def _images(case: Mapping[str, Any]) -> tuple[QuestionImage, ...]:
@@ -132,8 +261,8 @@ def _images(case: Mapping[str, Any]) -> tuple[QuestionImage, ...]:
 
 def _tags(case: Mapping[str, Any], question: str) -> tuple[str, ...]:
     """Say in which language the case is told when it is not the question's."""
-    told = language_of(words(case, "text"))
-    return (f"text_language:{told}",) if words(case, "text") and told != language_of(question) else ()
+    told = language_of(column_text(case, "text"))
+    return (f"text_language:{told}",) if column_text(case, "text") and told != language_of(question) else ()
 
 
 def _list(case: Mapping[str, Any], key: str) -> list[Any]:

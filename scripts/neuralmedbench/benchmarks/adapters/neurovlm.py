@@ -3,21 +3,82 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+import hmac
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.entry import DataSet, Entry
-from neuralmedbench.benchmarks.adapters.patient_safe import DEV, sides, subject_of
-from neuralmedbench.benchmarks.adapters.rows import plain_id, refused
-from neuralmedbench.benchmarks.neurovlm import gold_of, question_of
+from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
+from neuralmedbench.benchmarks.adapters.rows import plain_id, refusal_of
+from neuralmedbench.benchmarks.neurovlm_labels import gold_of, question_of
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.records.columns import PICTURE_COLUMNS
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.questions import Refusal
+
+DEV, TEST = "dev", "test"
+DEV_SHARE = 0.2
+KEY = b"neuralmedbench patient-safe division 1"
+"""Public and fixed: it makes the division ours and repeatable, and hides nothing. Another key is another division and needs another name."""
+
+CONTROL = re.compile(r"(kontrol \d+) \(\d+\)", re.IGNORECASE)
+"""File names of the healthy controls of the MS collection: a number that looks like the person's, and the number of the slice."""
+
+
+def subject_of(data_set: str, file_path: str) -> str:
+    """Give whom a picture of NeuroVLM-Bench shows, where its path tells; empty elsewhere.
+
+    AISD has one folder a patient. The controls of the MS collection are taken by the number in their file names, which is our reading of
+    them, so it serves the division alone and no statistic. The other collections tell nothing: their patients may lie on both sides.
+    """
+    path = PurePosixPath(file_path)
+    if data_set.lower() == "aisd" and path.parent.name:
+        return f"aisd {path.parent.name}"
+    control = CONTROL.fullmatch(path.stem)
+    return f"control {control.group(1).lower()}" if control else ""
+
+
+def division(memberships: Mapping[str, Sequence[str]], fixed: Mapping[str, str]) -> dict[str, str]:
+    """Divide pictures.
+
+    Parameters
+    ----------
+    memberships : mapping of str to sequence of str
+        By picture, the names of what has to stay together: its patient, the digest of its bytes.
+    fixed : mapping of str to str
+        Pictures whose side is given; whatever hangs together with one of them follows it.
+
+    Returns
+    -------
+    dict of str to str
+        `dev` or `test` by picture. Pictures that share a name, directly or over others, have the same side: `dev` for about `DEV_SHARE` of
+        these groups, by a keyed digest of the first name of the group.
+    """
+    roots: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while (above := roots.setdefault(name, name)) != name:
+            roots[name] = roots[above]
+            name = above
+        return name
+
+    for names in memberships.values():
+        first = root(names[0])
+        for other in names[1:]:
+            one, two = sorted((first, root(other)))
+            roots[two] = first = one
+    given = {root(memberships[picture][0]): side for picture, side in fixed.items() if picture in memberships}
+    return {picture: given.get(root(names[0])) or _by_digest(root(names[0])) for picture, names in memberships.items()}
+
+
+def _by_digest(name: str) -> str:
+    value = int.from_bytes(hmac.new(KEY, name.encode(), hashlib.sha256).digest()[:8], "big") / 2**64
+    return DEV if value < DEV_SHARE else TEST
+
 
 EXAMPLES = ("few_shot_examples.csv", "*/few_shot_examples.csv")
 SUBSETS = "subset_*.csv"
@@ -27,7 +88,7 @@ FOLDERS = ("", "dataset/", "images/")
 Row = dict[str, Any]
 
 
-def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
+def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the table of the pictures.
 
     Published subsets that lie in the folder become tags `split:<name>`, and `few_shot_examples.csv` examples that are never asked. The
@@ -40,14 +101,14 @@ def read(source: SourceFolder) -> Iterator[Entry | Refusal]:
     examples = _paths(source, EXAMPLES)
     files = {row["file_path"]: path for row in rows if (path := _picture(source, row["file_path"])) is not None}
     digests = {name: sha256_of(path) for name, path in files.items()}
-    side = sides(_memberships(rows, digests), fixed=dict.fromkeys(examples, DEV))
+    side = division(_memberships(rows, digests), fixed=dict.fromkeys(examples, DEV))
     for number, row in enumerate(rows, start=1):
         name = row["file_path"]
         try:
             tags = [*(f"split:{subset}" for subset, members in subsets.items() if name in members), f"patient_safe:{side.get(name, '')}"]
             yield _entry(row, files.get(name), tags, exemplar=name in examples)
         except DataError as error:
-            yield refused(f"{table.name}, row {number}", error)
+            yield refusal_of(f"{table.name}, row {number}", error)
     for name in sorted(examples - {row["file_path"] for row in rows}):
         yield Refusal(where=f"example {identity(name)}", reason="the table of the pictures does not have this example")
 
@@ -57,13 +118,13 @@ def identity(file_path: str) -> str:
     return plain_id(f"{file_path.partition('/')[0]}-{hashlib.sha256(file_path.encode()).hexdigest()[:12]}")
 
 
-def _entry(row: Mapping[str, Any], picture: Path | None, tags: Iterable[str], *, exemplar: bool) -> Entry:
+def _entry(row: Mapping[str, Any], picture: Path | None, tags: Iterable[str], *, exemplar: bool) -> QuestionEntry:
     if picture is None:
         message = "the picture is not there; rebuild its collection below the folder"
         raise DataError(message)
     question = question_of(identity(row["file_path"]), row, exemplar=exemplar)
     question = replace(question, tags=(*question.tags, *tags))
-    return Entry(question=question, gold=gold_of(question.question_id, "the row", row), pictures={question.images[0].file: picture})
+    return QuestionEntry(question=question, gold=gold_of(question.question_id, "the row", row), pictures={question.images[0].file: picture})
 
 
 def _memberships(rows: Iterable[Row], digests: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

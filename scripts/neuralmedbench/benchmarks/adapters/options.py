@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.cells import written
+from neuralmedbench.benchmarks.adapters.rows import cell_text
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.questions import LETTERS
 
@@ -41,10 +41,10 @@ def options_of(value: Any) -> tuple[str, ...]:
             message = "the options begin like JSON and are none"
             raise DataError(message) from None
     if isinstance(value, Mapping):
-        return _in_order({str(key).strip().upper(): written(text) for key, text in value.items()})
+        return _in_order({str(key).strip().upper(): cell_text(text) for key, text in value.items()})
     if isinstance(value, list | tuple):
-        return _without_letters(filled([written(text) for text in value]))
-    pieces = LETTERED.split(written(value))
+        return _without_letters(without_empty_end([cell_text(text) for text in value]))
+    pieces = LETTERED.split(cell_text(value))
     if len(pieces) < 3 or pieces[0].strip():
         message = (
             f"the options are in a form that is not known ({type(value).__name__}); expected a list, letters with texts, or lines 'A. ...'"
@@ -59,10 +59,10 @@ def options_of(value: Any) -> tuple[str, ...]:
 def _in_order(by_letter: Mapping[str, str]) -> tuple[str, ...]:
     if sorted(by_letter) != list(LETTERS[: len(by_letter)]):
         raise DataError(_gap())
-    return tuple(filled([by_letter[letter] for letter in sorted(by_letter)]))
+    return tuple(without_empty_end([by_letter[letter] for letter in sorted(by_letter)]))
 
 
-def filled(texts: Sequence[str]) -> list[str]:
+def without_empty_end(texts: Sequence[str]) -> list[str]:
     """Leave out the empty ones at the end: tables of mixed sets fill short rows up."""
     count = max((place for place, text in enumerate(texts, start=1) if text), default=0)
     return list(texts[:count])
@@ -88,7 +88,7 @@ def letter_of(value: Any, options: Sequence[str]) -> str:
     DataError
         If it is none of the options', or the text fits several; the message does not repeat it.
     """
-    text = written(value)
+    text = cell_text(value)
     same = [letter for letter, option in zip(LETTERS, options, strict=False) if _plain(option) == _plain(text)]
     if len(same) == 1 and text:
         return same[0]
@@ -106,7 +106,7 @@ def letter_of(value: Any, options: Sequence[str]) -> str:
 
 def numbered_letter(value: Any, options: Sequence[str], *, first: int) -> str:
     """Give the letter of an option by its number, counted from `first`; DataError when there is none."""
-    text = written(value)
+    text = cell_text(value)
     place = int(text) - first if text.isdigit() else -1
     if not 0 <= place < len(options):
         message = f"the right answer is no number from {first} to {len(options) - 1 + first}"
@@ -114,7 +114,7 @@ def numbered_letter(value: Any, options: Sequence[str], *, first: int) -> str:
     return LETTERS[place]
 
 
-def spread(question_id: str, options: Iterable[str]) -> tuple[str, ...]:
+def digest_order(question_id: str, options: Iterable[str]) -> tuple[str, ...]:
     """Order options by a digest of the question and their own words: the same in every run, and the right one has no place of its own."""
     return tuple(sorted(options, key=lambda option: hashlib.sha256(f"{question_id}\n{_plain(option)}".encode()).hexdigest()))
 

@@ -19,7 +19,7 @@ from neuralmedbench.benchmarks.adapters import (
     neurovlm,
 )
 from neuralmedbench.benchmarks.adapters.entry import DataSet
-from neuralmedbench.benchmarks.adapters.mapping import mapped
+from neuralmedbench.benchmarks.adapters.mapping import mapped_data_set
 from neuralmedbench.config.mappings import FOLDER, load_mappings
 from neuralmedbench.errors import ConfigError
 
@@ -51,7 +51,7 @@ def data_sets(config: Path) -> dict[str, DataSet]:
     if double := sorted(set(mappings) & set(DATA_SETS)):
         message = f"{(config / FOLDER).as_posix()}/{double[0]}.yaml: {double[0]} has an adapter already; give the file another name"
         raise ConfigError(message)
-    return DATA_SETS | {name: mapped(name, mapping) for name, mapping in mappings.items()}
+    return DATA_SETS | {name: mapped_data_set(name, mapping) for name, mapping in mappings.items()}
 
 
 def table(sets: Mapping[str, DataSet]) -> str:

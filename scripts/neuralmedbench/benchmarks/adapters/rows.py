@@ -1,24 +1,89 @@
-"""What the adapters share: ids, cells, pictures inside tables, answers of choice, refusals."""
+"""What the adapters share: cells, ids, pictures inside tables, right options, refusals of rows."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.cells import written
-from neuralmedbench.benchmarks.adapters.entry import Entry
+from neuralmedbench.benchmarks.adapters.entry import QuestionEntry
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Gold
 from neuralmedbench.records.questions import LETTERS, Question, Refusal
 
+DAY = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+KANA = re.compile(r"[\u3040-\u30ff]")
+HANGUL = re.compile(r"[\uac00-\ud7af]")
+
+
+def cell_text(value: Any) -> str:
+    """Give a cell as text; nothing for a missing value (None, NaN)."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return (str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)).strip()
+
+
+def column_text(row: Mapping[str, Any], column: str) -> str:
+    """Give the text of a column; nothing when the row does not have it."""
+    return cell_text(row.get(column))
+
+
+def list_entries(value: Any) -> list[Any]:
+    """Give the entries of a cell that holds a list: a list, JSON of one, or text separated by `;`.
+
+    Examples
+    --------
+    >>> parts('["a", "b"]'), parts("a; b"), parts(None)
+    (['a', 'b'], ['a', 'b'], [])
+    """
+    if isinstance(value, list | tuple):
+        return list(value)
+    text = cell_text(value)
+    if text.startswith("["):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        if isinstance(found, list):
+            return found
+    return [part.strip() for part in text.split(";") if part.strip()]
+
+
+def filled_texts(value: Any) -> tuple[str, ...]:
+    """Give the entries of a list that are filled, as text."""
+    return tuple(text for text in map(cell_text, list_entries(value)) if text)
+
+
+def day_of(value: Any) -> str:
+    """Give the day (or month, or year) with which a time begins; nothing when it does not begin with one.
+
+    Examples
+    --------
+    >>> day("2023-04-16T00:00:00"), day("spring")
+    ('2023-04-16', '')
+    """
+    found = DAY.match(cell_text(value))
+    return found[0] if found else ""
+
+
+def language_of(text: str, usual: str = "en") -> str:
+    """Language of a text by its script: `ja`, `ko`, `zh`, or else the usual one."""
+    for language, script in (("ja", KANA), ("ko", HANGUL), ("zh", CHINESE)):
+        if script.search(text):
+            return language
+    return usual
+
+
 MAX_ID = 100
 MAX_NAME = 1000
 """A cell of more characters is a picture as base64, not the name of a file."""
-ODD = re.compile(r"[^A-Za-z0-9._-]+")
+UNUSUAL = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def plain_id(text: str) -> str:
@@ -29,7 +94,7 @@ def plain_id(text: str) -> str:
     >>> plain_id("case_7"), plain_id("Fälle/7")
     ('case_7', 'F-lle-7-63c363de')
     """
-    plain = ODD.sub("-", text.strip()).strip("-._")[:MAX_ID]
+    plain = UNUSUAL.sub("-", text.strip()).strip("-._")[:MAX_ID]
     if plain == text.strip() and plain:
         return plain
     return f"{plain or 'row'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
@@ -69,20 +134,20 @@ def cell(row: Mapping[str, Any], *names: str, needed: bool = True) -> str:
             if not isinstance(row[name], str | int | float | None):
                 message = f"the column {name!r} holds no text"
                 raise DataError(message)
-            return written(row[name])
+            return cell_text(row[name])
     if needed:
         message = f"none of the columns {', '.join(map(repr, names))} is there; found {', '.join(sorted(map(str, row)))}"
         raise DataError(message)
     return ""
 
 
-def listed(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
+def text_tuple(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """Give a cell that holds a list of texts; DataError when it holds something else."""
     value = row.get(name)
     if not isinstance(value, list | tuple):
         message = f"the column {name!r} holds no list"
         raise DataError(message)
-    return tuple(map(written, value))
+    return tuple(map(cell_text, value))
 
 
 def tag(name: str, value: Any) -> str:
@@ -91,7 +156,7 @@ def tag(name: str, value: Any) -> str:
     return f"{name}:{' > '.join(level for level in levels if level)}"
 
 
-def embedded(source: SourceFolder, value: Any) -> Path | bytes:
+def embedded_picture(source: SourceFolder, value: Any) -> Path | bytes:
     """Find a picture that stands in a cell: its bytes, a record of bytes and path (as Parquet files hold it), base64, or the name of a file.
 
     Raises
@@ -110,8 +175,8 @@ def embedded(source: SourceFolder, value: Any) -> Path | bytes:
 
 
 def entries_of(
-    source: SourceFolder, table: Path, columns: Sequence[str], make: Callable[[Mapping[str, Any], int], Entry]
-) -> Iterator[Entry | Refusal]:
+    source: SourceFolder, table: Path, columns: Sequence[str], make: Callable[[Mapping[str, Any], int], QuestionEntry]
+) -> Iterator[QuestionEntry | Refusal]:
     """Make an entry of every row of a table, or say why it is refused.
 
     Parameters
@@ -129,9 +194,9 @@ def entries_of(
         try:
             yield make(row, place)
         except DataError as error:
-            yield refused(f"{table.name}, row {place + 1}", error)
+            yield refusal_of(f"{table.name}, row {place + 1}", error)
 
 
-def refused(where: str, error: DataError) -> Refusal:
+def refusal_of(where: str, error: DataError) -> Refusal:
     """Turn the error of one row into its refusal."""
     return Refusal(where=where, reason=str(error))

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from neuralmedbench.benchmarks.built import Built
-from neuralmedbench.benchmarks.exemplars import exemplars_of
-from neuralmedbench.benchmarks.neurovlm import read_table
+from neuralmedbench.benchmarks.item_set import BenchmarkItems, exemplars_of
+from neuralmedbench.benchmarks.neurovlm_labels import read_table
 from neuralmedbench.benchmarks.option_pictures import in_letter_order, problem_of_options
 from neuralmedbench.benchmarks.sources import item_image
 from neuralmedbench.config.benchmark import BenchmarkConfig
@@ -37,7 +36,7 @@ def read_asked(benchmark: str, config: BenchmarkConfig) -> QuestionSet:
     return read_questions(Path(config.questions)) if config.questions else read_table(config, benchmark)
 
 
-def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet, manifest: PictureManifest, folder: Path) -> Built:
+def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet, manifest: PictureManifest, folder: Path) -> BenchmarkItems:
     """Build the items of an imported data set.
 
     Parameters
@@ -78,7 +77,7 @@ def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet,
         message = f"{benchmark}: {ANSWERS} has two lines for one question; keep one, or import the data set again"
         raise DataError(message)
     shown = [replace(row, item_id=f"{benchmark}/{row.item_id}") for row in asked.disclosures]
-    return Built(
+    return BenchmarkItems(
         items=tuple(built[False]),
         gold=tuple(row for item_id, row in gold.items() if item_id in ids),
         disclosures=tuple(row for row in shown if row.item_id in ids),

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from neuralmedbench.benchmarks.curation import Curated, Evidence, case_of, curate
-from neuralmedbench.benchmarks.imported import write_new
-from neuralmedbench.benchmarks.questions import read_questions
+from neuralmedbench.benchmarks.curation import CurationEvidence, CurationResult, case_of, curate
+from neuralmedbench.benchmarks.importing import write_new
+from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.config.curation import CurationConfig
 from neuralmedbench.config.load import load_benchmark, load_model, nearest, read_yaml
 from neuralmedbench.errors import ConfigError, DataError
@@ -49,7 +49,7 @@ def read_decisions(path: Path, cases: Iterable[str]) -> list[Decision]:
         If a row names no case, decides neither `keep` nor `drop`, rates outside 1 to 5, or repeats its expert; with its line.
     """
     known, decisions, seen = set(cases), [], set[tuple[str, str]]()
-    for line, row in _rows(path):
+    for line, row in _decision_rows(path):
         where = f"{path.name}, line {line}"
         case, expert, word = (row[column].strip() for column in DECISION_COLUMNS[:3])
         problem = ""
@@ -71,7 +71,7 @@ def read_decisions(path: Path, cases: Iterable[str]) -> list[Decision]:
     return decisions
 
 
-def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+def _decision_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, restval="")
@@ -111,7 +111,7 @@ def read_scores(folder: Path, config: Path, pool: Sequence[str]) -> dict[str, li
 
 def curate_folder(
     folder: Path, settings: tuple[Path, CurationConfig], decisions: Path | None, scores: dict[str, list[Score]], curated: str
-) -> tuple[CurationRecord, Curated]:
+) -> tuple[CurationRecord, CurationResult]:
     """Curate the imported set of a folder, and write `kept.csv`, `removed.csv` and `curation.json` into it.
 
     Parameters
@@ -151,7 +151,7 @@ def curate_folder(
             raise ConfigError(message)
         votes = read_decisions(decisions, (case_of(question) for question in asked.questions))
     gold = {row.item_id: row for row in asked.gold}
-    result = curate(asked.questions, Evidence(gold=gold, decisions=votes, scores=scores), config)
+    result = curate(asked.questions, CurationEvidence(gold=gold, decisions=votes, scores=scores), config)
     read = [path, folder / QUESTIONS, folder / ANSWERS, *([decisions] if decisions else [])]
     record = CurationRecord(
         benchmark=folder.name,
@@ -173,7 +173,7 @@ def curate_folder(
     return record, result
 
 
-def write_curated(asked: QuestionSet, result: Curated, source: Path, target: Path) -> None:
+def write_curated(asked: QuestionSet, result: CurationResult, source: Path, target: Path) -> None:
     """Write the kept questions, with the examples for few-shot prompts, as an imported set of its own over the same pictures."""
     ids = {row.question_id for row in result.kept} | {question.question_id for question in asked.questions if question.exemplar}
     write_lines(target / QUESTIONS, Question, (row for row in asked.questions if row.question_id in ids))

@@ -1,15 +1,18 @@
-"""The leaks of a benchmark as a page for a person: one offline file, the terms marked in their context."""
+"""Review of answer leaks: the page that a person reads, and the leaks accepted with a reason."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from html import escape
+from pathlib import Path
 
-from neuralmedbench.benchmarks.answer_leaks import places_of
-from neuralmedbench.benchmarks.leak_terms import terms_of
-from neuralmedbench.benchmarks.sent_texts import by_item, places_of_item
+from neuralmedbench.benchmarks.answer_leaks import by_item, sent_texts_of, term_spans, terms_of
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.json_files import read_json_record, write_json_record
 from neuralmedbench.files.pages import page, table
-from neuralmedbench.records.answer_leaks import SEVERITIES, AnswerLeak, AnswerLeaks
+from neuralmedbench.records.answer_leaks import SEVERITIES, AcceptedLeak, AcceptedLeaks, AnswerLeak, AnswerLeaks
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.vocabulary import Vocabulary
@@ -65,13 +68,13 @@ def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], r
 
 
 def _section(item: Item, gold: Gold, leaks: Sequence[AnswerLeak], requests: Sequence[Request], vocabulary: Vocabulary) -> str:
-    places, shown = places_of_item(item, requests), []
+    places, shown = sent_texts_of(item, requests), []
     terms = terms_of(item, gold, vocabulary)
     for leak in leaks:
         text = places[leak.where].text if leak.where in places else ""
         quotes = "".join(
             _quote(text, start, end)
-            for start, end, term in places_of(text, terms)
+            for start, end, term in term_spans(text, terms)
             if (term.text, term.severity) == (leak.term, leak.severity)
         )
         arms = escape(", ".join(leak.arms))
@@ -85,3 +88,63 @@ def _section(item: Item, gold: Gold, leaks: Sequence[AnswerLeak], requests: Sequ
 def _quote(text: str, start: int, end: int) -> str:
     before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
     return f"<blockquote>{escape(before)}<mark>{escape(text[start:end])}</mark>{escape(after)}</blockquote>"
+
+
+REMEDY = "correct it, or delete it and accept again with scripts/accept_leaks.py"
+
+
+def read_accepted(path: Path, benchmark: str) -> AcceptedLeaks:
+    """Read what was accepted; nothing when there is no file, DataError when it does not fit, ConfigError when it is another benchmark's."""
+    accepted = read_json_record(path, AcceptedLeaks, remedy=REMEDY) if path.exists() else AcceptedLeaks(benchmark=benchmark)
+    if accepted.benchmark != benchmark:
+        message = f"{path.name}: it is of another benchmark than {benchmark}; {REMEDY}"
+        raise ConfigError(message)
+    return accepted
+
+
+def accept_text(leaks: AnswerLeaks, before: AcceptedLeaks, *, item_id: str, where: str, reason: str, reviewer: str) -> AcceptedLeaks:
+    """Accept every leak of one text of one item.
+
+    Parameters
+    ----------
+    leaks : AnswerLeaks
+        What was found last: its digests are what is accepted, so a text that changes later is listed again.
+    before : AcceptedLeaks
+        What was accepted before; what is no longer found is dropped.
+    item_id, where : str
+        The text, as the page names it.
+    reason, reviewer : str
+        Why it may stay, in words that name no patient, and who says so.
+
+    Returns
+    -------
+    AcceptedLeaks
+        Sorted by item, place and digest.
+
+    Raises
+    ------
+    ConfigError
+        If nothing was found there, or the reason is empty.
+    """
+    if not reason.strip() or not reviewer.strip():
+        message = "a leak is accepted with a reason and by somebody; give both"
+        raise ConfigError(message)
+    digests = {leak.digest for leak in leaks.leaks if (leak.item_id, leak.where) == (item_id, where)}
+    if not digests:
+        places = ", ".join(sorted({leak.where for leak in leaks.leaks if leak.item_id == item_id}))
+        hint = f"something was found in {places}" if places else "take the id from the page"
+        message = f"{item_id}: nothing was found in {where!r}; {hint}"
+        raise ConfigError(message)
+    found = {leak.digest for leak in leaks.leaks}
+    day = f"{datetime.now(UTC):%Y-%m-%d}"
+    new = [
+        AcceptedLeak(item_id=item_id, where=where, digest=digest, reason=reason.strip(), reviewer=reviewer, accepted_on=day)
+        for digest in digests
+    ]
+    kept = [row for row in before.accepted if row.digest in found - digests]
+    return replace(before, accepted=tuple(sorted([*kept, *new], key=lambda row: (row.item_id, row.where, row.digest))))
+
+
+def write_accepted(path: Path, accepted: AcceptedLeaks) -> None:
+    """Write what was accepted."""
+    write_json_record(path, accepted)

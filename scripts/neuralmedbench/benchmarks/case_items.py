@@ -1,21 +1,93 @@
-"""Own cases and the demo's: every case becomes a question on its diagnosis, its lesion and its rationale."""
+"""Items of own cases: one for each case and family, with what the pictures show of the lesion."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from math import sqrt
 from pathlib import Path
 
-from neuralmedbench.benchmarks.answers import AnswerRow, read_answers
-from neuralmedbench.benchmarks.built import Built
+from neuralmedbench.benchmarks.answers_table import AnswerRow, read_answers
 from neuralmedbench.benchmarks.gold import check_findings, disclosure, gold_of, is_normal, unknown_terms
-from neuralmedbench.benchmarks.lesions import lesion_shown, picture_lesions
-from neuralmedbench.benchmarks.sources import Source
+from neuralmedbench.benchmarks.item_set import BenchmarkItems
+from neuralmedbench.benchmarks.sources import CaseSource
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case_table
-from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, Item, Level, Runner, ShownLesion, Turn
+from neuralmedbench.records.case import Plane, SliceRow
+from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, Item, Lesion, Level, Runner, ShownLesion, Turn
 from neuralmedbench.records.vocabulary import Vocabulary
+
+INVISIBLE = "isointense"
+
+
+def lesion_shown(lesion: Lesion | None, slices: Sequence[SliceRow]) -> bool | None:
+    """Say whether a slice goes through the lesion on a sequence that shows it.
+
+    Parameters
+    ----------
+    lesion : Lesion or None
+        Centre in mm (LPS+, space of the reference sequence) and largest diameter in mm.
+    slices : sequence of SliceRow
+        The pictures of the case; positions in mm along their slice axis, in the same space.
+
+    Returns
+    -------
+    bool or None
+        None when there is no lesion or its position is not known.
+    """
+    if lesion is None or lesion.position_mm is None:
+        return None
+    return any(row.shown for row in picture_lesions(lesion, slices))
+
+
+def picture_lesions(lesion: Lesion | None, slices: Sequence[SliceRow]) -> list[ShownLesion]:
+    """Say of every picture of a case whether it shows the lesion, and how wide.
+
+    Parameters
+    ----------
+    lesion, slices
+        As in `lesion_shown`.
+
+    Returns
+    -------
+    list of ShownLesion
+        One a picture, in their order; none when there is no lesion or its position is not known.
+
+    Notes
+    -----
+    A slice goes through the lesion when its plane is at most half the lesion's diameter from the centre, or half the
+    scan's own slice spacing where that is more (a slice is as thick as it is spaced). Pictures of a sequence on which
+    the lesion is isointense do not count. The width is that of a ball of the lesion's diameter where the slice, with its
+    thickness, comes nearest to the centre.
+    """
+    if lesion is None or lesion.position_mm is None:
+        return []
+    stacks: dict[tuple[str, str, str], list[SliceRow]] = defaultdict(list)
+    for row in slices:
+        stacks[row.sequence, row.plane, row.volume_sha256].append(row)
+    spacing = {key: slice_spacing_mm(rows) for key, rows in stacks.items()}
+    return [_of_picture(lesion, lesion.position_mm, row, spacing[row.sequence, row.plane, row.volume_sha256]) for row in slices]
+
+
+def _of_picture(lesion: Lesion, position_mm: tuple[float, float, float], row: SliceRow, spacing_mm: float) -> ShownLesion:
+    centre = position_mm["xyz".index(Plane(row.plane).axis)]
+    size = lesion.size_mm or 0.0
+    distance = min(abs(tile.position_mm - centre) for tile in row.tiles)
+    shown = lesion.behaviour.get(row.sequence) != INVISIBLE and distance <= max(size, spacing_mm) / 2
+    nearest = max(distance - spacing_mm / 2, 0.0)
+    width = 2 * sqrt(max((size / 2) ** 2 - nearest**2, 0.0)) / row.mm_per_px
+    return ShownLesion(case_id=row.case_id, image_id=row.image_id, shown=shown, width_px=round(width, 2) if shown and size else None)
+
+
+def slice_spacing_mm(rows: Sequence[SliceRow]) -> float:
+    """Spacing of a scan's native slices in mm, from two of those that are shown; 0 when there is only one."""
+    ordered = sorted({(tile.index, tile.position_mm) for row in rows for tile in row.tiles})
+    spacings = [abs((b - a) / (two - one)) for (one, a), (two, b) in pairwise(ordered) if two != one]
+    return min(spacings, default=0.0)
+
 
 QUESTIONS = {
     Family.DIFFERENTIAL_DIAGNOSIS: "What is the most likely diagnosis? Rank up to five diagnoses.",
@@ -32,8 +104,8 @@ NEXT_TURN = "Revise your differential in the light of what is new. Rank up to fi
 
 
 def build_cases(
-    benchmark: str, config: BenchmarkConfig, sources: Sequence[Source], answers: Mapping[str, AnswerRow], vocabulary: Vocabulary
-) -> Built:
+    benchmark: str, config: BenchmarkConfig, sources: Sequence[CaseSource], answers: Mapping[str, AnswerRow], vocabulary: Vocabulary
+) -> BenchmarkItems:
     """Build the items of a benchmark of cases: scans, or pictures of patients.
 
     Parameters
@@ -76,7 +148,7 @@ def build_cases(
                 if not is_normal(answer, vocabulary):  # normal findings can hardly be told without the word
                     check_findings(gold[-1])
                 shown.append(disclosure(gold[-1]))
-    return Built(tuple(items), tuple(gold), tuple(shown), tuple(lesions)).checked(benchmark)
+    return BenchmarkItems(tuple(items), tuple(gold), tuple(shown), tuple(lesions)).checked(benchmark)
 
 
 def answers_of(config: BenchmarkConfig, table: Path) -> dict[str, AnswerRow]:
@@ -104,7 +176,7 @@ def check_known(answers: Mapping[str, AnswerRow], table: Path) -> None:
         raise DataError(message)
 
 
-def _items(benchmark: str, config: BenchmarkConfig, source: Source, answer: AnswerRow | None, vocabulary: Vocabulary) -> list[Item]:
+def _items(benchmark: str, config: BenchmarkConfig, source: CaseSource, answer: AnswerRow | None, vocabulary: Vocabulary) -> list[Item]:
     base = Item(
         item_id="",
         case_id=source.case.case_id,
@@ -138,7 +210,7 @@ def _items(benchmark: str, config: BenchmarkConfig, source: Source, answer: Answ
     return items
 
 
-def _dialogue(item: Item, source: Source) -> Item:
+def _dialogue(item: Item, source: CaseSource) -> Item:
     """Reveal one note a turn, in order of time; the last turn shows the record and the pictures."""
     if not source.notes:
         message = f"case {item.case_id}: a case of level dialogue needs at least one note; give it another level"
