@@ -11,8 +11,8 @@ from html import escape, unescape
 from typing import Any
 
 from neuralmedbench.records.blinding import hide_names
-from neuralmedbench.scoring.answer_json import read_json
 from neuralmedbench.records.items import Gold, Item, Lesion
+from neuralmedbench.scoring.structured_answer import read_json
 
 
 @dataclass(frozen=True)
