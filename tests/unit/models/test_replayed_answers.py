@@ -7,7 +7,6 @@ import sys
 from dataclasses import replace
 
 import pytest
-from neuralmedbench.scoring.llm.model_grading import grade_with_model
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request, running_server
@@ -25,6 +24,7 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, Score
+from neuralmedbench.scoring.llm.model_grading import grade_with_model
 from neuralmedbench.scoring.scores import score_responses
 
 FREE = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 0, "dated": "x"}
