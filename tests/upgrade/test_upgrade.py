@@ -25,9 +25,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from make_run import machine
-from neuralmedbench.benchmarks.questions import read_questions
-from neuralmedbench.ratings.adjudicating.files import AdjudicationKey
-from neuralmedbench.ratings.answering.files import AnswerExport, AnswerRoundKey
+from neuralmedbench.benchmarks.question_items import read_questions
+from neuralmedbench.ratings.imports import AdjudicationKey
+from neuralmedbench.ratings.answering.answer_forms import AnswerExport, AnswerRoundKey
 
 import neuralmedbench.records
 from conftest import copy_project, snakemake
@@ -40,7 +40,7 @@ from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.control.spending import read_spending
 from neuralmedbench.models.ledgers.ledger import read_ledger
-from neuralmedbench.ratings.exports import Export, RoundKey, read_file
+from neuralmedbench.ratings.exports import RatingExport, RoundKey, read_file
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.questions import ImportRecord
 
@@ -98,7 +98,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "data/ratings/h01/answers_*.json": lambda path: read_file(path, AnswerExport),
     "data/ratings/r01/key.json": lambda path: read_file(path, RoundKey),
     "data/ratings/r01/adjudication/key.json": lambda path: read_file(path, AdjudicationKey),
-    "data/ratings/r01/rating_*.json": lambda path: read_file(path, Export),
+    "data/ratings/r01/rating_*.json": lambda path: read_file(path, RatingExport),
     "config/*.cases.tsv": read_case_table,
     "*.parquet": whole_table,
     "data/slices/*/flow.json": lambda path: read_json(path)["cases"],
