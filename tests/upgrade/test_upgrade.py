@@ -25,13 +25,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from make_run import machine
-from neuralmedbench.benchmarks.question_items import read_questions
-from neuralmedbench.ratings.imports import AdjudicationKey
-from neuralmedbench.ratings.answering.answer_forms import AnswerExport, AnswerRoundKey
 
 import neuralmedbench.records
 from conftest import copy_project, snakemake
 from fixtures.models import running_server
+from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.deid.review.signature import read_shown, read_signed
 from neuralmedbench.files.cases import read_audit, read_case, read_case_table, read_pictures
 from neuralmedbench.files.identity import read_identity
@@ -40,7 +38,9 @@ from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.control.spending import read_spending
 from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.ratings.answering.answer_forms import AnswerExport, AnswerRoundKey
 from neuralmedbench.ratings.exports import RatingExport, RoundKey, read_file
+from neuralmedbench.ratings.imports import AdjudicationKey
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.questions import ImportRecord
 
