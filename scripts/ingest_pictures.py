@@ -7,8 +7,7 @@ from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.cases import read_case_table, write_pictures
-from neuralmedbench.ingest.picture_cases import ingest_picture_cases
-from neuralmedbench.ingest.pictures import ingest_pictures
+from neuralmedbench.ingest.pictures import ingest_picture_cases, ingest_pictures
 from neuralmedbench.runtime.commands import run_command
 
 

@@ -6,7 +6,7 @@ import csv
 import re
 from pathlib import Path, PurePosixPath
 
-from neuralmedbench.ingest.sequences import CONTRAST_OF, CONTRAST_UNCLEAR, DISAGREE, Label, Physics, sequence_by_physics
+from neuralmedbench.ingest.sequences import CONTRAST_OF, CONTRAST_UNCLEAR, DISAGREE, Physics, SequenceLabel, sequence_by_physics
 from neuralmedbench.records.case import Sequence
 
 NAME = re.compile(r"sub-[A-Za-z0-9+]+(?:_[A-Za-z0-9]+-[A-Za-z0-9+]+)*_([A-Za-z0-9]+)")
@@ -50,7 +50,7 @@ def is_bids(name: str) -> bool:
     return NAME.fullmatch(name) is not None
 
 
-def applies_to(beside: str, scan: str) -> bool:
+def applies_to(sidecar: str, scan: str) -> bool:
     """Whether a sidecar or gradients of one name say something about a scan of another (BIDS' inheritance principle).
 
     Both are file names without suffixes; where they lie is not asked.
@@ -62,8 +62,8 @@ def applies_to(beside: str, scan: str) -> bool:
     """
     return (
         is_bids(scan)
-        and beside.rsplit("_", maxsplit=1)[-1] == scan.rsplit("_", maxsplit=1)[-1]
-        and entities_of(beside).items() <= entities_of(scan).items()
+        and sidecar.rsplit("_", maxsplit=1)[-1] == scan.rsplit("_", maxsplit=1)[-1]
+        and entities_of(sidecar).items() <= entities_of(scan).items()
     )
 
 
@@ -74,7 +74,7 @@ def subject_and_session(name: str) -> tuple[str, str]:
     return subject, f"{subject}/ses-{entities['ses']}" if entities.get("ses") else subject
 
 
-def label_bids(name: str, modality: str, physics: Physics) -> Label | None:
+def label_bids(name: str, modality: str, physics: Physics) -> SequenceLabel | None:
     """Kind of a scan by its BIDS name, checked against its sidecar's timing; None when it is no BIDS name or its suffix is unknown.
 
     Parameters
@@ -96,7 +96,7 @@ def label_bids(name: str, modality: str, physics: Physics) -> Label | None:
         return None
     entities = entities_of(name)
     if matched[1] in NO_SCAN_OF_OURS or any(entities.get(key) in values for key, values in ENTITIES_OF_MAPS.items()):
-        return Label(Sequence.UNKNOWN)
+        return SequenceLabel(Sequence.UNKNOWN)
     kind = SUFFIXES.get(matched[1])
     if kind is None:
         return None
@@ -110,7 +110,7 @@ def label_bids(name: str, modality: str, physics: Physics) -> Label | None:
         flags.append(DISAGREE)
     if (modality == "CT") != (kind is Sequence.CT) and DISAGREE not in flags:
         flags.append(DISAGREE)
-    return Label(CONTRAST_OF.get(kind, kind) if agent else kind, tuple(flags))
+    return SequenceLabel(CONTRAST_OF.get(kind, kind) if agent else kind, tuple(flags))
 
 
 def other_folder(place: PurePosixPath, roots: set[PurePosixPath]) -> str:

@@ -12,12 +12,12 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.identity import write_identity
 from neuralmedbench.files.raw_index import RawFile, RawIndex
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
-from neuralmedbench.ingest.copies import copied_series
-from neuralmedbench.ingest.identity import collect_identity, several_patients
+from neuralmedbench.ingest.import_series import OtherSeries, import_series
+from neuralmedbench.ingest.pixels import repeated_series
 from neuralmedbench.ingest.raw_files import checked_bytes, load_raw_files, path_inside
+from neuralmedbench.ingest.raw_identity import collect_identity, several_patients
 from neuralmedbench.ingest.raw_series import RawSeries, sort_into_series
-from neuralmedbench.ingest.sequences import Label
-from neuralmedbench.ingest.take import Others, take_series
+from neuralmedbench.ingest.sequences import SequenceLabel
 from neuralmedbench.records.case import CaseRecord, FileFate, Sequence, Series, State
 
 USED = "used"
@@ -60,55 +60,54 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
         raise ConfigError(message)
     mixed = several_patients(scan for series in result.series for scan in series.scans)
     if mixed:
-        fates = dict.fromkeys(range(1, len(index.files) + 1), mixed)
-        told = _fates(len(fates), {}, fates)
-        return replace(base, state=State.QUARANTINED, quarantined_by=base.stage, reason=mixed, fates=told, raw_files=count_fates(told))
-    others = Others(result.series, copied_series(result.series))
+        fates = _file_fates(len(index.files), {}, dict.fromkeys(range(1, len(index.files) + 1), mixed))
+        return replace(base, state=State.QUARANTINED, quarantined_by=base.stage, reason=mixed, fates=fates, raw_files=count_fates(fates))
+    others = OtherSeries(result.series, repeated_series(result.series))
     used: list[Series] = []
-    fates = dict(result.set_aside)
+    excluded = dict(result.excluded)  # reasons by file number
     for series in result.series:
         try:
-            taken = take_series(series, out / "series", labels[series.series_id], others)
+            imported = import_series(series, out / "series", labels[series.series_id], others)
         except DataError as error:
-            fates.update(dict.fromkeys(series.numbers, f"{series.series_id}: {error}"))
+            excluded.update(dict.fromkeys(series.numbers, f"{series.series_id}: {error}"))
             shutil.rmtree(out / "series" / series.series_id, ignore_errors=True)
         else:
-            used.append(taken.series)
-            fates.update(taken.set_aside)
-    by_file = _users(result.series, used, fates)
-    told = _fates(len(index.files), by_file, fates)
+            used.append(imported.series)
+            excluded.update(imported.excluded)
+    by_file = _series_by_file(result.series, used, excluded)
+    fates = _file_fates(len(index.files), by_file, excluded)
     case = replace(
         base,
-        fates=told,
-        raw_files=count_fates(told),
+        fates=fates,
+        raw_files=count_fates(fates),
         quality={"files": float(len(index.files)), "files_used": float(len(by_file)), "series": float(len(used))},
     )
     if not used:
         # not raised: the fate of every file tells a person what to put right
-        reason = f"no usable series among {len(index.files)} files: {_most_common(fates)}"
+        reason = f"no usable series among {len(index.files)} files: {_most_common(excluded)}"
         return replace(case, state=State.QUARANTINED, quarantined_by=base.stage, reason=reason)
     notes, record_path, unread = copy_texts(index, root, out / "text")
     quality = {**case.quality, "texts_unreadable": float(unread)} if unread else case.quality
     return replace(case, series=tuple(used), notes=notes, record=record_path, quality=quality)
 
 
-def _users(series: list[RawSeries], used: list[Series], set_aside: Mapping[int, str]) -> dict[int, list[str]]:
-    """Series that use each file; a multi-frame object or a sidecar may be part of several, and of one that is set aside."""
-    found: dict[int, list[str]] = {}
+def _series_by_file(series: list[RawSeries], used: list[Series], excluded: Mapping[int, str]) -> dict[int, list[str]]:
+    """Series that use each file; a multi-frame object or a sidecar may be part of several, and of one that is not used."""
+    by_file: dict[int, list[str]] = {}
     ids = {one.series_id for one in used}
     for one in series:
-        whole = {scan.number for scan in one.scans if scan.frame is not None} | {scan.number for scan in one.beside}
+        whole = {scan.number for scan in one.scans if scan.frame is not None} | {scan.number for scan in one.sidecars}
         for number in one.numbers if one.series_id in ids else ():
-            if number not in set_aside or number in whole:
-                found.setdefault(number, []).append(one.series_id)
-    return found
+            if number not in excluded or number in whole:
+                by_file.setdefault(number, []).append(one.series_id)
+    return by_file
 
 
-def _fates(files: int, used: Mapping[int, list[str]], set_aside: Mapping[int, str]) -> tuple[FileFate, ...]:
+def _file_fates(files: int, used: Mapping[int, list[str]], excluded: Mapping[int, str]) -> tuple[FileFate, ...]:
     return tuple(
         FileFate(file=number, fate=USED, reason=", ".join(used[number]))
         if number in used
-        else FileFate(file=number, fate="set_aside", reason=set_aside[number])
+        else FileFate(file=number, fate="set_aside", reason=excluded[number])
         for number in range(1, files + 1)
     )
 
@@ -130,11 +129,11 @@ def _plain(reason: str) -> str:
     return reason.partition(": ")[2] if reason.startswith("series-") else reason
 
 
-def _override(series_id: str, overrides: Mapping[str, str]) -> Label | None:
+def _override(series_id: str, overrides: Mapping[str, str]) -> SequenceLabel | None:
     if series_id not in overrides:
         return None
     try:
-        return Label(Sequence(overrides[series_id]), ("label_by_a_person",))
+        return SequenceLabel(Sequence(overrides[series_id]), ("label_by_a_person",))
     except ValueError:
         message = f"sequence_overrides: {series_id} is set to an unknown kind; known kinds: {', '.join(Sequence)}"
         raise ConfigError(message) from None

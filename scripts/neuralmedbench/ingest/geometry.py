@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.files import dicom
-from neuralmedbench.ingest.orientation import main_axis, slice_position
-from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.records.case import Plane
 
 if TYPE_CHECKING:
@@ -50,12 +48,9 @@ class Geometry:
     quality: dict[str, float] = field(default_factory=dict)
 
 
-def measure_dicom(series: RawSeries) -> Geometry:
-    """Measure a DICOM series; the distance between slices comes from their positions, never from the thickness."""
-    first = series.scans[0].header
-    if first is None:
-        return Geometry(0, 0, None)
-    headers = [scan.header for scan in series.scans if scan.header is not None]
+def measure_dicom(headers: SequenceOf[Dataset]) -> Geometry:
+    """Measure a series by the headers of its images; the distance between slices comes from their positions, never from the thickness."""
+    first = headers[0]
     places, counts = _places(np.array([slice_position(header, first) for header in headers]))
     pixel = dicom.number(first, "PixelSpacing") or 0.0
     quality = {"slices": float(len(places)), "pixel_mm": round(pixel, 4)}
@@ -81,6 +76,41 @@ def measure_dicom(series: RawSeries) -> Geometry:
         flags.append("incomplete_volumes")
     axis = main_axis(dicom.numbers(first, "ImageOrientationPatient"))
     return Geometry(len(places), int(counts.max()), _plane(axis, spacing, pixel), tuple(flags), quality)
+
+
+def measure_affine(affine: npt.NDArray[np.float64], shape: SequenceOf[int]) -> Geometry:
+    """Measure a NIfTI file by its affine, (4, 4), RAS+ in mm, and the shape of its voxels (x, y, z)."""
+    sizes = np.linalg.norm(affine[:3, :3], axis=0)
+    stack = int(np.argmax(sizes))
+    axis = int(np.argmax(np.abs(affine[:3, stack])))
+    others = float(np.delete(sizes, stack).mean())
+    quality = {"slices": float(shape[stack]), "pixel_mm": round(others, 4), "spacing_mm": round(float(sizes[stack]), 3)}
+    even = float(sizes.max()) <= 1.1 * float(sizes.min())  # equal sides do not tell how the slices were stacked
+    plane = None if even else _plane(axis, float(sizes[stack]), others)
+    return Geometry(int(shape[stack]), 1, plane, quality=quality)
+
+
+def slice_normal(orientation: SequenceOf[float]) -> tuple[float, float, float] | None:
+    """Give the normal of a slice, LPS+, from its ImageOrientationPatient (six cosines); None when they are not there."""
+    if len(orientation) != 6:
+        return None
+    a, b = orientation[:3], orientation[3:]
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+def main_axis(orientation: SequenceOf[float]) -> int | None:
+    """Axis (0 left-right, 1 front-back, 2 feet-head) that the slices of an orientation are stacked along; None when unknown."""
+    normal = slice_normal(orientation)
+    return None if normal is None else max(range(3), key=lambda axis: abs(normal[axis]))
+
+
+def slice_position(header: Dataset, first: Dataset) -> float:
+    """Position of a slice in mm along the normal of the series' first slice; 0 without positions."""
+    normal = slice_normal(dicom.numbers(first, "ImageOrientationPatient"))
+    origin = dicom.numbers(header, "ImagePositionPatient")
+    if normal is None or len(origin) != 3:
+        return 0.0
+    return sum(cosine * place for cosine, place in zip(normal, origin, strict=True))
 
 
 def _places(positions: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
@@ -122,18 +152,6 @@ def missing_slices(steps: npt.NDArray[np.float64]) -> int:
     1
     """
     return int(np.maximum(np.round(steps / np.median(steps)) - 1, 0).sum())
-
-
-def measure_affine(affine: npt.NDArray[np.float64], shape: SequenceOf[int]) -> Geometry:
-    """Measure a NIfTI file by its affine, (4, 4), RAS+ in mm, and the shape of its voxels (x, y, z)."""
-    sizes = np.linalg.norm(affine[:3, :3], axis=0)
-    stack = int(np.argmax(sizes))
-    axis = int(np.argmax(np.abs(affine[:3, stack])))
-    others = float(np.delete(sizes, stack).mean())
-    quality = {"slices": float(shape[stack]), "pixel_mm": round(others, 4), "spacing_mm": round(float(sizes[stack]), 3)}
-    even = float(sizes.max()) <= 1.1 * float(sizes.min())  # equal sides do not tell how the slices were stacked
-    plane = None if even else _plane(axis, float(sizes[stack]), others)
-    return Geometry(int(shape[stack]), 1, plane, quality=quality)
 
 
 def _has_two_spacings(steps: npt.NDArray[np.float64]) -> bool:

@@ -16,12 +16,21 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.identity import MIN_SEPARABLE
 from neuralmedbench.files.raw_index import RawFile, RawIndex, RawPicture
 from neuralmedbench.ingest.bids import MARKER, other_folder, read_participants
-from neuralmedbench.ingest.found import METADATA, FoundCase, group_scans
-from neuralmedbench.ingest.raw_files import NIFTI_SUFFIXES, Kind, RawScan, frames_of, read_raw_file, stem_of
+from neuralmedbench.ingest.files_table import FILES_TABLE, read_files_table, row_of
+from neuralmedbench.ingest.grouping import (
+    METADATA,
+    NOTE_SUFFIXES,
+    RECORD_NAME,
+    STRAY_TEXT,
+    UNREADABLE,
+    CaseFiles,
+    give_text,
+    group_scans,
+    is_readable,
+)
+from neuralmedbench.ingest.raw_files import NIFTI_SUFFIXES, FileKind, RawScan, frames_of, read_raw_file, stem_of
 from neuralmedbench.ingest.raw_series import sort_into_series
-from neuralmedbench.ingest.source_files import files_below, shown
-from neuralmedbench.ingest.texts import NOTE_SUFFIXES, RECORD_NAME, STRAY_TEXT, UNREADABLE, give_text, is_readable
-from neuralmedbench.ingest.told import FILES_TABLE, read_told, told_of
+from neuralmedbench.ingest.source_files import files_below, printable_path
 
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
 
@@ -39,21 +48,21 @@ class ListedCase:
     facts: dict[str, str] = field(default_factory=dict)
 
 
-class Found(NamedTuple):
+class FolderContents(NamedTuple):
     """What a folder holds: cases, and the files that are part of none of them, with the reason."""
 
-    cases: list[FoundCase]
+    cases: list[CaseFiles]
     left_out: dict[Path, str]
 
 
 class Listing(NamedTuple):
-    """The cases of a folder by case id, and the files that are part of none by their place (see `Found`)."""
+    """The cases of a folder by case id, and the files that are part of none by their place (see `FolderContents`)."""
 
     cases: list[ListedCase]
     left_out: dict[str, str]
 
 
-def find_cases(source: Path) -> Found:
+def find_cases(source: Path) -> FolderContents:
     """Walk a folder of any nesting and group its scans, notes and records into cases.
 
     Parameters
@@ -63,7 +72,7 @@ def find_cases(source: Path) -> Found:
         folder and the first word of their name before `_`; notes (`*.txt`, `*.md`) and `record.csv` belong to the case whose name (first
         word of the scans' names, or folder name) is the first word of theirs, else whose scans lie in the same folder, below it, in a
         folder of the same name, or below the nearest folder above them that holds any.
-        `files.csv` in the folder (columns of `told.FILES_COLUMNS`; a path may be a folder) overrides all of this.
+        `files.csv` in the folder (columns of `files_table.FILES_COLUMNS`; a path may be a folder) overrides all of this.
 
     Returns
     -------
@@ -78,7 +87,7 @@ def find_cases(source: Path) -> Found:
     if not source.is_dir():
         message = "the folder of `source` is not there; check the benchmark's yaml"
         raise ConfigError(message)
-    told = read_told(source)
+    table = read_files_table(source)
     files, left_out = files_below(source)
     roots = {PurePosixPath(path.parent.relative_to(source).as_posix()) for path in files if path.name == MARKER}
     texts: list[Path] = []
@@ -96,16 +105,16 @@ def find_cases(source: Path) -> Found:
                 left_out[path] = UNREADABLE
         else:
             scans.append(read_raw_file(number, path))
-    cases = group_scans(scans, source, told, roots, left_out)
+    cases = group_scans(scans, source, table, roots, left_out)
     if not cases:
         message = "no DICOM or NIfTI file was found below `source`; check the benchmark's yaml"
         raise ConfigError(message)
     found = [cases[key] for key in sorted(cases)]
-    left_out |= {path: STRAY_TEXT for path in texts if not give_text(path, source, found, told_of(told, source, path))}
+    left_out |= {path: STRAY_TEXT for path in texts if not give_text(path, source, found, row_of(table, source, path))}
     facts = {root: read_participants(source / root) for root in roots}
     for case in found:
         case.facts = next((facts[root][case.subject] for root in roots if case.subject in facts[root] and root == case.root), {})
-    return Found(found, left_out)
+    return FolderContents(found, left_out)
 
 
 def _is_dicom(path: Path) -> bool:
@@ -114,7 +123,7 @@ def _is_dicom(path: Path) -> bool:
         return dicom.looks_like_dicom(file.read(dicom.PREAMBLE + 4))
 
 
-def list_cases(source: Path, pseudonyms: Pseudonyms, find: Callable[[Path], Found] = find_cases) -> Listing:
+def list_cases(source: Path, pseudonyms: Pseudonyms, find: Callable[[Path], FolderContents] = find_cases) -> Listing:
     """Give the cases of a folder pseudonyms and an index of their files.
 
     Parameters
@@ -146,15 +155,15 @@ def list_cases(source: Path, pseudonyms: Pseudonyms, find: Callable[[Path], Foun
         index = RawIndex(
             case_id=case_id,
             patient_id=patient_id,
-            files=_files(scan.path for scan in case.scans if scan.kind is not Kind.PICTURE),
+            files=_files(scan.path for scan in case.scans if scan.kind is not FileKind.PICTURE),
             notes=_files(case.notes),
             record=_files([case.record])[0] if case.record else None,
             scan_date=_scan_date(case),
-            pictures=tuple(_picture(scan.path, case) for scan in case.scans if scan.kind is Kind.PICTURE),
+            pictures=tuple(_picture(scan.path, case) for scan in case.scans if scan.kind is FileKind.PICTURE),
             words=_words(case, source),
         )
         listed[case_id] = ListedCase(index, _overrides(case), _place(case, source), {} if case.record else case.facts)
-    left_out = {shown(path.relative_to(source)): reason for path, reason in sorted(found.left_out.items())}
+    left_out = {printable_path(path.relative_to(source)): reason for path, reason in sorted(found.left_out.items())}
     return Listing([listed[case_id] for case_id in sorted(listed)], left_out)
 
 
@@ -163,19 +172,19 @@ def _files(paths: Iterable[Path]) -> tuple[RawFile, ...]:
     return tuple(RawFile(path=Path(os.path.abspath(path)).as_posix(), sha256=sha256_of(path)) for path in sorted(paths))
 
 
-def _picture(path: Path, case: FoundCase) -> RawPicture:
+def _picture(path: Path, case: CaseFiles) -> RawPicture:
     sequence, plane = case.shows[path]
     return RawPicture(path=Path(os.path.abspath(path)).as_posix(), sha256=sha256_of(path), sequence=sequence, plane=plane)
 
 
-def _words(case: FoundCase, source: Path) -> tuple[str, ...]:
+def _words(case: CaseFiles, source: Path) -> tuple[str, ...]:
     """Give what a folder of pictures calls its patient, and the words of its paths: no header says more."""
-    paths = [scan.path.relative_to(source).with_suffix("") for scan in case.scans if scan.kind is Kind.PICTURE]
-    words = {word for path in paths for word in re.split(r"[/_ ]", shown(path)) if len(re.findall(r"\d", word)) >= MIN_SEPARABLE}
+    paths = [scan.path.relative_to(source).with_suffix("") for scan in case.scans if scan.kind is FileKind.PICTURE]
+    words = {word for path in paths for word in re.split(r"[/_ ]", printable_path(path)) if len(re.findall(r"\d", word)) >= MIN_SEPARABLE}
     return tuple(sorted({case.patient, case.study, *words})) if paths else ()
 
 
-def _scan_date(case: FoundCase) -> str:
+def _scan_date(case: CaseFiles) -> str:
     if len(case.dates) > 1:
         message = (
             f"{FILES_TABLE}, column date: one case has {len(case.dates)} different days; keep one, or make cases of them (column case)"
@@ -184,7 +193,7 @@ def _scan_date(case: FoundCase) -> str:
     return next(iter(case.dates), "").replace("-", "")
 
 
-def _overrides(case: FoundCase) -> dict[str, str]:
+def _overrides(case: CaseFiles) -> dict[str, str]:
     """Kinds of scan by series id; the ids are those that ingest gives, because both sort the same files the same way."""
     if not case.sequences:
         return {}
@@ -194,12 +203,12 @@ def _overrides(case: FoundCase) -> dict[str, str]:
     return {one.series_id: case.sequences[one.scans[0].path] for one in series if one.scans[0].path in case.sequences}
 
 
-def _place(case: FoundCase, source: Path) -> str:
+def _place(case: CaseFiles, source: Path) -> str:
     """Where a person finds the case: its folders, and for NIfTI the first word of its files; of pictures its name and each file in order."""
-    if pictures := [scan.path.relative_to(source) for scan in case.scans if scan.kind is Kind.PICTURE]:
-        return f"{case.study}: {' | '.join(shown(path) for path in pictures)}"
+    if pictures := [scan.path.relative_to(source) for scan in case.scans if scan.kind is FileKind.PICTURE]:
+        return f"{case.study}: {' | '.join(printable_path(path) for path in pictures)}"
     places: dict[str, set[str]] = defaultdict(set)
-    for scan in (scan for scan in case.scans if scan.kind is not Kind.BESIDE):
+    for scan in (scan for scan in case.scans if scan.kind is not FileKind.SIDECAR):
         places[scan.path.parent.relative_to(source).as_posix()].add("" if scan.header is not None else stem_of(scan.path).split("_")[0])
     return " | ".join(f"{folder}/{word}" if word else folder for folder in sorted(places) for word in sorted(places[folder]))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
 NIFTI_SUFFIXES = (".nii", ".nii.gz")
-BESIDE_SUFFIXES = (".bval", ".bvec", ".json")
+SIDECAR_SUFFIXES = (".bval", ".bvec", ".json")
 """What lies beside a NIfTI file and says how it was made."""
 NIFTI_1, NIFTI_2, TWO_FILES = b"n+1\0", b"n+2\0", b"ni1\0"
 HEAD = 540
@@ -32,12 +32,12 @@ MISNAMED = "named as NIfTI, but it holds none (damaged, or another format)"
 NO_SCAN = "not a scan (neither readable DICOM nor NIfTI)"
 
 
-class Kind(StrEnum):
+class FileKind(StrEnum):
     """What a raw file is."""
 
     DICOM = "dicom"
     NIFTI = "nifti"
-    BESIDE = "beside"
+    SIDECAR = "sidecar"
     PICTURE = "picture"
     OTHER = "other"
 
@@ -69,7 +69,7 @@ class RawScan:
     number: int
     path: Path
     header: Dataset | None = None
-    kind: Kind = Kind.DICOM
+    kind: FileKind = FileKind.DICOM
     why_not: str = ""
     frame: int | None = None
     whole: Dataset | None = None
@@ -125,16 +125,16 @@ def path_inside(root: Path, path: str, what: str) -> Path:
 def read_raw_file(number: int, path: Path, sha256: str = "", what: str = "a file") -> RawScan:
     """Read one raw file's header; without a digest nothing is compared. DataError as in `load_raw_files`."""
     content = checked_bytes(path, sha256, what)
-    if path.name.lower().endswith(BESIDE_SUFFIXES):
-        return RawScan(number, path, kind=Kind.BESIDE)
+    if path.name.lower().endswith(SIDECAR_SUFFIXES):
+        return RawScan(number, path, kind=FileKind.SIDECAR)
     if dicom.looks_like_dicom(content[: dicom.PREAMBLE + 4]):
         try:
             header, length = dicom.header_and_length(content)
         except DataError as error:
-            return RawScan(number, path, kind=Kind.OTHER, why_not=f"{NO_SCAN}: {error}")
+            return RawScan(number, path, kind=FileKind.OTHER, why_not=f"{NO_SCAN}: {error}")
         return RawScan(number, path, header, header_bytes=length)
     why_not = _why_no_nifti(content, path)
-    return RawScan(number, path, kind=Kind.OTHER if why_not else Kind.NIFTI, why_not=why_not)
+    return RawScan(number, path, kind=FileKind.OTHER if why_not else FileKind.NIFTI, why_not=why_not)
 
 
 def _why_no_nifti(content: bytes, path: Path) -> str:
@@ -175,7 +175,7 @@ def checked_bytes(path: Path, sha256: str, what: str) -> bytes:
 def stem_of(path: Path) -> str:
     """File name without `.nii`, `.nii.gz`, `.bval`..."""
     name = path.name
-    for suffix in (*NIFTI_SUFFIXES[::-1], *BESIDE_SUFFIXES):
+    for suffix in (*NIFTI_SUFFIXES[::-1], *SIDECAR_SUFFIXES):
         if name.lower().endswith(suffix):
             return name[: -len(suffix)]
     return path.stem

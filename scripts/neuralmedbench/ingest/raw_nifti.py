@@ -15,7 +15,7 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files.nifti import Volume
 from neuralmedbench.ingest.bids import label_bids
 from neuralmedbench.ingest.diffusion import read_b_values, trace_image
-from neuralmedbench.ingest.sequences import Label, Physics, label_sequence
+from neuralmedbench.ingest.sequences import Physics, SequenceLabel, label_sequence
 from neuralmedbench.ingest.words import plain_words
 from neuralmedbench.records.case import Sequence
 
@@ -49,7 +49,9 @@ def is_mask(words: str, voxels: npt.NDArray[Any]) -> bool:
     return bool(len(values) <= MAX_MASK_VALUES and values[0] >= 0 and np.array_equal(values, np.round(values)))
 
 
-def label_nifti(name: str, voxels: npt.NDArray[Any], sidecars: Iterable[Path] = (), *, by_a_person: bool = False) -> tuple[str, Label]:
+def label_nifti(
+    name: str, voxels: npt.NDArray[Any], sidecars: Iterable[Path] = (), *, by_a_person: bool = False
+) -> tuple[str, SequenceLabel]:
     """Modality and kind of a NIfTI file by the words of its name; Hounsfield units tell a CT without a name.
 
     Parameters
@@ -78,8 +80,8 @@ def label_nifti(name: str, voxels: npt.NDArray[Any], sidecars: Iterable[Path] = 
         message = "a mask, not a scan"
         raise DataError(message)
     modality = "CT" if CT_WORDS.search(words) or float(voxels.min()) < AIR_HU else "MR"
-    said, physics = read_sidecars(sidecars)
-    return modality, label_bids(name, modality, physics) or label_sequence(modality, words, physics, said)
+    texts, physics = read_sidecars(sidecars)
+    return modality, label_bids(name, modality, physics) or label_sequence(modality, words, physics, texts)
 
 
 def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
@@ -87,12 +89,12 @@ def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
 
     Of several the later wins, key by key: a scan inherits what its own sidecar does not say.
     """
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for path in paths:
-        told |= _read_object(path)
-    seconds = [told.get(key) for key in ("RepetitionTime", "EchoTime", "InversionTime")]
+        fields |= _read_object(path)
+    seconds = [fields.get(key) for key in ("RepetitionTime", "EchoTime", "InversionTime")]
     repetition, echo, inversion = (1000.0 * value if isinstance(value, int | float) else None for value in seconds)
-    flip, agent, technique = told.get("FlipAngle"), told.get("ContrastBolusIngredient"), told.get("ScanningSequence")
+    flip, agent, technique = fields.get("FlipAngle"), fields.get("ContrastBolusIngredient"), fields.get("ScanningSequence")
     physics = Physics(
         repetition_ms=repetition,
         echo_ms=echo,
@@ -101,22 +103,22 @@ def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
         technique=frozenset(re.split(r"[\\_, ]+", technique)) if isinstance(technique, str) else frozenset(),
         flip_deg=float(flip) if isinstance(flip, int | float) else None,
     )
-    said = [told.get(key) for key in ("SeriesDescription", "ProtocolName", "SequenceName")]
-    return plain_words(*(value for value in said if isinstance(value, str))), physics
+    texts = [fields.get(key) for key in ("SeriesDescription", "ProtocolName", "SequenceName")]
+    return plain_words(*(value for value in texts if isinstance(value, str))), physics
 
 
 def _read_object(path: Path) -> dict[str, Any]:
     try:
-        told = json.loads(path.read_text(encoding="utf-8-sig"))
+        fields = json.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        fields = None
+    if not isinstance(fields, dict):
         message = "the sidecar beside a scan is not a JSON object"
         raise DataError(message)
-    return told
+    return fields
 
 
-def take_volume(volume: Volume, sequence: Sequence, gradients: Path | None, words: str) -> tuple[Volume, float | None]:
+def volume_3d(volume: Volume, sequence: Sequence, gradients: Path | None, words: str) -> tuple[Volume, float | None]:
     """Give the 3-D volume of a NIfTI file, and its b-value.
 
     Parameters

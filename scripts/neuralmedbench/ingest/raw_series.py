@@ -2,21 +2,66 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralmedbench.files import dicom
 from neuralmedbench.ingest.bids import applies_to, entities_of
-from neuralmedbench.ingest.orientation import slice_position
-from neuralmedbench.ingest.raw_files import Kind, RawScan, stem_of
-from neuralmedbench.ingest.set_aside import file_reason, is_several_planes
+from neuralmedbench.ingest.frames import STORAGE
+from neuralmedbench.ingest.geometry import main_axis, slice_position
+from neuralmedbench.ingest.raw_files import FileKind, RawScan, stem_of
+from neuralmedbench.ingest.words import plain_words
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
+SCANS = frozenset({"2", "4"})
+"""CT and MR images: the last part of their SOP Class UID. Enhanced ones were taken apart before."""
+OBJECT_NAMES: tuple[tuple[str, str], ...] = (
+    ("7", "screenshot (secondary capture)"),
+    ("77.", "photograph or video"),
+    ("88.67", "dose report"),
+    ("88.68", "dose report"),
+    ("88.71", "acquisition protocol or dose record"),
+    ("88.59", "key object selection"),
+    ("88.", "structured report"),
+    ("11.", "presentation state"),
+    ("104.", "document (encapsulated PDF or other file)"),
+    ("481.", "radiotherapy object"),
+    ("66.4", "segmentation mask"),
+    ("66.5", "segmentation mask"),
+    ("66.7", "segmentation mask"),
+    ("66.", "registration, fiducials or raw data"),
+    ("66", "registration, fiducials or raw data"),
+    ("67", "value map without an image"),
+    ("30", "parametric map"),
+    ("9.", "waveform"),
+    ("4.2", "spectroscopy"),
+    ("4.3", "colour picture, not a scan"),
+    ("6.", "ultrasound"),
+    ("128", "PET image"),
+    ("130", "PET image"),
+    ("20", "nuclear medicine image"),
+    ("1", "radiograph"),
+    ("12.", "angiogram or fluoroscopy"),
+)
+"""SOP classes by the start of the last part of their UID, the longer starts first: what they are to a person."""
+MEDIA_DIRECTORY = "1.2.840.10008.1.3.10"
+SEVERAL_FRAMES = frozenset({"2.1", "2.2", "4.1", "4.4"})
+MODALITIES = {"SR": "structured report", "PR": "presentation state", "KO": "key object selection", "DOC": "document"}
+DOSE = re.compile(r"\b(?:dose|exposure) (?:report|record|info\w*|summary)|\bpatient protocol\b|\bdosis\w*")
+LOCALIZER = re.compile(
+    r"\b(?:loc|locali[sz]er\w*|lokali\w*|reperage|scano\w*|scout\w*|survey|surview|topogram\w*|3 ?pl(?:ane)?|three plane|smartprep|aahead ?scout"
+    r"|plan scan|calibration|asset cal)\b"
+)
+MAX_LOCALIZER_FILES = 45
+SKEW = 0.02
+"""By how much products of direction cosines may differ from those of unit vectors at right angles."""
 SPLITTING_TYPES = frozenset({
     "ADC", "FA", "PHASE", "P", "R", "I", "TRACEW", "EADC", "MPR", "PROJECTION IMAGE", "MIP", "MNIP", "MINIP", "SUBTRACTION", "DERIVED",
     "PHASE MAP", "ADC MAP", "T1 MAP", "T2 MAP", "IP", "OP", "W", "F",
@@ -34,13 +79,13 @@ class RawSeries:
         `series-01`...
     scans : tuple of RawScan
         DICOM images in the order of their positions, or one NIfTI file.
-    beside : tuple of RawScan
+    sidecars : tuple of RawScan
         What belongs to a NIfTI file: gradients, sidecars; what BIDS lets it inherit first, from far to near.
     """
 
     series_id: str
     scans: tuple[RawScan, ...]
-    beside: tuple[RawScan, ...] = ()
+    sidecars: tuple[RawScan, ...] = ()
 
     @property
     def header(self) -> Dataset | None:
@@ -50,18 +95,18 @@ class RawSeries:
     @property
     def numbers(self) -> list[int]:
         """Numbers of its files, ascending."""
-        return sorted({scan.number for scan in (*self.scans, *self.beside)})
+        return sorted({scan.number for scan in (*self.scans, *self.sidecars)})
 
 
 @dataclass
-class Sorted:
+class RawSeriesList:
     """All raw files of a case: the series, and the reasons of the others by file number."""
 
     series: list[RawSeries] = field(default_factory=list)
-    set_aside: dict[int, str] = field(default_factory=dict)
+    excluded: dict[int, str] = field(default_factory=dict)
 
 
-def sort_into_series(scans: Iterable[RawScan]) -> Sorted:
+def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
     """Sort raw files into series.
 
     Parameters
@@ -75,57 +120,44 @@ def sort_into_series(scans: Iterable[RawScan]) -> Sorted:
         DICOM series by series number, then NIfTI files by name; ids count all of them, so that an override of a label never
         changes another series' id.
     """
-    result = Sorted()
+    result = RawSeriesList()
     groups: dict[tuple[object, ...], list[RawScan]] = defaultdict(list)
     seen: set[str] = set()
     volumes: list[RawScan] = []
-    beside: list[RawScan] = []
+    sidecars: list[RawScan] = []
     for scan in scans:
         if scan.header is not None:
             uid = dicom.text(scan.header, "SOPInstanceUID")
-            reason = "duplicate of another file" if uid in seen else file_reason(scan.header)
+            reason = "duplicate of another file" if uid in seen else exclusion_reason(scan.header)
             seen |= {uid} - {""}
             if reason:
-                result.set_aside[scan.number] = reason
+                result.excluded[scan.number] = reason
             else:
                 groups[(dicom.number(scan.header, "SeriesNumber") or 0.0, dicom.text(scan.header, "SeriesInstanceUID"))].append(scan)
-        elif scan.kind is Kind.NIFTI:
+        elif scan.kind is FileKind.NIFTI:
             volumes.append(scan)
-        elif scan.kind is Kind.BESIDE:
-            beside.append(scan)
+        elif scan.kind is FileKind.SIDECAR:
+            sidecars.append(scan)
         else:
-            result.set_aside[scan.number] = scan.why_not
-    found: list[tuple[tuple[RawScan, ...], tuple[RawScan, ...]]] = []
+            result.excluded[scan.number] = scan.why_not
+    parts: list[tuple[tuple[RawScan, ...], tuple[RawScan, ...]]] = []
     for key in sorted(groups):
-        found += [(part, ()) for part in _split(groups[key], result)]
+        parts += [(part, ()) for part in _split(groups[key], result)]
     for scan in sorted(volumes, key=lambda scan: scan.path.as_posix()):
-        found.append(((scan,), tuple(sorted((one for one in beside if _belongs(one.path, scan.path)), key=_nearness))))
-    taken = {one.number for _, extra in found for one in extra}
-    result.set_aside.update({scan.number: "gradients or a sidecar without their scan" for scan in beside if scan.number not in taken})
-    result.series = [RawSeries(f"series-{place:02d}", part, extra) for place, (part, extra) in enumerate(found, start=1)]
+        parts.append(((scan,), tuple(sorted((one for one in sidecars if _belongs(one.path, scan.path)), key=_nearness))))
+    taken = {one.number for _, extra in parts for one in extra}
+    result.excluded.update({scan.number: "gradients or a sidecar without their scan" for scan in sidecars if scan.number not in taken})
+    result.series = [RawSeries(f"series-{place:02d}", part, extra) for place, (part, extra) in enumerate(parts, start=1)]
     return result
 
 
-def _belongs(beside: Path, scan: Path) -> bool:
-    """Whether gradients or a sidecar say something about a scan: by one name in one folder, or as BIDS lets scans inherit."""
-    one, other = stem_of(beside), stem_of(scan)
-    if beside.parent == scan.parent and one == other:
-        return True
-    return beside.parent in scan.parents and applies_to(one, other)
-
-
-def _nearness(beside: RawScan) -> tuple[int, int, str]:
-    """Far folders and names that say little first: what comes later wins."""
-    return len(beside.path.parts), len(entities_of(stem_of(beside.path))), beside.path.as_posix()
-
-
-def _split(scans: list[RawScan], result: Sorted) -> list[tuple[RawScan, ...]]:
+def _split(scans: list[RawScan], result: RawSeriesList) -> list[tuple[RawScan, ...]]:
     """One SeriesInstanceUID may hold several kinds of image: echoes, maps, orientations."""
     parts: dict[tuple[object, ...], list[RawScan]] = defaultdict(list)
     for scan in scans:
         parts[_kind_of_image(scan.header)].append(scan)
     if is_several_planes([part[0].header for part in parts.values()], len(scans)):
-        result.set_aside.update({scan.number: "localizer (few slices in several planes)" for scan in scans})
+        result.excluded.update({scan.number: "localizer (few slices in several planes)" for scan in scans})
         return []
     return [tuple(sorted(part, key=_position_key(part[0].header))) for _, part in sorted(parts.items(), key=lambda part: str(part[0]))]
 
@@ -147,3 +179,77 @@ def _position_key(first: Dataset | None) -> Callable[[RawScan], tuple[float, flo
         return slice_position(header, first), dicom.number(header, "InstanceNumber") or 0.0, scan.number
 
     return key
+
+
+def _belongs(sidecars: Path, scan: Path) -> bool:
+    """Whether gradients or a sidecar say something about a scan: by one name in one folder, or as BIDS lets scans inherit."""
+    one, other = stem_of(sidecars), stem_of(scan)
+    if sidecars.parent == scan.parent and one == other:
+        return True
+    return sidecars.parent in scan.parents and applies_to(one, other)
+
+
+def _nearness(sidecars: RawScan) -> tuple[int, int, str]:
+    """Far folders and names that say little first: what comes later wins."""
+    return len(sidecars.path.parts), len(entities_of(stem_of(sidecars.path))), sidecars.path.as_posix()
+
+
+def exclusion_reason(header: Dataset) -> str:
+    """Why a DICOM file is set aside, in words that hold no header value; empty when it may be part of a scan."""
+    uid = dicom.text(header, "SOPClassUID")
+    kind = uid.removeprefix(STORAGE)
+    modality = dicom.text(header, "Modality")
+    types = set(dicom.texts(header, "ImageType"))
+    description = plain_words(dicom.text(header, "SeriesDescription"), dicom.text(header, "ProtocolName"))
+    greys = dicom.text(header, "PhotometricInterpretation")
+    placed = len(dicom.numbers(header, "ImagePositionPatient")) == 3 and len(dicom.numbers(header, "ImageOrientationPatient")) == 6
+    sized = dicom.number(header, "Rows") and dicom.number(header, "Columns")
+    reasons = (
+        ("directory of a medium (DICOMDIR)", uid == MEDIA_DIRECTORY),
+        ("dose report", bool(DOSE.search(description)) and (kind.startswith("7") or "SCREEN SAVE" in types or not placed)),
+        ("screenshot (secondary capture)", kind.startswith("7.") or "SCREEN SAVE" in types),
+        (_named(kind), kind not in SCANS | SEVERAL_FRAMES),
+        (MODALITIES.get(modality, ""), modality in MODALITIES),
+        ("neither an MR nor a CT image", modality not in {"MR", "CT"}),
+        ("several frames in one object that does not say where each of them lies", kind in SEVERAL_FRAMES),
+        ("text is burned into the image (BurnedInAnnotation)", dicom.text(header, "BurnedInAnnotation").upper() == "YES"),
+        ("colour picture, not a scan", (dicom.number(header, "SamplesPerPixel") or 1) != 1 or greys == "PALETTE COLOR"),
+        ("inverted greys (MONOCHROME1): neither conversion nor defacing turns them; store it as MONOCHROME2", greys == "MONOCHROME1"),
+        ("localizer", "LOCALIZER" in types or LOCALIZER.search(description) is not None),
+        ("cut off before its image, or an object without one", not sized),
+        ("several frames in one object that does not say where each of them lies", (dicom.number(header, "NumberOfFrames") or 1) > 1),
+        ("slice without a position in space", not placed),
+        ("pixel spacing or orientation that no image can have", not is_possible(header)),
+    )
+    return next((reason for reason, applies in reasons if applies), "")
+
+
+def is_possible(header: Dataset) -> bool:
+    """Whether pixels have two sides and the rows and columns of an image stand at right angles, up to what headers round."""
+    spacing, cosines = dicom.numbers(header, "PixelSpacing"), dicom.numbers(header, "ImageOrientationPatient")
+    if len(spacing) != 2 or min(spacing) <= 0 or len(cosines) != 6:
+        return False
+    row, column = cosines[:3], cosines[3:]
+    products = (sum(a * b for a, b in zip(*pair, strict=True)) for pair in ((row, row), (column, column), (row, column)))
+    return all(abs(product - expected) <= SKEW for product, expected in zip(products, (1, 1, 0), strict=True))
+
+
+def _named(kind: str) -> str:
+    return next(
+        (name for start, name in OBJECT_NAMES if kind == start or (start.endswith(".") and kind.startswith(start))),
+        "neither an MR nor a CT image",
+    )
+
+
+def is_several_planes(firsts: SequenceOf[Dataset | None], total: int) -> bool:
+    """Whether one small series shows several planes, as only a localizer does.
+
+    Parameters
+    ----------
+    firsts : sequence of Dataset
+        One header of each kind of image in the series.
+    total : int
+        Number of files in the series.
+    """
+    planes = {main_axis(dicom.numbers(header, "ImageOrientationPatient")) for header in firsts if header is not None}
+    return len(planes - {None}) > 1 and total <= MAX_LOCALIZER_FILES

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from neuralmedbench.ingest.contrast import contrast_given
-from neuralmedbench.ingest.words import plain_words
+from neuralmedbench.files import dicom
+from neuralmedbench.ingest.words import contrast_given, plain_words
 from neuralmedbench.records.case import Sequence
+
+if TYPE_CHECKING:
+    from pydicom.dataset import Dataset
 
 DISAGREE = "words_and_physics_disagree"
 WORDS_DISAGREE = "description_and_protocol_disagree"
 CONTRAST_UNCLEAR = "contrast_unclear"
 PHYSICS_ALONE = "kind_by_physics_alone"
-
 NOT_A_STRUCTURAL_SCAN = re.compile(
     r"\b(?:tof|mra|mrv|venc|pcmra|pca|pc ?3d|angio(?:graph\w*)?|perf\w*|dsc|dce|asl|pcasl|bold|fmri|epfid\w*|rest(?:ing)?(?: ?state)?"
     r"|\w*cb[fv]|mtt|ttp|tmax|mrs|svs|press|spectro(?:scop\w*)?|csi|field ?map(?:ping)?|gre ?field|b0 ?map|b1 ?map|m(?:in)? ?ip\w?|mn?ip|minip"
@@ -32,7 +37,6 @@ MAP_TYPES = frozenset({
     "SUBTRACTION", "SUB", "T1 MAP", "T2 MAP", "T2 STAR MAP", "R2 MAP", "RCBF", "RCBV", "PERFUSION", "CT SOM5 MIP",
 })  # fmt: skip
 """Words of ImageType of what is computed from scans and is none."""
-
 GRADIENT = r"gre|ffe|fl2d|fl3d|flash|me2d|me3d|eg|fe|gradient\w*|gradien\w*|medic|merge"
 WORDS: tuple[tuple[Sequence, re.Pattern[str]], ...] = (
     (Sequence.ADC, re.compile(r"\b\w{0,2}adc\b|apparent diffusion|\baverage dc\b")),
@@ -65,8 +69,11 @@ RELATED = (
     frozenset({Sequence.ADC, Sequence.T2W}),
 )
 """Kinds that description and protocol of one series may name side by side: a map and its source, a narrower and a wider word."""
-
 CONTRAST_OF = {Sequence.T1W: Sequence.CE_T1W, Sequence.CT: Sequence.CE_CT}
+B_VALUES = {"siemens": (0x0019, 0x100C), "philips": (0x2001, 0x1003), "ge": (0x0043, 0x1039), "uih": (0x0065, 0x1009)}
+"""Private elements that hold the b-value, by the first letters of the manufacturer."""
+GE_OFFSET = 100_000
+"""GE adds 1e9 to the b-value of some software versions: what lies above this is no b-value."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +109,93 @@ class Physics:
 
 
 @dataclass(frozen=True)
-class Label:
+class SequenceLabel:
     """The kind of a series and what a person should know about the choice."""
 
     sequence: Sequence
     flags: tuple[str, ...] = ()
+
+
+def label_of_header(header: Dataset, weights: Iterable[float | None] = ()) -> SequenceLabel:
+    """Kind of the series that a header belongs to (see `sequences.label_sequence`); `weights` are the b-values of all its images."""
+    physics = physics_of(header)
+    physics = replace(physics, b_value=max((weight for weight in (*weights, physics.b_value) if weight is not None), default=None))
+    description, protocol, name = (plain_words(dicom.text(header, word)) for word in ("SeriesDescription", "ProtocolName", "SequenceName"))
+    types = frozenset(part.upper().replace("_", " ") for part in dicom.texts(header, "ImageType"))
+    return label_sequence(dicom.text(header, "Modality"), description, physics, f"{protocol} {name}".strip(), types)
+
+
+def label_sequence(modality: str, words: str, physics: Physics, others: str = "", types: frozenset[str] = frozenset()) -> SequenceLabel:
+    """Name the kind of a series.
+
+    Parameters
+    ----------
+    modality : str
+        DICOM Modality: `MR` or `CT`; anything else is unknown.
+    words : str
+        `plain_words` of SeriesDescription, or of a file name.
+    physics : Physics
+        Timing, diffusion weighting and contrast agent.
+    others : str
+        `plain_words` of ProtocolName and SequenceName: they count where the description says nothing, and may contradict it.
+    types : frozenset of str
+        Words of ImageType.
+
+    Returns
+    -------
+    Label
+        Words decide where there are any, physics where there are none. When two of them speak and disagree the words' kind is kept
+        and flagged: names lie about physics, and guessing which one is right is a person's work.
+    """
+    given, unclear = contrast_given(f"{words} {others}".strip(), plain_words(physics.agent))
+    doubts = (CONTRAST_UNCLEAR,) if unclear else ()
+    if types & MAP_TYPES:
+        return SequenceLabel(Sequence.UNKNOWN)
+    if modality == "CT":
+        if NOT_A_PLAIN_CT.search(f"{words} {others}"):
+            return SequenceLabel(Sequence.UNKNOWN)
+        phase = re.search(r"\b(?:angio\w*|arteri\w*|venous|venos\w*|portal)\b", words) is not None and not unclear
+        return SequenceLabel(Sequence.CE_CT if given or phase else Sequence.CT, doubts)
+    if modality != "MR" or is_not_structural(words) or is_not_structural(others):
+        return SequenceLabel(Sequence.UNKNOWN)
+    label = _label_mr(words, others, physics, types)
+    if label.sequence not in CONTRAST_OF:
+        return label  # agents are of no account for the other kinds
+    return SequenceLabel(CONTRAST_OF[label.sequence] if given else label.sequence, (*label.flags, *doubts))
+
+
+def _label_mr(words: str, others: str, physics: Physics, types: frozenset[str]) -> SequenceLabel:
+    made = sequence_by_physics(physics)
+    if types & {"ADC", "ADC MAP"}:
+        return SequenceLabel(Sequence.ADC)
+    first, second = sequence_by_words(words), sequence_by_words(others)
+    named = first or second
+    if named is None:
+        return _by_physics(made, physics)
+    if TWO_ECHOES.search(f"{words} {others}") and physics.echo_ms:
+        named = Sequence.PDW if physics.echo_ms < 50 else Sequence.T2W
+    flags = (DISAGREE,) if _disagree(named, made, physics) else ()
+    if first and second and first is not second and not any({first, second} <= family for family in RELATED):
+        flags = (*flags, WORDS_DISAGREE)
+    return SequenceLabel(named, flags)
+
+
+def _by_physics(made: Sequence | None, physics: Physics) -> SequenceLabel:
+    if made is None:
+        return SequenceLabel(Sequence.UNKNOWN)
+    return SequenceLabel(made, (PHYSICS_ALONE,) if physics.is_gradient_echo else ())
+
+
+def _disagree(named: Sequence, made: Sequence | None, physics: Physics) -> bool:
+    if named is Sequence.T2W and physics.is_gradient_echo:
+        return True  # a gradient echo is never T2-weighted: T2* or a balanced scan
+    if made is None or named in {Sequence.ADC, Sequence.SWI, Sequence.T2STARW}:
+        return False  # derived maps and gradient echoes: their timing does not tell them apart
+    if named is Sequence.DWI:
+        return made in {Sequence.T1W, Sequence.FLAIR}  # an echo-planar scan without a b-value in its header looks like T2
+    if named is Sequence.FLAIR and made is Sequence.T2W:
+        return bool(physics.inversion_ms)  # some vendors do not write the inversion time
+    return named is not made
 
 
 def sequence_by_words(words: str) -> Sequence | None:
@@ -155,74 +244,42 @@ def sequence_by_physics(physics: Physics) -> Sequence | None:
     return next((sequence for sequence, fits in made if fits), None)
 
 
-def label_sequence(modality: str, words: str, physics: Physics, others: str = "", types: frozenset[str] = frozenset()) -> Label:
-    """Name the kind of a series.
-
-    Parameters
-    ----------
-    modality : str
-        DICOM Modality: `MR` or `CT`; anything else is unknown.
-    words : str
-        `plain_words` of SeriesDescription, or of a file name.
-    physics : Physics
-        Timing, diffusion weighting and contrast agent.
-    others : str
-        `plain_words` of ProtocolName and SequenceName: they count where the description says nothing, and may contradict it.
-    types : frozenset of str
-        Words of ImageType.
-
-    Returns
-    -------
-    Label
-        Words decide where there are any, physics where there are none. When two of them speak and disagree the words' kind is kept
-        and flagged: names lie about physics, and guessing which one is right is a person's work.
-    """
-    given, unclear = contrast_given(f"{words} {others}".strip(), plain_words(physics.agent))
-    doubts = (CONTRAST_UNCLEAR,) if unclear else ()
-    if types & MAP_TYPES:
-        return Label(Sequence.UNKNOWN)
-    if modality == "CT":
-        if NOT_A_PLAIN_CT.search(f"{words} {others}"):
-            return Label(Sequence.UNKNOWN)
-        phase = re.search(r"\b(?:angio\w*|arteri\w*|venous|venos\w*|portal)\b", words) is not None and not unclear
-        return Label(Sequence.CE_CT if given or phase else Sequence.CT, doubts)
-    if modality != "MR" or is_not_structural(words) or is_not_structural(others):
-        return Label(Sequence.UNKNOWN)
-    label = _label_mr(words, others, physics, types)
-    if label.sequence not in CONTRAST_OF:
-        return label  # agents are of no account for the other kinds
-    return Label(CONTRAST_OF[label.sequence] if given else label.sequence, (*label.flags, *doubts))
+def physics_of(header: Dataset) -> Physics:
+    """Collect timing, diffusion weighting and agent of a header."""
+    return Physics(
+        repetition_ms=dicom.number(header, "RepetitionTime"),
+        echo_ms=dicom.number(header, "EchoTime"),
+        inversion_ms=dicom.number(header, "InversionTime"),
+        b_value=b_value_of(header),
+        agent=dicom.text(header, "ContrastBolusAgent"),
+        technique=frozenset(dicom.texts(header, "ScanningSequence")),
+        flip_deg=dicom.number(header, "FlipAngle"),
+    )
 
 
-def _label_mr(words: str, others: str, physics: Physics, types: frozenset[str]) -> Label:
-    made = sequence_by_physics(physics)
-    if types & {"ADC", "ADC MAP"}:
-        return Label(Sequence.ADC)
-    first, second = sequence_by_words(words), sequence_by_words(others)
-    named = first or second
-    if named is None:
-        return _by_physics(made, physics)
-    if TWO_ECHOES.search(f"{words} {others}") and physics.echo_ms:
-        named = Sequence.PDW if physics.echo_ms < 50 else Sequence.T2W
-    flags = (DISAGREE,) if _disagree(named, made, physics) else ()
-    if first and second and first is not second and not any({first, second} <= family for family in RELATED):
-        flags = (*flags, WORDS_DISAGREE)
-    return Label(named, flags)
+def b_value_of(header: Dataset) -> float | None:
+    """Diffusion weighting in s/mm2: of the standard's element, or of the vendor's private one (Siemens, Philips, GE, UIH)."""
+    standard = dicom.number(header, "DiffusionBValue")
+    if standard is not None:
+        return standard
+    maker = dicom.text(header, "Manufacturer").lower()
+    known = [place for name, place in B_VALUES.items() if maker.startswith(name)]
+    # a maker's number means something else in the header of another maker
+    for group, number in known or ([] if maker else B_VALUES.values()):
+        try:
+            found = _number(header[group, number].value)
+        except Exception:  # absent, or of another shape: the header does not tell
+            continue
+        if 0 <= found % GE_OFFSET < 20_000:
+            return found % GE_OFFSET
+    return None
 
 
-def _by_physics(made: Sequence | None, physics: Physics) -> Label:
-    if made is None:
-        return Label(Sequence.UNKNOWN)
-    return Label(made, (PHYSICS_ALONE,) if physics.is_gradient_echo else ())
-
-
-def _disagree(named: Sequence, made: Sequence | None, physics: Physics) -> bool:
-    if named is Sequence.T2W and physics.is_gradient_echo:
-        return True  # a gradient echo is never T2-weighted: T2* or a balanced scan
-    if made is None or named in {Sequence.ADC, Sequence.SWI, Sequence.T2STARW}:
-        return False  # derived maps and gradient echoes: their timing does not tell them apart
-    if named is Sequence.DWI:
-        return made in {Sequence.T1W, Sequence.FLAIR}  # an echo-planar scan without a b-value in its header looks like T2
-    if named is Sequence.FLAIR and made is Sequence.T2W:
-        return bool(physics.inversion_ms)  # some vendors do not write the inversion time
-    return named is not made
+def _number(raw: Any) -> float:
+    """Read the first number of a private element, whose kind of value may have been lost on the way (`UN`)."""
+    if isinstance(raw, bytes):
+        try:
+            return float(raw.decode("ascii").strip("\0 ").split("\\")[0])
+        except ValueError:
+            return float(struct.unpack("<f" if len(raw) == 4 else "<d", raw)[0])
+    return float(str(raw).split("\\")[0] if isinstance(raw, int | float | str) else raw[0])

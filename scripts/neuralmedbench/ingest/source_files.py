@@ -11,7 +11,7 @@ LINK_TO_FOLDER = "a link to a folder, which is not followed"
 LINK_TO_FILE = "a link to another file of the folder"
 DEAD_LINK = "a link to nothing"
 NO_FILE = "not a regular file"
-ODD_NAME = "its name is not valid UTF-8; rename it"
+BAD_NAME = "its name is not valid UTF-8; rename it"
 
 
 def files_below(source: Path) -> tuple[list[Path], dict[Path, str]]:
@@ -33,7 +33,7 @@ def files_below(source: Path) -> tuple[list[Path], dict[Path, str]]:
     links: list[Path] = []
     for path in _walk(source, left_out):
         if not _is_text(path):
-            left_out[path] = ODD_NAME
+            left_out[path] = BAD_NAME
         elif path.is_symlink():
             links.append(path)
         elif path.is_file():
@@ -78,6 +78,6 @@ def _is_text(path: Path) -> bool:
     return True
 
 
-def shown(path: PurePath) -> str:
+def printable_path(path: PurePath) -> str:
     """Write a path so that it can be stored as UTF-8 whatever its name holds."""
     return path.as_posix().encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""The words of headers and file names, brought into one plain form."""
+"""The words of headers and file names in one plain form, and what they say about a contrast agent."""
 
 from __future__ import annotations
 
@@ -15,6 +15,24 @@ SPELLED_OUT = (
     (re.compile(r"(?<![a-z0-9])c\s*-(?![a-z0-9])|(?:(?<=\s)|^)-\s*c(?![a-z0-9])"), " cminus "),
 )
 """Signs that carry meaning, before signs are taken out."""
+AGENT = r"contrast\w*|kontras\w*|контраст\w*|gd|gad\w*|km|mdc|kl|iv|inj\w*|ce|enhanc\w*|c|k"
+NEGATION = r"pre|prae|vor|avant|before|without|wo|non?|not|ohne|sans|sin|senza|sem|zonder|bez|utan|uten|uden|ilman|prima|antes|minus|до|без"
+WITHOUT = re.compile(
+    rf"\b(?:{NEGATION}) ?(?:{AGENT})\b"
+    r"|\b(?:pre|without|wo|unenhanced|nativ\w*|ohne|sans|senza|sem|sin|zonder|utan|uten|uden|bez|plain|noncon\w*|nect|ncct|kontrasts[iı]z\w*"
+    r"|kontrastfri\w*|blanco|cminus|без)\b|平扫|平掃|単純|조영전"
+)
+"""That none was given. `WITH` is looked for in what is left when these words are taken out: `non contrast` holds the word contrast."""
+WITH = re.compile(
+    r"\b(?:cplus|gd|gad\w*|km|mdc|ce|cemr|enhanced|contrast\w*|kontras\w*|контраст\w*|inject\w*|dotarem|magnevist|prohance|multihance"
+    r"|omniscan|clariscan|vueway|elucirem|primovist|t1c|t1ce|t1gd|t1post|t1km|cta|cect)\b"
+    r"|\b(?:avec|con|com|met|med|with|w|mit|nach|apres|dopo|after|po|na|pos) (?:iv|inj\w*|c|k|kl)\b"
+    r"|\bpost(?:gd|con\w*|c|km|gad\w*)?\b(?! ?(?:fossa|fosse|op\b|proc))|\bwith\b *$|增强|增強|造影|조영(?!전)"
+)
+AMBIGUOUS = re.compile(r"\bt1 w$|\bpost (?:fossa|fosse)\b.*\bpost\b")
+"""A `W` of its own after T1 may mean weighted or with."""
+NO_AGENT = re.compile(r"(?:no|none|non|not|nil|without|wo|nativ\w*|ohne|sans|sin|senza|pre|oral)\b.*|n|n/a|na|0+(?: ?ml)?|-|")
+UNSTATED = re.compile(r"unknown|unspecified|\?")
 
 
 def plain_words(*parts: str) -> str:
@@ -34,3 +52,59 @@ def plain_words(*parts: str) -> str:
     # a sign of another script beside a Latin word is a word of its own
     text = re.sub(r"(?<=[\x20-\x7e])(?=[\u3000-\uffff])|(?<=[\u3000-\uffff])(?=[\x21-\x7e])", " ", text)
     return re.sub(r" +", " ", re.sub(r"[^\w*+/ ]|_", " ", text)).strip()
+
+
+def contrast_by_words(words: str) -> bool | None:
+    """Whether words say that contrast was given: None when they say nothing of it.
+
+    Parameters
+    ----------
+    words : str
+        `plain_words` of a header or a file name.
+
+    Raises
+    ------
+    ValueError
+        If they say both, or may mean either.
+
+    Examples
+    --------
+    >>> contrast_by_words("t1 tra ohne km"), contrast_by_words("t1 post gad"), contrast_by_words("t1 post fossa")
+    (False, True, None)
+    """
+    without = WITHOUT.search(words) is not None
+    with_it = WITH.search(WITHOUT.sub(" ", words)) is not None
+    if (without and with_it) or AMBIGUOUS.search(words):
+        message = "the words of a header say both that contrast was given and that it was not"
+        raise ValueError(message)
+    return with_it if with_it or without else None
+
+
+def contrast_by_agent(agent: str) -> bool | None:
+    """Whether ContrastBolusAgent (`plain_words` of it) names an agent: None when it is empty or says nothing."""
+    if not agent or UNSTATED.fullmatch(agent):
+        return None
+    return NO_AGENT.fullmatch(agent) is None
+
+
+def contrast_given(words: str, agent: str) -> tuple[bool, bool]:
+    """Give whether contrast was given, and whether words and agent leave that in doubt.
+
+    Parameters
+    ----------
+    words, agent : str
+        `plain_words` of the words and of the agent.
+
+    Returns
+    -------
+    tuple of bool and bool
+        Given, in doubt. What is in doubt counts as not given: the kind without contrast is the one that claims less.
+    """
+    try:
+        by_words = contrast_by_words(words)
+    except ValueError:
+        return False, True
+    by_agent = contrast_by_agent(agent)
+    if by_words is not None and by_agent is not None and by_words != by_agent:
+        return False, True
+    return bool(by_words or by_agent), False

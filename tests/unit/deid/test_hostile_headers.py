@@ -27,9 +27,9 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.identity import Identity, fold, identity_pattern
 from neuralmedbench.files.nifti import Volume, read_nifti
-from neuralmedbench.ingest.identity import collect_identity
 from neuralmedbench.ingest.raw_files import frames_of, read_raw_file
-from neuralmedbench.ingest.set_aside import file_reason
+from neuralmedbench.ingest.raw_identity import collect_identity
+from neuralmedbench.ingest.raw_series import exclusion_reason
 
 OWNED = Identity(names=("Vandermeer^Johanna",), numbers=("48213371", "12-34-56"))
 HIDDEN = b"Vandermeer 48213371 "
@@ -239,7 +239,7 @@ def test_a_letter_is_read_in_every_encoding_that_notes_have(tmp_path: Path) -> N
 def test_an_image_that_cannot_be_is_set_aside_before_anything_is_computed_from_it(
     tmp_path: Path, tags: dict[str, Any], reason: str
 ) -> None:
-    said = file_reason(dicom.read_dicom(write_dicom_series(tmp_path, slices=1, **tags)[0]))
+    said = exclusion_reason(dicom.read_dicom(write_dicom_series(tmp_path, slices=1, **tags)[0]))
     assert said.startswith(reason) if reason else said == ""
 
 

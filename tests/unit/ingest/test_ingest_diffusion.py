@@ -11,7 +11,7 @@ import pytest
 
 from fixtures.raw import ball, clean_and_convert, ingest, make_slice, save, write_mosaic, write_series
 from neuralmedbench.files.nifti import read_nifti
-from neuralmedbench.ingest.header_words import b_value_of
+from neuralmedbench.ingest.sequences import b_value_of
 from neuralmedbench.records.case import Sequence, State
 
 

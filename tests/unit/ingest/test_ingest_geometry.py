@@ -12,7 +12,7 @@ from fixtures.raw import CORONAL, PIXEL_MM, SAGITTAL, Stack, ball, ct_tags, inge
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.nifti import Volume, read_nifti
 from neuralmedbench.ingest.geometry import missing_slices
-from neuralmedbench.ingest.straighten import straighten
+from neuralmedbench.ingest.regrid import regrid
 from neuralmedbench.records.case import Plane, Sequence, State
 
 ROD_MM = (10.0, 20.0)
@@ -135,9 +135,9 @@ def test_planes_are_known_by_their_cosines(tmp_path: Path, orientation: tuple[in
 def test_positions_that_do_not_fit_the_slices_are_refused() -> None:
     stack = Volume(np.zeros((4, 4, 3)), np.eye(4))
     with pytest.raises(DataError, match="do not fit"):
-        straighten(stack, np.array([[0.0, 0, 0], [0, 0, 1]]), (0, 0, 1))
+        regrid(stack, np.array([[0.0, 0, 0], [0, 0, 1]]), (0, 0, 1))
     with pytest.raises(DataError, match="do not fit"):  # a stack that the converter turned
-        straighten(stack, np.array([[0.0, 0, 0], [0, 0, 1], [0, 0, 2]]), (0, 1, 0))
+        regrid(stack, np.array([[0.0, 0, 0], [0, 0, 1], [0, 0, 2]]), (0, 1, 0))
 
 
 def test_missing_slices_are_counted_from_the_distances() -> None:

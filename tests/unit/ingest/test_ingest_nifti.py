@@ -17,7 +17,8 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.ingest.bids import entities_of, label_bids
 from neuralmedbench.ingest.case_tables import keyed_pseudonyms
-from neuralmedbench.ingest.listing import FoundCase, find_cases, list_cases
+from neuralmedbench.ingest.grouping import CaseFiles
+from neuralmedbench.ingest.listing import find_cases, list_cases
 from neuralmedbench.ingest.raw_nifti import label_nifti
 from neuralmedbench.ingest.sequences import Physics
 from neuralmedbench.records.case import CaseRecord, Sequence, State
@@ -43,7 +44,7 @@ def bids(root: Path) -> Path:
     return root
 
 
-def case_of(source: Path, study: str) -> FoundCase:
+def case_of(source: Path, study: str) -> CaseFiles:
     """One case by its study."""
     return next(case for case in find_cases(source).cases if case.study == study)
 

@@ -35,8 +35,8 @@ from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.files.case_flow import flow_of_cases
 from neuralmedbench.files.cases import CaseRow, read_audit, read_case, read_case_table, read_pictures, write_case_table
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.ingest.picture_cases import ingest_picture_cases
 from neuralmedbench.ingest.picture_listing import IN_TWO_CASES, IS_DICOM, NO_CASE, TOO_LARGE, TWICE, find_picture_cases
+from neuralmedbench.ingest.pictures import ingest_picture_cases
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.requests import Request

@@ -9,10 +9,8 @@ from functools import cache
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.ingest.contrast import contrast_by_agent, contrast_given
-from neuralmedbench.ingest.header_words import label_of_header
-from neuralmedbench.ingest.sequences import Label
-from neuralmedbench.ingest.words import plain_words
+from neuralmedbench.ingest.sequences import SequenceLabel, label_of_header
+from neuralmedbench.ingest.words import contrast_by_agent, contrast_given, plain_words
 
 TABLE = ROOT / "tests" / "golden" / "sequence_labels.tsv"
 NUMBERS = {"RepetitionTime": "tr", "EchoTime": "te", "InversionTime": "ti", "FlipAngle": "flip", "DiffusionBValue": "b"}
@@ -25,7 +23,7 @@ def rows() -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def label_of(row: dict[str, str]) -> Label:
+def label_of(row: dict[str, str]) -> SequenceLabel:
     """Label a row as ingest does."""
     from pydicom.dataset import Dataset
 

@@ -1,4 +1,4 @@
-"""What a person says about files of an own folder: `files.csv`."""
+"""`files.csv` of a source folder: what a person wrote about its files."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PLANES = tuple(plane.value for plane in Plane)
 
 
 @dataclass(frozen=True)
-class Told:
-    """One row of `files.csv`: what a person says about a file or a folder; empty where nothing is said."""
+class FileRow:
+    """One row of `files.csv`: what a person wrote about a file or a folder; empty cells are empty."""
 
     case: str = ""
     patient: str = ""
@@ -28,8 +28,8 @@ class Told:
     date: str = ""
 
 
-def read_told(source: Path) -> dict[str, Told]:
-    """Read `files.csv` of an own folder.
+def read_files_table(source: Path) -> dict[str, FileRow]:
+    """Read `files.csv` of a source folder.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def read_told(source: Path) -> dict[str, Told]:
 
     Returns
     -------
-    dict of str to Told
+    dict of str to FileRow
         By path relative to the folder; empty without such a table.
 
     Raises
@@ -61,32 +61,32 @@ def read_told(source: Path) -> dict[str, Told]:
     if "path" not in columns or columns - {*FILES_COLUMNS} or any(None in row for row in rows):
         message = f"{FILES_TABLE}: expected the columns {', '.join(FILES_COLUMNS)} (all but path optional), separated by commas"
         raise ConfigError(message)
-    told: dict[str, Told] = {}
+    table: dict[str, FileRow] = {}
     for number, row in enumerate(rows, start=2):
-        place, said = _row(source, number, row)
-        if place in told:
+        place, entry = _row(source, number, row)
+        if place in table:
             message = f"{FILES_TABLE}, line {number}: this path has a row already; keep one"
             raise ConfigError(message)
-        told[place] = said
-    return told
+        table[place] = entry
+    return table
 
 
-def _row(source: Path, number: int, row: dict[str, str]) -> tuple[str, Told]:
+def _row(source: Path, number: int, row: dict[str, str]) -> tuple[str, FileRow]:
     name = (row["path"] or "").strip().strip("/")
     if not name or not _is_inside(source, name):
         message = f"{FILES_TABLE}, line {number}: the path is not in the folder; paths are relative to it"
         raise ConfigError(message)
-    said = {column: (row.get(column) or "").strip() for column in FILES_COLUMNS[1:]}
-    if said["sequence"] and said["sequence"] not in KINDS:
+    entry = {column: (row.get(column) or "").strip() for column in FILES_COLUMNS[1:]}
+    if entry["sequence"] and entry["sequence"] not in KINDS:
         message = f"{FILES_TABLE}, line {number}, column sequence: expected one of {', '.join(KINDS)}, or nothing"
         raise ConfigError(message)
-    if said["plane"] and said["plane"] not in PLANES:
+    if entry["plane"] and entry["plane"] not in PLANES:
         message = f"{FILES_TABLE}, line {number}, column plane: expected one of {', '.join(PLANES)}, or nothing"
         raise ConfigError(message)
-    if said["date"] and not _is_day(said["date"]):
+    if entry["date"] and not _is_day(entry["date"]):
         message = f"{FILES_TABLE}, line {number}, column date: expected a day as YYYY-MM-DD, or nothing"
         raise ConfigError(message)
-    return PurePosixPath(name).as_posix(), Told(**said)
+    return PurePosixPath(name).as_posix(), FileRow(**entry)
 
 
 def _is_inside(source: Path, name: str) -> bool:
@@ -106,7 +106,7 @@ def _is_day(text: str) -> bool:
         return False
 
 
-def told_of(told: dict[str, Told], source: Path, path: Path) -> Told | None:
-    """Look up what `files.csv` says about a file: its own row, else that of the nearest folder above it."""
+def row_of(table: dict[str, FileRow], source: Path, path: Path) -> FileRow | None:
+    """Find the row of a file: its own, else that of the nearest folder above it."""
     relative = path.relative_to(source)
-    return next((told[place.as_posix()] for place in (relative, *relative.parents) if place.as_posix() in told), None)
+    return next((table[place.as_posix()] for place in (relative, *relative.parents) if place.as_posix() in table), None)

@@ -1,33 +1,26 @@
-"""One series of a case taken into the pipeline under a neutral name, or refused with the reason."""
+"""One series of a case imported under a neutral name, or refused with the reason."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
-from neuralmedbench.files.dcm2niix import convert
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
-from neuralmedbench.ingest.copies import without_copies
 from neuralmedbench.ingest.diffusion import B0, strongest_weighting, weighted_volume
 from neuralmedbench.ingest.geometry import Geometry, measure_affine, measure_dicom
-from neuralmedbench.ingest.header_words import b_value_of, label_of_header
-from neuralmedbench.ingest.orientation import slice_normal
-from neuralmedbench.ingest.pixels import copy_dicom, is_blank, is_cut_off
-from neuralmedbench.ingest.raw_files import RawScan, stem_of
-from neuralmedbench.ingest.raw_nifti import check_voxels, label_nifti, take_volume
+from neuralmedbench.ingest.pixels import copy_dicom, is_blank, is_cut_off, split_duplicates
+from neuralmedbench.ingest.raw_files import stem_of
+from neuralmedbench.ingest.raw_nifti import check_voxels, label_nifti, volume_3d
 from neuralmedbench.ingest.raw_series import RawSeries
-from neuralmedbench.ingest.sequences import Label
-from neuralmedbench.ingest.straighten import straighten
+from neuralmedbench.ingest.regrid import regrid_series
+from neuralmedbench.ingest.sequences import SequenceLabel, b_value_of, label_of_header
 from neuralmedbench.ingest.words import plain_words
 from neuralmedbench.records.case import Sequence, Series
-from neuralmedbench.runtime.atomic_write import partial_folder
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -39,7 +32,7 @@ DIFFUSION = frozenset({Sequence.DWI, Sequence.ADC})
 
 
 @dataclass(frozen=True)
-class Others:
+class OtherSeries:
     """What else a case holds: all its series, and by the id of a copied series the one that it repeats."""
 
     series: list[RawSeries]
@@ -47,74 +40,74 @@ class Others:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """A series that is used, and the reasons of those of its files that are not."""
+class ImportedSeries:
+    """A series that is used, and why some of its files are not, by file number."""
 
     series: Series
-    set_aside: dict[int, str] = field(default_factory=dict)
+    excluded: dict[int, str] = field(default_factory=dict)
 
 
-def take_series(series: RawSeries, folder: Path, label: Label | None, others: Others) -> Taken:
+@dataclass(frozen=True)
+class _Description:
+    """What is known of a series before its geometry: id, kind, modality, diffusion weighting (s/mm2)."""
+
+    series_id: str
+    label: SequenceLabel
+    modality: str
+    b_value: float | None = None
+
+
+def import_series(series: RawSeries, folder: Path, label: SequenceLabel | None, others: OtherSeries) -> ImportedSeries:
     """Copy or convert one series to `folder`/<series_id> or `folder`/<series_id>.nii.gz.
 
-    Parameters
-    ----------
-    series : RawSeries
-        Its raw files.
-    folder : Path
-        Where it shall lie.
-    label : Label or None
-        What a person says that it is; None when the files have to tell.
-    others : Others
-        The other series of the case.
-
-    Returns
-    -------
-    Taken
-        The series as it is used from here on.
-
-    Raises
-    ------
-    DataError
-        If it cannot be used; the message is its reason.
+    `label` is what a person says that it is, None when the files have to tell. A series that cannot be used raises DataError; the message is
+    the reason that stands beside its files.
     """
-    return _take_nifti(series, folder, label) if series.header is None else _take_dicom(series, folder, label, others)
+    return _import_nifti(series, folder, label) if series.header is None else _import_dicom(series, folder, label, others)
 
 
-def _take_nifti(series: RawSeries, folder: Path, label: Label | None) -> Taken:
+def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None) -> ImportedSeries:
     path = series.scans[0].path
     volume = read_nifti(path)
     check_voxels(volume.voxels)
-    sidecars = [beside.path for beside in series.beside if beside.path.suffix.lower() == ".json"]
-    modality, own = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
-    label = _known(label or own)
-    gradients = next((beside.path for beside in reversed(series.beside) if beside.path.suffix.lower() == ".bval"), None)
-    volume, b_value = take_volume(volume, label.sequence, gradients, plain_words(stem_of(path)))
-    return Taken(_write_volume(series.series_id, folder, volume, label, modality=modality, b_value=b_value))
+    sidecars = [sidecar.path for sidecar in series.sidecars if sidecar.path.suffix.lower() == ".json"]
+    modality, by_name = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
+    label = _check_known(label or by_name)
+    gradients = next((sidecar.path for sidecar in reversed(series.sidecars) if sidecar.path.suffix.lower() == ".bval"), None)
+    volume, b_value = volume_3d(volume, label.sequence, gradients, plain_words(stem_of(path)))
+    return ImportedSeries(_write_volume(_Description(series.series_id, label, modality, b_value), folder, volume))
 
 
-def _take_dicom(series: RawSeries, folder: Path, label: Label | None, others: Others) -> Taken:
+def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, others: OtherSeries) -> ImportedSeries:
+    """Import a DICOM series; the order of the steps decides which reason is given where several hold."""
     header = series.scans[0].header
     assert header is not None
+    # 1. A series that was sent twice is used once, unless a person named the copy.
     if label is None and series.series_id in others.copies:
         message = f"the same images as {others.copies[series.series_id]}, sent again"
         raise DataError(message)
+    # 2. Its kind must be known, by a person or by words and physics of the header.
     weights = [b_value_of(scan.header) for scan in series.scans if scan.header is not None]
-    label = _known(label or label_of_header(header, weights))
+    label = _check_known(label or label_of_header(header, weights))
+    # 3. What was computed from another series of the case shows nothing new.
     if _is_reformatted(series, others.series):
         message = "reformatted from another series of the case (ImageType)"
         raise DataError(message)
+    # 4. All pixels are there, and show something.
     _check_pixels(series)
-    scans, copies = without_copies(series.scans)
-    aside = {scan.number: f"{series.series_id}: a copy of another image of the series" for scan in copies}
-    modality = dicom.text(header, "Modality")
+    # 5. Of doubled images one is kept; of diffusion only the strongest weighting.
+    scans, copies = split_duplicates(series.scans)
+    excluded = {scan.number: f"{series.series_id}: a copy of another image of the series" for scan in copies}
     b_value = None
     if label.sequence is Sequence.DWI:
         scans, b_value = strongest_weighting(scans, weights if len(scans) == len(series.scans) else [])
-    geometry = measure_dicom(RawSeries(series.series_id, scans))
+    # 6. The slices make a volume; the tiles of a mosaic have no positions of their own.
+    geometry = measure_dicom([scan.header for scan in scans if scan.header is not None])
     mosaic = "MOSAIC" in dicom.texts(header, "ImageType")
     if not mosaic:
         _check_places(geometry)
+    described = _Description(series.series_id, label, dicom.text(header, "Modality"), b_value)
+    # 7. First way out: several volumes are diffusion, and become one trace image while the vendor's headers are still here.
     if mosaic or geometry.volumes > 1:
         if label.sequence not in DIFFUSION:
             message = (
@@ -122,26 +115,15 @@ def _take_dicom(series: RawSeries, folder: Path, label: Label | None, others: Ot
             )
             raise DataError(message)
         volume, b_value = weighted_volume(scans, folder, b_value)
-        return Taken(_write_volume(series.series_id, folder, volume, label, modality=modality, b_value=b_value), aside)
+        return ImportedSeries(_write_volume(replace(described, b_value=b_value), folder, volume), excluded)
     if dicom.text(header, "LossyImageCompression") == "01":
-        label = Label(label.sequence, (*label.flags, "lossy_compression"))
+        described = replace(described, label=SequenceLabel(label.sequence, (*label.flags, "lossy_compression")))
+    # 8. Second way out: slices that are no even stack are brought onto a regular grid.
     if {"gantry_tilt", "uneven_spacing"} & set(geometry.flags):
-        volume = _straight(scans, folder)
-        straight = _write_volume(series.series_id, folder, volume, label, modality=modality, b_value=b_value, measured=geometry)
-        return Taken(straight, aside)
+        return ImportedSeries(_write_volume(described, folder, regrid_series(scans, folder), measured=geometry), excluded)
+    # 9. Everything else goes on as DICOM, so that its headers can be cleaned before it is converted.
     copy_dicom(scans, folder / series.series_id)
-    return Taken(
-        _series(
-            series.series_id,
-            f"series/{series.series_id}",
-            label,
-            geometry,
-            modality=modality,
-            b_value=b_value,
-            acquisition=_acquisition(header),
-        ),
-        aside,
-    )
+    return ImportedSeries(_series(described, f"series/{series.series_id}", geometry, _acquisition(header)), excluded)
 
 
 def _check_pixels(series: RawSeries) -> None:
@@ -167,24 +149,16 @@ def _check_places(geometry: Geometry) -> None:
         raise DataError(message)
 
 
-def _write_volume(
-    series_id: str,
-    folder: Path,
-    volume: Volume,
-    label: Label,
-    *,
-    modality: str,
-    b_value: float | None,
-    measured: Geometry | None = None,
-) -> Series:
-    write_nifti(folder / f"{series_id}.nii.gz", volume)
+def _write_volume(described: _Description, folder: Path, volume: Volume, measured: Geometry | None = None) -> Series:
+    name = f"{described.series_id}.nii.gz"
+    write_nifti(folder / name, volume)
     geometry = measure_affine(volume.affine, volume.voxels.shape)
     if measured is not None:
         geometry = Geometry(geometry.slices, 1, geometry.plane, measured.flags, {**measured.quality, **geometry.quality})
-    return _series(series_id, f"series/{series_id}.nii.gz", label, geometry, modality=modality, b_value=b_value)
+    return _series(described, f"series/{name}", geometry)
 
 
-def _known(label: Label) -> Label:
+def _check_known(label: SequenceLabel) -> SequenceLabel:
     if label.sequence is Sequence.UNKNOWN:
         message = "kind of scan not known: name it in `sequence_overrides` of the case table if it shall be used"
         raise DataError(message)
@@ -207,33 +181,19 @@ def _says_reformatted(header: Dataset) -> bool:
     return bool(REFORMATTED & types) or ("DERIVED" in types and ("AVERAGE" in types or REFORMATTED_WORDS.search(words) is not None))
 
 
-def _straight(scans: tuple[RawScan, ...], folder: Path) -> Volume:
-    """Convert a tilted or uneven series and put its slices where their positions say."""
-    folder.mkdir(parents=True, exist_ok=True)
-    headers = [scan.header for scan in scans if scan.header is not None]
-    positions = np.array([dicom.numbers(header, "ImagePositionPatient") for header in headers])
-    normal = slice_normal(dicom.numbers(headers[0], "ImageOrientationPatient")) or (0.0, 0.0, 0.0)
-    with partial_folder(folder) as work:
-        copy_dicom(scans, work / "in")
-        results = convert(work / "in", work / "out", as_stacked=True)
-        stack = max((read_nifti(result.image) for result in results), key=lambda volume: volume.voxels.size)
-        return straighten(stack, positions, normal)
-
-
 def _acquisition(header: Dataset) -> str:
     return {"2D": "2d", "3D": "3d"}.get(dicom.text(header, "MRAcquisitionType").upper(), "unknown")
 
 
-def _series(
-    series_id: str, path: str, label: Label, geometry: Geometry, *, modality: str, b_value: float | None, acquisition: str = "unknown"
-) -> Series:
+def _series(described: _Description, path: str, geometry: Geometry, acquisition: str = "unknown") -> Series:
+    label, b_value = described.label, described.b_value
     flags = [*label.flags, *geometry.flags]
     if label.sequence is Sequence.DWI and b_value is not None and b_value < B0:
         flags.append("b0_only")
     return Series(
-        series_id=series_id,
+        series_id=described.series_id,
         path=path,
-        modality=modality,
+        modality=described.modality,
         sequence=label.sequence,
         plane=geometry.plane,
         acquisition=acquisition,

@@ -1,4 +1,4 @@
-"""Slices of a tilted or unevenly spaced series brought onto a straight, even grid, at the places that their headers give.
+"""Regrid a tilted (gantry tilt) or unevenly spaced series: a straight, even grid at the places that its headers give.
 
 The converter straightens tilted CT too, but then puts the volume a few millimetres beside its place for one sign of the tilt, and
 leaves unsigned 16-bit images as they are.
@@ -7,19 +7,39 @@ leaves unsigned 16-bit images as they are.
 from __future__ import annotations
 
 from collections.abc import Sequence as SequenceOf
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.files.nifti import Volume
+from neuralmedbench.files import dicom
+from neuralmedbench.files.dcm2niix import convert
+from neuralmedbench.files.nifti import Volume, read_nifti
+from neuralmedbench.ingest.geometry import slice_normal
+from neuralmedbench.ingest.pixels import copy_dicom
+from neuralmedbench.ingest.raw_files import RawScan
+from neuralmedbench.runtime.atomic_write import partial_folder
 
 LPS_TO_RAS = np.array([-1.0, -1.0, 1.0])
 SAME_DIRECTION = 0.999
 """Least cosine between two directions that are one."""
 
 
-def straighten(stack: Volume, positions: npt.NDArray[np.float64], slice_normal: SequenceOf[float]) -> Volume:
+def regrid_series(scans: SequenceOf[RawScan], folder: Path) -> Volume:
+    """Convert a tilted or uneven DICOM series in `folder` and put its slices where their positions say."""
+    folder.mkdir(parents=True, exist_ok=True)
+    headers = [scan.header for scan in scans if scan.header is not None]
+    positions = np.array([dicom.numbers(header, "ImagePositionPatient") for header in headers])
+    normal = slice_normal(dicom.numbers(headers[0], "ImageOrientationPatient")) or (0.0, 0.0, 0.0)
+    with partial_folder(folder) as work:
+        copy_dicom(scans, work / "in")
+        results = convert(work / "in", work / "out", as_stacked=True)
+        stack = max((read_nifti(result.image) for result in results), key=lambda volume: volume.voxels.size)
+        return regrid(stack, positions, normal)
+
+
+def regrid(stack: Volume, positions: npt.NDArray[np.float64], slice_normal: SequenceOf[float]) -> Volume:
     """Resample a stack of slices onto a grid at right angles with even spacing.
 
     Parameters

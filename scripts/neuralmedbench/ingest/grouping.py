@@ -1,24 +1,30 @@
-"""Which raw files of a folder belong together: by their headers, by BIDS names, by folders, or by what a person says."""
+"""Which raw files and texts of a folder belong to one case: by header, BIDS name, folder, or what a person wrote in `files.csv`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.files import dicom
+from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.bids import applies_to, is_bids, subject_and_session
-from neuralmedbench.ingest.raw_files import Kind, RawScan, stem_of
-from neuralmedbench.ingest.told import Told, told_of
+from neuralmedbench.ingest.files_table import FILES_TABLE, FileRow, row_of
+from neuralmedbench.ingest.raw_files import FileKind, RawScan, stem_of
 
-NO_SCAN_BESIDE = "gradients or a sidecar without their scan"
+WITHOUT_SCAN = "gradients or a sidecar without their scan"
 METADATA = "metadata of a BIDS data set"
 NO_ID = frozenset({"", "0", "00", "000", "0000", "NONE", "NULL", "NA", "N/A", "UNKNOWN", "UNKNOWN ID", "ANON", "ANONYMOUS", "ANONYMIZED",
                    "ANONYMISED", "NOID", "NO ID", "PATIENT", "TEST", "XXXX", "REMOVED", "DEIDENTIFIED", "DE-IDENTIFIED"})  # fmt: skip
 """What stands in PatientID where an archive took the id out: people with it are not one person."""
+NOTE_SUFFIXES = (".txt", ".md")
+RECORD_NAME = "record.csv"
+STRAY_TEXT = "fits no single case"
+UNREADABLE = "no plain text, or in an encoding that cannot be told; save it as text in UTF-8"
 
 
 @dataclass
-class FoundCase:
+class CaseFiles:
     """One case as it was found; all of it is private.
 
     Attributes
@@ -56,12 +62,12 @@ class FoundCase:
     @property
     def folders(self) -> set[Path]:
         """Folders that hold its scans; what a data set says about many of them may lie above."""
-        return {scan.path.parent for scan in self.scans if scan.kind is not Kind.BESIDE}
+        return {scan.path.parent for scan in self.scans if scan.kind is not FileKind.SIDECAR}
 
 
 def group_scans(
-    scans: list[RawScan], source: Path, told: dict[str, Told], roots: set[PurePosixPath], left_out: dict[Path, str]
-) -> dict[tuple[str, str], FoundCase]:
+    scans: list[RawScan], source: Path, table: dict[str, FileRow], roots: set[PurePosixPath], left_out: dict[Path, str]
+) -> dict[tuple[str, str], CaseFiles]:
     """Group scans into cases by patient and study.
 
     Parameters
@@ -70,57 +76,57 @@ def group_scans(
         Everything below the source that may be a scan or lie beside one.
     source : Path
         The folder.
-    told : dict of str to Told
+    table : dict of str to FileRow
         What `files.csv` says.
     roots : set of PurePosixPath
         Folders of BIDS data sets, relative to the source.
     left_out : dict of Path to str
         Filled with what is no scan, with the reason.
     """
-    cases: dict[tuple[str, str], FoundCase] = {}
+    cases: dict[tuple[str, str], CaseFiles] = {}
     above: list[RawScan] = []
-    stems = {scan.path.parent / stem_of(scan.path) for scan in scans if scan.kind is Kind.NIFTI}
+    stems = {scan.path.parent / stem_of(scan.path) for scan in scans if scan.kind is FileKind.NIFTI}
     for scan in scans:
-        if scan.kind is Kind.BESIDE and scan.path.parent / stem_of(scan.path) not in stems:
+        if scan.kind is FileKind.SIDECAR and scan.path.parent / stem_of(scan.path) not in stems:
             above.append(scan)
             continue
-        if scan.kind is Kind.OTHER:
+        if scan.kind is FileKind.OTHER:
             left_out[scan.path] = scan.why_not
             continue
-        said = told_of(told, source, scan.path)
+        row = row_of(table, source, scan.path)
         root = _root_of(PurePosixPath(scan.path.relative_to(source).as_posix()), roots)
-        key = _key(scan, source, said, root)
-        case = cases.setdefault(key, FoundCase(*key, root=root))
+        key = _key(scan, source, row, root)
+        case = cases.setdefault(key, CaseFiles(*key, root=root))
         case.scans.append(scan)
         if scan.header is None and is_bids(stem_of(scan.path)):
             case.subject = subject_and_session(stem_of(scan.path))[0]
-        if said is not None and said.sequence:
-            case.sequences[scan.path] = said.sequence
-        if said is not None and said.date:
-            case.dates.add(said.date)
+        if row is not None and row.sequence:
+            case.sequences[scan.path] = row.sequence
+        if row is not None and row.date:
+            case.dates.add(row.date)
     for scan in above:
         if not _inherited(scan, source, roots, list(cases.values())):
             at_root = PurePosixPath(scan.path.parent.relative_to(source).as_posix()) in roots
-            left_out[scan.path] = METADATA if at_root else NO_SCAN_BESIDE
+            left_out[scan.path] = METADATA if at_root else WITHOUT_SCAN
     return cases
 
 
-def _inherited(beside: RawScan, source: Path, roots: set[PurePosixPath], cases: list[FoundCase]) -> bool:
+def _inherited(sidecar: RawScan, source: Path, roots: set[PurePosixPath], cases: list[CaseFiles]) -> bool:
     """Hand a sidecar of a BIDS data set to every case with a scan in or below its folder that it applies to; False when there is none."""
-    folder = beside.path.parent
-    root = _root_of(PurePosixPath(beside.path.relative_to(source).as_posix()), roots)
+    folder = sidecar.path.parent
+    root = _root_of(PurePosixPath(sidecar.path.relative_to(source).as_posix()), roots)
     heirs = [
         case
         for case in cases
         if root is not None
         and case.root == root
         and any(
-            scan.kind is Kind.NIFTI and folder in scan.path.parents and applies_to(stem_of(beside.path), stem_of(scan.path))
+            scan.kind is FileKind.NIFTI and folder in scan.path.parents and applies_to(stem_of(sidecar.path), stem_of(scan.path))
             for scan in case.scans
         )
     ]
     for case in heirs:
-        case.scans.append(beside)
+        case.scans.append(sidecar)
     return bool(heirs)
 
 
@@ -128,7 +134,7 @@ def _root_of(place: PurePosixPath, roots: set[PurePosixPath]) -> PurePosixPath |
     return next((folder for folder in place.parents if folder in roots), None)
 
 
-def _key(scan: RawScan, source: Path, told: Told | None, root: PurePosixPath | None) -> tuple[str, str]:
+def _key(scan: RawScan, source: Path, table: FileRow | None, root: PurePosixPath | None) -> tuple[str, str]:
     """Patient and study of a scan or of what lies beside one."""
     header = scan.header
     place = scan.path.parent.relative_to(source).as_posix()
@@ -145,7 +151,54 @@ def _key(scan: RawScan, source: Path, told: Told | None, root: PurePosixPath | N
     else:
         word = name.split("_")[0]
         patient = study = word if word.startswith("sub-") else f"{place}/{word}"
-    if told is not None:
-        study = told.case or study
-        patient = told.patient or (told.case if header is None and told.case else patient)
+    if table is not None:
+        study = table.case or study
+        patient = table.patient or (table.case if header is None and table.case else patient)
     return patient, study
+
+
+def is_readable(content: bytes) -> bool:
+    """Whether some bytes are a plain text; in a text that is garbled nobody could find a name."""
+    try:
+        decode_text(content)
+    except UnreadableTextError:
+        return False
+    return True
+
+
+def give_text(path: Path, source: Path, cases: list[CaseFiles], table: FileRow | None) -> bool:
+    """Hand a note or a record to its case; False for a text that has none."""
+    owners = [case for case in cases if table is not None and table.case and case.study == table.case]
+    if not owners:
+        word = path.stem.split("_")[0]
+        named = [
+            case
+            for case in cases
+            if word in {stem_of(scan.path).split("_")[0] for scan in case.scans if scan.header is None} | {case.patient, case.study}
+        ]
+        inside = [case for case in cases if path.parent in case.folders] or _below(path.parent, source, cases)
+        by_folder = [case for case in cases if path.parent.name in {folder.name for folder in case.folders} | {case.patient, case.study}]
+        near = next(
+            (nearest for folder in path.parent.parents if source in folder.parents and (nearest := _below(folder, source, cases))), []
+        )
+        owners = next((choice for choice in ([case for case in inside if case in named], named, inside, by_folder, near) if choice), [])
+    if len(owners) != 1 and path.name != RECORD_NAME:
+        return False
+    if len(owners) != 1:
+        many = "fits several cases" if owners else "fits no case"
+        message = f"a record {many}: put it into the folder of the scans of one case, or name its case in {FILES_TABLE} (column case)"
+        raise ConfigError(message)
+    case = owners[0]
+    if path.name != RECORD_NAME:
+        case.notes.append(path)
+    elif case.record is None:
+        case.record = path
+    else:
+        message = f"a case has two files {RECORD_NAME}: keep one, or name their cases in {FILES_TABLE}"
+        raise ConfigError(message)
+    return True
+
+
+def _below(folder: Path, source: Path, cases: list[CaseFiles]) -> list[CaseFiles]:
+    """Cases with scans in or below a folder; below `source` itself lie all of them, which tells nothing."""
+    return [case for case in cases if folder != source and any(folder in (place, *place.parents) for place in case.folders)]
