@@ -127,8 +127,8 @@ def prepare(project: Path, raw: Path) -> list[str]:
 
 def header_ms(raw: Path, scratch: Path) -> float:
     """CPU milliseconds of the header cleaning of one file, reading and writing included."""
+    from neuralmedbench.deid.headers.cleaner import clean_series
     from neuralmedbench.deid.headers.rules import HeaderRules
-    from neuralmedbench.deid.headers.series import clean_series
     from neuralmedbench.deid.values import DateShift
 
     rules = HeaderRules(b"k" * 32, "0123456789ab", DateShift(10))

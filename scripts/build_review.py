@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.deid.audit import Rules
+from neuralmedbench.deid.audit import AuditRules
 from neuralmedbench.deid.review.write import write_case_review, write_picture_review
 from neuralmedbench.files.cases import read_case_table, read_pictures
 from neuralmedbench.files.json_files import write_json_record
@@ -26,7 +26,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    rules = Rules(benchmark=args.benchmark, profile=args.profile, subjects=args.subjects, options=tuple(args.options))
+    rules = AuditRules(benchmark=args.benchmark, profile=args.profile, subjects=args.subjects, options=tuple(args.options))
     out: Path = args.out.parent
     if args.pictures:
         sheets = write_picture_review(rules, read_pictures(args.pictures), args.pictures.parent, out)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.notes.name_model import load_name_model
-from neuralmedbench.deid.picture_cases import CaseRules, deidentify_picture_cases
-from neuralmedbench.deid.pictures import deidentify_pictures
+from neuralmedbench.deid.pictures import CaseRules, deidentify_picture_cases, deidentify_pictures
 from neuralmedbench.deid.texts import TextRules
 from neuralmedbench.files.cases import read_pictures, write_pictures
 from neuralmedbench.files.digests import sha256_of

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.deid.audit import Rules, audit_cases, audit_pictures
+from neuralmedbench.deid.audit import AuditRules, audit_cases, audit_pictures
 from neuralmedbench.deid.review.signature import apply_review, read_shown, read_signed
 from neuralmedbench.files.cases import case_files, read_case, read_pictures, write_audit
 from neuralmedbench.runtime.commands import run_command
@@ -27,7 +27,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    rules = Rules(benchmark=args.benchmark, profile=args.profile, subjects=args.subjects, options=tuple(args.options))
+    rules = AuditRules(benchmark=args.benchmark, profile=args.profile, subjects=args.subjects, options=tuple(args.options))
     if args.pictures:
         audit = audit_pictures(rules, read_pictures(args.pictures))
     else:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from neuralmedbench.deid.review.check_words import OTHER
+from neuralmedbench.deid.audit import OTHER
 from neuralmedbench.files.cases import read_audit, read_case
 
 pytestmark = pytest.mark.workflow

@@ -48,7 +48,7 @@ NOTED = frozenset({"shared_window", "label_by_a_person"})
 
 
 @dataclass(frozen=True)
-class Stage:
+class CaseStage:
     """A case after one stage, with the folder that holds it."""
 
     case: CaseRecord
@@ -63,9 +63,9 @@ class Stage:
 class CaseStages:
     """A case as de-identification, normalisation and slices left it."""
 
-    clean: Stage
-    normalised: Stage
-    cut: Stage
+    clean: CaseStage
+    normalised: CaseStage
+    cut: CaseStage
 
     @property
     def case_id(self) -> str:
@@ -114,8 +114,8 @@ def stages_of(case_id: str, folders: Sequence[Path]) -> CaseStages:
         The folders of these three stages, which hold `sub-<case>/case.json`.
     """
     places = [folder / f"sub-{case_id}" for folder in folders]
-    first = Stage(read_case(places[0] / "case.json"), places[0])
+    first = CaseStage(read_case(places[0] / "case.json"), places[0])
     if first.case.pictures:
         return CaseStages(first, first, first)
-    normalised, cut = (Stage(read_case(place / "case.json"), place) for place in places[1:])
+    normalised, cut = (CaseStage(read_case(place / "case.json"), place) for place in places[1:])
     return CaseStages(first, normalised, cut)

@@ -12,7 +12,7 @@ from neuralmedbench.deid.headers.rules import ALL_OPTIONS, HeaderRules
 from neuralmedbench.deid.leaks import count_leaks
 from neuralmedbench.deid.review.pieces import write_tools_piece
 from neuralmedbench.deid.scans import clean_scans
-from neuralmedbench.deid.score.case import watch_of
+from neuralmedbench.deid.score.case import observer_of
 from neuralmedbench.deid.texts import TextRules, clean_texts
 from neuralmedbench.deid.values import DateShift, parse_day
 from neuralmedbench.errors import DataError, DeidentificationError
@@ -78,7 +78,7 @@ def deidentify_case(
     identity = read_identity(source / "identity.json")
     rules = rules_of(case.patient_id, identity, key, profile, options)
     checks: Counter[str] = Counter()
-    watch = watch_of(answer_key, case.patient_id, rules.dates)
+    watch = observer_of(answer_key, case.patient_id, rules.dates)
     aside: dict[str, str] = {}
     try:
         series = clean_scans(case, source, out, rules, checks, aside=aside, watch=watch, burned_in=burned_in)

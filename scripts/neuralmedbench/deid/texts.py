@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -12,11 +13,41 @@ from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.notes.name_model import NameModel
 from neuralmedbench.deid.notes.records import clean_record, record_identity
-from neuralmedbench.deid.notes.sections import SHOWN, cut_sections
-from neuralmedbench.files.identity import identity_pattern
+from neuralmedbench.files.identity import fold, identity_pattern
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
+from neuralmedbench.files.words import word_set
 from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.runtime.atomic_write import write_text
+
+MAX_HEADING_WORDS, SHORT_HEADING = 5, 3
+SECTION_CUT = "[SECTION CUT]"
+_MARKS = r"(?:#{1,6}[ \t]*|>[ \t]*|[-•*+][ \t]+|\(?\d{1,2}[.)][ \t]*|\(?[A-Za-z][.)][ \t]+|[*_]{1,3})*"
+_HEADING = r"[^\W\d_][^\n:：.;!?|]{0,60}?"
+LINE_HEADING = re.compile(
+    rf"^[ \t]*(?P<marks>{_MARKS})(?P<name>{_HEADING})[ \t]*[*_]{{0,3}}[ \t]*(?P<end>[:：][*_]{{0,3}}|[ \t][-–—]+(?=\s|$)|[-–—]+[ \t]*$|#*[ \t]*$)",
+    re.MULTILINE,
+)
+INLINE_HEADING = re.compile(
+    r"(?:(?<=[.;!?)\]][ \t])|(?<=[ \t]{2})|(?<=\|[ \t]))(?P<marks>[*_]{0,3}(?:\(?\d{1,2}[.)][ \t]*)?)(?P<name>[A-Z][^\n:：.;!?|]{0,40}?)[*_]{0,3}(?P<end>[:：])"
+)
+OTHER_HEADINGS = word_set("""
+    history hpi hx pmh pmhx psh fh fhx sh shx presenting complaint complaints cc medications medication meds drugs allergies allergy examination exam
+    physical neurological vitals observations obs labs laboratory bloods investigations results course subjective objective social family past medical
+    surgical review systems ros background reason referral consultation technique comparison findings indication clinical information procedure disposition
+    follow followup instructions recommendations addendum signed signature cc copies contact date addressee anamnese vorgeschichte medikation untersuchung
+    voorgeschiedenis medicatie onderzoek antécédents traitement examen motif antecedentes tratamiento exploración anamnesi esame terapia
+""")
+"""Words of headings that end a part that is cut."""
+REPORT_PARTS = word_set(
+    "technique comparison findings indication procedure clinical information sequences protocol contrast dose limitations"
+)
+"""Headings inside the report of a scan: they do not end it."""
+REPORT_WORDS = word_set("report radiology imaging neuroimaging mri mr ct scan befund verslag referto informe laudo compte")
+SENTENCE_WORDS = word_set("a an he she they it we i his her our my has have had is was were there no to")
+"""Words of sentences: `he has a plan:` is no heading."""
+_ANSWER_WORDS = word_set(
+    "impression diagnosis diagnoses assessment and plan conclusion conclusions opinion differential final discharge working clinical radiology report"
+)
 
 
 @dataclass(frozen=True)
@@ -86,6 +117,94 @@ def clean_texts(
     return notes, target if record and _write_record(record, out / target, cleaning) else ""
 
 
+def cut_sections(text: str, headings: Sequence[str]) -> tuple[str, int]:
+    """Cut the parts of a note that stand under some headings.
+
+    Parameters
+    ----------
+    text : str
+        The note.
+    headings : sequence of str
+        Headings to cut, in any case; a heading of up to five words that begins or ends with one counts too (`Final diagnosis`).
+
+    Returns
+    -------
+    tuple of str and int
+        The note with `[SECTION CUT]` in place of these parts, and their number. A part goes to the next heading that is not to be cut: one in
+        capitals, one of the same or a higher level of markdown, or one of the usual parts of a note; a colon alone ends nothing. A note that
+        is the report of a scan as a whole (technique and findings have headings) is cut as a whole.
+    """
+    names = tuple(_heading_words(heading) for heading in headings if _heading_words(heading))
+    found = sorted((*_headings(LINE_HEADING, text), *_headings(INLINE_HEADING, text)))
+    if not names or not found:
+        return text, 0
+    if _is_report(found, names):
+        return SECTION_CUT, 1
+    parts, place, cut, report, level = [], 0, 0, False, 0
+    inside = False
+    for start, marks, name, own in found:
+        if start < place:
+            continue
+        words = _heading_words(name)
+        if _holds(words, names):
+            if not inside:
+                parts.append(text[place:start])
+                cut, level = cut + 1, marks.count("#")
+            inside, report = True, report or bool(REPORT_WORDS & set(words))
+        elif inside and _ends(words, name, marks, level=level, report=report, own=own):
+            parts.append(f"{SECTION_CUT}\n")
+            inside, report, place = False, False, start
+    parts.append(SECTION_CUT if inside else text[place:])
+    return ("".join(parts), cut) if cut else (text, 0)
+
+
+def _headings(pattern: re.Pattern[str], text: str) -> Iterable[tuple[int, str, str, bool]]:
+    """Yield place, marks, name of each heading, and whether it has a line of its own."""
+    for match in pattern.finditer(text):
+        name, words = match["name"].strip(), _heading_words(match["name"])
+        alone = not match["end"].strip()
+        if not words or len(words) > MAX_HEADING_WORDS:
+            continue
+        if alone and not ("#" in match["marks"] or "*" in match["marks"] or name.isupper() or _is_known(words)):
+            continue
+        yield match.start("marks"), match["marks"], name, alone or text[match.end() :].partition("\n")[0].strip() == ""
+
+
+def _is_known(words: tuple[str, ...]) -> bool:
+    """Whether a line without any mark is a heading: each of its words is one of headings."""
+    return all(word in OTHER_HEADINGS | _ANSWER_WORDS for word in words)
+
+
+def _heading_words(heading: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[^\W_]+(?:[/&][^\W_]+)?", fold(heading).casefold()))
+
+
+def _holds(words: tuple[str, ...], names: Sequence[tuple[str, ...]]) -> bool:
+    """Whether a heading is one of the names, or begins or ends with one that is long enough to mean nothing else."""
+    if words in names:
+        return True
+    if SENTENCE_WORDS & set(words):
+        return False
+    telling = [name for name in names if len(name) > 1 or (len(name[0]) > SHORT_HEADING and name[0] not in REPORT_WORDS)]
+    return any(words[: len(name)] == name or words[-len(name) :] == name for name in telling)
+
+
+def _ends(words: tuple[str, ...], name: str, marks: str, *, level: int, report: bool, own: bool) -> bool:
+    if report and REPORT_PARTS & set(words):
+        return False
+    if "#" in marks:
+        return level == 0 or marks.count("#") <= level
+    letters = "".join(letter for letter in name if letter.isalpha())
+    return bool(OTHER_HEADINGS & set(words)) or (letters.isupper() and len(letters) > 3 and (own or bool(marks) or len(words) > 1))
+
+
+def _is_report(found: Sequence[tuple[int, str, str, bool]], names: Sequence[tuple[str, ...]]) -> bool:
+    """Whether a note is the report of a scan, and such reports are to be cut."""
+    heads = [set(_heading_words(name)) for _, _, name, _ in found]
+    wanted = any(REPORT_WORDS & set(name) for name in names)
+    return wanted and any("technique" in words for words in heads) and any("findings" in words for words in heads)
+
+
 def _read(path: Path, checks: Counter[str], what: str) -> str:
     """Read a text; empty when it is none that can be read, which is counted with the reason."""
     try:
@@ -109,7 +228,7 @@ def _write_note(source: Path, target: Path, cleaning: _Cleaning) -> bool:
     cleaning.checks.update({f"notes_{kind}": number for kind, number in note.counts.items()})
     if cut:
         cleaning.checks["notes_sections_cut"] += cut
-    if not note.text.replace(SHOWN, "").strip():
+    if not note.text.replace(SECTION_CUT, "").strip():
         return False
     write_text(target, note.text)
     return True

@@ -12,8 +12,8 @@ import build_review
 import gather_audit
 import sign_review
 from fixtures.deid import write_config
+from neuralmedbench.deid.audit import FAMILIES, OTHER, REASONS, WORDS, kind_of_reason, words_for
 from neuralmedbench.deid.coverage import require_covered
-from neuralmedbench.deid.review.check_words import FAMILIES, OTHER, REASONS, WORDS, kind_of_reason, words_for
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.cases import CaseRow, read_audit, read_case_table, write_case, write_case_table
 from neuralmedbench.files.digests import sha256_of

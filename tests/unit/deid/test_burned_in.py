@@ -12,10 +12,10 @@ import pytest
 
 from fixtures.deid import write_nifti_file
 from neuralmedbench.deid.burned_in import find, hide, ocr
+from neuralmedbench.deid.burned_in.constancy import closing, opening
 from neuralmedbench.deid.burned_in.find import find_burned_in, hide_burned_in
 from neuralmedbench.deid.burned_in.hide import TextFoundError, checks_told, count_text, has_suspect_header, hide_text, stacked_along
 from neuralmedbench.deid.burned_in.lines import find_lines
-from neuralmedbench.deid.burned_in.surroundings import closing, opening
 from neuralmedbench.deid.pictures import without_text
 from neuralmedbench.errors import DeidentificationError
 
@@ -360,7 +360,7 @@ def test_stripes_and_blobs_are_no_lines_of_text() -> None:
 
 @pytest.mark.parametrize("policy", ["hide", "drop"])
 def test_a_series_with_text_is_hidden_or_dropped_by_config(tmp_path: Path, policy: hide.Policy) -> None:
-    from neuralmedbench.deid.one_scan import _without_text
+    from neuralmedbench.deid.scans import _without_text
     from neuralmedbench.files.nifti import read_nifti
     from neuralmedbench.records.case import Sequence, Series
 

@@ -20,13 +20,12 @@ from neuralmedbench.atlas.follow import MAX_RIVAL
 from neuralmedbench.deid import scans
 from neuralmedbench.deid.case_stages import FLAGS
 from neuralmedbench.deid.faces import locate
-from neuralmedbench.deid.faces.deface import Defaced, deface
-from neuralmedbench.deid.faces.locate import Head
+from neuralmedbench.deid.faces.deface import DefacedScan, deface
+from neuralmedbench.deid.faces.face_measures import HeadView, on_grid
+from neuralmedbench.deid.faces.locate import Head, defacing_order, frame_of
 from neuralmedbench.deid.faces.skin import skin_depth
-from neuralmedbench.deid.faces.survey import Survey, on_grid
-from neuralmedbench.deid.faces.turn import frame_of, in_turn
-from neuralmedbench.deid.headers.dicom_case import clean_dicom_case
 from neuralmedbench.deid.headers.rules import HeaderRules
+from neuralmedbench.deid.release.dicom_series import clean_dicom_case
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.nifti import Volume, read_nifti
@@ -71,7 +70,7 @@ def cut(scanned: Scanned, slices: slice) -> Scanned:
     return replace(scanned, volume=Volume(scanned.volume.voxels[:, :, slices], affine), slices=slices)
 
 
-def face_is_gone(defaced: Defaced, scanned: Scanned, least: float = 0.95) -> None:
+def face_is_gone(defaced: DefacedScan, scanned: Scanned, least: float = 0.95) -> None:
     face, brain = scanned.true("face"), scanned.true("brain")
     assert face.sum() > 1000
     assert defaced.mask[face].mean() >= least
@@ -178,7 +177,7 @@ def test_whole_heads_come_before_slabs_and_maps_and_t1_first() -> None:
         series(1, Sequence.ADC), series(2, Sequence.T1W, slices=12), series(3, Sequence.FLAIR), series(4, Sequence.CE_T1W),
         series(5, Sequence.T1W, slices=180, spacing=1.0), replace(series(6, Sequence.T2W), quality={}),
     ]  # fmt: skip
-    assert [one.series_id[-1] for one in in_turn(case)] == ["4", "5", "3", "6", "2", "1"]
+    assert [one.series_id[-1] for one in defacing_order(case)] == ["4", "5", "3", "6", "2", "1"]
 
 
 def test_the_frame_of_reference_comes_from_the_raw_files_alone(tmp_path: Path) -> None:
@@ -196,11 +195,11 @@ def test_the_scans_of_a_case_learn_from_those_before_them(tmp_path: Path, room: 
     asked: list[tuple[str, list[str], bool]] = []
     grid = sitk.Image([2, 2, 2], sitk.sitkFloat32)
 
-    def fake(volume: Volume, *, is_map: bool, heads: list[Head], name: str, frame: str) -> Defaced:
+    def fake(volume: Volume, *, is_map: bool, heads: list[Head], name: str, frame: str) -> DefacedScan:
         asked.append((name, [head.name for head in heads], frame == frame_of(tmp_path / "raw" / "1")))
         mask = np.zeros(volume.voxels.shape, bool)
         quality = {"face_removed": 0.0} | ({"deface_fit_series": float(heads[0].name[-2:])} if heads else {})
-        return Defaced(volume, (), quality, mask, None if is_map else Head(name, frame, grid, sitk.AffineTransform(3)))
+        return DefacedScan(volume, (), quality, mask, None if is_map else Head(name, frame, grid, sitk.AffineTransform(3)))
 
     kinds = (Sequence.ADC, Sequence.FLAIR, Sequence.T1W)
     for number in (1, 2, 3):
@@ -243,7 +242,7 @@ def test_a_face_is_carried_to_the_grid_of_the_scan_as_by_linear_interpolation() 
     image.SetOrigin([3.0, -7.0, 11.0])
     grid = grid_over(image, 2.0)
     level = np.random.default_rng(1).normal(size=grid.GetSize()[::-1]).astype(np.float32)
-    seen = Survey(grid, level, level, level, level, level)
+    seen = HeadView(grid, level, level, level, level, level)
     expected = sitk.GetArrayFromImage(sitk.Resample(image_like(level, grid), image, sitk.Transform(), sitk.sitkLinear, np.nan))
     inside = np.isfinite(expected)
     assert inside.mean() > 0.9

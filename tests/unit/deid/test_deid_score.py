@@ -12,14 +12,13 @@ import pydicom
 import pytest
 from pydicom.dataset import Dataset
 
-from neuralmedbench.deid.audit import Rules, audit_cases
+from neuralmedbench.deid.audit import AuditRules, audit_cases
+from neuralmedbench.deid.headers.cleaner import clean_series
 from neuralmedbench.deid.headers.rules import HeaderRules
-from neuralmedbench.deid.headers.series import clean_series
-from neuralmedbench.deid.score.files import score_files
+from neuralmedbench.deid.score.case import score_files, score_note, score_record
 from neuralmedbench.deid.score.headers import HeaderScorer
-from neuralmedbench.deid.score.notes import score_note, score_record
 from neuralmedbench.deid.score.pixels import score_lost_pixels, score_pixels
-from neuralmedbench.deid.score.tally import HEADER, NOTE, REMOVALS, Tally, read_scores, sum_scores, write_score
+from neuralmedbench.deid.score.tally import HEADER, NOTE, REMOVALS, ScoreTally, read_scores, sum_scores, write_score
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.demo.cohort import FOLDER, read_patient
 from neuralmedbench.demo.contrast import PROTOCOLS
@@ -56,8 +55,8 @@ def key(written: Written) -> AnswerKey:
     return AnswerKey(case_id="c0ffee", series=(written.key,), notes=notes, strings=tuple(PATIENT.planted()))
 
 
-def header_score(key: AnswerKey, raw: Path, cleaned: Path) -> Tally:
-    tally = Tally()
+def header_score(key: AnswerKey, raw: Path, cleaned: Path) -> ScoreTally:
+    tally = ScoreTally()
     scorer = HeaderScorer(key, PSEUDONYM, DATES, tally)
     scorer.score_series(raw, cleaned)
     scorer.finish()
@@ -86,7 +85,7 @@ def cleaned(written: Written, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def shares(tally: Tally) -> dict[str, float]:
+def shares(tally: ScoreTally) -> dict[str, float]:
     required, right = Counter[str](), Counter[str]()
     for place, number in tally.required.items():
         required[place[1]] += number
@@ -166,7 +165,7 @@ def as_volume(written: Written) -> Volume:
 
 
 def pixel_shares(written: Written, volume: Volume) -> dict[str, float]:
-    tally = Tally()
+    tally = ScoreTally()
     score_pixels(written.files[0].parent, volume, written.key, tally)
     return shares(tally)
 
@@ -187,13 +186,13 @@ def test_pixels_are_compared_where_the_converter_put_them(written: Written) -> N
 
 
 def test_a_scan_that_did_not_come_through_hides_its_text_and_loses_its_pixels(written: Written) -> None:
-    tally = Tally()
+    tally = ScoreTally()
     score_lost_pixels(written.key, tally)
     assert shares(tally) == {"pixels_retained": 0.0, "pixels_hidden": 1.0}
 
 
 def note_shares(cleaned: Callable[[str], str]) -> dict[str, float]:
-    tally = Tally()
+    tally = ScoreTally()
     for text, key in PATIENT.keyed_notes():
         score_note(text, cleaned(text), key, tally)
     return shares(tally)
@@ -219,7 +218,7 @@ def test_a_note_is_scored_by_what_is_left_and_by_what_was_lost() -> None:
 
 
 def test_a_record_is_scored_cell_by_cell() -> None:
-    tally = Tally()
+    tally = ScoreTally()
     score_record("variable\tvalue\nNIHSS\t16\nlabel\tSUBJ 13371\n", ("SUBJ-13371", "48213371"), ("NIHSS=16", "INR=1.1"), tally)
     assert shares(tally) == {"text_removed": 0.5, "text_retained": 0.5}
 
@@ -227,7 +226,7 @@ def test_a_record_is_scored_cell_by_cell() -> None:
 def test_shareable_files_are_searched_and_sidecars_have_to_describe_the_scan(written: Written, key: AnswerKey, tmp_path: Path) -> None:
     series = Series(series_id="series-01", path="anat/sub-1_FLAIR.nii.gz", modality="MR", sequence=Sequence.FLAIR)
     write_json(tmp_path / "anat" / "sub-1_FLAIR.json", {"EchoTime": 0.09, "Note": "of VANDER MEER"})
-    tally = Tally()
+    tally = ScoreTally()
     score_files(key, tmp_path, {written.key.series_uid: series}, tally)
     left = sum(holds("of VANDER MEER", word) for word in key.strings)
     assert left >= 1
@@ -236,7 +235,7 @@ def test_shareable_files_are_searched_and_sidecars_have_to_describe_the_scan(wri
 
 
 def test_scores_of_cases_are_summed_and_hold_no_value(key: AnswerKey, written: Written, cleaned: Path, tmp_path: Path) -> None:
-    right, wrong = header_score(key, written.files[0].parent, cleaned), Tally()
+    right, wrong = header_score(key, written.files[0].parent, cleaned), ScoreTally()
     wrong.add((HEADER, "date_shifted", "HIPAA"), 0, 3, where="00080020")
     wrong.add((NOTE, "words_removed", "research"), 1, 2)
     for name, tally in (("one", right), ("two", wrong)):
@@ -254,10 +253,10 @@ def test_scores_of_cases_are_summed_and_hold_no_value(key: AnswerKey, written: W
 
 
 def test_the_audit_gathers_the_scores(tmp_path: Path) -> None:
-    tally = Tally()
+    tally = ScoreTally()
     tally.add((HEADER, "uid_changed", "DICOM"), 5, 5)
     write_score(tmp_path, tally.score("c1"))
     case = CaseRecord(benchmark="demo", case_id="c1", patient_id="p1", stage="deidentify", files={"anat/a.nii.gz": "0" * 64})
-    audit = audit_cases(Rules(benchmark="demo", profile="pseudonymised", subjects="phantom"), [(case, tmp_path)])
+    audit = audit_cases(AuditRules(benchmark="demo", profile="pseudonymised", subjects="phantom"), [(case, tmp_path)])
     assert [(row.place, row.action, row.right) for row in audit.score if row.place == HEADER] == [(HEADER, "uid_changed", 5)]
     assert replace(audit, score=()).state == "passed"

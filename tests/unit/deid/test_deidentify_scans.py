@@ -22,13 +22,11 @@ import deidentify_scans
 from conftest import ROOT
 from fixtures.deid import KEY, NOTE, PLANTED, RECORD, head_voxels, write_dicom_series, write_nifti_file
 from fixtures.face import make_head, scan
-from neuralmedbench.deid import one_scan
-from neuralmedbench.deid.faces.deface import Defaced
-from neuralmedbench.deid.headers import dicom_case
-from neuralmedbench.deid.headers.dicom_case import clean_dicom_series
-from neuralmedbench.deid.headers.dicom_stack import stack_images
-from neuralmedbench.deid.headers.options import declared
-from neuralmedbench.deid.headers.rules import HeaderRules
+from neuralmedbench.deid import scans as one_scan
+from neuralmedbench.deid.faces.deface import DefacedScan
+from neuralmedbench.deid.headers.rules import HeaderRules, declared
+from neuralmedbench.deid.release import dicom_series as dicom_case
+from neuralmedbench.deid.release.dicom_series import clean_dicom_series, stack_images
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.demo.cohort import read_cohort
 from neuralmedbench.demo.phantom import make_phantom
@@ -42,13 +40,13 @@ from neuralmedbench.runtime.commands import run_command
 RULES = HeaderRules(KEY, "beef00000001", DateShift(-100))
 
 
-def removed_front(volume: Volume, **_: Any) -> Defaced:
+def removed_front(volume: Volume, **_: Any) -> DefacedScan:
     """Take a block of the front away: the tiny heads have no face that a template would find."""
     mask = np.zeros(volume.voxels.shape, bool)
     mask[20:28, :6] = True
     voxels = volume.voxels.copy()
     voxels[mask] = voxels.min()
-    return Defaced(Volume(voxels, volume.affine), (), {"face_removed": float(mask.mean())}, mask)
+    return DefacedScan(Volume(voxels, volume.affine), (), {"face_removed": float(mask.mean())}, mask)
 
 
 @pytest.fixture
@@ -297,8 +295,8 @@ def test_a_face_is_gone_from_dicom_pixels_and_no_pixel_of_the_brain(tmp_path: Pa
     assert checks["faces_removed"] == 1
 
 
-def fail(message: str) -> Callable[..., Defaced]:
-    def deface(volume: Volume, **_: Any) -> Defaced:
+def fail(message: str) -> Callable[..., DefacedScan]:
+    def deface(volume: Volume, **_: Any) -> DefacedScan:
         if volume.voxels.shape[2] == 6:
             raise DeidentificationError(message)
         return removed_front(volume)

@@ -22,12 +22,10 @@ from fixtures.deid import KEY, write_dicom_series
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.deidentification import HeaderOption
 from neuralmedbench.config.load import check
-from neuralmedbench.deid.headers.element_plan import Action, action_of
-from neuralmedbench.deid.headers.options import CODES, METHOD, declare, declared
-from neuralmedbench.deid.headers.private_numbers import BINARY, SAFE
-from neuralmedbench.deid.headers.rules import ALL_OPTIONS, HeaderRules
-from neuralmedbench.deid.headers.series import clean_header, clean_series, write_dicom
-from neuralmedbench.deid.headers.sidecars import clean_sidecar
+from neuralmedbench.deid.bids_scan import clean_sidecar
+from neuralmedbench.deid.headers.cleaner import clean_header, clean_series, write_dicom
+from neuralmedbench.deid.headers.element_plan import SAFE_PRIVATE, STRUCT_CODES, Action, action_of
+from neuralmedbench.deid.headers.rules import ALL_OPTIONS, CODES, METHOD, HeaderRules, declare, declared
 from neuralmedbench.deid.values import DateShift, clean_pulse_name
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
@@ -267,9 +265,9 @@ def test_only_numbers_of_the_safe_list_are_left_of_private_elements(tmp_path: Pa
 
 
 def test_the_safe_list_holds_numbers_that_are_known_under_this_name() -> None:
-    for (creator, group, element), (kind, count) in SAFE.items():
+    for (creator, group, element), (kind, count) in SAFE_PRIVATE.items():
         assert pydicom.datadict.private_dictionary_VR(group << 16 | 0x1000 | element, creator) == kind
-        assert kind in {"IS", "DS", *BINARY}
+        assert kind in {"IS", "DS", *STRUCT_CODES}
         assert 1 <= count <= 6
 
 
@@ -363,7 +361,7 @@ def test_file_meta_and_preamble_hold_nothing_of_the_sender(tmp_path: Path) -> No
 
 def test_another_process_gives_the_same_uids_and_the_same_bytes(raw: Path, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from neuralmedbench.deid.headers.series import HeaderRules, clean_series;"
+        "import sys; from pathlib import Path; from neuralmedbench.deid.headers.cleaner import HeaderRules, clean_series;"
         "from neuralmedbench.deid.values import DateShift;"
         f"clean_series(Path(sys.argv[1]), Path(sys.argv[2]), HeaderRules({KEY!r}, 'beef00000001', DateShift(-100)))"
     )

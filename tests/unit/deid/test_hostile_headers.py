@@ -16,12 +16,12 @@ from pydicom.encaps import encapsulate
 
 from fixtures.deid import KEY, write_dicom_series, write_nifti_file
 from fixtures.raw import write_enhanced
-from neuralmedbench.deid.faces.deface import Defaced
-from neuralmedbench.deid.headers import dicom_case
-from neuralmedbench.deid.headers.dicom_case import clean_dicom_series
+from neuralmedbench.deid.faces.deface import DefacedScan
+from neuralmedbench.deid.headers.cleaner import clean_header
 from neuralmedbench.deid.headers.rules import HeaderRules
-from neuralmedbench.deid.headers.series import clean_header
-from neuralmedbench.deid.release.notes import read_notes
+from neuralmedbench.deid.release import dicom_series as dicom_case
+from neuralmedbench.deid.release.dicom_series import clean_dicom_series
+from neuralmedbench.deid.release.folder import read_notes
 from neuralmedbench.deid.values import DateShift, clean_descriptor
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
@@ -174,8 +174,8 @@ def test_a_town_behind_its_postcode_is_known() -> None:
     assert [match[0] for match in pattern.finditer(fold("seen in Oosterhaven, at Lindenlaan, in AB"))] == ["Oosterhaven", "Lindenlaan"]
 
 
-def nothing_removed(volume: Volume, **_: Any) -> Defaced:
-    return Defaced(volume, (), {"face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))
+def nothing_removed(volume: Volume, **_: Any) -> DefacedScan:
+    return DefacedScan(volume, (), {"face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))
 
 
 def test_bytes_behind_the_pixels_and_bits_above_them_go_from_every_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,7 @@ from neuralmedbench.config.sections import CUT_SECTIONS
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.notes.records import clean_record, record_identity
-from neuralmedbench.deid.notes.sections import SHOWN, cut_sections
-from neuralmedbench.deid.texts import TextRules, clean_texts
+from neuralmedbench.deid.texts import SECTION_CUT, TextRules, clean_texts, cut_sections
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.files.identity import Identity, fold, identity_pattern
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
@@ -271,7 +270,7 @@ def test_what_is_no_plain_text_is_withheld_with_a_reason(content: bytes, reason:
         ("1. History - weak\n2. Impression - tumour\n3. Medications - none", "1. History - weak\n[SECTION CUT]\n3. Medications - none"),
         ("**Assessment & Plan:** stroke\n**Examination:** fine", "[SECTION CUT]\n**Examination:** fine"),
         ("Final Diagnosis - stroke\nCourse: fine", "[SECTION CUT]\nCourse: fine"),
-        ("MRI BRAIN\nTechnique: T1\nFindings: mass\nImpression: glioma", SHOWN),
+        ("MRI BRAIN\nTechnique: T1\nFindings: mass\nImpression: glioma", SECTION_CUT),
         ("History: well\nRadiology report\nTechnique: T1\nMass.\nSocial history: none", "History: well\n[SECTION CUT]\nSocial history: none"),
         ("Beurteilung: Gliom\nMedikation: keine", "[SECTION CUT]\nMedikation: keine"),
         ("He has a plan: to go home. The diagnosis is open.\nNIHSS: 3", "He has a plan: to go home. The diagnosis is open.\nNIHSS: 3"),
@@ -279,7 +278,7 @@ def test_what_is_no_plain_text_is_withheld_with_a_reason(content: bytes, reason:
 )  # fmt: skip
 def test_sections_that_hold_the_answer_are_cut_to_the_next_heading(note: str, left: str) -> None:
     text, number = cut_sections(note, CUT_SECTIONS)
-    assert (text, number) == (left, int(SHOWN in left))
+    assert (text, number) == (left, int(SECTION_CUT in left))
     assert cut_sections(note, ()) == (note, 0)
 
 

@@ -17,17 +17,16 @@ import pytest
 from PIL import Image
 
 from fixtures.deid import KEY, PLANTED, head_voxels, write_dicom_series
-from neuralmedbench.deid.audit import Rules, audit_cases
-from neuralmedbench.deid.case_stages import CaseStages, Stage
+from neuralmedbench.deid.audit import AuditRules, audit_cases
+from neuralmedbench.deid.case_stages import CaseStage, CaseStages
+from neuralmedbench.deid.headers.cleaner import clean_header, clean_series
 from neuralmedbench.deid.headers.diff import ACTIONS, changes, snapshot
 from neuralmedbench.deid.headers.rules import HeaderRules
-from neuralmedbench.deid.headers.series import clean_header, clean_series
-from neuralmedbench.deid.review.index import Line, index_page
-from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces
-from neuralmedbench.deid.review.renderings import border_views, surface_views, upright
+from neuralmedbench.deid.review.pieces import border_views, surface_views, upright, write_header_piece, write_scan_pieces
 from neuralmedbench.deid.review.sheet import case_sheet, marked
 from neuralmedbench.deid.review.signature import shown
-from neuralmedbench.deid.score.tally import Tally, sum_scores
+from neuralmedbench.deid.review.write import IndexLine, index_page
+from neuralmedbench.deid.score.tally import ScoreTally, sum_scores
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.files import dicom
 from neuralmedbench.files.json_files import read_json, write_json
@@ -321,7 +320,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory, normalised: Path, changed: 
     cut = CaseRecord(**{**base.__dict__, "stage": "slices", "series": placed[:1], "slices": (chosen,)})
     imaging_pieces.write_chosen_pieces(cut, folder / "cut")
     middle = CaseRecord(**{**base.__dict__, "stage": "normalise", "series": placed, "set_aside": aside})
-    return CaseStages(Stage(clean, folder / "clean"), Stage(middle, normalised), Stage(cut, folder / "cut"))
+    return CaseStages(CaseStage(clean, folder / "clean"), CaseStage(middle, normalised), CaseStage(cut, folder / "cut"))
 
 
 @pytest.fixture(scope="module")
@@ -383,17 +382,17 @@ def test_a_case_that_was_kept_back_shows_its_reason_and_nothing_else(tmp_path: P
         benchmark="mine", case_id="c1", patient_id="p1", stage="slices", state=State.QUARANTINED, quarantined_by="ingest",
         reason="no usable <series>",
     )  # fmt: skip
-    stage = Stage(kept, tmp_path)
+    stage = CaseStage(kept, tmp_path)
     read = Reader(case_sheet(CaseStages(stage, stage, stage), ("", ""), tmp_path / "sheets" / "sub-c1.html"))
     assert "Kept back at ingest: no usable <series>" in read.text
     assert read.all("img", "src") == []
 
 
 def test_the_first_page_stays_small_with_a_thousand_cases() -> None:
-    rules = Rules(benchmark="mine", profile="pseudonymised", subjects="patient")
+    rules = AuditRules(benchmark="mine", profile="pseudonymised", subjects="patient")
     cases = [f"{number:012x}" for number in range(1000)]
-    lines = [Line(name=case, sheet=f"sheets/sub-{case}.html", holds="T1w, ceT1w, FLAIR; 3 texts; 40 pictures") for case in cases]
-    lines[5] = Line(name=cases[5], sheet=f"sheets/sub-{cases[5]}.html", holds="T1w", warnings=("it is <odd>",))
+    lines = [IndexLine(name=case, sheet=f"sheets/sub-{case}.html", holds="T1w, ceT1w, FLAIR; 3 texts; 40 pictures") for case in cases]
+    lines[5] = IndexLine(name=cases[5], sheet=f"sheets/sub-{cases[5]}.html", holds="T1w", warnings=("it is <odd>",))
     text = index_page(audit_cases(rules, []), shown("mine", "pseudonymised", dict.fromkeys(cases, "0")), lines)
     assert len(text.encode()) < 300_000
     read = Reader(text)
@@ -404,7 +403,7 @@ def test_the_first_page_stays_small_with_a_thousand_cases() -> None:
 
 
 def test_the_first_page_warns_where_a_second_opinion_was_asked_for_and_not_to_be_had() -> None:
-    rules = Rules(benchmark="mine", profile="pseudonymised", subjects="patient")
+    rules = AuditRules(benchmark="mine", profile="pseudonymised", subjects="patient")
     warned = []
     for check in ("burned_in_pictures_without_ocr", "burned_in_pictures_read_by_ocr"):
         audit = replace(audit_cases(rules, []), checks={check: 7}, looked_for={check: ""})
@@ -414,12 +413,12 @@ def test_the_first_page_warns_where_a_second_opinion_was_asked_for_and_not_to_be
 
 
 def test_the_first_page_shows_the_score_of_phantoms_and_names_what_went_wrong() -> None:
-    tally = Tally()
+    tally = ScoreTally()
     tally.add(("header", "text_removed", "HIPAA"), 59, 60, where="00104000")
     tally.add(("note", "text_retained", "research"), 8, 8)
     tally.add(("note", "words_removed", "research"), 99, 101)
-    rules = Rules(benchmark="demo", profile="pseudonymised", subjects="phantom")
-    audit = replace(audit_cases(rules, []), score=sum_scores([tally.score("a"), Tally().score("b")]))
+    rules = AuditRules(benchmark="demo", profile="pseudonymised", subjects="phantom")
+    audit = replace(audit_cases(rules, []), score=sum_scores([tally.score("a"), ScoreTally().score("b")]))
     read = Reader(index_page(audit, shown("demo", "pseudonymised", {}), []))
     assert "Of what had to go: 59 of 60 right (0 of 1 phantoms without a fault)." in read.text
     assert "Of everything that was asked for: 67 of 68 right" in read.text

@@ -14,9 +14,8 @@ import pytest
 from describe_scans import main as describe_scans
 from export_bids import main as export_bids
 from fixtures.imaging import Shot, normalise, scan
-from neuralmedbench.deid.bids_names import bids_names
+from neuralmedbench.deid.bids_scan import bids_names, clean_sidecar
 from neuralmedbench.deid.dataset import age_and_sex
-from neuralmedbench.deid.headers.sidecars import clean_sidecar
 from neuralmedbench.files.bids import NOT_BIDS
 from neuralmedbench.files.cases import CaseRow, write_case, write_case_table
 from neuralmedbench.files.digests import sha256_of_files

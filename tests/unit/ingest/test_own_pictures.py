@@ -29,7 +29,7 @@ from conftest import ROOT
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.workflow import Run
-from neuralmedbench.deid.picture_cases import CaseRules, deidentify_picture_cases
+from neuralmedbench.deid.pictures import CaseRules, deidentify_picture_cases
 from neuralmedbench.deid.texts import TextRules
 from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.files.case_flow import flow_of_cases

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.burned_in.extended import GAP_TO_NEXT, REACH
-from neuralmedbench.deid.burned_in.lines import MIN_GLYPH_PX, Box2D, Line, find_lines
-from neuralmedbench.deid.burned_in.overlays import MIN_CONTRAST, MIN_PLANES, Mark, Mask, Planes
+from neuralmedbench.deid.burned_in.constancy import MIN_CONTRAST, MIN_PLANES, Mark, Mask, Planes
+from neuralmedbench.deid.burned_in.lines import GAP_TO_NEXT, MIN_GLYPH_PX, REACH, Box2D, TextLine, find_lines
 
 MIN_COLOUR_PX = 20
 MAX_COLOUR_PART = 0.08
@@ -92,7 +91,7 @@ class _Limits:
     any_ground: bool = False
 
 
-def _lines_of(plane: Planes, value: float, core: Mask, span: float, limits: _Limits) -> list[Line]:
+def _lines_of(plane: Planes, value: float, core: Mask, span: float, limits: _Limits) -> list[TextLine]:
     """Find lines drawn in one colour, soft edges included: a pixel belongs to a letter when it is nearer to the colour than to the ground."""
     from scipy import ndimage
 
@@ -121,7 +120,7 @@ def _lines_of(plane: Planes, value: float, core: Mask, span: float, limits: _Lim
     return lines
 
 
-def _is_typed(core: Mask, line: Line, *, extreme: bool) -> bool:
+def _is_typed(core: Mask, line: TextLine, *, extreme: bool) -> bool:
     """Whether a line is text whatever it stands on, by the number of its letters and the line that they stand on."""
     if line.vertical:
         return False
@@ -138,7 +137,7 @@ def _is_typed(core: Mask, line: Line, *, extreme: bool) -> bool:
     return len(feet) > 2 and bool(near.mean(axis=0).max() >= ON_BASE_LINE)
 
 
-def _followed(core: Mask, line: Line) -> Line:
+def _followed(core: Mask, line: TextLine) -> TextLine:
     """Follow a line on both sides by its colour: what lies around its letters says nothing about where it ends."""
     top, bottom, left, right = line.box
     if line.vertical:
@@ -162,6 +161,6 @@ def _is_even(part: npt.NDArray[np.float32], letters: Mask, box: Box2D, spread: f
     return ground.size >= MIN_COLOUR_PX and float(np.ptp(np.percentile(ground, (5, 95)))) <= spread
 
 
-def _moved(line: Line, row: int, column: int) -> Line:
+def _moved(line: TextLine, row: int, column: int) -> TextLine:
     top, bottom, left, right = line.box
     return replace(line, box=(top + row, bottom + row, left + column, right + column))

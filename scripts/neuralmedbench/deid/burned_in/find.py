@@ -11,21 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.colours import one_colour
-from neuralmedbench.deid.burned_in.extended import extended
-from neuralmedbench.deid.burned_in.lines import Box2D
-from neuralmedbench.deid.burned_in.ocr import Word, ocr_available
-from neuralmedbench.deid.burned_in.overlays import Mark, distinct_planes, grey_range, same_in_every_slice, same_in_neighbours
-from neuralmedbench.deid.burned_in.places import joined
-from neuralmedbench.deid.burned_in.second_opinion import mostly_hidden, words_in
-from neuralmedbench.deid.burned_in.steady import nearly_same
-from neuralmedbench.deid.burned_in.strokes import odd_planes, suspicious_lines
+from neuralmedbench.deid.burned_in.constancy import Mark, distinct_planes, grey_range, nearly_same, same_in_every_slice, same_in_neighbours
+from neuralmedbench.deid.burned_in.lines import Box2D, grow_line
+from neuralmedbench.deid.burned_in.ocr import Word, mostly_hidden, ocr_available, words_in
+from neuralmedbench.deid.burned_in.strokes import suspicious_lines, suspicious_planes
 
+GAP = 5.0
+"""Gap between two parts of one line, in heights of a letter: what lies between was written over anatomy and not found."""
+BRIDGED = 4
+"""Slices without a found line between two with one that are taken to show it too."""
 Voxels = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 Words = Sequence[list[Word] | None]
 Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 """First and last + 1 along each of the three axes of the array."""
-
 PAD = 0.35
 """Margin around a line, in heights of a letter: soft edges, descenders."""
 MIN_PAD_PX = 2
@@ -98,6 +97,78 @@ def find_burned_in(
     )
 
 
+def hide_burned_in(voxels: Voxels, found: BurnedIn) -> Voxels:
+    """Set what was found to the background of the series; all other voxels keep their bits.
+
+    Parameters
+    ----------
+    voxels : ndarray, shape (X, Y, Z), any real dtype
+        As given to `find_burned_in`; not changed.
+    found : BurnedIn
+        What that gave.
+
+    Returns
+    -------
+    ndarray, shape (X, Y, Z)
+        A copy of the same dtype. The background is the lowest value outside the boxes.
+    """
+    clean = voxels.copy()
+    outside = voxels[~found.mask]
+    clean[found.mask] = np.nanmin(outside) if outside.size else 0
+    return clean
+
+
+def merge_boxes(marks: list[Mark]) -> list[Mark]:
+    """Join the lines that stand at the same place in different slices.
+
+    Parameters
+    ----------
+    marks : list of Mark
+        Lines, each in some slices.
+
+    Returns
+    -------
+    list of Mark
+        One mark for each place and run of slices: the box around all its lines, in all slices from the first to the last of the run.
+    """
+    places: list[list[Mark]] = []
+    for mark in sorted(marks, key=lambda one: (one.vertical, one.box, one.slices)):
+        fitting = next((place for place in places if any(_same_place(mark, other) for other in place[-8:])), None)
+        if fitting is None:
+            places.append([mark])
+        else:
+            fitting.append(mark)
+    done = []
+    for place in places:
+        slices = sorted({index for mark in place for index in mark.slices})
+        tops, bottoms, lefts, rights = zip(*(mark.box for mark in place), strict=True)
+        box = (min(tops), max(bottoms), min(lefts), max(rights))
+        height = max(mark.height for mark in place)
+        done += [replace(place[0], box=box, slices=run, height=height) for run in _runs(slices)]
+    return done
+
+
+def _same_place(one: Mark, other: Mark) -> bool:
+    """Whether two lines share most of their height, and touch or nearly so."""
+    if one.vertical != other.vertical:
+        return False
+    across, along = ((0, 1), (2, 3)) if not one.vertical else ((2, 3), (0, 1))
+    shared = min(one.box[across[1]], other.box[across[1]]) - max(one.box[across[0]], other.box[across[0]])
+    larger = max(mark.box[across[1]] - mark.box[across[0]] for mark in (one, other))
+    overlap = min(one.box[along[1]], other.box[along[1]]) - max(one.box[along[0]], other.box[along[0]])
+    return shared >= 0.6 * larger and overlap > -GAP * max(one.height, other.height)
+
+
+def _runs(slices: list[int]) -> list[tuple[int, ...]]:
+    runs = [[slices[0], slices[0]]]
+    for index in slices[1:]:
+        if index - runs[-1][1] <= BRIDGED + 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    return [tuple(range(first, last + 1)) for first, last in runs]
+
+
 def _along(voxels: Voxels, axis: int, suspect: bool, hidden: Mask | None, words: Words | None) -> BurnedIn:
     order = (axis, *(other for other in range(3) if other != axis))
     if voxels.strides[order[1]] < voxels.strides[order[2]]:
@@ -126,15 +197,15 @@ def _search(planes: Voxels, suspect: bool, done: Mask | None, words: Words | Non
     for test in (same_in_every_slice, same_in_neighbours, nearly_same):
         known = _mask_of(planes, marks, done)[differing] if marks or done is not None else None
         found = test(planes[differing] if len(differing) < len(planes) else planes, span, known)
-        marks += [(test.__name__, _whole(_in_doubles(mark, differing, len(planes)), planes)) for mark in found]
-    marks += [("one_colour", _whole(mark, planes)) for mark in one_colour(planes, span, done)]
+        marks += [(test.__name__, _grown(_in_doubles(mark, differing, len(planes)), planes)) for mark in found]
+    marks += [("one_colour", _grown(mark, planes)) for mark in one_colour(planes, span, done)]
     known = _mask_of(planes, [(name, mark) for name, mark in marks if not mark.single], done)
-    odd = range(len(planes)) if few or suspect else odd_planes(planes, span, LOOKED_AT)
+    odd = range(len(planes)) if few or suspect else suspicious_planes(planes, span, LOOKED_AT)
     looked_at = {0, len(planes) // 2, len(planes) - 1, *odd}
     marks += _lone_lines(planes, looked_at, span, known)
     for kind in ("same_in_neighbours", "one_colour", "strokes"):
         own = [mark for name, mark in marks if name == kind]
-        marks = [(name, mark) for name, mark in marks if name != kind] + [(kind, mark) for mark in joined(own)]
+        marks = [(name, mark) for name, mark in marks if name != kind] + [(kind, mark) for mark in merge_boxes(own)]
     ocr = None
     if few or suspect:
         ocr = ocr_available()
@@ -151,14 +222,14 @@ def _mask_of(planes: Voxels, marks: list[tuple[str, Mark]], done: Mask | None = 
     return mask
 
 
-def _whole(mark: Mark, planes: Voxels) -> Mark:
+def _grown(mark: Mark, planes: Voxels) -> Mark:
     """Follow the line of a mark on both sides, in a few of its slices."""
     if mark.single:
         return mark
     some = mark.slices[:: max(1, len(mark.slices) // FOLLOWED_IN)]
     box, height = mark.box, mark.height
     for _ in range(2):  # what was found may be a part of the first letters only
-        boxes = np.array([extended(planes[index], box, height, vertical=mark.vertical) for index in some])
+        boxes = np.array([grow_line(planes[index], box, height, vertical=mark.vertical) for index in some])
         box = (int(boxes[:, 0].min()), int(boxes[:, 1].max()), int(boxes[:, 2].min()), int(boxes[:, 3].max()))
         height = float(min(box[1] - box[0], box[3] - box[2], 1.6 * height))
     return replace(mark, box=box)
@@ -177,7 +248,7 @@ def _lone_lines(planes: Voxels, looked_at: set[int], span: float, known: Mask) -
         index = waiting.pop()
         lines = [found.line for found in suspicious_lines(planes[index], span) if found.sure]
         new = [line for line in lines if not mostly_hidden(known, index, line.box)]
-        marks += [("strokes", _whole(Mark.of(line, [index]), planes)) for line in new]
+        marks += [("strokes", _grown(Mark.of(line, [index]), planes)) for line in new]
         beside = {other for other in (index - 1, index + 1) if new and 0 <= other < len(planes)} - seen
         waiting, seen = [*waiting, *sorted(beside)], seen | beside
     return marks
@@ -194,24 +265,3 @@ def _in_volume(mark: Mark, shape: tuple[int, ...], order: tuple[int, ...]) -> Bo
     sides = ((mark.slices[0], mark.slices[-1] + 1), (top, bottom), (left, right))
     by_axis = dict(zip(order, sides, strict=True))
     return by_axis[0], by_axis[1], by_axis[2]
-
-
-def hide_burned_in(voxels: Voxels, found: BurnedIn) -> Voxels:
-    """Set what was found to the background of the series; all other voxels keep their bits.
-
-    Parameters
-    ----------
-    voxels : ndarray, shape (X, Y, Z), any real dtype
-        As given to `find_burned_in`; not changed.
-    found : BurnedIn
-        What that gave.
-
-    Returns
-    -------
-    ndarray, shape (X, Y, Z)
-        A copy of the same dtype. The background is the lowest value outside the boxes.
-    """
-    clean = voxels.copy()
-    outside = voxels[~found.mask]
-    clean[found.mask] = np.nanmin(outside) if outside.size else 0
-    return clean

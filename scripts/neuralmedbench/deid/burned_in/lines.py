@@ -1,9 +1,10 @@
-"""Lines of text in a mask of thin marks: glyphs of one height, side by side on one base line."""
+"""Lines of text: found in a mask of thin marks by glyphs of one height on one base line, and grown to both sides."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,6 @@ import numpy.typing as npt
 Mask = npt.NDArray[np.bool_]
 Box2D = tuple[int, int, int, int]
 """First and last + 1 row, first and last + 1 column."""
-
 MIN_GLYPH_PX = 4
 MAX_GLYPH_PART = 0.14
 """Highest letter, as a part of the longer side of a picture."""
@@ -26,10 +26,13 @@ THICKEST_STROKE = 0.3
 """Half of a stroke's width, in heights of a letter."""
 AT_ONCE = 64
 """Marks whose neighbours are looked for together."""
+UNEVEN = 0.5
+REACH, GAP_TO_NEXT = 12.0, 2.0
+"""How far a line is followed, and over which gap, in heights of a letter."""
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """A line of text.
 
     Attributes
@@ -53,7 +56,7 @@ class Line:
     vertical: bool
 
 
-def find_lines(marks: Mask, *, min_glyphs: int = 3, min_strokes: float = 3.0) -> list[Line]:
+def find_lines(marks: Mask, *, min_glyphs: int = 3, min_strokes: float = 3.0) -> list[TextLine]:
     """Find lines of text in a mask.
 
     Parameters
@@ -82,7 +85,7 @@ def find_lines(marks: Mask, *, min_glyphs: int = 3, min_strokes: float = 3.0) ->
     turned = _along_rows(marks.T, boxes[:, [2, 3, 0, 1]], min_glyphs, min_strokes)
     for line in turned:
         top, bottom, left, right = line.box
-        lines.append(Line((left, right, top, bottom), line.glyphs, line.strokes, line.height, vertical=True))
+        lines.append(TextLine((left, right, top, bottom), line.glyphs, line.strokes, line.height, vertical=True))
     return sorted(lines, key=lambda line: line.box)
 
 
@@ -93,7 +96,7 @@ def _boxes(labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return np.array([(rows.start, rows.stop, columns.start, columns.stop) for rows, columns in found], dtype=np.int64)
 
 
-def _along_rows(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_strokes: float) -> list[Line]:
+def _along_rows(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_strokes: float) -> list[TextLine]:
     heights, widths = boxes[:, 1] - boxes[:, 0], boxes[:, 3] - boxes[:, 2]
     tallest = max(24.0, MAX_GLYPH_PART * max(marks.shape))
     kept = boxes[(heights >= MIN_GLYPH_PX) & (heights <= tallest) & (widths <= 40 * heights)]
@@ -137,7 +140,7 @@ def _neighbours(boxes: npt.NDArray[np.int64]) -> list[list[int]]:
     return pairs
 
 
-def _as_line(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_strokes: float) -> Line | None:
+def _as_line(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_strokes: float) -> TextLine | None:
     tops, bottoms, lefts, rights = boxes.T.tolist()
     top, bottom, left, right = min(tops), max(bottoms), min(lefts), max(rights)
     most = (right - left + 1) // 2  # strokes that a row can cross
@@ -162,4 +165,56 @@ def _as_line(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_str
     thick = float(np.percentile(depth[1:-1, 1:-1][part], 95))
     if thick > max(1.5, THICKEST_STROKE * height):
         return None
-    return Line((top, bottom, left, right), glyphs, strokes, height, vertical=False)
+    return TextLine((top, bottom, left, right), glyphs, strokes, height, vertical=False)
+
+
+def grow_line(plane: npt.NDArray[Any], box: Box2D, height: float, *, vertical: bool) -> Box2D:
+    """Grow a box along its line: words behind a wide gap, digits that change, letters that a test missed.
+
+    Parameters
+    ----------
+    plane : ndarray, shape (rows, columns)
+        The picture.
+    box : Box2D
+        Tight box of a line or a part of it.
+    height : float
+        Of its letters.
+    vertical : bool
+        The line runs along the columns.
+
+    Returns
+    -------
+    Box2D
+        The box with what continues the line on either side: marks of the same brightness, no higher than the line.
+    """
+    top, bottom, left, right = box
+    if vertical:
+        turned = grow_line(plane.T, (left, right, top, bottom), height, vertical=False)
+        return turned[2], turned[3], turned[0], turned[1]
+    from scipy import ndimage
+
+    reach, margin = round(REACH * height), max(4, round(0.6 * height))
+    first, last = max(left - reach, 0), min(right + reach, plane.shape[1])
+    upper, lower = max(top - margin, 0), min(bottom + margin, plane.shape[0])
+    part = plane[upper:lower, first:last].astype(np.float32)
+    inside = plane[top:bottom, left:right].astype(np.float32)
+    ground = float(np.median(np.concatenate([part[: top - upper].ravel(), part[bottom - upper :].ravel(), inside.ravel()])))
+    low, high = np.percentile(inside, (3, 97))
+    sign = 1.0 if high - ground >= ground - low else -1.0
+    contrast = max(high - ground, ground - low)
+    between = inside[sign * (inside - ground) <= 0.4 * contrast]
+    if between.size and float(np.ptp(np.percentile(between, (5, 95)))) > UNEVEN * contrast:
+        return box  # over anatomy, where other things would be followed
+    labels, _ = ndimage.label(sign * (part - ground) > 0.4 * contrast, structure=np.ones((3, 3)))
+    pieces = []
+    for rows, columns in ndimage.find_objects(labels):
+        whole = (rows.start > 0 or upper == 0) and (rows.stop < part.shape[0] or lower == plane.shape[0])
+        if whole and columns.start > 0 and columns.stop < part.shape[1]:
+            pieces.append((columns.start + first, columns.stop + first, rows.start + upper, rows.stop + upper))
+    for one, other, high_row, low_row in sorted(pieces):
+        if other > right and one - right <= GAP_TO_NEXT * height:
+            right, top, bottom = other, min(top, high_row), max(bottom, low_row)
+    for one, other, high_row, low_row in sorted(pieces, key=lambda piece: -piece[1]):
+        if one < left and left - other <= GAP_TO_NEXT * height:
+            left, top, bottom = one, min(top, high_row), max(bottom, low_row)
+    return top, bottom, left, right

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.burned_in.lines import Line, find_lines
-from neuralmedbench.deid.burned_in.surroundings import closing, opening
+from neuralmedbench.deid.burned_in.constancy import closing, opening
+from neuralmedbench.deid.burned_in.lines import TextLine, find_lines
 
 Plane = npt.NDArray[Any]
 THRESHOLDS = (0.45, 0.12)
@@ -37,7 +37,7 @@ class Suspicion:
         Its letters have one colour and its ground is even, as no anatomy has.
     """
 
-    line: Line
+    line: TextLine
     sure: bool
 
 
@@ -69,7 +69,7 @@ def suspicious_lines(plane: Plane, span: float) -> list[Suspicion]:
     return found
 
 
-def odd_planes(planes: Plane, span: float, count: int) -> list[int]:
+def suspicious_planes(planes: Plane, span: float, count: int) -> list[int]:
     """Pick the planes with more thin bright marks on dark ground than a plane beside them: text in one slice, or where it begins.
 
     Parameters
@@ -106,7 +106,7 @@ def _thin_marks(plane: Plane, air: float, contrast: float) -> int:
     return int((dark[:, : -STEM_PX - 1] & dark[:, STEM_PX + 1 :] & np.greater(plane[:, STEM_PX:-STEM_PX], air + contrast)).sum())
 
 
-def _is_sure(values: npt.NDArray[np.float32], marks: npt.NDArray[np.bool_], line: Line) -> bool:
+def _is_sure(values: npt.NDArray[np.float32], marks: npt.NDArray[np.bool_], line: TextLine) -> bool:
     from scipy import ndimage
 
     top, bottom, left, right = line.box

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.faces.locate import Head, Located, locate
+from neuralmedbench.deid.faces.face_measures import Floats, HeadView, face_level, face_shell, on_grid, what_is_left
+from neuralmedbench.deid.faces.locate import FaceLocation, Head, locate
 from neuralmedbench.deid.faces.skin import front_shell, scalp_shows
-from neuralmedbench.deid.faces.survey import Floats, Survey, face_level, face_shell, on_grid, what_is_left
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files.nifti import Volume
 from neuralmedbench.files.volumes import image_like
@@ -32,7 +32,7 @@ NEXT_STEP = "look at the scan, and exclude the case or its series"
 
 
 @dataclass(frozen=True)
-class Defaced:
+class DefacedScan:
     """A scan without its face.
 
     Attributes
@@ -62,7 +62,7 @@ class Defaced:
     head: Head | None = None
 
 
-def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), name: str = "", frame: str = "") -> Defaced:
+def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), name: str = "", frame: str = "") -> DefacedScan:
     """Remove the face from a scan.
 
     Parameters
@@ -119,7 +119,7 @@ def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), 
     return replace(cleared, head=None if is_map else Head(name, frame, found.rough, found.transform))
 
 
-def _slab(volume: Volume, image: sitk.Image, found: Located, level: Floats, *, is_map: bool) -> Defaced:
+def _slab(volume: Volume, image: sitk.Image, found: FaceLocation, level: Floats, *, is_map: bool) -> DefacedScan:
     """Take the face of a slab by another scan's fit; where that would leave one, or shows none, the skin of its front part."""
     if not is_map and scalp_shows(image, found.seen.grid):
         level = np.minimum(level, face_shell(found.seen))
@@ -131,25 +131,25 @@ def _slab(volume: Volume, image: sitk.Image, found: Located, level: Floats, *, i
     return _cleared(volume, face, ("face_fit_borrowed",), _measured(found, level, left))
 
 
-def _measured(found: Located, level: Floats, left: dict[str, float]) -> dict[str, float]:
+def _measured(found: FaceLocation, level: Floats, left: dict[str, float]) -> dict[str, float]:
     lent = {"deface_fit_series": float(found.lender.rpartition("-")[2])} if found.lender else {}
     return found.quality | lent | left | {"head_removed": round(float((level <= 0)[found.seen.skin > 0].mean()), 4)}
 
 
-def _untouched(volume: Volume, flag: str, quality: dict[str, float]) -> Defaced:
-    return Defaced(volume, (flag,), {**quality, "face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))
+def _untouched(volume: Volume, flag: str, quality: dict[str, float]) -> DefacedScan:
+    return DefacedScan(volume, (flag,), {**quality, "face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))
 
 
-def _cleared(volume: Volume, face: Mask, flags: tuple[str, ...], quality: dict[str, float]) -> Defaced:
+def _cleared(volume: Volume, face: Mask, flags: tuple[str, ...], quality: dict[str, float]) -> DefacedScan:
     if not face.any():
         message = f"the face could not be located (nothing of the scan lies in its region): {NEXT_STEP}"
         raise DeidentificationError(message)
     voxels = volume.voxels.copy(order="K")
     np.copyto(voxels, voxels.min(), where=face)
-    return Defaced(Volume(voxels, volume.affine), flags, {**quality, "face_removed": round(float(face.mean()), 4)}, face)
+    return DefacedScan(Volume(voxels, volume.affine), flags, {**quality, "face_removed": round(float(face.mean()), 4)}, face)
 
 
-def _without_front(volume: Volume, image: sitk.Image, found: Located, *, is_map: bool) -> Defaced:
+def _without_front(volume: Volume, image: sitk.Image, found: FaceLocation, *, is_map: bool) -> DefacedScan:
     """Take only what is surely no brain: a fit that is off by centimetres would take brain away."""
     if is_map or not scalp_shows(image, found.seen.grid):
         message = f"the face could not be located (implausible fit of the template, and no scalp to go by): {NEXT_STEP}"
@@ -176,7 +176,7 @@ def _as_image(volume: Volume) -> sitk.Image:
     return image
 
 
-def _is_stripped(voxels: npt.NDArray[Any], image: sitk.Image, seen: Survey) -> bool:
+def _is_stripped(voxels: npt.NDArray[Any], image: sitk.Image, seen: HeadView) -> bool:
     import SimpleITK as sitk
 
     shown = voxels != voxels.min()

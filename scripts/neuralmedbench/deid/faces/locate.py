@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralmedbench.atlas.fit import GRID_MM, fit_quality, fit_template
 from neuralmedbench.atlas.follow import follow
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.atlas.polish import is_best_here, polish_fit, shape_gain
+from neuralmedbench.deid.faces.face_measures import HeadView, skin_distances, view_head
 from neuralmedbench.deid.faces.skin import skin_depth
-from neuralmedbench.deid.faces.survey import Survey, skin_distances, survey
 from neuralmedbench.errors import DataError
+from neuralmedbench.files import dicom
+from neuralmedbench.records.case import Sequence, Series
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -26,8 +30,49 @@ UNEVEN_MM = 12.0
 """The skin must lie about as far from the fitted brain on one side as on the other."""
 MAX_SHAPE_GAIN = 1.06
 """A scan that agrees better than this with another shape of the head is distorted, and gets a fit of its own."""
-LENDERS = 2
+DONORS = 2
 """Heads of the case that are tried."""
+SLAB_MM = 120.0
+"""A scan whose slices span less shows too little of a head to lend its fit."""
+LIKE_THE_TEMPLATE = (Sequence.T1W, Sequence.CE_T1W)
+
+
+def defacing_order(series: Several[Series]) -> list[Series]:
+    """Order the scans of a case.
+
+    Parameters
+    ----------
+    series : sequence of Series
+        The case's series, labelled.
+
+    Returns
+    -------
+    list of Series
+        Whole heads before slabs and maps; among them T1 first, whose contrast is the template's, and which is fitted best.
+    """
+    return sorted(series, key=_rank)
+
+
+def _rank(series: Series) -> tuple[bool, bool, bool]:
+    slices, spacing = series.quality.get("slices", inf), series.quality.get("spacing_mm", inf)
+    return series.sequence is Sequence.ADC, slices * spacing < SLAB_MM, series.sequence not in LIKE_THE_TEMPLATE
+
+
+def frame_of(raw: Path) -> str:
+    """Tell the frame of reference of raw DICOM files, to compare it with others and never to write it.
+
+    Parameters
+    ----------
+    raw : Path
+        Folder of the files of one series; anything else has no frame.
+
+    Returns
+    -------
+    str
+        FrameOfReferenceUID of the first file; empty where nothing says it.
+    """
+    files = sorted(raw.glob("*.dcm"))
+    return dicom.text(dicom.read_header(files[0].read_bytes()), "FrameOfReferenceUID") if files else ""
 
 
 @dataclass(frozen=True)
@@ -53,7 +98,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Located:
+class FaceLocation:
     """Where the template lies in a scan.
 
     Attributes
@@ -76,7 +121,7 @@ class Located:
 
     rough: sitk.Image
     transform: sitk.AffineTransform
-    seen: Survey
+    seen: HeadView
     distances: dict[str, float]
     quality: dict[str, float]
     trusted: bool
@@ -84,7 +129,7 @@ class Located:
     lender: str = ""
 
 
-def locate(image: sitk.Image, heads: Sequence[Head] = (), frame: str = "") -> Located:
+def locate(image: sitk.Image, heads: Several[Head] = (), frame: str = "") -> FaceLocation:
     """Locate the brain, and with it the face.
 
     Parameters
@@ -112,7 +157,7 @@ def locate(image: sitk.Image, heads: Sequence[Head] = (), frame: str = "") -> Lo
     if found is not None:
         return found
     try:
-        own = _judged(rough, skin, polish_fit(rough, fit_template(rough)))
+        own = _judge(rough, skin, polish_fit(rough, fit_template(rough)))
     except DataError:
         placed = _by_place(rough, skin, heads, frame)
         if placed is None:
@@ -123,37 +168,37 @@ def locate(image: sitk.Image, heads: Sequence[Head] = (), frame: str = "") -> Lo
     return _by_others(rough, skin, heads, own.transform) or _by_place(rough, skin, heads, frame) or own
 
 
-def _by_others(rough: sitk.Image, skin: sitk.Image, heads: Sequence[Head], guess: sitk.Transform | None = None) -> Located | None:
+def _by_others(rough: sitk.Image, skin: sitk.Image, heads: Several[Head], guess: sitk.Transform | None = None) -> FaceLocation | None:
     """Follow the fit of another head, if one is found in the scan for sure and explains it."""
-    for head in heads[:LENDERS]:
+    for head in heads[:DONORS]:
         followed = follow(rough, head.rough, head.transform, guess)
         if not followed.sure:
             continue
-        found = _judged(rough, skin, followed.transform)
+        found = _judge(rough, skin, followed.transform)
         fits = found.trusted and shape_gain(rough, followed.transform) <= MAX_SHAPE_GAIN if found.whole else _is_plausible(found.quality)
         if fits:
             return replace(found, trusted=True, lender=head.name, quality=found.quality | {"deface_rival": followed.rival})
     return None
 
 
-def _by_place(rough: sitk.Image, skin: sitk.Image, heads: Sequence[Head], frame: str) -> Located | None:
+def _by_place(rough: sitk.Image, skin: sitk.Image, heads: Several[Head], frame: str) -> FaceLocation | None:
     """Take the fit of a head in the same frame of reference as it is, when by it no brain is in view: a patient moves by less than a face."""
     for head in heads:
         if frame and head.frame == frame:
-            found = _judged(rough, skin, head.transform)
+            found = _judge(rough, skin, head.transform)
             if found.quality["deface_covered"] <= NO_BRAIN:
                 return replace(found, trusted=True, lender=head.name)
     return None
 
 
-def _judged(rough: sitk.Image, skin: sitk.Image, transform: sitk.AffineTransform) -> Located:
-    fit, seen = fit_quality(rough, transform), survey(skin, transform)
+def _judge(rough: sitk.Image, skin: sitk.Image, transform: sitk.AffineTransform) -> FaceLocation:
+    fit, seen = fit_quality(rough, transform), view_head(skin, transform)
     distances = skin_distances(seen)
     quality = {f"deface_{name}": fit[name] for name in ("scale", "covered", "overlap", "agreement")}
     quality["deface_uneven_mm"] = round(_uneven(distances), 1)
     whole = fit["covered"] >= WHOLE_HEAD
     trusted = whole and _is_plausible(quality) and fit["agreement"] >= MIN_AGREEMENT and is_best_here(rough, transform)
-    return Located(rough, transform, seen, distances, quality, trusted, whole)
+    return FaceLocation(rough, transform, seen, distances, quality, trusted, whole)
 
 
 def _is_plausible(quality: dict[str, float]) -> bool:

@@ -1,20 +1,20 @@
-"""One DICOM header after the other, element by element, nested sequences and file meta too."""
+"""DICOM headers without identity: the table of PS3.15 (2026c) with what its options put back under a key, file by file."""
 
 from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neuralmedbench.deid.headers.code_meanings import standard_meaning
-from neuralmedbench.deid.headers.element_plan import Action, action_of, kinds_of
-from neuralmedbench.deid.headers.element_values import Cleaned, clean_value
-from neuralmedbench.deid.headers.options import OF_PIXELS, declare
-from neuralmedbench.deid.headers.private_numbers import CREATORS, is_safe, vr_of
-from neuralmedbench.deid.headers.rules import HeaderRules
-from neuralmedbench.deid.headers.safe_values import BINARY_NUMBERS, is_safe_value
-from neuralmedbench.deid.headers.times import NO_TIMES, Times, beside, study_start
+from neuralmedbench.deid.headers.diff import changes, snapshot
+from neuralmedbench.deid.headers.element_plan import CREATORS, Action, action_of, is_safe_private, kinds_of, private_vr
+from neuralmedbench.deid.headers.element_values import BINARY_NUMBERS, CleanValue, clean_value, is_safe_value, standard_meaning
+from neuralmedbench.deid.headers.rules import OF_PIXELS, HeaderRules, declare
+from neuralmedbench.deid.values import NO_TIMES, Times, paired_time, study_start
+from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files import dicom
+from neuralmedbench.runtime.storage import full_disk_behind
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -27,12 +27,99 @@ ALIKE = (frozenset({"DS", "IS"}), frozenset({"US", "SS", "UL", "SL", "FL", "FD"}
 PRIVATE, TABLE, KEPT = "private", "table", "kept"
 
 
+def clean_series(source: Path, target: Path, rules: HeaderRules, changed: Counter[tuple[str, str]] | None = None) -> Counter[str]:
+    """Clean the files of one DICOM series.
+
+    Parameters
+    ----------
+    source, target : Path
+        Folder of the raw files with neutral names, and folder for the cleaned ones under the same names.
+    rules : HeaderRules
+        Key, pseudonym, dates and options.
+    changed : Counter, optional
+        Gets what became of every element, by name (see `header_diff.changes`), of the first file and of every file with an element that
+        those before it lack.
+
+    Returns
+    -------
+    Counter
+        Sums of `clean_header`.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read.
+    DeidentificationError
+        If a file cannot be written after cleaning.
+    OSError
+        If the disk is full.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    cleaner = HeaderCleaner(rules)
+    counts: Counter[str] = Counter()
+    compared: set[int] = set()
+    paths = sorted(source.glob("*.dcm"))
+    for number, path in enumerate(paths, start=1):
+        dataset = dicom.read_dicom(path)
+        is_new = changed is not None and not compared.issuperset(dataset.keys())
+        compared.update(dataset.keys())
+        before = snapshot(dicom.read_dicom(path)) if is_new else None
+        counts += cleaner.clean(dataset)
+        if before is not None and changed is not None:
+            changed.update(changes(before, dataset))
+        write_dicom(target / path.name, dataset, f"file {number} of {len(paths)} of a series")
+    return counts
+
+
+def write_dicom(path: Path, dataset: Dataset, what: str) -> None:
+    """Write a cleaned dataset.
+
+    Raises
+    ------
+    DeidentificationError
+        If it cannot be written; the message names it by `what`.
+    OSError
+        If the disk is full.
+    """
+    try:
+        dataset.save_as(path, enforce_file_format=True)
+    except Exception as error:  # whatever pydicom stumbles over, its text may hold a value of the header
+        if full := full_disk_behind(error):
+            raise full from None
+        message = f"{what} could not be written after cleaning ({type(error).__name__})"
+        raise DeidentificationError(message) from None
+
+
+def clean_header(dataset: Dataset, rules: HeaderRules) -> Counter[str]:
+    """Remove what identifies a patient from a DICOM dataset, in place, nested sequences and file meta too.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        A whole dataset; pixels are not touched.
+    rules : HeaderRules
+        Key, pseudonym, dates and options.
+
+    Returns
+    -------
+    Counter
+        How many elements each check changed: `private`, `uids`, `dates`, `text`, `table`. An element that resists cleaning is
+        removed.
+
+    Notes
+    -----
+    Values are judged as they are encoded in the file, so that most elements are never decoded. An element is judged by its tag's VR in the
+    standard, not by what the file claims: text cannot hide behind another VR.
+    """
+    return HeaderCleaner(rules).clean(dataset)
+
+
 class HeaderCleaner:
     """Cleans the headers of one patient; remembers values, as the files of a series share most of theirs."""
 
     def __init__(self, rules: HeaderRules) -> None:
         self._rules = rules
-        self._known: dict[tuple[object, ...], Cleaned] = {}
+        self._known: dict[tuple[object, ...], CleanValue] = {}
         self._enhanced = False
         self._start: datetime | None = None
         self._counts: Counter[str] = Counter()
@@ -88,7 +175,7 @@ class HeaderCleaner:
         if vr not in kinds and not any(vr in alike and kinds & alike for alike in ALIKE):
             del dataset[tag]  # a VR that is not the standard's: what its bytes mean is not known
             return TABLE
-        times = Times(self._start, beside(dataset, tag)) if action is Action.DATE else NO_TIMES
+        times = Times(self._start, paired_time(dataset, tag)) if action is Action.DATE else NO_TIMES
         place = (tag, vr, value, self._enhanced, meaning, times)
         cleaned = self._known.get(place)
         if cleaned is None:
@@ -128,9 +215,9 @@ class HeaderCleaner:
             element: Any = dataset.get_item(tag)
             little = element.is_little_endian if element.is_raw else True
             value = element.value
-            if not isinstance(value, bytes) or not is_safe(names[creator], tag, element.VR or "UN", value, little_endian=little):
+            if not isinstance(value, bytes) or not is_safe_private(names[creator], tag, element.VR or "UN", value, little_endian=little):
                 continue
-            vr = vr_of(names[creator], tag)
+            vr = private_vr(names[creator], tag)
             if is_safe_value(vr, value if vr in BINARY_NUMBERS else value.rstrip(b"\0 "), self._rules):
                 kept |= {int(tag), creator}
         return frozenset(kept)

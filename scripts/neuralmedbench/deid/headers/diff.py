@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from neuralmedbench.deid.headers.times import MIDNIGHT
-from neuralmedbench.deid.values import parse_day
+from neuralmedbench.deid.values import MIDNIGHT, parse_day
 from neuralmedbench.files import dicom
 
 if TYPE_CHECKING:

@@ -2,11 +2,73 @@
 
 from __future__ import annotations
 
+import math
+import re
+import struct
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
 
 TABLE = "dicomfields_2026c"
+DESCRIPTORS = frozenset({
+    "SeriesDescription", "ProtocolName", "SequenceName", "PulseSequenceName", "StudyDescription", "PerformedProcedureStepDescription",
+    "RequestedProcedureDescription", "ContrastBolusRoute", "CodeMeaning",
+})  # fmt: skip
+DEVICE_TEXT = frozenset({
+    "ManufacturerModelName", "SoftwareVersions", "ReceiveCoilName", "TransmitCoilName", "ReceiveCoilManufacturerName",
+    "TransmitCoilManufacturerName", "MultiCoilElementName",
+})  # fmt: skip
+DEVICE_IDS = frozenset({"StationName", "DeviceSerialNumber"})
+KEPT_TEXT = frozenset({
+    "Manufacturer", "ImagedNucleus", "ConvolutionKernel", "FilterType", "RescaleType", "CodeValue", "CodingSchemeDesignator",
+    "CodingSchemeVersion", "StackID",
+})  # fmt: skip
+"""Free text that describes a setting or a code and is written by the device; conversion needs the manufacturer."""
+PATIENT = frozenset({"PatientAge", "PatientSex", "PatientSize", "PatientWeight", "SmokingStatus"})
+CONTENT = frozenset({"ContentSequence", "AcquisitionContextSequence"})
+NUMBERS_IN_BYTES = frozenset({
+    "RedPaletteColorLookupTableData", "GreenPaletteColorLookupTableData", "BluePaletteColorLookupTableData", "LUTData",
+})  # fmt: skip
+PIXELS = frozenset({"PixelData"})
+"""Of CT and MR images; what is defaced and searched for text. Pixels anywhere else go."""
+GONE = frozenset({"GraphicAnnotationSequence", "IconImageSequence", "WaveformSequence", "DataSetTrailingPadding", "PatientBirthTime"})
+EMPTIED = frozenset({"PatientBirthDate", "ReferringPhysicianName"})
+DATE_VRS = frozenset({"DA", "DT", "TM"})
+TEXT_VRS = frozenset({"LO", "SH", "ST", "LT", "UT", "UC", "PN", "AE", "UR"})
+BINARY_VRS = frozenset({"UN", "OB", "OW", "OF", "OD", "OL", "OV"})
+MIN_GROUP = 0x0008
+"""Below it lie commands, file meta and directories, which have no place in an image."""
+GRAPHICS = frozenset({0x5000, 0x6000})
+"""Curves and overlays (groups 50xx, 60xx)."""
+SAFE_PRIVATE = {
+    ("SIEMENS MR HEADER", 0x0019, 0x0A): ("US", 1),  # images in a mosaic
+    ("SIEMENS MR HEADER", 0x0019, 0x0B): ("DS", 1),  # duration of a slice
+    ("SIEMENS MR HEADER", 0x0019, 0x0C): ("IS", 1),  # b-value
+    ("SIEMENS MR HEADER", 0x0019, 0x0E): ("FD", 3),  # gradient direction
+    ("SIEMENS MR HEADER", 0x0019, 0x27): ("FD", 6),  # b-matrix
+    ("SIEMENS MR HEADER", 0x0019, 0x28): ("FD", 1),  # bandwidth per pixel, phase encoding
+    ("Philips Imaging DD 001", 0x2001, 0x03): ("FL", 1),  # b-value
+    ("Philips Imaging DD 001", 0x2001, 0x0A): ("IS", 1),  # slice number
+    ("Philips Imaging DD 001", 0x2001, 0x18): ("SL", 1),  # number of slices
+    ("Philips MR Imaging DD 001", 0x2005, 0x0D): ("FL", 1),  # scale intercept
+    ("Philips MR Imaging DD 001", 0x2005, 0x0E): ("FL", 1),  # scale slope
+    ("Philips MR Imaging DD 001", 0x2005, 0xB0): ("FL", 1),  # gradient direction, right to left
+    ("Philips MR Imaging DD 001", 0x2005, 0xB1): ("FL", 1),  # front to back
+    ("Philips MR Imaging DD 001", 0x2005, 0xB2): ("FL", 1),  # feet to head
+    ("GEMS_PARM_01", 0x0043, 0x39): ("IS", 4),  # b-value
+    ("GEMS_ACQU_01", 0x0019, 0xBB): ("DS", 1),  # gradient direction x
+    ("GEMS_ACQU_01", 0x0019, 0xBC): ("DS", 1),  # y
+    ("GEMS_ACQU_01", 0x0019, 0xBD): ("DS", 1),  # z
+    ("GEMS_ACQU_01", 0x0019, 0xE0): ("DS", 1),  # number of directions
+}
+"""Creator, group and the element within its block, with the VR and the largest number of values; see PS3.15 Table E.3.10-1 and the vendors'
+conformance statements."""
+CREATORS = frozenset(creator for creator, _, _ in SAFE_PRIVATE)
+LEAST, MOST = 1e-9, 1e9
+"""Settings lie between; letters that are read as numbers mostly do not."""
+DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
+MAX_DIGITS = 16
+STRUCT_CODES = {"US": "H", "SS": "h", "UL": "I", "SL": "i", "FL": "f", "FD": "d"}
 
 
 class Action(Enum):
@@ -42,58 +104,6 @@ class Action(Enum):
     """A sequence whose items are cleaned one by one."""
     CONTENT = "content"
     """A sequence of structured content: its items are cleaned (113104), else it goes."""
-
-
-DESCRIPTORS = frozenset({
-    "SeriesDescription", "ProtocolName", "SequenceName", "PulseSequenceName", "StudyDescription", "PerformedProcedureStepDescription",
-    "RequestedProcedureDescription", "ContrastBolusRoute", "CodeMeaning",
-})  # fmt: skip
-DEVICE_TEXT = frozenset({
-    "ManufacturerModelName", "SoftwareVersions", "ReceiveCoilName", "TransmitCoilName", "ReceiveCoilManufacturerName",
-    "TransmitCoilManufacturerName", "MultiCoilElementName",
-})  # fmt: skip
-DEVICE_IDS = frozenset({"StationName", "DeviceSerialNumber"})
-KEPT_TEXT = frozenset({
-    "Manufacturer", "ImagedNucleus", "ConvolutionKernel", "FilterType", "RescaleType", "CodeValue", "CodingSchemeDesignator",
-    "CodingSchemeVersion", "StackID",
-})  # fmt: skip
-"""Free text that describes a setting or a code and is written by the device; conversion needs the manufacturer."""
-PATIENT = frozenset({"PatientAge", "PatientSex", "PatientSize", "PatientWeight", "SmokingStatus"})
-CONTENT = frozenset({"ContentSequence", "AcquisitionContextSequence"})
-NUMBERS_IN_BYTES = frozenset({
-    "RedPaletteColorLookupTableData", "GreenPaletteColorLookupTableData", "BluePaletteColorLookupTableData", "LUTData",
-})  # fmt: skip
-PIXELS = frozenset({"PixelData"})
-"""Of CT and MR images; what is defaced and searched for text. Pixels anywhere else go."""
-GONE = frozenset({"GraphicAnnotationSequence", "IconImageSequence", "WaveformSequence", "DataSetTrailingPadding", "PatientBirthTime"})
-EMPTIED = frozenset({"PatientBirthDate", "ReferringPhysicianName"})
-DATE_VRS = frozenset({"DA", "DT", "TM"})
-TEXT_VRS = frozenset({"LO", "SH", "ST", "LT", "UT", "UC", "PN", "AE", "UR"})
-BINARY_VRS = frozenset({"UN", "OB", "OW", "OF", "OD", "OL", "OV"})
-MIN_GROUP = 0x0008
-"""Below it lie commands, file meta and directories, which have no place in an image."""
-GRAPHICS = frozenset({0x5000, 0x6000})
-"""Curves and overlays (groups 50xx, 60xx)."""
-
-_OF_TABLE = {
-    "delete": Action.REMOVE,
-    "empty": Action.EMPTY,
-    "replace": Action.DUMMY,
-    "replace_UID": Action.UID,
-    "delete_or_replace": Action.OPTIONAL,
-    "delete_or_empty": Action.EMPTY_OR_GONE,
-    "delete_or_empty_or_replace": Action.OPTIONAL,
-    "empty_or_replace": Action.OPTIONAL_VALUE,
-    "delete_or_empty_or_replace_UID": Action.ITEMS,
-}
-
-
-@cache
-def _table() -> dict[tuple[int, ...], Callable[..., None]]:
-    from dicomanonymizer.simpledicomanonymizer import initialize_actions
-
-    actions: dict[tuple[int, ...], Callable[..., None]] = initialize_actions(TABLE)
-    return actions
 
 
 @cache
@@ -145,3 +155,60 @@ def kinds_of(tag: int) -> frozenset[str]:
         return frozenset(dictionary_VR(tag).split(" or "))
     except KeyError:
         return frozenset()
+
+
+@cache
+def _table() -> dict[tuple[int, ...], Callable[..., None]]:
+    from dicomanonymizer.simpledicomanonymizer import initialize_actions
+
+    actions: dict[tuple[int, ...], Callable[..., None]] = initialize_actions(TABLE)
+    return actions
+
+
+def private_vr(creator: str, tag: int) -> str:
+    """VR of an element on the list, whatever a file says of it."""
+    return SAFE_PRIVATE[creator, tag >> 16, tag & 0xFF][0]
+
+
+def is_safe_private(creator: str, tag: int, vr: str, value: bytes, *, little_endian: bool) -> bool:
+    """Whether a private element is on the list and holds what the list says: numbers, no more of them than it has.
+
+    Parameters
+    ----------
+    creator : str
+        The private creator that reserved the element's block.
+    tag : int
+        Tag, group in the upper 16 bits.
+    vr : str
+        VR that the file gives, `UN` when it gives none.
+    value : bytes
+        As encoded in the file.
+    little_endian : bool
+        Byte order of binary numbers.
+    """
+    known = SAFE_PRIVATE.get((creator, tag >> 16, tag & 0xFF))
+    if known is None or vr not in {known[0], "UN"}:
+        return False
+    kind, most = known
+    if kind in STRUCT_CODES:
+        size = struct.calcsize(f"<{STRUCT_CODES[kind]}")
+        count, rest = divmod(len(value), size)
+        if rest or not 0 < count <= most:
+            return False
+        numbers = struct.unpack(f"{'<' if little_endian else '>'}{count}{STRUCT_CODES[kind]}", value)
+        return all(math.isfinite(number) and (number == 0 or LEAST <= abs(number) <= MOST) for number in numbers)
+    parts = [part.strip() for part in value.rstrip(b"\0 ").split(b"\\")]
+    return len(parts) <= most and all(len(part) <= MAX_DIGITS and DECIMAL.fullmatch(part) for part in parts)
+
+
+_OF_TABLE = {
+    "delete": Action.REMOVE,
+    "empty": Action.EMPTY,
+    "replace": Action.DUMMY,
+    "replace_UID": Action.UID,
+    "delete_or_replace": Action.OPTIONAL,
+    "delete_or_empty": Action.EMPTY_OR_GONE,
+    "delete_or_empty_or_replace": Action.OPTIONAL,
+    "empty_or_replace": Action.OPTIONAL_VALUE,
+    "delete_or_empty_or_replace_UID": Action.ITEMS,
+}

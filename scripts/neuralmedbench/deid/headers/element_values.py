@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from neuralmedbench.deid.headers.element_plan import BINARY_VRS, TEXT_VRS, Action, action_of, table_action
+import re
+import struct
+from functools import cache
+from typing import Any
+
+from neuralmedbench.deid.headers.element_plan import BINARY_VRS, DATE_VRS, TEXT_VRS, Action, action_of, table_action
 from neuralmedbench.deid.headers.rules import HeaderRules
-from neuralmedbench.deid.headers.safe_values import (
-    BINARY_NUMBERS,
-    CLOSED_LISTS,
-    DEVICE_WORDS,
-    REMOVED,
-    is_plain,
-    is_safe_value,
-    names_patient,
-    safe_parts,
+from neuralmedbench.deid.values import (
+    NO_TIMES,
+    Times,
+    clean_agent,
+    clean_descriptor,
+    clean_pulse_name,
+    moved_day,
+    moved_moment,
+    moved_time,
+    top_code_age,
 )
-from neuralmedbench.deid.headers.times import NO_TIMES, Times, moved_day, moved_moment, moved_time
-from neuralmedbench.deid.values import clean_agent, clean_descriptor, clean_pulse_name, top_code_age
 from neuralmedbench.files.pseudonyms import device_pseudonym, uid_pseudonym
 
+PLAIN = re.compile(r"[A-Za-z0-9 ._+*/()-]{0,64}")
+DEVICE_WORDS = re.compile(r"[A-Za-z0-9 ._+*/()=:,#&-]{0,64}")
+_NUMBER = rb"(?: *[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)? *"
+NUMBERS = re.compile(_NUMBER + rb"(?:\\" + _NUMBER + rb")*")
+"""Values of DS and IS: numbers without spaces in them."""
+LONG_NUMBER = re.compile(rb"(?<![\d.])\d{6}")
+"""Settings of a scan are shorter than the numbers that name a patient."""
+BINARY_NUMBERS = {"UL": "I", "SL": "i", "UV": "Q", "SV": "q", "FL": "f", "FD": "d"}
+MAX_CHECKED, MIN_LONG, MAX_LONG = 64, 1e5, 1e16
+AGE = re.compile(r"\d{3}[DWMY]")
+REMOVED = b"REMOVED"
+IMAGE_TYPE = 0x00080008
+_PARTS = (
+    "brain|head|skull|neck|headneck|orbits?|eyes?|ears?|iac|face|jaw|maxilla|mandible|nose|sinus(?:es)?|sella|pituitary|tmj|temporal ?bone|neuro"
+    "|cerebrum|[ctls]?spine|[ct][tl]spine|lsspine|chest|abdomen|pelvis|whole ?body|extremity|head[ _-]?brain|head[ _-]?neck|brain[ _-]?stem"
+)
+_SETS = r"(?:ISO[ _]IR[ _]\d{1,3}|ISO 2022 IR \d{1,3}|GB18030|GBK)?"
+CLOSED_LISTS = {
+    0x00080005: re.compile(rf"{_SETS}(?: *\\ *{_SETS})*"),
+    0x00180015: re.compile(rf"(?:{_PARTS})?", re.IGNORECASE),
+}
+"""SpecificCharacterSet and BodyPartExamined: codes of which all that mean something here are known; people write into the second."""
 MAX_MEASURE = 1000.0
 """Sizes in m and weights in kg are smaller."""
 DUMMIES = {"DA": b"19000101", "TM": b"000000", "DT": b"19000101000000", "DS": b"0", "IS": b"0"}
@@ -25,15 +51,15 @@ CODE_MEANING = 0x00080104
 PULSE_NAMES = frozenset({0x00180024, 0x00189005})
 TABLE, TEXT, DATES, UIDS, KEPT = "table", "text", "dates", "uids", "kept"
 WITHOUT_VALUE = frozenset({Action.KEEP, Action.EMPTY, Action.EMPTY_OR_GONE, Action.DUMMY, Action.OPTIONAL, Action.OPTIONAL_VALUE})
-
-
-Cleaned = tuple[bytes | None, str]
+CleanValue = tuple[bytes | None, str]
 """The value (None: the element goes) and the name of the check that changed it, or `kept`."""
+RETIRED_SNOMED = frozenset({"SRT", "SNM3", "99SDM"})
+"""Names that older headers give the scheme of SNOMED codes such as T-A0100."""
 
 
 def clean_value(
     tag: int, vr: str, value: bytes, rules: HeaderRules, *, enhanced: bool = False, meaning: str = "", times: Times = NO_TIMES
-) -> Cleaned:
+) -> CleanValue:
     """Clean the value of one standard element that is no sequence.
 
     Parameters
@@ -74,9 +100,52 @@ def clean_value(
     return _clean_named(action, tag, vr, bare, rules, enhanced=enhanced, meaning=meaning)
 
 
+def is_safe_value(vr: str, bare: bytes, rules: HeaderRules) -> bool:
+    """Whether a value is what its VR says, and names no patient."""
+    if vr in {"DS", "IS"}:
+        return NUMBERS.fullmatch(bare) is not None and not (LONG_NUMBER.search(bare) and names_patient(bare.decode("ascii"), rules))
+    if vr == "CS" or vr in TEXT_VRS:
+        return is_plain(bare.decode("ascii", "replace"), PLAIN if vr == "CS" else DEVICE_WORDS, rules)
+    if vr == "AS":
+        return AGE.fullmatch(bare.decode("ascii", "replace")) is not None
+    if vr in DATE_VRS or names_patient(bare.decode("latin-1").replace("\0", ""), rules):  # text, plain or UTF-16, in the place of numbers
+        return False
+    return vr not in BINARY_NUMBERS or not any(names_patient(number, rules) for number in _long_numbers(vr, bare))
+
+
+def _long_numbers(vr: str, value: bytes) -> list[str]:
+    """Whole numbers of six digits and more, in either byte order: a patient's number may stand among settings."""
+    kind = BINARY_NUMBERS[vr]
+    count = len(value) // struct.calcsize(f"<{kind}")
+    if not 0 < count <= MAX_CHECKED:
+        return []
+    numbers = [number for order in "<>" for number in struct.unpack_from(f"{order}{count}{kind}", value)]
+    return [str(int(number)) for number in numbers if MIN_LONG <= abs(number) < MAX_LONG and number == int(number)]
+
+
+def safe_parts(tag: int, vr: str, bare: bytes, rules: HeaderRules) -> bytes | None:
+    """Give what is left of a value that is not safe as a whole: of several codes, those that name nobody."""
+    if vr != "CS":
+        return b"" if vr in TEXT_VRS else None
+    parts = [part if is_safe_value("CS", part, rules) else b"" for part in bare.split(b"\\")]
+    if tag == IMAGE_TYPE:  # its values are known by their places
+        return b"\\".join(part or REMOVED for part in parts)
+    return b"\\".join(part for part in parts if part) or None
+
+
+def is_plain(text: str, words: re.Pattern[str], rules: HeaderRules) -> bool:
+    """Whether every value of a text is of a pattern, and none names the patient."""
+    return all(words.fullmatch(part) for part in text.split("\\")) and not names_patient(text, rules)
+
+
+def names_patient(text: str, rules: HeaderRules) -> bool:
+    """Whether one of the patient's own values stands in a text."""
+    return rules.identifying is not None and rules.identifying.search(text.replace("_", " ")) is not None
+
+
 def _clean_named(
     action: Action, tag: int, vr: str, bare: bytes, rules: HeaderRules, *, enhanced: bool, meaning: str
-) -> Cleaned:  # fmt: skip
+) -> CleanValue:  # fmt: skip
     """Clean what an option decides about: descriptions, agent, patient, device."""
     text = bare.decode("ascii", "replace").strip()
     without = _without_value(table_action(tag) or Action.EMPTY, vr, enhanced=enhanced)
@@ -93,7 +162,7 @@ def _clean_named(
     return _clean_device(action, text, rules, without if action is Action.DEVICE_ID else REMOVED if enhanced else None)
 
 
-def _clean_device(action: Action, text: str, rules: HeaderRules, without: bytes | None) -> Cleaned:
+def _clean_device(action: Action, text: str, rules: HeaderRules, without: bytes | None) -> CleanValue:
     """Keep a device's model and software; its numbers become pseudonyms, or go where only years are shown."""
     if "113109" not in rules.held:
         return without, TABLE
@@ -103,7 +172,7 @@ def _clean_device(action: Action, text: str, rules: HeaderRules, without: bytes 
     return (without if safe_harbor else device_pseudonym(rules.key, text).encode()), TABLE
 
 
-def _clean_text(tag: int, vr: str, text: str, rules: HeaderRules, without: bytes | None) -> Cleaned:
+def _clean_text(tag: int, vr: str, text: str, rules: HeaderRules, without: bytes | None) -> CleanValue:
     """Keep the words of a description that are about scans."""
     if vr not in TEXT_VRS or vr in {"PN", "AE", "UR"}:
         return b"", TEXT
@@ -128,7 +197,7 @@ def _of_patient(text: str, vr: str, rules: HeaderRules) -> str:
     return text if text in {"M", "F", "O", "YES", "NO", "UNKNOWN"} and not names_patient(text, rules) else ""
 
 
-def _clean_uids(bare: bytes, rules: HeaderRules, value: bytes) -> Cleaned:
+def _clean_uids(bare: bytes, rules: HeaderRules, value: bytes) -> CleanValue:
     from pydicom._uid_dict import UID_dictionary  # what the standard gives; a number of a patient fits below its root too
 
     uids = bare.decode("ascii", "replace").split("\\")
@@ -147,7 +216,7 @@ def _clean_date(tag: int, vr: str, bare: bytes, rules: HeaderRules, *, enhanced:
     if vr == "DT":
         moved = [moved_moment(part, rules.dates, times) for part in parts]
     else:
-        clocks = times.beside.split("\\")
+        clocks = times.paired_time.split("\\")
         moved = [moved_day(part, clocks[place] if place < len(clocks) else "", rules.dates, times) for place, part in enumerate(parts)]
     return "\\".join(moved).encode() if any(moved) else b""
 
@@ -157,3 +226,43 @@ def _without_value(action: Action, vr: str, *, enhanced: bool) -> bytes | None:
     if action is Action.DUMMY or (enhanced and action in {Action.OPTIONAL, Action.OPTIONAL_VALUE}):
         return DUMMIES.get(vr, REMOVED) if vr not in BINARY_VRS else None
     return None if action in {Action.REMOVE, Action.OPTIONAL} else b""
+
+
+def standard_meaning(scheme: str, code: str) -> str:
+    """Give the meaning of a code in the coding schemes that DICOM lists; empty when it is not known.
+
+    Parameters
+    ----------
+    scheme, code : str
+        CodingSchemeDesignator and CodeValue.
+
+    Examples
+    --------
+    >>> standard_meaning("DCM", "113100")
+    'Basic Application Confidentiality Profile'
+    >>> standard_meaning("99HOSPITAL", "113100")
+    ''
+    """
+    if not scheme or not code or (scheme.startswith("99") and scheme not in RETIRED_SNOMED):
+        return ""
+    if scheme in RETIRED_SNOMED:
+        scheme, code = "SCT", _new_snomed().get(code, "")
+    return _meanings().get((scheme, code), "")
+
+
+@cache
+def _meanings() -> dict[tuple[str, str], str]:
+    from pydicom.sr._concepts_dict import concepts  # the public view of it is by keyword alone
+
+    schemes: dict[str, Any] = concepts
+    listed = ((scheme, code, meaning) for scheme, words in schemes.items() for one in words.values() for code, (meaning, _) in one.items())
+    # of several wordings of a code the shortest is the one that headers use
+    ordered = sorted((entry for entry in listed if entry[2].isascii()), key=lambda entry: (-len(entry[2]), entry))
+    return {(scheme, code): meaning for scheme, code, meaning in ordered}
+
+
+@cache
+def _new_snomed() -> dict[str, str]:
+    from pydicom.sr._snomed_dict import mapping
+
+    return dict(mapping["SRT"])

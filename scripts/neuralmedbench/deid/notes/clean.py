@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
 
-from neuralmedbench.deid.notes import date_patterns, number_patterns, place_patterns
-from neuralmedbench.deid.notes.dates import replace_ages, replace_dates
+from neuralmedbench.deid.notes import patterns
+from neuralmedbench.deid.notes.dates import BORN, replace_ages, replace_dates
 from neuralmedbench.deid.notes.languages import languages_of
 from neuralmedbench.deid.notes.name_model import NameModel
 from neuralmedbench.deid.notes.names import replace_names, widen_names
@@ -92,11 +92,11 @@ def clean_note(
     if "en" not in languages and known is None:
         return CleanNote("", Counter({"withheld": 1}), (), plain)
     note = Redaction(plain)
-    note.replace(date_patterns.BORN, "date", "[DATE]")
+    note.replace(BORN, "date", "[DATE]")
     for found, kind, shown in (
-        (number_patterns.EMAIL, "email", "[EMAIL]"),
-        (number_patterns.FILE, "file", "[FILE]"),
-        (number_patterns.URL, "url", "[URL]"),
+        (patterns.EMAIL, "email", "[EMAIL]"),
+        (patterns.FILE, "file", "[FILE]"),
+        (patterns.URL, "url", "[URL]"),
     ):
         note.replace(found, kind, shown)
     _replace_own(note, (identifying, listed))
@@ -144,20 +144,20 @@ def _without_breaks(text: str) -> tuple[str, list[int]]:
 def _replace_numbers(note: Redaction) -> None:
     """Replace numbers that cannot be dates."""
     for found, kind, shown in (
-        (number_patterns.UID, "id", "[ID]"),
-        (number_patterns.IP_ADDRESS, "ip_address", "[IP]"),
-        (number_patterns.MAC_ADDRESS, "id", "[ID]"),
-        (number_patterns.SSN, "id", "[ID]"),
-        (number_patterns.SPOKEN, "id", "[ID]"),
-        (number_patterns.DONATION, "id", "[ID]"),
-        (number_patterns.IBAN, "id", "[ID]"),
-        (number_patterns.BIOMETRIC, "id", "[ID]"),
-        (number_patterns.STATION, "id", "[ID]"),
-        (number_patterns.LOGIN, "id", "[ID]"),
-        (number_patterns.PHONE, "phone", "[PHONE]"),
-        (number_patterns.INSURANCE, "id", "[ID]"),
-        (number_patterns.RECORD_NUMBER, "id", "[ID]"),
-        (number_patterns.NUMBERED, "id", "[ID]"),
+        (patterns.UID, "id", "[ID]"),
+        (patterns.IP_ADDRESS, "ip_address", "[IP]"),
+        (patterns.MAC_ADDRESS, "id", "[ID]"),
+        (patterns.SSN, "id", "[ID]"),
+        (patterns.SPOKEN, "id", "[ID]"),
+        (patterns.DONATION, "id", "[ID]"),
+        (patterns.IBAN, "id", "[ID]"),
+        (patterns.BIOMETRIC, "id", "[ID]"),
+        (patterns.STATION, "id", "[ID]"),
+        (patterns.LOGIN, "id", "[ID]"),
+        (patterns.PHONE, "phone", "[PHONE]"),
+        (patterns.INSURANCE, "id", "[ID]"),
+        (patterns.RECORD_NUMBER, "id", "[ID]"),
+        (patterns.NUMBERED, "id", "[ID]"),
     ):
         note.replace(found, kind, shown)
 
@@ -165,11 +165,11 @@ def _replace_numbers(note: Redaction) -> None:
 def _replace_more_numbers(note: Redaction) -> None:
     """Replace what is left after the dates are gone and looks like a number of a person or a thing."""
     _replace_known_phones(note)
-    note.replace(number_patterns.LOCAL_PHONE, "phone", lambda match: None if int(match["line"]) % 50 == 0 else "[PHONE]")
-    note.replace(number_patterns.VEHICLE, "id", "[ID]")
-    note.replace(number_patterns.LETTER_AND_GROUPS, "id", "[ID]")
-    note.replace(number_patterns.BESIDE_NUMBER, "id", "[ID]")
-    for found in (number_patterns.CODE, number_patterns.LONG_NUMBER, number_patterns.GROUPED_NUMBER):
+    note.replace(patterns.LOCAL_PHONE, "phone", lambda match: None if int(match["line"]) % 50 == 0 else "[PHONE]")
+    note.replace(patterns.VEHICLE, "id", "[ID]")
+    note.replace(patterns.LETTER_AND_GROUPS, "id", "[ID]")
+    note.replace(patterns.BESIDE_NUMBER, "id", "[ID]")
+    for found in (patterns.CODE, patterns.LONG_NUMBER, patterns.GROUPED_NUMBER):
         note.replace(found, "id", lambda match: "[ID]" if _is_number_of_a_thing(match) else None)
 
 
@@ -185,7 +185,7 @@ def _replace_known_phones(note: Redaction) -> None:
 def _is_number_of_a_thing(match: re.Match[str]) -> bool:
     """Tell a number of a thing from a laboratory value, a sequence parameter and a gene."""
     found, digits = match[0], sum(letter.isdigit() for letter in match[0])
-    if number_patterns.MEASURED.match(match.string, match.end()) or number_patterns.LABORATORY.search(match.string[: match.start()]):
+    if patterns.MEASURED.match(match.string, match.end()) or patterns.LABORATORY.search(match.string[: match.start()]):
         return False
     if found.isdigit():
         return True
@@ -195,25 +195,25 @@ def _is_number_of_a_thing(match: re.Match[str]) -> bool:
 
 
 def _replace_places(note: Redaction) -> None:
-    note.replace(place_patterns.ADDRESS, "address", "[ADDRESS]")
-    note.replace(place_patterns.POSTCODE, "address", "[ADDRESS]")
-    note.replace(place_patterns.ADDRESS_LINE, "address", "[ADDRESS]")
-    note.replace(place_patterns.NAMED_STREET, "address", "[ADDRESS]")
-    for house in (place_patterns.HOUSE, place_patterns.HOUSE_FIRST):
+    note.replace(patterns.ADDRESS, "address", "[ADDRESS]")
+    note.replace(patterns.POSTCODE, "address", "[ADDRESS]")
+    note.replace(patterns.ADDRESS_LINE, "address", "[ADDRESS]")
+    note.replace(patterns.NAMED_STREET, "address", "[ADDRESS]")
+    for house in (patterns.HOUSE, patterns.HOUSE_FIRST):
         note.replace(house, "hospital", lambda match: None if _is_generic(match[0]) else "[HOSPITAL]")
-    note.replace(place_patterns.SAINT, "place", "[PLACE]")
-    note.replace(place_patterns.BARE_HOUSE, "hospital", lambda match: None if _is_generic(match[0]) else "[HOSPITAL]")
+    note.replace(patterns.SAINT, "place", "[PLACE]")
+    note.replace(patterns.BARE_HOUSE, "hospital", lambda match: None if _is_generic(match[0]) else "[HOSPITAL]")
 
 
 def _is_generic(house: str) -> bool:
-    return all(word.casefold() in place_patterns.HOUSE_WORDS for word in re.findall(r"\w+", house))
+    return all(word.casefold() in patterns.HOUSE_WORDS for word in re.findall(r"\w+", house))
 
 
 def _replace_towns(note: Redaction) -> None:
     """Replace towns, after the names of persons are gone."""
-    for found in (place_patterns.NAMED_FROM, place_patterns.PLACED, place_patterns.GOING):
+    for found in (patterns.NAMED_FROM, patterns.PLACED, patterns.GOING):
         for match in list(found.finditer(note.text)):
             group = next(name for name in ("value", "second", "third") if name in found.groupindex and match[name])
             words = re.findall(r"[^\W\d_]+", match[group])
-            if not is_eponym(match[group]) and words[0].casefold() not in place_patterns.NOT_TOWNS:
+            if not is_eponym(match[group]) and words[0].casefold() not in patterns.NOT_TOWNS:
                 note.cover(*match.span(group), "place", "[PLACE]")

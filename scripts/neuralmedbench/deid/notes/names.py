@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from neuralmedbench.deid.notes import name_patterns as pattern
-from neuralmedbench.deid.notes.common_words import COMMON
-from neuralmedbench.deid.notes.languages import STOP_WORDS
-from neuralmedbench.deid.notes.one_case import replace_in_one_case
-from neuralmedbench.deid.notes.place_patterns import HOUSE_WORDS, NOT_TOWNS
-from neuralmedbench.deid.notes.redaction import COVER_NAME, Redaction
+from neuralmedbench.deid.notes import patterns
+from neuralmedbench.deid.notes.languages import COMMON, STOP_WORDS, VERB_ENDING
+from neuralmedbench.deid.notes.patterns import HOUSE_WORDS, MEDICAL_ENDING, MEDICAL_WORDS, NO_NAMES, NOT_TOWNS, RELATIONS, given_names
+from neuralmedbench.deid.notes.redaction import COVER_NAME, COVERS, Redaction
 from neuralmedbench.files.eponyms import AS_EPONYM, EPONYMS, is_eponym
 from neuralmedbench.files.identity import GENERIC, ORDINARY, fold
 
+LEAST_WORDS, CAPITAL_SHARE = 3, 0.8
+"""A line of fewer words tells nothing of its case; a line is in capitals when so many of its words are."""
+WORD = rf"[^\W\d_{COVERS}]+(?:['’-][^\W\d_{COVERS}]+)*"
+TITLED = re.compile(
+    rf"(?<![\w'’-])(?P<title>(?:mrs?|ms|miss|dr|prof|sr|mx|professor|doctor|sister|nurse|matron)\.?)[ ]+(?P<initials>(?:[a-z]\.?[ ]+){{0,2}})(?P<particle>(?:(?:van|von|de|der|den|del|di|da|al|el|la|le|bin|ibn)[ ])*)(?=(?P<value>{WORD}(?:[ ]{WORD}){{0,3}}))"
+)
+INITIALLED = re.compile(rf"(?<![\w.&/'’-])(?P<value>(?:[a-z]\.[ ]?){{1,2}}(?P<name>{WORD}))")
+RELATED = re.compile(
+    rf"(?:\b(?:his|her|their|with|by|re|to|and|from|fr|w/)[ ]|(?<=['’]s[ ])|(?<=[.;:,][ ])|^)(?:{RELATIONS})[ ](?:\([a-z]+\)[ ]?)?(?P<value>{WORD}(?:[ ]{WORD})?)"
+    rf"|\b(?:named|called|signed(?: by)?|referred by|informed|d/w|discussed with|seen by|per|copy to|accompanied by|reviewed by)[ ](?P<also>{WORD}[ ]{WORD})"
+)
+INVERTED = re.compile(rf"(?<![\w'’-])(?P<family>{WORD}), ?(?P<given>{WORD})(?=[ ](?:[mf]\b|\d{{1,3}} ?(?:y|yo|yrs?|years?)\b|mrn\b|dob\b))")
+ANY_WORD = re.compile(rf"(?<![\w.&/'’-])(?P<value>{WORD})(?!\w)")
+HOUSE = re.compile(
+    rf"(?P<value>(?:{WORD}[ ]){{1,4}}(?:hospital|clinic|infirmary|medical (?:center|centre)|care home|nursing home|residential home|hospice|(?:primary|secondary|high|elementary) school"
+    r"|surgery|academy|college|house|lodge|manor|court|rectory))(?!\w)"
+)
+STREET = re.compile(
+    rf"(?<!\w)(?P<value>\d{{1,5}}[a-z]? (?:{WORD}[ ]){{1,3}}(?:street|st|avenue|ave|road|rd|lane|ln|drive|close|crescent|grove|gardens|row|terrace|mews|court|way|hill|place|boulevard|blvd)"
+    rf"(?:, {WORD})?)(?!\w)"
+)
+SAINT = re.compile(r"\b(?:at|to|from|in) (?P<value>st\.? [^\W\d_]{4,}(?:['’]s)?)(?!\w)")
+NOT_SAINTS = frozenset({"elevation", "segment", "depression", "changes", "elevations", "depressions"})
+PLACED = re.compile(
+    rf"\b(?:lives in|living in|resident of|home to|moved to|drove (?:him|her|them) from|came from|travelled from)[ ](?P<value>{WORD})"
+)
+KNOWN = COMMON | MEDICAL_WORDS | NO_NAMES | EPONYMS | GENERIC | HOUSE_WORDS | NOT_TOWNS
+DISEASE_BEFORE = re.compile(r"\b(?:relapsing|remitting|progressive|with|of|has|known|the|for|in|pmh|hx|dx|rr|pp|sp|primary|secondary)[ ]+$")
+"""What stands before an `ms` that is multiple sclerosis."""
 SHOWN = "[NAME]"
 SHORT = 4
 """A single word of capitals that is no longer than this is an abbreviation."""
@@ -20,14 +48,6 @@ NO_INITIALS = frozenset(
     {"MR", "DR", "MS", "BY", "TO", "OF", "IN", "AT", "ON", "OR", "AS", "IS", "HE", "WE", "NO", "RE", "GP", "RN", "PT", "OT", "AN"}
 )
 """Two capitals before a name that are none of its initials."""
-
-
-def widen_names(note: Redaction) -> None:
-    """Replace initials and particles that touch a name: `J. van den [NAME]`, `[NAME], P.`."""
-    for match in list(pattern.JOINED_NAME.finditer(note.text)):
-        note.cover(*match.span("value" if match["value"] else "before"), "name", SHOWN)
-    for found in (pattern.BETWEEN_NAMES, pattern.BEFORE_NAME, pattern.AFTER_NAME):
-        note.replace(found, "name", lambda match: SHOWN if _is_initial(match) else None)
 
 
 def replace_names(note: Redaction, *, other_scripts: bool = True) -> None:
@@ -42,22 +62,154 @@ def replace_names(note: Redaction, *, other_scripts: bool = True) -> None:
     """
     before = len(note.spans)
     if other_scripts:
-        note.replace(pattern.OTHER_SCRIPT, "other_script", "[TEXT]")
-    note.replace(pattern.CARETS, "name", SHOWN)
+        note.replace(patterns.OTHER_SCRIPT, "other_script", "[TEXT]")
+    note.replace(patterns.CARETS, "name", SHOWN)
     replace_in_one_case(note)
-    note.replace(pattern.TITLED_NAME, "name", lambda match: None if match["value"] in {"X", "Y", "Z"} else SHOWN)
-    note.replace(pattern.TYPIST, "name", SHOWN)
+    note.replace(patterns.TITLED_NAME, "name", lambda match: None if match["value"] in {"X", "Y", "Z"} else SHOWN)
+    note.replace(patterns.TYPIST, "name", SHOWN)
     for found in (
-        pattern.SUFFIXED_NAME, pattern.ROLE_BEHIND, pattern.INVERTED_NAME, pattern.PLAIN_INVERTED, pattern.LABELLED_NAME, pattern.TABLED_NAME,
-        pattern.ADDRESSED_NAME, pattern.SAID_NAME, pattern.RELATIVE_NAME, pattern.ROLE_NAME, pattern.INITIALLED_NAME,
+        patterns.SUFFIXED_NAME, patterns.ROLE_BEHIND, patterns.INVERTED_NAME, patterns.PLAIN_INVERTED, patterns.LABELLED_NAME, patterns.TABLED_NAME,
+        patterns.ADDRESSED_NAME, patterns.SAID_NAME, patterns.RELATIVE_NAME, patterns.ROLE_NAME, patterns.INITIALLED_NAME,
     ):  # fmt: skip
         _replace_unless_medicine(note, found)
-    note.replace(pattern.GIVEN_NAME, "name", _given)
-    _replace_unless_medicine(note, pattern.PRESENTED_NAME)
-    for found in (pattern.LISTED_NAME, pattern.PAIR, pattern.SAYING_NAME, pattern.NICKNAMED):
+    note.replace(patterns.GIVEN_NAME, "name", _given)
+    _replace_unless_medicine(note, patterns.PRESENTED_NAME)
+    for found in (patterns.LISTED_NAME, patterns.PAIR, patterns.SAYING_NAME, patterns.NICKNAMED):
         note.replace(found, "name", _pair)
     _repeat(note, before)
     widen_names(note)
+
+
+def widen_names(note: Redaction) -> None:
+    """Replace initials and particles that touch a name: `J. van den [NAME]`, `[NAME], P.`."""
+    for match in list(patterns.JOINED_NAME.finditer(note.text)):
+        note.cover(*match.span("value" if match["value"] else "before"), "name", SHOWN)
+    for found in (patterns.BETWEEN_NAMES, patterns.BEFORE_NAME, patterns.AFTER_NAME):
+        note.replace(found, "name", lambda match: SHOWN if _is_initial(match) else None)
+
+
+def replace_in_one_case(note: Redaction) -> None:
+    """Replace names and places in lines of one case, where a capital letter tells nothing.
+
+    Parameters
+    ----------
+    note : Redaction
+        The note; what other patterns found is covered already.
+
+    Notes
+    -----
+    A word counts as a name behind a title, a relation or an initial, or when it is a common given name; never when it is one of the words that
+    notes are made of. A surname that stands alone is found only where it was found elsewhere (names.py repeats it) or by the patient's header.
+    """
+    for start, end in _lines_of_one_case(note.text):
+        line = note.text[start:end].casefold()
+        if len(line) == end - start:
+            _replace_line(note, line, start)
+
+
+def _lines_of_one_case(text: str) -> Iterator[tuple[int, int]]:
+    for match in re.finditer(r"[^\n]+", text):
+        words = re.findall(r"[^\W\d_]{2,}", match[0])
+        plain = [word for word in words if not set(word) & set(COVERS)]
+        mixed = [word for word in plain if word[0].isupper() and not word.isupper()]
+        capitals = [word for word in plain if word.isupper()]
+        small = [word for word in plain if word.islower()]
+        if len(plain) < LEAST_WORDS or mixed:
+            continue
+        if len(capitals) >= CAPITAL_SHARE * len(plain) or (small and len(capitals) <= (1 - CAPITAL_SHARE) * len(plain)):
+            yield match.span()
+
+
+def _replace_line(note: Redaction, line: str, start: int) -> None:
+    def cover(first: int, last: int, kind: str, shown: str) -> None:
+        note.cover(start + first, start + last, kind, shown)
+
+    for match in STREET.finditer(line):
+        cover(*match.span("value"), "address", "[ADDRESS]")
+    for match in HOUSE.finditer(line):
+        first = _first_own_word(line, match.start("value"), match.end("value"))
+        if first is not None:
+            cover(first, match.end("value"), "hospital", "[HOSPITAL]")
+    for match in SAINT.finditer(line):
+        if match["value"].split()[-1] not in NOT_SAINTS:
+            cover(*match.span("value"), "place", "[PLACE]")
+    for match in INVERTED.finditer(line):
+        if _is_name(match["family"]) and not _is_known(match["given"]):
+            cover(*match.span(), "name", "[NAME]")
+    for first, last in (*_titled(line), *_related(line), *_given_names(line), *_initialled(line)):
+        cover(first, last, "name", "[NAME]")
+    for match in PLACED.finditer(line):
+        if not _is_known(match["value"]):
+            cover(*match.span("value"), "place", "[PLACE]")
+
+
+def _first_own_word(line: str, start: int, end: int) -> int | None:
+    """Where the own name of a house begins: behind the last word that notes are made of; None when it has none."""
+    words = list(re.finditer(WORD, line[start:end]))
+    first = None
+    for word in reversed(words):
+        if word[0] in HOUSE_WORDS or word[0] in {"house", "lodge", "manor", "court", "rectory", "regional"}:
+            continue
+        if _is_known(word[0]) or MEDICAL_ENDING.search(word[0]):
+            break
+        first = start + word.start()
+    return first
+
+
+def _is_known(word: str) -> bool:
+    bare = re.sub(r"['’]s$", "", word)
+    return word in KNOWN or bare in KNOWN or any(piece in KNOWN for piece in re.split("['’-]", word) if len(piece) > 2)
+
+
+def _is_name(word: str) -> bool:
+    return not _is_known(word) and not VERB_ENDING.search(word) and not MEDICAL_ENDING.search(word)
+
+
+def _grow(line: str, words: list[re.Match[str]]) -> int:
+    """Where a name ends that begins with the first of some words: before the first word that is none."""
+    end, given = words[0].end(), words[0][0] in given_names()
+    for word in words[1:3]:
+        if not (_is_name(word[0]) or (given and not _is_known(word[0]))):
+            break
+        end, given = word.end(), False
+    return end
+
+
+def _titled(line: str) -> Iterator[tuple[int, int]]:
+    for match in TITLED.finditer(line):
+        words = list(re.compile(WORD).finditer(line, match.start("value"), match.end("value")))
+        title, first = match["title"].rstrip("."), words[0][0]
+        if title == "ms" and DISEASE_BEFORE.search(line[: match.start()]):
+            continue
+        plain = title in {"mr", "mrs", "dr", "prof"}
+        if _is_known(first) or (not plain and not _is_name(first)):
+            continue
+        yield match.start("initials"), _grow(line, words)
+
+
+def _related(line: str) -> Iterator[tuple[int, int]]:
+    for match in RELATED.finditer(line):
+        group = "value" if match["value"] else "also"
+        words = list(re.compile(WORD).finditer(line, match.start(group), match.end(group)))
+        if not _is_name(words[0][0]) or (group == "also" and not _is_name(words[-1][0])):
+            continue
+        yield words[0].start(), _grow(line, words)
+
+
+def _given_names(line: str) -> Iterator[tuple[int, int]]:
+    words = list(ANY_WORD.finditer(line))
+    for place, match in enumerate(words):
+        name = re.sub(r"['’]s$", "", match["value"])
+        if name not in given_names() or name in KNOWN:
+            continue
+        behind = [word for word in words[place : place + 2] if word is match or word.start() == match.end() + 1]
+        yield match.start(), _grow(line, behind) if match["value"] == name else match.start() + len(name)
+
+
+def _initialled(line: str) -> Iterator[tuple[int, int]]:
+    for match in INITIALLED.finditer(line):
+        if _is_name(match["name"]) and len(match["name"]) > 2:
+            yield match.span("value")
 
 
 def _replace_unless_medicine(note: Redaction, found: re.Pattern[str]) -> None:
@@ -65,7 +217,7 @@ def _replace_unless_medicine(note: Redaction, found: re.Pattern[str]) -> None:
     for match in list(found.finditer(note.text)):
         start, end = match.span("value" if match["value"] else "also")
         while first := re.match(r"([^\W\d_]+)[.,]?[ ]+", note.text[start:end]):
-            if first[1].casefold() not in pattern.NO_NAMES:
+            if first[1].casefold() not in patterns.NO_NAMES:
                 break
             start += first.end()
         if not _is_medicine(note.text[start:end]):
@@ -74,7 +226,7 @@ def _replace_unless_medicine(note: Redaction, found: re.Pattern[str]) -> None:
 
 def _is_medicine(name: str) -> bool:
     words = [word for word in re.findall(r"[^\W\d_]+", name) if len(word) > 1]
-    if not words or words[0].casefold() in pattern.NO_NAMES or (words[-1].casefold() in STOP_WORDS["en"] and len(words) == 1):
+    if not words or words[0].casefold() in patterns.NO_NAMES or (words[-1].casefold() in STOP_WORDS["en"] and len(words) == 1):
         return True
     if not name[:1].isupper() and name[:2].casefold() not in {"va", "vo", "de", "al", "el", "bi", "da", "di", "o'"}:
         return True
@@ -95,17 +247,17 @@ def _is_initial(match: re.Match[str]) -> bool:
 
 def _pair(match: re.Match[str]) -> str | None:
     value = match["value"] or match["also"]
-    if AS_EPONYM.match(match.string[match.start() + match[0].index(value) + len(value) :]) or pattern.MEDICAL_ENDING.search(value):
+    if AS_EPONYM.match(match.string[match.start() + match[0].index(value) + len(value) :]) or patterns.MEDICAL_ENDING.search(value):
         return None
     words = {word.casefold() for word in re.findall(r"[^\W\d_]+", value)}
-    known = pattern.MEDICAL_WORDS | pattern.NO_NAMES | EPONYMS | STOP_WORDS["en"] | HOUSE_WORDS | NOT_TOWNS
+    known = patterns.MEDICAL_WORDS | patterns.NO_NAMES | EPONYMS | STOP_WORDS["en"] | HOUSE_WORDS | NOT_TOWNS
     return None if words & known else SHOWN
 
 
 def _given(match: re.Match[str]) -> str | None:
     name = match["given"]
     pieces = {name.casefold(), *name.casefold().split("-")}
-    if not pieces & pattern.given_names() or AS_EPONYM.match(match.string[match.end("given") :]):
+    if not pieces & patterns.given_names() or AS_EPONYM.match(match.string[match.end("given") :]):
         return None
     return SHOWN
 
@@ -119,7 +271,7 @@ def _repeat(note: Redaction, before: int) -> None:
         for word in re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", note.source[span.start : span.end])
         if len(word) > 2
         and (word[0].isupper() or (len(word) > SHORT and word not in COMMON))
-        and word.casefold() not in EPONYMS | ORDINARY | GENERIC | pattern.NO_NAMES
+        and word.casefold() not in EPONYMS | ORDINARY | GENERIC | patterns.NO_NAMES
     }
     if words:
         again = "|".join(sorted((re.escape(fold(word)) for word in words), key=lambda word: (-len(word), word)))

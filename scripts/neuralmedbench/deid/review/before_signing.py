@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.deid.audit import Rules, covered_files
+from neuralmedbench.deid.audit import AuditRules, covered_files
 from neuralmedbench.deid.case_stages import stages_of
 from neuralmedbench.deid.review.signature import shown
 from neuralmedbench.deid.review.write import shown_now, stage_folders
@@ -62,7 +62,7 @@ def check_up_to_date(sheets: Shown, config: BenchmarkConfig, config_folder: Path
     if config.has_cases:
         rows = read_case_table(config_folder / "benchmarks" / f"{name}.cases.tsv")
         cases = [row.case_id for row in rows if not row.exclude]
-        now = shown_now(Rules(benchmark=name, profile=config.profile, subjects=config.subjects), cases, data)
+        now = shown_now(AuditRules(benchmark=name, profile=config.profile, subjects=config.subjects), cases, data)
         changed = _changed_files(name, list(now.cases), data)
     else:
         pictures = [picture for picture in read_pictures(folder / "pictures.json").pictures if picture.state is State.OK]

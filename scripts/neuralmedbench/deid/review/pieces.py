@@ -5,13 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from neuralmedbench.deid.headers.diff import ACTIONS
-from neuralmedbench.deid.review.renderings import border_views, surface_views, upright
 from neuralmedbench.files.json_files import read_json, write_json
-from neuralmedbench.files.nifti import Volume
-from neuralmedbench.files.small_pictures import write_levels
+from neuralmedbench.files.nifti import Volume, nifti_image
+from neuralmedbench.files.small_pictures import GREYS, Levels, side_by_side, to_levels, write_levels
 
+Floats = npt.NDArray[np.float32]
+GRID_MM = 1.5
+SKIN, SKIN_HU = 0.12, -300.0
+"""What is skin: this part of the way from background to bright tissue; in CT, denser than this."""
+LIGHT = (-0.35, -0.45, 0.82)
+"""Direction of the light: from the left, from above, from the eye."""
+BORDER = 0.18
+"""Part of a slice's height and width in which scanners write."""
+BORDER_PX = 240
+GAMMA = 0.5
+"""Dim letters beside bright anatomy shall show."""
 REVIEW = "review"
 """Folder of the pieces, of this stage and of the normalise stage."""
 TOOLS = (
@@ -58,3 +72,129 @@ def read_tools(folder: Path) -> dict[str, str]:
     """Read which versions of which packages cleaned a case; nothing when it does not say."""
     path = folder / REVIEW / "tools.json"
     return {str(name): str(number) for name, number in read_json(path).items()} if path.exists() else {}
+
+
+def upright(volume: Volume) -> tuple[Floats, tuple[float, float, float]]:
+    """Bring a scan to RAS+ by swapping and flipping axes.
+
+    Parameters
+    ----------
+    volume : Volume
+        3-D scan.
+
+    Returns
+    -------
+    tuple of ndarray and tuple of float
+        Voxels (X, Y, Z): to the right, to the front, upwards; and the size of a voxel in mm.
+    """
+    import nibabel
+
+    reorient: Any = nibabel.as_closest_canonical
+    image = reorient(nifti_image(Volume(volume.voxels.astype(np.float32), volume.affine)))
+    x, y, z = (float(size) for size in image.header.get_zooms()[:3])
+    return np.asarray(image.dataobj, dtype=np.float32), (x, y, z)
+
+
+def surface_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
+    """Render the skin from the front, from the patient's right and from the patient's left.
+
+    Parameters
+    ----------
+    voxels : ndarray of float32, shape (X, Y, Z), RAS+
+        The scan without its face.
+    sizes : tuple of float
+        Size of a voxel in mm.
+
+    Returns
+    -------
+    ndarray of uint8
+        The three views side by side, `GRID_MM` a pixel; what is empty is black.
+
+    Notes
+    -----
+    The skin is the first voxel on a ray that is brighter than `SKIN`; its distance, refined between voxels, gives the slope, and the
+    slope the shade (Lambert's cosine law).
+    """
+    from scipy import ndimage
+
+    grid = _on_even_grid(voxels, sizes)
+    smooth = ndimage.gaussian_filter(grid, 1.0)
+    low = float(voxels.min())
+    skin = SKIN_HU if low < -500 else low + SKIN * (float(np.percentile(grid, 99)) - low)
+    parts, _ = ndimage.label(smooth > skin)
+    if not parts.any():
+        return np.zeros((8, 8), dtype=np.uint8)
+    head = parts == np.bincount(parts.ravel())[1:].argmax() + 1
+    towards = np.where(head, smooth, low)
+    # each view looks along axis 1 from its end: rows from above, columns as the eye sees them
+    front = towards[::-1, ::-1, ::-1]
+    from_right = towards.transpose(1, 0, 2)[:, ::-1, ::-1]
+    from_left = towards.transpose(1, 0, 2)[::-1, :, ::-1]
+    return side_by_side([_shaded(view, skin) for view in (front, from_right, from_left)])
+
+
+def _on_even_grid(voxels: Floats, sizes: tuple[float, float, float]) -> Floats:
+    """Resample to voxels of `GRID_MM` by linear interpolation, one axis after the other, those that lose most voxels first."""
+    for axis in sorted(range(3), key=lambda number: sizes[number]):
+        before, after = voxels.shape[axis], max(1, round(voxels.shape[axis] * sizes[axis] / GRID_MM))
+        if before < 2:
+            voxels = np.repeat(voxels, after, axis=axis)
+            continue
+        at = np.linspace(0, before - 1, after)
+        lower = np.minimum(at.astype(np.intp), before - 2)
+        part = (at - lower).astype(np.float32).reshape([-1 if other == axis else 1 for other in range(3)])
+        first = np.take(voxels, lower, axis=axis)
+        step = np.take(voxels, lower + 1, axis=axis)
+        step -= first
+        step *= part
+        step += first
+        voxels = step
+    return voxels
+
+
+def _shaded(view: Floats, skin: float) -> Levels:
+    """Shade a surface that is looked at along axis 1; axes 0 and 2 are the columns and rows of the picture."""
+    over = view > skin
+    hit = over.any(axis=1)
+    first = over.argmax(axis=1)
+    at = np.take_along_axis(view, first[:, None, :], axis=1)[:, 0]
+    before = np.take_along_axis(view, np.maximum(first - 1, 0)[:, None, :], axis=1)[:, 0]
+    depth = first - np.where(first > 0, (at - skin) / np.maximum(at - before, 1e-6), 0)
+    across, down = np.gradient(depth)
+    length = np.sqrt(across**2 + down**2 + 1)
+    cosine = (across * LIGHT[0] + down * LIGHT[1] + LIGHT[2]) / length
+    shade = 0.15 + 0.85 * np.clip(cosine, 0, 1)
+    return to_levels(np.where(hit, shade, 0).T, 0.0, 1.0)
+
+
+def border_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
+    """Project the rim of the slices onto one picture: what is written into every slice stands out, whatever lies beneath.
+
+    Parameters
+    ----------
+    voxels, sizes
+        As in `surface_views`.
+
+    Returns
+    -------
+    ndarray of uint8
+        One picture for a scan of thick slices, else one along each axis (right-left, front-back, feet-head); the middle is left grey.
+    """
+    thick = max(sizes) > 1.5 * sorted(sizes)[1]
+    axes = [int(np.argmax(sizes))] if thick else [0, 1, 2]
+    return side_by_side([_border(voxels, axis, BORDER_PX if thick else BORDER_PX * 2 // 3) for axis in axes])
+
+
+def _border(voxels: Floats, axis: int, side: int) -> Levels:
+    highest = voxels.max(axis=axis).T[::-1, ::-1]  # as a reader sees it: rows from above or from the front
+    step = max(1, -(-max(highest.shape) // side))
+    padded = np.pad(highest, [(0, -length % step) for length in highest.shape], mode="edge")
+    small = padded.reshape(padded.shape[0] // step, step, padded.shape[1] // step, step).max(axis=(1, 3))
+    rows, columns = (max(2, round(BORDER * length)) for length in small.shape)
+    rim = np.ones(small.shape, dtype=bool)
+    rim[rows:-rows, columns:-columns] = False
+    ground = float(np.median(small[rim]))
+    noise = float(np.median(np.abs(small[rim] - ground)))
+    bright = np.clip(small - ground - 3 * noise, 0, None)
+    top = max(float(bright[rim].max()), 1e-6)
+    return np.where(rim, to_levels((bright / top) ** GAMMA, 0.0, 1.0), np.uint8(GREYS // 4))

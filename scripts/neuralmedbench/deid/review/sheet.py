@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from neuralmedbench.deid.case_stages import CaseStages, Stage
+from neuralmedbench.deid.case_stages import CaseStage, CaseStages
 from neuralmedbench.deid.headers.diff import ACTIONS
-from neuralmedbench.deid.review.picture_section import picture_section
 from neuralmedbench.files.json_files import read_json
-from neuralmedbench.files.pages import figure, page, table, tick, warning
-from neuralmedbench.records.case import Series, State
+from neuralmedbench.files.pages import THUMBNAIL_PX, figure, page, picture_figure, table, tick, warning
+from neuralmedbench.records.case import PictureFate, Series, State
 
+LEGIBLE_PX = 480
+"""So large that letters which were left can be seen before a picture is opened."""
 MARKS = re.compile(r"\[[A-Z][A-Z _-]*\]|\b(?:19|20)\d\d-\d\d(?:-\d\d)?\b|\b90\+")
 """What stands in the place of something that was removed: placeholders, shifted dates, ages over 89."""
 NAMELESS = (
@@ -52,6 +54,43 @@ def case_sheet(stages: CaseStages, neighbours: tuple[str, str], at: Path) -> str
     return page(f"{stages.clean.case.benchmark}: case {stages.case_id}", [*body, navigation])
 
 
+def picture_section(stage: CaseStage, at: Path) -> str:
+    """HTML of the pictures of a case, small, each with a link to the picture itself.
+
+    Parameters
+    ----------
+    stage : Stage
+        The de-identified case.
+    at : Path
+        Where the sheet will lie.
+    """
+    shown = [picture for picture in stage.case.pictures if picture.state is State.OK]
+    return "".join(
+        [
+            f"<h2>Pictures: what a model is shown ({len(shown)})</h2>",
+            tick("Opened in its full size (follow the picture), none shows a name, a date or a number of a patient, up to its rims."),
+            tick("None shows a face: no photograph, no surface, no profile. Faces of single pictures are not removed: exclude the case."),
+            tick("Each is what its caption says, and no letter or arrow that was meant to be seen is hidden."),
+            linked_figures(((picture.path, caption(picture)) for picture in shown), stage.folder, at, px=LEGIBLE_PX),
+        ]
+    )
+
+
+def caption(picture: PictureFate) -> str:
+    """Name a picture as a reviewer sees it: its id, and what it is said to show."""
+    said = [picture.sequence if picture.sequence != "unknown" else "", picture.plane]
+    return ", ".join([picture.image_id, *(word for word in said if word)])
+
+
+def linked_figures(pictures: Iterable[tuple[str, str]], folder: Path, at: Path, *, px: int = THUMBNAIL_PX) -> str:
+    """HTML of pictures, given by path below a folder and caption: small, with links from where the page lies to the pictures as they are."""
+    body = []
+    for path, words in pictures:
+        link = escape(Path(os.path.relpath(folder / path, at.parent)).as_posix())
+        body.append(f'<a href="{link}">{picture_figure(folder / path, words, px=px).rstrip()}</a>\n')
+    return "".join(body)
+
+
 def _warnings(stages: CaseStages) -> str:
     names = {series.series_id: _name(series) for series in stages.clean.case.series}
     rows = [(names.get(series, series), line) for series, lines in stages.warnings().items() for line in lines]
@@ -62,7 +101,7 @@ def _name(series: Series) -> str:
     return f"{series.series_id}, {series.sequence.value}"
 
 
-def _figures(stage: Stage, piece: str, *, scale: float) -> str:
+def _figures(stage: CaseStage, piece: str, *, scale: float) -> str:
     shown = [series for series in stage.case.series if stage.piece(series, piece).exists()]
     return "".join(figure(stage.piece(series, piece), _name(series), scale=scale) for series in shown)
 
@@ -80,7 +119,7 @@ def _scans(stages: CaseStages) -> list[str]:
     ]
 
 
-def _headers(stage: Stage) -> str:
+def _headers(stage: CaseStage) -> str:
     """List what became of the headers by name; what was kept is folded."""
     found: dict[tuple[str, str], list[str]] = {}
     read = [series.series_id for series in stage.case.series if stage.piece(series, "headers.json").exists()]
@@ -105,7 +144,7 @@ def _headers(stage: Stage) -> str:
     return f"<h2>Headers: what became of each element, by name</h2>{question}{''.join(parts)}{compared}"
 
 
-def texts_section(stage: Stage) -> str:
+def texts_section(stage: CaseStage) -> str:
     """HTML of the notes and the record of a case, escaped, with what was replaced marked."""
     case = stage.case
     texts = [*case.notes, *([case.record] if case.record else [])]
@@ -169,7 +208,7 @@ def _end(word: str, value: float | None) -> str:
     return "" if value is None else f"{word} {value:g}"
 
 
-def _chosen(stage: Stage, series: Series, at: Path) -> str:
+def _chosen(stage: CaseStage, series: Series, at: Path) -> str:
     """Show the pictures of a series small, each with a link to the picture itself."""
     slices = [entry for entry in stage.case.slices if entry.volume_sha256 == series.volume_sha256]
     if not slices:

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
-from neuralmedbench.deid.audit import Rules, audit_cases, audit_pictures
+from neuralmedbench.deid.audit import AuditRules, audit_cases, audit_pictures
 from neuralmedbench.deid.case_stages import CaseStages, stages_of
-from neuralmedbench.deid.review.index import Line, index_page
-from neuralmedbench.deid.review.picture_section import linked_figures
-from neuralmedbench.deid.review.sheet import case_sheet
-from neuralmedbench.deid.review.signature import case_digest, shown
-from neuralmedbench.files.pages import page, tick
-from neuralmedbench.records.case import CaseRecord, PictureManifest, State
-from neuralmedbench.records.review import Shown
+from neuralmedbench.deid.review.sheet import case_sheet, linked_figures
+from neuralmedbench.deid.review.signature import TYPED_DIGITS, case_digest, shown
+from neuralmedbench.deid.score.tally import REMOVALS_TOTAL, TOTAL, WORDS_REMOVED
+from neuralmedbench.files.pages import page, table, tick, warning
+from neuralmedbench.records.answer_key import ScoreRow
+from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
+from neuralmedbench.records.review import ExcludeReason, Shown
 from neuralmedbench.runtime.atomic_write import whole_folder, write_text
 
+STATES = {
+    "passed": "These data pass by themselves: they are of no patient, or public already. You need not sign.",
+    "pending": "No model sees anything of these data before a person has looked at every case and signed.",
+    "failed": "The audit failed: nothing may be used, and no signature changes that.",
+}
 INDEX, SHEETS = "review.html", "sheets"
 PICTURES_A_SHEET = 60
 
 
-def stage_folders(data: Path, benchmark: str) -> list[Path]:
-    """Give the folders of the three stages that a review shows."""
-    return [data / stage / benchmark for stage in ("deidentified", "normalised", "slices")]
-
-
-def shown_now(rules: Rules, case_ids: Sequence[str], data: Path) -> Shown:
-    """Tell what the sheets of a benchmark of scans would show of the data as they are now; parameters as in `write_case_review`."""
-    digests = {}
-    for case in case_ids:
-        stages = stages_of(case, stage_folders(data, rules.benchmark))
-        if stages.clean.case.state is State.OK:
-            digests[case] = case_digest(stages.clean.case, stages.cut.case)
-    return shown(rules.benchmark, rules.profile, digests)
-
-
-def write_case_review(rules: Rules, case_ids: Sequence[str], data: Path, out: Path) -> Shown:
+def write_case_review(rules: AuditRules, case_ids: Sequence[str], data: Path, out: Path) -> Shown:
     """Write the review of a benchmark of `kind: scans`.
 
     Parameters
@@ -56,7 +48,7 @@ def write_case_review(rules: Rules, case_ids: Sequence[str], data: Path, out: Pa
     """
     names = sorted(case_ids)
     digests: dict[str, str] = {}
-    lines: list[Line] = []
+    lines: list[IndexLine] = []
     clean: list[tuple[CaseRecord, Path]] = []
     with whole_folder(out / SHEETS) as folder:
         for case, before, after in zip(names, ["", *names[:-1]], [*names[1:], ""], strict=True):
@@ -72,28 +64,7 @@ def write_case_review(rules: Rules, case_ids: Sequence[str], data: Path, out: Pa
     return sheets
 
 
-def _line(stages: CaseStages) -> Line:
-    clean, cut = stages.clean.case, stages.cut.case
-    loose = [picture for picture in clean.pictures if picture.state is State.OK]
-    kinds = ", ".join(series.sequence.value for series in clean.series) or ("no scans" if not clean.pictures else "pictures and no scans")
-    texts = len(clean.notes) + bool(clean.record)
-    warnings = list(dict.fromkeys(line for lines in stages.warnings().values() for line in lines))
-    if clean.checks.get("notes_without_known_names"):
-        warnings.append(
-            "nothing tells the patient's name: read the notes with care"
-            if loose
-            else "no header tells the patient's name: read the notes with care"
-        )
-    return Line(
-        name=stages.case_id,
-        sheet=f"{SHEETS}/sub-{stages.case_id}.html",
-        holds=f"{kinds}; {texts} texts; {len(cut.slices) or len(loose)} pictures",
-        warnings=tuple(warnings),
-        kept_back=stages.kept_back,
-    )
-
-
-def write_picture_review(rules: Rules, manifest: PictureManifest, folder: Path, out: Path) -> Shown:
+def write_picture_review(rules: AuditRules, manifest: PictureManifest, folder: Path, out: Path) -> Shown:
     """Write the review of a benchmark of `kind: pictures`: sheets of `PICTURES_A_SHEET` pictures; as `write_case_review`.
 
     Parameters
@@ -107,18 +78,183 @@ def write_picture_review(rules: Rules, manifest: PictureManifest, folder: Path, 
     out : Path
         Folder to write to.
     """
-    lines: list[Line] = []
+    lines: list[IndexLine] = []
     with whole_folder(out / SHEETS) as sheets:
         for number, paths in enumerate(_groups(manifest), start=1):
             name = f"pictures-{number:04d}.html"
             write_text(sheets / name, _picture_sheet(manifest.benchmark, paths, folder, out / SHEETS / name))
             lines.append(
-                Line(name=f"{Path(paths[0]).stem} to {Path(paths[-1]).stem}", sheet=f"{SHEETS}/{name}", holds=f"{len(paths)} pictures")
+                IndexLine(name=f"{Path(paths[0]).stem} to {Path(paths[-1]).stem}", sheet=f"{SHEETS}/{name}", holds=f"{len(paths)} pictures")
             )
     digests = {picture.image_id: picture.sha256 for picture in manifest.pictures if picture.state is State.OK}
     seen = shown(rules.benchmark, rules.profile, digests)
     write_text(out / INDEX, index_page(audit_pictures(rules, manifest), seen, lines))
     return seen
+
+
+def shown_now(rules: AuditRules, case_ids: Sequence[str], data: Path) -> Shown:
+    """Tell what the sheets of a benchmark of scans would show of the data as they are now; parameters as in `write_case_review`."""
+    digests = {}
+    for case in case_ids:
+        stages = stages_of(case, stage_folders(data, rules.benchmark))
+        if stages.clean.case.state is State.OK:
+            digests[case] = case_digest(stages.clean.case, stages.cut.case)
+    return shown(rules.benchmark, rules.profile, digests)
+
+
+def stage_folders(data: Path, benchmark: str) -> list[Path]:
+    """Give the folders of the three stages that a review shows."""
+    return [data / stage / benchmark for stage in ("deidentified", "normalised", "slices")]
+
+
+@dataclass(frozen=True)
+class IndexLine:
+    """One case, or one sheet of pictures, on the first page.
+
+    Attributes
+    ----------
+    name, sheet : str
+        What it is called, and the file of its sheet.
+    holds : str
+        What it holds, in words.
+    warnings : tuple of str
+        What a reviewer should look at first.
+    kept_back : str
+        Why it is quarantined; empty when it is used.
+    """
+
+    name: str
+    sheet: str
+    holds: str
+    warnings: tuple[str, ...] = ()
+    kept_back: str = ""
+
+
+def index_page(audit: Audit, shown: Shown, lines: Sequence[IndexLine]) -> str:
+    """HTML of the first page.
+
+    Parameters
+    ----------
+    audit : Audit
+        Before any signature.
+    shown : Shown
+        What the sheets show.
+    lines : sequence of Line
+        The cases, or the sheets of pictures.
+
+    Returns
+    -------
+    str
+        A page; all text is escaped.
+    """
+    first = [line for line in lines if line.warnings and not line.kept_back]
+    rest = [line for line in lines if not line.warnings and not line.kept_back]
+    kept = [line for line in lines if line.kept_back]
+    counts = [(name.replace("_", " "), str(number)) for name, number in audit.flow.items()]
+    counts += [(f"reason: {kind.replace('_', ' ')}", str(number)) for kind, number in audit.reasons.items()]
+    checks = [(name, str(number), audit.looked_for[name]) for name, number in audit.checks.items()]
+    left = f"{audit.leaks} identifying values were found after cleaning."
+    body = [
+        f"<p>Profile {escape(audit.profile)}, subjects {escape(audit.kind)}. {escape(STATES[audit.state])}</p>\n",
+        warning(left) if audit.leaks else f"<p>{left}</p>\n",
+        *(warning(line) for line in _without_second_opinion(audit)),
+        _case_list("Cases to look at first", first),
+        _case_list("Cases", rest),
+        _case_list("Kept back", kept),
+        _score(audit.score),
+        _how_to_sign(shown),
+        f"<h2>Audit</h2>{table(counts)}<details><summary>What was changed and what was looked for</summary>",
+        table(checks, ("check", "count", "what it counts")),
+        f"<p>Options of DICOM PS3.15 Annex E: {escape(', '.join(audit.options) or 'none')}. Cleaned with",
+        f" {escape(', '.join(f'{name} {number}' for name, number in audit.tools.items()) or 'tools that are not named')}.</p></details>\n",
+    ]
+    return page(f"De-identification review: {audit.benchmark}", body)
+
+
+def _without_second_opinion(audit: Audit) -> Iterator[str]:
+    """Tell how many pictures nobody but our own tests read; the audits of phantoms and public data do not say."""
+    for kind in ("series", "pictures"):
+        if number := audit.checks.get(f"burned_in_{kind}_without_ocr"):
+            yield (
+                f"{number} {kind} should have been read by tesseract as a second opinion on burned-in text, and it is not installed:"
+                " look at their borders with care, or install it and run again."
+            )
+
+
+def _case_list(title: str, lines: Sequence[IndexLine]) -> str:
+    if not lines:
+        return ""
+    rows = "".join(
+        f'<tr><td><a href="{escape(line.sheet)}">{escape(line.name)}</a></td><td>{escape(line.holds)}</td>'
+        f"<td>{escape(line.kept_back or '; '.join(line.warnings))}</td></tr>\n"
+        for line in lines
+    )
+    return f'<h2>{title} ({len(lines)})</h2><div class="scroll"><table>{rows}</table></div>\n'
+
+
+def _score(rows: Sequence[ScoreRow]) -> str:
+    """Show how cleaning did on planted identities (phantoms only): the sums, what went wrong, and every line behind them."""
+    if not rows:
+        return ""
+    sums = {(row.place, row.action): row for row in rows if (row.place, row.action) in {TOTAL[:2], REMOVALS_TOTAL[:2]}}
+    told = [
+        f"{words}: {sums[key].right} of {sums[key].required} right ({sums[key].patients_right} of {sums[key].patients} phantoms without a fault)."
+        for key, words in ((REMOVALS_TOTAL[:2], "Of what had to go"), (TOTAL[:2], "Of everything that was asked for"))
+        if key in sums
+    ]
+    wrong = [
+        f"{row.place}: {row.required - row.right} of {row.required} words that were removed did not have to go"
+        if row.action == WORDS_REMOVED
+        else f"{row.place}, {row.action.replace('_', ' ')}, {row.category}: {row.required - row.right} of {row.required} wrong"
+        for row in rows
+        if row.right < row.required and (row.place, row.action) not in sums
+    ]
+    lines = [(row.place, row.action.replace("_", " "), row.category, str(row.required), str(row.right)) for row in rows]
+    return "".join(
+        [
+            f"<h2>Score on planted identities</h2><p>{escape(' '.join(told))} The generator of these phantoms writes down what it plants and what has",
+            " to stay; real hospitals spell in ways that nobody planted.</p>\n",
+            *(warning(line) for line in wrong),
+            "<details><summary>Every action, counted over every file</summary>",
+            table(lines, ("where", "action", "category", "required", "right")),
+            "</details>\n",
+        ]
+    )
+
+
+def _how_to_sign(shown: Shown) -> str:
+    name, digits = escape(shown.benchmark), escape(shown.digest[:TYPED_DIGITS])
+    reasons = ", ".join(reason.value for reason in ExcludeReason)
+    command = f"python scripts/sign_review.py --benchmark {name} --reviewer INITIALS --digest {digits}"
+    return (
+        "<h2>Sign</h2><p>Look at every case. If something identifies a person, take it out of your folder and list the cases again, or exclude"
+        " the case. When everything is as it should be:</p>\n"
+        f"<p><code>{command} --accept-rest</code></p>\n<p>To take cases out, name each with a reason ({reasons}):</p>\n"
+        f"<p><code>{command} --exclude CASE={ExcludeReason.FACE_LEFT.value} --accept-rest</code></p>\n"
+        f"<p>The {TYPED_DIGITS} digits stand for exactly what these sheets show. When a scan, a text or a picture changes, the signature is"
+        " void.</p>\n"
+    )
+
+
+def _line(stages: CaseStages) -> IndexLine:
+    clean, cut = stages.clean.case, stages.cut.case
+    loose = [picture for picture in clean.pictures if picture.state is State.OK]
+    kinds = ", ".join(series.sequence.value for series in clean.series) or ("no scans" if not clean.pictures else "pictures and no scans")
+    texts = len(clean.notes) + bool(clean.record)
+    warnings = list(dict.fromkeys(line for lines in stages.warnings().values() for line in lines))
+    if clean.checks.get("notes_without_known_names"):
+        warnings.append(
+            "nothing tells the patient's name: read the notes with care"
+            if loose
+            else "no header tells the patient's name: read the notes with care"
+        )
+    return IndexLine(
+        name=stages.case_id,
+        sheet=f"{SHEETS}/sub-{stages.case_id}.html",
+        holds=f"{kinds}; {texts} texts; {len(cut.slices) or len(loose)} pictures",
+        warnings=tuple(warnings),
+        kept_back=stages.kept_back,
+    )
 
 
 def _groups(manifest: PictureManifest) -> Iterator[list[str]]:

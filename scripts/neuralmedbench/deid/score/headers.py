@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neuralmedbench.deid.score.tally import HEADER, REMOVALS, Tally
+from neuralmedbench.deid.score.tally import HEADER, REMOVALS, ScoreTally
 from neuralmedbench.deid.values import DateShift, parse_day
 from neuralmedbench.files import dicom
 from neuralmedbench.files.answer_key import holds, left_in, searchable
@@ -38,7 +38,7 @@ class HeaderScorer:
     key: AnswerKey
     patient_id: str
     dates: DateShift
-    tally: Tally
+    tally: ScoreTally
     _uids: dict[str, str] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
     _tags: dict[str, list[tuple[int, list[TagRule]]]] = field(default_factory=dict)

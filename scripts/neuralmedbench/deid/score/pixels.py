@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.score.tally import FILES, Tally
+from neuralmedbench.deid.score.tally import FILES, ScoreTally
 from neuralmedbench.files import dicom
 from neuralmedbench.files.answer_key import holds
 from neuralmedbench.files.nifti import Volume
@@ -28,7 +28,7 @@ READ_AT = 4
 LPS_TO_RAS = np.array([-1.0, -1.0, 1.0])
 
 
-def score_pixels(raw: Path, hidden: Volume, rules: SeriesKey, tally: Tally) -> None:
+def score_pixels(raw: Path, hidden: Volume, rules: SeriesKey, tally: ScoreTally) -> None:
     """Compare every raw file of a series with the voxels that it became.
 
     Parameters
@@ -58,7 +58,7 @@ def score_pixels(raw: Path, hidden: Volume, rules: SeriesKey, tally: Tally) -> N
             tally.add((FILES, "pixels_hidden", "HIPAA"), not left, where="read by a program")
 
 
-def score_lost_pixels(rules: SeriesKey, tally: Tally) -> None:
+def score_lost_pixels(rules: SeriesKey, tally: ScoreTally) -> None:
     """Count a series that did not come through: its text is hidden, its pixels are not retained."""
     if rules.boxes:
         tally.add((FILES, "pixels_hidden", "HIPAA"), rules.files, rules.files)

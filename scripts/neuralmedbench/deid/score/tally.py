@@ -23,7 +23,7 @@ REMOVALS = frozenset({"text_removed", "date_shifted", "uid_changed", "uid_consis
 
 
 @dataclass
-class Tally:
+class ScoreTally:
     """Counts what was required and what was right, by place, action and category."""
 
     required: Counter[Place] = field(default_factory=Counter)

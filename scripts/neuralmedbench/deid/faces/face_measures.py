@@ -31,7 +31,7 @@ PROFILE_X, NOSE_Z, FOREHEAD_Z = 25.0, (-75.0, -40.0), (0.0, 40.0)
 
 
 @dataclass(frozen=True)
-class Survey:
+class HeadView:
     """A scan on a coarse grid, seen from the template and from its own skin; arrays of float32, shape (Z, Y, X), mm.
 
     Attributes
@@ -54,7 +54,7 @@ class Survey:
     skin: Floats
 
 
-def survey(skin: sitk.Image, transform: sitk.Transform) -> Survey:
+def view_head(skin: sitk.Image, transform: sitk.Transform) -> HeadView:
     """Look at a scan from both sides.
 
     Parameters
@@ -73,10 +73,10 @@ def survey(skin: sitk.Image, transform: sitk.Transform) -> Survey:
 
     x, y, z = template_points(skin, transform)
     brain = sitk.GetArrayFromImage(brain_depth(skin, transform))
-    return Survey(skin, x, y, z, brain, sitk.GetArrayFromImage(skin))
+    return HeadView(skin, x, y, z, brain, sitk.GetArrayFromImage(skin))
 
 
-def skin_distances(seen: Survey) -> dict[str, float]:
+def skin_distances(seen: HeadView) -> dict[str, float]:
     """Measure how far the skin lies from the fitted brain on each side.
 
     Parameters
@@ -95,7 +95,7 @@ def skin_distances(seen: Survey) -> dict[str, float]:
     return {side: float(np.median(depth)) for side, depth in depths.items() if len(depth) > FEW}
 
 
-def face_level(seen: Survey, distances: dict[str, float]) -> Floats:
+def face_level(seen: HeadView, distances: dict[str, float]) -> Floats:
     """Tell what belongs to the face.
 
     Parameters
@@ -120,14 +120,14 @@ def face_level(seen: Survey, distances: dict[str, float]) -> Floats:
     return np.asarray(level, dtype=np.float32)
 
 
-def face_shell(seen: Survey) -> Floats:
+def face_shell(seen: HeadView) -> Floats:
     """Give the outer layer of the face alone, as thick as that of `front_shell`, and off the fitted brain; like `face_level`."""
     front, ears = face_regions(seen.x, seen.y, seen.z)
     shell = np.maximum(np.minimum(front, ears), np.maximum(SHELL_MARGIN_MM - seen.brain, seen.skin - SHELL_MM))
     return np.asarray(shell, dtype=np.float32)
 
 
-def on_grid(level: Floats, seen: Survey, image: sitk.Image) -> npt.NDArray[np.bool_]:
+def on_grid(level: Floats, seen: HeadView, image: sitk.Image) -> npt.NDArray[np.bool_]:
     """Carry the face to the grid of the scan, whose axes are those of the coarse one; (X, Y, Z)."""
     start = seen.grid.TransformPhysicalPointToContinuousIndex(image.GetOrigin())
     x, y, z = (
@@ -149,7 +149,7 @@ def _between(places: npt.NDArray[np.float64], number: int) -> tuple[npt.NDArray[
     return below, (held - below).astype(np.float32)
 
 
-def what_is_left(level: Floats, seen: Survey) -> dict[str, float]:
+def what_is_left(level: Floats, seen: HeadView) -> dict[str, float]:
     """Look at the scan after the face is gone.
 
     Parameters

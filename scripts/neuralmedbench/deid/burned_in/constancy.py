@@ -1,4 +1,4 @@
-"""Marks that a computer drew into the planes of a series: they stay the same, to the bit, where anatomy changes."""
+"""Marks drawn into a series: they keep their pixels from slice to slice where anatomy changes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.burned_in.lines import MIN_GLYPH_PX, Box2D, Line, find_lines
-from neuralmedbench.deid.burned_in.surroundings import closing, opening
+from neuralmedbench.deid.burned_in.lines import MIN_GLYPH_PX, Box2D, TextLine, find_lines
 
+Plane = npt.NDArray[Any]
 Planes = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
-
 MIN_CONTRAST = 0.08
 """Least difference to the surroundings, as a part of the range of a series."""
 SURROUNDINGS_PX = 15
@@ -31,6 +30,8 @@ MIN_MAIN_COLOUR = 0.25
 MAX_AROUND, MAX_FLOOR_AROUND = 0.1, 0.01
 """Largest share of the pixels around a line that may have the colour of its letters; less when it is the lowest value: where noise was
 cut off at zero, zeros stand at one place in several slices by chance."""
+LETTER_STEADY, MIN_LETTER_PX, MAX_LETTER_PART = 0.15, 8, 0.01
+"""A single letter is steadier than a line has to be, and small."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Mark:
     vertical: bool = False
 
     @classmethod
-    def of(cls, line: Line, slices: Sequence[int]) -> Mark:
+    def of(cls, line: TextLine, slices: Sequence[int]) -> Mark:
         """Put a line into slices."""
         return cls(line.box, tuple(slices), line.height, vertical=line.vertical)
 
@@ -151,13 +152,6 @@ def _background(plane: Planes, same: Mask) -> Mask:
     return np.asarray(large[labels])
 
 
-def _stands_out(values: npt.NDArray[np.float32], level: npt.NDArray[np.float32], span: float) -> Mask:
-    """Brighter or darker than what lies within a few pixels on both sides."""
-    bright = values - opening(level, SURROUNDINGS_PX)
-    dark = closing(level, SURROUNDINGS_PX) - values
-    return np.asarray(np.maximum(bright, dark) > MIN_CONTRAST * span)
-
-
 def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) -> list[Mark]:
     """Find lines of text that have the same pixels in a few neighbouring slices.
 
@@ -212,7 +206,7 @@ def _main_colour(plane: Planes, marks: Mask, box: Box2D) -> tuple[float, float]:
     return (float(counts.max() / counts.sum()), float(values[counts.argmax()])) if len(values) else (0.0, 0.0)
 
 
-def _outside(shape: tuple[int, ...], lines: Sequence[Line]) -> Mask:
+def _outside(shape: tuple[int, ...], lines: Sequence[TextLine]) -> Mask:
     """Give what lies in no line's box."""
     clear = np.ones(shape, dtype=bool)
     for line in lines:
@@ -228,3 +222,96 @@ def _share_around(plane: Planes, clear: Mask, box: Box2D, colour: float) -> floa
     around = (slice(max(top - pad, 0), bottom + pad), slice(max(left - pad, 0), right + pad))
     ring = plane[around][clear[around]]
     return float((ring == colour).mean()) if ring.size else 1.0
+
+
+def nearly_same(planes: Planes, span: float, skip: Mask | None = None) -> list[Mark]:
+    """Find lines of text that keep their place and brightness over the slices, though not to the bit: lossy compression, resampling.
+
+    Parameters
+    ----------
+    planes, span, skip
+        As in `same_in_every_slice`.
+    """
+    from scipy import ndimage
+
+    if len(planes) < 2 * MIN_PLANES:
+        return []
+    some = planes[np.unique(np.linspace(0, len(planes) - 1, 24).round().astype(int))]
+    low, high = some.min(axis=0).astype(np.float32), some.max(axis=0).astype(np.float32)
+    marks = []
+    # letters stand out in every slice from the brightest (darkest) that their surroundings ever are
+    bright, dark = low - opening(high, SURROUNDINGS_PX), closing(low, SURROUNDINGS_PX) - high
+    for contrast, values in ((bright, -low), (dark, high)):
+        steady = (contrast > 2 * MIN_CONTRAST * span) & (high - low < 0.5 * contrast)
+        if skip is not None:
+            steady &= ~skip.any(axis=0)
+        marks += [Mark.of(line, range(len(planes))) for line in find_lines(steady, min_glyphs=4, min_strokes=4.0)]
+        labels, _ = ndimage.label(steady & (high - low < LETTER_STEADY * contrast), structure=np.ones((3, 3)))
+        sizes = np.bincount(labels.ravel())
+        for number, (rows, columns) in enumerate(ndimage.find_objects(labels), start=1):
+            if MIN_LETTER_PX <= sizes[number] <= MAX_LETTER_PART * low.size and _is_small(values, labels == number, contrast):
+                box = (rows.start, rows.stop, columns.start, columns.stop)
+                marks.append(Mark(box, tuple(range(len(planes))), float(rows.stop - rows.start), single=True))
+    return marks
+
+
+def _is_small(values: npt.NDArray[np.float32], own: Mask, contrast: npt.NDArray[np.float32]) -> bool:
+    """Whether a dark mark ends where it seems to: the tip of a large dark area is no letter (bright ones: with the sign turned)."""
+    from scipy import ndimage
+
+    labels, _ = ndimage.label(values < values[own].max() + 0.3 * float(contrast[own].min()))
+    touched = np.unique(labels[own])
+    area = np.isin(labels, touched[touched > 0])
+    at_frame = area[0].any() or area[-1].any() or area[:, 0].any() or area[:, -1].any()
+    return not at_frame and bool(area.mean() <= MAX_LETTER_PART)
+
+
+def _stands_out(values: npt.NDArray[np.float32], level: npt.NDArray[np.float32], span: float) -> Mask:
+    """Brighter or darker than what lies within a few pixels on both sides."""
+    bright = values - opening(level, SURROUNDINGS_PX)
+    dark = closing(level, SURROUNDINGS_PX) - values
+    return np.asarray(np.maximum(bright, dark) > MIN_CONTRAST * span)
+
+
+def opening(plane: Plane, side: int) -> Plane:
+    """Take away what is brighter than its surroundings and smaller than a square.
+
+    Parameters
+    ----------
+    plane : ndarray, shape (rows, columns), any real dtype without NaN
+        One picture.
+    side : int
+        Side of the square, odd, in pixels.
+
+    Returns
+    -------
+    ndarray, shape (rows, columns)
+        Equals `scipy.ndimage.grey_opening`: at the frame the squares are cut off.
+
+    Examples
+    --------
+    >>> opening(np.array([[1, 9, 1, 1, 5, 5, 5]]), 3)
+    array([[1, 1, 1, 1, 5, 5, 5]])
+    """
+    return _extremes(_extremes(plane, side, np.minimum), side, np.maximum)
+
+
+def closing(plane: Plane, side: int) -> Plane:
+    """Take away what is darker than its surroundings and smaller than a square; as `opening`."""
+    return _extremes(_extremes(plane, side, np.maximum), side, np.minimum)
+
+
+def _extremes(plane: Plane, side: int, pick: np.ufunc) -> Plane:
+    """Smallest or largest value of the square around each pixel, rows and columns one after the other."""
+    kind = np.finfo(plane.dtype) if plane.dtype.kind == "f" else np.iinfo(plane.dtype)
+    half = side // 2
+    padded = np.full([length + 2 * half for length in plane.shape], kind.max if pick is np.minimum else kind.min, dtype=plane.dtype)
+    padded[half : half + plane.shape[0], half : half + plane.shape[1]] = plane
+    for axis in (0, 1):
+        turned, covered = np.moveaxis(padded, axis, 0), 1
+        while covered < side:  # what covers n pixels twice covers up to 2 n
+            step = min(covered, side - covered)
+            turned = pick(turned[:-step], turned[step:])
+            covered += step
+        padded = np.moveaxis(turned, 0, axis)
+    return padded
