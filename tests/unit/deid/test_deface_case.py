@@ -208,7 +208,7 @@ def test_the_scans_of_a_case_learn_from_those_before_them(tmp_path: Path, room: 
         benchmark="mine", case_id="c0ffee", patient_id="beef00000001", stage="ingest",
         series=tuple(replace(series(number, kind), quality={}) for number, kind in enumerate(kinds, start=1)),
     )  # fmt: skip
-    monkeypatch.setattr(f"neuralmedbench.deid.{'one_scan' if room == 'bids' else 'headers.dicom_case'}.deface", fake)
+    monkeypatch.setattr(f"neuralmedbench.deid.{'scans' if room == 'bids' else 'release.dicom_series'}.deface", fake)
     if room == "bids":
         written = scans.clean_scans(case, tmp_path, tmp_path / "out", RULES, Counter(), aside={})
         assert [(one.series_id, one.quality.get("deface_fit_series")) for one in written] == [
