@@ -23,7 +23,7 @@ from fixtures.imports import built, put_table  # noqa: E402
 from fixtures.items import benchmark_config  # noqa: E402
 from neuralmedbench.benchmarks.importing import ImportPaths  # noqa: E402
 from neuralmedbench.files.templates import Templates  # noqa: E402
-from neuralmedbench.prompts.assemble import Shown, assemble  # noqa: E402
+from neuralmedbench.prompts.assemble import CaseMaterial, assemble  # noqa: E402
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -77,7 +77,7 @@ def write_prompts(places: ImportPaths, number: int) -> tuple[float, float]:
     items = built(places, "none").items[:number]
     templates = Templates(ROOT / "config" / "prompts")
     wall, cpu = time.perf_counter(), time.process_time()
-    requests = assemble(items, Shown(), benchmark_config(arms=["full"], label_policy="none"), templates)
+    requests = assemble(items, CaseMaterial(), benchmark_config(arms=["full"], label_policy="none"), templates)
     return len(requests) / (time.perf_counter() - wall), len(requests) / (time.process_time() - cpu)
 
 

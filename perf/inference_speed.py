@@ -152,7 +152,7 @@ def ours(folder: Path, address: str, number: int, concurrency: int, *, replay: b
     """Ask as the pipeline does."""
     from fixtures.models import model_config
     from neuralmedbench.config.pipeline import RateLimit
-    from neuralmedbench.models.control.bounds import Control
+    from neuralmedbench.models.control.bounds import RunLimits
     from neuralmedbench.models.engine import answer_requests
     from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
 
@@ -176,7 +176,7 @@ def ours(folder: Path, address: str, number: int, concurrency: int, *, replay: b
         max_failed_fraction=0,
         root=folder,
         replay=replay,
-        control=Control(10**6, limits, folder / f"spending-{os.getpid()}"),
+        control=RunLimits(10**6, limits, folder / f"spending-{os.getpid()}"),
     )
     if any(row.state != "ok" for row in rows) or len(rows) != number:
         message = "not every request was answered"
@@ -214,10 +214,10 @@ def measured(*words: object) -> dict[str, float]:
 def write_ledger(folder: Path) -> None:
     """Fill the ledger that is replayed, without asking anybody."""
     from fixtures.models import model_config
-    from neuralmedbench.models.conversation import Said
+    from neuralmedbench.models.conversation import PromptMessage
     from neuralmedbench.models.keys import call_key
-    from neuralmedbench.models.ledgers.ledger import Entry, open_ledger
-    from neuralmedbench.models.ledgers.sent import pictures_of, words_of
+    from neuralmedbench.models.ledgers.ledger import LedgerEntry, open_ledger
+    from neuralmedbench.models.ledgers.sent import picture_digests, text_digests
     from neuralmedbench.records.requests import RequestImage
 
     model = model_config(seed=1)
@@ -225,10 +225,10 @@ def write_ledger(folder: Path) -> None:
         for place in range(REPLAYED):
             digest = sha256((folder / f"{place % 1000}.png").read_bytes()).hexdigest()
             image = RequestImage(path="", sha256=digest, label="Picture")
-            said = (Said("system", "You are a neurologist."), Said("user", f"{WORDS} ({place})", (image,)))
+            said = (PromptMessage("system", "You are a neurologist."), PromptMessage("user", f"{WORDS} ({place})", (image,)))
             text = "The most likely diagnosis is a glioblastoma. " * 20
-            sent = {"words": words_of(said), "pictures": pictures_of(said), "prompt_tokens": 1, "completion_tokens": 1}
-            book.add(Entry(key=call_key(model, said, 0), state="ok", text=text, item_id=f"b/i{place}", **sent))
+            sent = {"words": text_digests(said), "pictures": picture_digests(said), "prompt_tokens": 1, "completion_tokens": 1}
+            book.add(LedgerEntry(key=call_key(model, said, 0), state="ok", text=text, item_id=f"b/i{place}", **sent))
 
 
 def compare(args: argparse.Namespace, folder: Path, address: str) -> None:

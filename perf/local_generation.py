@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
 from fixtures.weights import SIZES, llava, picture_bytes  # noqa: E402
 from neuralmedbench.models.local.batching import BatchingBackend  # noqa: E402
-from neuralmedbench.models.local.settings import Settings  # noqa: E402
+from neuralmedbench.models.local.settings import GenerationSettings  # noqa: E402
 from neuralmedbench.models.local.weights import Weights  # noqa: E402
 from neuralmedbench.models.protocol import Answer, Call, Message, MessageImage  # noqa: E402
 
@@ -142,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model, processor = llava(SIZES[args.size], device=device, dtype="bfloat16" if device == "cuda" else "float32")
     model.generation_config.suppress_tokens = [processor.tokenizer.eos_token_id]
-    settings = Settings(max_tokens=args.tokens, temperature=args.temperature, top_p=args.top_p, batch_size=args.batch)
+    settings = GenerationSettings(max_tokens=args.tokens, temperature=args.temperature, top_p=args.top_p, batch_size=args.batch)
     backend, talks = BatchingBackend("perf", Weights(model, processor, settings), settings), conversations(args)
     runs = {"ours": lambda: ours(backend, talks), "plain": lambda: plain(model, processor, talks, args)}
     ours(backend, talks[: args.batch])

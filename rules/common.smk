@@ -18,8 +18,8 @@ from neuralmedbench.files.cases import write_overrides
 from neuralmedbench.runtime.one_writer import wait_for_writers
 from neuralmedbench.runtime.parent_run import name_this_run
 from neuralmedbench.runtime.storage import check_places, check_project
-from neuralmedbench.models.control.bounds import Control
-from neuralmedbench.models.slots import slots_of
+from neuralmedbench.models.control.bounds import RunLimits
+from neuralmedbench.models.slots import resources_of
 from neuralmedbench.recording.mending import mend_records
 from snakemake.exceptions import WorkflowError
 
@@ -50,7 +50,7 @@ RECORD_ARGUMENTS = shlex.join(
 # it changes no answer, so switching it makes nothing anew: params that (say that they) follow from the input are not compared
 REPLAY = "--replay" if RUN.config.replay else ""
 # caps and limits of the calls change no answer either: raising one plans nothing, `make retry` asks for what it had stopped
-CONTROL = Control.of(RUN.config).write()
+CONTROL = RunLimits.of(RUN.config).write()
 
 
 name_this_run(main=workflow.is_main_process)
@@ -97,12 +97,12 @@ def mb_of_cases(wildcards, base, of_case):
 
 def slots_of_model(wildcards):
     """Slots that a job of a model takes; see neuralmedbench/models/slots.py."""
-    return slots_of(wildcards.model, RUN.models[wildcards.model])
+    return resources_of(wildcards.model, RUN.models[wildcards.model])
 
 
 def slots_of_grader(wildcards):
     """Slots that a job of a grader takes."""
-    return slots_of(wildcards.grader, RUN.all_graders[wildcards.grader].model)
+    return resources_of(wildcards.grader, RUN.all_graders[wildcards.grader].model)
 
 
 def names_of_graders(*kinds):

@@ -8,7 +8,7 @@ from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.coverage import check_pictures
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Exemplar, Item
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     config = load_benchmark(args.config, args.benchmark)
     items = read_records(args.items, Item)
     slices = read_records(args.slices, SliceRow) if args.slices else []
-    shown = Shown(read_records(args.disclosures, Disclosure), read_records(args.exemplars, Exemplar))
+    shown = CaseMaterial(read_records(args.disclosures, Disclosure), read_records(args.exemplars, Exemplar))
     check_pictures([*items, *(exemplar.item for exemplar in shown.exemplars)], slices, read_audit(args.audit))
     requests = assemble(items, shown, config, Templates(args.config / "prompts"))
     write_records(args.out, Request, requests, key=lambda request: (request.item_id, request.arm, request.strategy))

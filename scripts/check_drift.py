@@ -13,7 +13,7 @@ from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.models.control.bounds import Control
+from neuralmedbench.models.control.bounds import RunLimits
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         {row.item_id: row for row in read_records(Path(f"data/gold/{name}.parquet"), Gold)},
         Place.of(name, args.model),
         vocabulary=read_vocabulary(Path(config.vocabulary)),
-        control=Control.of(config),
+        control=RunLimits.of(config),
         settings=Settings(config.statistics.resamples, config.statistics.seed, config.statistics.confidence),
     )
     write_json(Path(f"results/drift/{name}/{args.model}.json"), drift.found)

@@ -8,7 +8,7 @@ from neuralmedbench.config.load import load_benchmark, load_grader
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.models.control.arguments import add_asking, asking_of
+from neuralmedbench.models.control.arguments import add_call_arguments, call_arguments
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import response_key
@@ -31,7 +31,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--gold", type=Path, required=True, help="gold of the benchmark")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
     parser.add_argument("--names", nargs="*", default=[], help="names of the model that answered, which a grader must not learn")
-    add_asking(parser)
+    add_call_arguments(parser)
     parser.add_argument("--out", type=Path, required=True, help="table of grades to write")
     return parser.parse_args(argv)
 
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         allowed = load_benchmark(args.config, args.benchmark).allowed_destinations
         to = {"grader": args.grader, "names": args.names, "destinations": allowed}
-        grades = grade_with_model(responses, items, gold, grader, **to, **asking_of(args))
+        grades = grade_with_model(responses, items, gold, grader, **to, **call_arguments(args))
     write_records(args.out, Grade, grades, key=lambda row: (response_key(row), row.criterion))
     return 0
 

@@ -17,14 +17,14 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.config.workflow import read_run
     from neuralmedbench.models.control.bounds import MONEY, SPENDING
-    from neuralmedbench.models.control.spending import read_spending
+    from neuralmedbench.models.control.spending import read_spend_log
     from neuralmedbench.recording.plan import plan_run
     from neuralmedbench.recording.plan_page import plan_lines, write_plan
 
     args = parse_args(argv)
     run = read_run(args.configfiles)
     rows, unplanned = plan_run(run)
-    print("\n".join(plan_lines(rows, unplanned, run, read_spending(SPENDING / MONEY))))
+    print("\n".join(plan_lines(rows, unplanned, run, read_spend_log(SPENDING / MONEY))))
     if args.out:
         write_plan(args.out, rows)
     return 0

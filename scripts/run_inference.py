@@ -8,11 +8,11 @@ from neuralmedbench.config.load import load_asked, load_benchmark
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.models.control.arguments import add_asking, asking_of
+from neuralmedbench.models.control.arguments import add_call_arguments, call_arguments
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers.earlier import earlier_responses
-from neuralmedbench.models.readers import asked_of
-from neuralmedbench.models.served import say_served
+from neuralmedbench.models.ledgers.earlier import previous_responses
+from neuralmedbench.models.readers import requests_for
+from neuralmedbench.models.served import log_served_models
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
@@ -28,7 +28,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--prompts", type=Path, required=True, help="table of requests")
     parser.add_argument("--audit", type=Path, required=True, help="audit.json of the de-identification")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, for built-in models")
-    add_asking(parser)
+    add_call_arguments(parser)
     parser.add_argument("--out", type=Path, required=True, help="table of responses to write")
     return parser.parse_args(argv)
 
@@ -36,7 +36,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     model = load_asked(args.config, args.benchmark, args.model)
-    requests = asked_of(model, read_records(args.prompts, Request))
+    requests = requests_for(model, read_records(args.prompts, Request))
     check_asked(requests, read_audit(args.audit))
     responses = answer_requests(
         requests,
@@ -44,10 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         name=args.model,
         destinations=load_benchmark(args.config, args.benchmark).allowed_destinations,
         vocabulary=read_vocabulary(args.vocabulary),
-        **asking_of(args),
+        **call_arguments(args),
     )
-    say_served(args.model, responses)
-    responses += earlier_responses(requests, model, name=args.model, ledger=args.ledger)
+    log_served_models(args.model, responses)
+    responses += previous_responses(requests, model, name=args.model, ledger=args.ledger)
     behind = {model.revision: 0}  # the present revision stands first: see records.responses.current_rows
     write_records(args.out, Response, responses, key=lambda row: (behind.get(row.revision, 1), response_key(row)))
     return 0

@@ -15,7 +15,7 @@ TEMPLATE_LOW = (-72, -98, -98)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class HeadShape:
     """How a brain differs from the average.
 
     Attributes
@@ -60,12 +60,12 @@ class Brain:
     ventricle_distance: Volume
 
 
-def make_brain(shape: Shape, rng: np.random.Generator) -> Brain:
+def make_brain(shape: HeadShape, rng: np.random.Generator) -> Brain:
     """Deform the average brain into that of one patient.
 
     Parameters
     ----------
-    shape : Shape
+    shape : HeadShape
         How it differs on purpose.
     rng : numpy.random.Generator
         Source of chance for the patient's own form.
@@ -127,7 +127,7 @@ def _distance(inside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Volume
 
 
 def _deformation(
-    shape: Shape, ventricles: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], rng: np.random.Generator
+    shape: HeadShape, ventricles: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], rng: np.random.Generator
 ) -> tuple[Volume, Volume]:
     """Where each voxel of the patient's brain is found in the average one, as (3, Z, Y, X) in voxels; and the widened cavities."""
     shift = [2.2 * smooth_noise(BRAIN, rng, 56) for _ in range(3)]
@@ -160,7 +160,7 @@ def _widen(shift: list[Volume], cavity: np.ndarray[tuple[int, ...], np.dtype[np.
     return ramp(signed, amount + 0.5, amount - 0.5)
 
 
-def _with_sulci(gm: Volume, wm: Volume, depth: Volume, shape: Shape) -> Volume:
+def _with_sulci(gm: Volume, wm: Volume, depth: Volume, shape: HeadShape) -> Volume:
     """Thin or thicken the cortex: where grey matter shares a voxel with fluid, fluid wins (atrophy) or loses (crowding)."""
     z, _, _ = BRAIN.axes()
     high = ramp(z, 38, 52)

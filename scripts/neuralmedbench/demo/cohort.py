@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import Field, TypeAdapter, ValidationError
 from pydicom.uid import generate_uid
 
-from neuralmedbench.demo.anatomy import Shape
-from neuralmedbench.demo.identity import Identity, Part
+from neuralmedbench.demo.anatomy import HeadShape
+from neuralmedbench.demo.identity import Part, PhantomIdentity
 from neuralmedbench.demo.invented import further_words
-from neuralmedbench.demo.pathology import Lesion
+from neuralmedbench.demo.pathology import PhantomLesion
 from neuralmedbench.demo.plant_notes import fill_note, planted_templates
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.pseudonyms import case_pseudonym, patient_pseudonym
@@ -27,7 +27,7 @@ SHORT = frozenset({"initials", "initials_bare", "zip", "family_broken", "given_p
 """Planted values that a table of numbers or words may hold by chance."""
 
 
-class RecordRow(Part):
+class PhantomRecordRow(Part):
     """One row of the health record."""
 
     variable: str
@@ -36,7 +36,7 @@ class RecordRow(Part):
     days_from_scan: int = 0
 
 
-class Answer(Part):
+class PhantomAnswer(Part):
     """What is right; the keys are columns of answers.csv."""
 
     icd10: str = ""
@@ -70,13 +70,13 @@ class Patient:
     diagnosis_class: str
     subclass: str
     focal: bool
-    identity: Identity
+    identity: PhantomIdentity
     series: tuple[str, ...]
     extra: str
-    shape: Shape
-    lesions: tuple[Lesion, ...]
-    answer: Answer
-    record: tuple[RecordRow, ...]
+    shape: HeadShape
+    lesions: tuple[PhantomLesion, ...]
+    answer: PhantomAnswer
+    record: tuple[PhantomRecordRow, ...]
     notes: tuple[str, ...]
     cuts: tuple[Cut, ...]
     burned_series: str = ""

@@ -15,11 +15,11 @@ from pydicom.uid import UID, CTImageStorage, ExplicitVRLittleEndian, MRImageStor
 
 from neuralmedbench.demo.cohort import Patient
 from neuralmedbench.demo.contrast import Protocol
-from neuralmedbench.demo.identity import Identity
+from neuralmedbench.demo.identity import PhantomIdentity
 from neuralmedbench.demo.key_rules import tag_rules
 from neuralmedbench.demo.plant_headers import plant_further, plant_graphics
 from neuralmedbench.demo.plant_pixels import burn_in
-from neuralmedbench.demo.scanner import Stack
+from neuralmedbench.demo.scanner import SliceStack
 from neuralmedbench.records.answer_key import PixelBox, SeriesKey
 
 START = dt.time(9, 12, 30)
@@ -31,21 +31,21 @@ OF_SLICE = ("SOPInstanceUID", "InstanceNumber", "AcquisitionTime", "ContentTime"
 
 
 @dataclass(frozen=True)
-class Written:
+class SeriesFiles:
     """A series on the disk: its files in slice order, and what of it has to go and to stay."""
 
     files: list[Path]
     key: SeriesKey
 
 
-def write_series(folder: Path, patient: Patient, number: int, protocol: Protocol, stack: Stack) -> list[Path]:
+def write_series(folder: Path, patient: Patient, number: int, protocol: Protocol, stack: SliceStack) -> list[Path]:
     """Write one series and give its files, as :func:`write_keyed_series`."""
     return write_keyed_series(folder, patient, number, protocol, stack).files
 
 
 def write_keyed_series(
-    folder: Path, patient: Patient, number: int, protocol: Protocol, stack: Stack, *, burned: bool = False, graphics: bool = False
-) -> Written:
+    folder: Path, patient: Patient, number: int, protocol: Protocol, stack: SliceStack, *, burned: bool = False, graphics: bool = False
+) -> SeriesFiles:
     """Write one series.
 
     Parameters
@@ -58,7 +58,7 @@ def write_keyed_series(
         SeriesNumber.
     protocol : Protocol
         The sequence.
-    stack : Stack
+    stack : SliceStack
         The voxels. Stacks with isotropic voxels are written as sagittal slices, others as axial ones.
     burned : bool
         Whether the scanner burned the patient's name into a corner of every slice.
@@ -67,7 +67,7 @@ def write_keyed_series(
 
     Returns
     -------
-    Written
+    SeriesFiles
         The files, in slice order, and the answer key.
     """
     header = series_header(patient, number, protocol.description)
@@ -109,7 +109,7 @@ def write_keyed_series(
         paths.append(save(header, folder, patient.identity, index, encoded=encoded))
         if encoded is None:
             encoded = read_encoded(paths[0])
-    return Written(paths, series_key(header, patient, protocol.description, paths, boxes=boxes))
+    return SeriesFiles(paths, series_key(header, patient, protocol.description, paths, boxes=boxes))
 
 
 def series_key(
@@ -161,7 +161,7 @@ def series_header(patient: Patient, number: int, description: str) -> Dataset:
 
 
 def _planes(
-    stack: Stack,
+    stack: SliceStack,
 ) -> tuple[npt.NDArray[np.int16], list[tuple[float, float, float]], tuple[float, float], float, list[int]]:
     """Planes in slice order with their positions, pixel spacing, thickness and orientation."""
     x0, y0, z0 = stack.grid.origin
@@ -200,7 +200,7 @@ def read_encoded(path: Path) -> Dataset:
     return dcmread(path)
 
 
-def save(header: Dataset, folder: Path, who: Identity, index: int, *, encoded: Dataset | None = None) -> Path:
+def save(header: Dataset, folder: Path, who: PhantomIdentity, index: int, *, encoded: Dataset | None = None) -> Path:
     """Write one file; its name begins with the patient's name.
 
     Parameters
@@ -209,7 +209,7 @@ def save(header: Dataset, folder: Path, who: Identity, index: int, *, encoded: D
         Everything that the file says.
     folder : Path
         Where to.
-    who : Identity
+    who : PhantomIdentity
         Whose.
     index : int
         Place in the series.

@@ -8,14 +8,14 @@ import numpy as np
 from pydicom.uid import MRImageStorage, SecondaryCaptureImageStorage, generate_uid
 
 from neuralmedbench.demo.cohort import Patient
-from neuralmedbench.demo.dicom import Written, describe_pixels, number_slice, save, series_header, series_key
+from neuralmedbench.demo.dicom import SeriesFiles, describe_pixels, number_slice, save, series_header, series_key
 from neuralmedbench.demo.grid import HEAD, Volume
 
 SCREEN_MM = 10
 """Height of the slice on the screenshot, MNI z in mm."""
 
 
-def write_screenshot(folder: Path, patient: Patient, number: int, ideal: Volume) -> Written:
+def write_screenshot(folder: Path, patient: Patient, number: int, ideal: Volume) -> SeriesFiles:
     """Write a secondary capture with the patient's name burned into its pixels: de-identification must not let it pass.
 
     Parameters
@@ -27,7 +27,7 @@ def write_screenshot(folder: Path, patient: Patient, number: int, ideal: Volume)
 
     Returns
     -------
-    Written
+    SeriesFiles
         One file.
     """
     from PIL import Image, ImageDraw, ImageFont
@@ -45,10 +45,10 @@ def write_screenshot(folder: Path, patient: Patient, number: int, ideal: Volume)
     number_slice(header, patient, number, 0, seconds=number * 240)
     header.PixelData = picture.tobytes()
     paths = [save(header, folder, patient.identity, 0)]
-    return Written(paths, series_key(header, patient, "", paths, kept=False))
+    return SeriesFiles(paths, series_key(header, patient, "", paths, kept=False))
 
 
-def write_localizer(folder: Path, patient: Patient, number: int, ideal: Volume) -> Written:
+def write_localizer(folder: Path, patient: Patient, number: int, ideal: Volume) -> SeriesFiles:
     """Write a localizer: one sagittal, one coronal and one axial slice in one series.
 
     Parameters
@@ -60,7 +60,7 @@ def write_localizer(folder: Path, patient: Patient, number: int, ideal: Volume) 
 
     Returns
     -------
-    Written
+    SeriesFiles
         Three files.
     """
     z, y, x = (-low for low in HEAD.low)
@@ -85,4 +85,4 @@ def write_localizer(folder: Path, patient: Patient, number: int, ideal: Volume) 
         number_slice(header, patient, number, index, seconds=number * 240 + index)
         header.PixelData = plane.tobytes()
         paths.append(save(header, folder, patient.identity, index))
-    return Written(paths, series_key(header, patient, "", paths, kept=False))
+    return SeriesFiles(paths, series_key(header, patient, "", paths, kept=False))

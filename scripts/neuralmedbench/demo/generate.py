@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.demo.cohort import Patient, RecordRow
+from neuralmedbench.demo.cohort import Patient, PhantomRecordRow
 from neuralmedbench.demo.contrast import PROTOCOLS
-from neuralmedbench.demo.dicom import Written, write_keyed_series
+from neuralmedbench.demo.dicom import SeriesFiles, write_keyed_series
 from neuralmedbench.demo.dicom_extras import write_localizer, write_screenshot
 from neuralmedbench.demo.invented import further_words
 from neuralmedbench.demo.phantom import Phantom, make_phantom, measure_lesion, scan_phantom
@@ -26,10 +26,10 @@ from neuralmedbench.records.columns import RECORD_COLUMNS
 from neuralmedbench.runtime.atomic_write import whole_folder, write_text
 
 FURTHER_ROWS = (
-    RecordRow(variable="health plan", value="{plan}"),
-    RecordRow(variable="sample label", value="{trial}"),
-    RecordRow(variable="brought by", value="{relative}"),
-    RecordRow(variable="earlier scan", value="{dotted}"),
+    PhantomRecordRow(variable="health plan", value="{plan}"),
+    PhantomRecordRow(variable="sample label", value="{trial}"),
+    PhantomRecordRow(variable="brought by", value="{relative}"),
+    PhantomRecordRow(variable="earlier scan", value="{dotted}"),
 )
 """Rows of every patient's record that name a person, a number or a day."""
 ESTABLISHED = "simulated: the pathology was put into the phantom by the generator"
@@ -86,8 +86,8 @@ def _listed(folder: Path, path: Path) -> RawFile:
     return RawFile(path=path.relative_to(folder).as_posix(), sha256=sha256_of(path))
 
 
-def _write_scans(folder: Path, phantom: Phantom, patient: Patient) -> tuple[list[Written], list[dict[str, Any]]]:
-    files: list[Written] = []
+def _write_scans(folder: Path, phantom: Phantom, patient: Patient) -> tuple[list[SeriesFiles], list[dict[str, Any]]]:
+    files: list[SeriesFiles] = []
     pictures: list[dict[str, Any]] = []
     (folder / "slices").mkdir()
     for number, (sequence, stack, pose) in enumerate(scan_phantom(phantom, patient), start=1):
@@ -146,7 +146,7 @@ def _write_record(folder: Path, patient: Patient) -> Path:
     return path
 
 
-def _answer_key(case_id: str, patient: Patient, written: list[Written]) -> AnswerKey:
+def _answer_key(case_id: str, patient: Patient, written: list[SeriesFiles]) -> AnswerKey:
     """Give what of the case has to go and to stay."""
     words = patient.identity.words() | further_words(patient.identity)
     rows = (*patient.record, *FURTHER_ROWS)

@@ -13,7 +13,7 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Identity(Part):
+class PhantomIdentity(Part):
     """Everything about an invented person that de-identification has to find."""
 
     family: str

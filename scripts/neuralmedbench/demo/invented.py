@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import unicodedata
 
-from neuralmedbench.demo.identity import Identity
+from neuralmedbench.demo.identity import PhantomIdentity
 
 ORDINALS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
 KINDS = {
@@ -38,7 +38,7 @@ KINDS = {
 KIND_OF = {word: kind for kind, words in KINDS.items() for word in words.split()}
 
 
-def numbers(who: Identity) -> dict[str, str]:
+def numbers(who: PhantomIdentity) -> dict[str, str]:
     """Give numbers that a hospital file holds beside the record number; addresses and lines are those reserved for examples."""
     mrn, letters = who.mrn, who.given[0] + who.family[0]
     family = ascii_lower(who.family)
@@ -60,7 +60,7 @@ def numbers(who: Identity) -> dict[str, str]:
     }
 
 
-def dates(who: Identity) -> dict[str, str]:
+def dates(who: PhantomIdentity) -> dict[str, str]:
     """Give the spellings of dates that hospitals write; each is another day around the scan."""
     days = [who.scanned + dt.timedelta(days=shift) for shift in (12, -41, -6, 3, 9, 1, 19, -2, 26)]
     return {
@@ -76,8 +76,8 @@ def dates(who: Identity) -> dict[str, str]:
     }
 
 
-def further_words(who: Identity) -> dict[str, str]:
-    """Give every placeholder of the planted lines that `Identity.words` does not have."""
+def further_words(who: PhantomIdentity) -> dict[str, str]:
+    """Give every placeholder of the planted lines that `PhantomIdentity.words` does not have."""
     return {
         **numbers(who),
         **dates(who),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pydicom.dataelem import DataElement
 from pydicom.dataset import Dataset
 
-from neuralmedbench.demo.identity import Identity
+from neuralmedbench.demo.identity import PhantomIdentity
 from neuralmedbench.demo.invented import further_words
 from neuralmedbench.files.answer_key import holds
 from neuralmedbench.records.answer_key import TagRule
@@ -38,14 +38,14 @@ NOT_EMPTY = (
 )
 
 
-def tag_rules(header: Dataset, who: Identity, description: str, *, kept: bool) -> tuple[TagRule, ...]:
+def tag_rules(header: Dataset, who: PhantomIdentity, description: str, *, kept: bool) -> tuple[TagRule, ...]:
     """Give the rules of a series.
 
     Parameters
     ----------
     header : Dataset
         One complete header of the series, with everything that was planted.
-    who : Identity
+    who : PhantomIdentity
         Whose identity it was.
     description : str
         Words of SeriesDescription that say what kind of scan it is; they have to stay.
@@ -112,7 +112,7 @@ def _path(header: Dataset, keyword: str) -> str:
     return f"{tag.group:04X}{tag.element:04X}"
 
 
-def planted_strings(who: Identity) -> tuple[str, ...]:
+def planted_strings(who: PhantomIdentity) -> tuple[str, ...]:
     """Everything about a person that stands somewhere in the headers, longest first."""
     words = who.words() | further_words(who)
     people = [who.physician, who.operator, who.colleague, who.relative]

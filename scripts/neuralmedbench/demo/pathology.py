@@ -14,7 +14,7 @@ from neuralmedbench.errors import DataError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lesion:
+class PhantomLesion:
     """One component of a disease; a later one is painted over an earlier one.
 
     Attributes
@@ -56,12 +56,12 @@ class Lesion:
     scale_mm: float = 14.0
 
 
-def lesion_mask(lesion: Lesion, brain: Brain, seed: int) -> Volume:
+def lesion_mask(lesion: PhantomLesion, brain: Brain, seed: int) -> Volume:
     """Find how much of each voxel a lesion takes.
 
     Parameters
     ----------
-    lesion : Lesion
+    lesion : PhantomLesion
         The component.
     brain : Brain
         The patient's brain.
@@ -97,7 +97,7 @@ def lesion_mask(lesion: Lesion, brain: Brain, seed: int) -> Volume:
     return mask * np.float32(lesion.strength) * ramp(limits[lesion.tissue], 0.2, 0.7)
 
 
-def _add_ellipsoid(mask: Volume, centre: Point, lesion: Lesion, noise: Volume) -> None:
+def _add_ellipsoid(mask: Volume, centre: Point, lesion: PhantomLesion, noise: Volume) -> None:
     reach = [1.8 * radius + 2 for radius in lesion.radii[::-1]]
     middle = lps(centre)[::-1]
     low = [max(first, int(at - size)) for first, at, size in zip(BRAIN.low, middle, reach, strict=True)]
@@ -109,14 +109,14 @@ def _add_ellipsoid(mask: Volume, centre: Point, lesion: Lesion, noise: Volume) -
     mask[window] = np.maximum(mask[window], ramp(outline, 1 + soft, 1 - soft))
 
 
-def paint(ideal: Volume, masks: list[tuple[Lesion, Volume]], sequence: str) -> Volume:
+def paint(ideal: Volume, masks: list[tuple[PhantomLesion, Volume]], sequence: str) -> Volume:
     """Put lesions into the signal of a brain.
 
     Parameters
     ----------
     ideal : ndarray of float32, shape (Z, Y, X)
         Signal on the grid `BRAIN`; it is not changed.
-    masks : list of (Lesion, ndarray)
+    masks : list of (PhantomLesion, ndarray)
         From :func:`lesion_mask`, in the order of painting.
     sequence : str
         Key of `contrast.PROTOCOLS`; a T1 at 1 mm shows what a T1 shows.

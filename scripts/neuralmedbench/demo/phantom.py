@@ -14,8 +14,8 @@ from neuralmedbench.demo.cohort import Patient
 from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.grid import BRAIN, HEAD, Volume
 from neuralmedbench.demo.head import Labels, Tissue, make_head
-from neuralmedbench.demo.pathology import Lesion, lesion_mask, paint
-from neuralmedbench.demo.scanner import Pose, Stack, acquire
+from neuralmedbench.demo.pathology import PhantomLesion, lesion_mask, paint
+from neuralmedbench.demo.scanner import Pose, SliceStack, acquire
 
 SEED = 20_260_925
 
@@ -30,7 +30,7 @@ class Phantom:
         Tissue fractions.
     labels : ndarray of uint8, shape (Z, Y, X)
         The rest of the head, on the grid `HEAD`.
-    masks : list of (Lesion, ndarray)
+    masks : list of (PhantomLesion, ndarray)
         The disease.
     pose : Pose
         Where the head lies in the scanner.
@@ -38,7 +38,7 @@ class Phantom:
 
     brain: Brain
     labels: Labels
-    masks: list[tuple[Lesion, Volume]]
+    masks: list[tuple[PhantomLesion, Volume]]
     pose: Pose
 
     def ideal(self, sequence: str) -> Volume:
@@ -81,7 +81,7 @@ def _point(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
     return x, y, z
 
 
-def scan_phantom(phantom: Phantom, patient: Patient) -> Iterator[tuple[str, Stack, Pose]]:
+def scan_phantom(phantom: Phantom, patient: Patient) -> Iterator[tuple[str, SliceStack, Pose]]:
     """Scan every sequence of a patient; the head moves a little between series, not before the first one."""
     for number, sequence in enumerate(patient.series):
         rng = np.random.default_rng([SEED, patient.seed, number])

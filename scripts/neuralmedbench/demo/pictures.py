@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from neuralmedbench.demo.cohort import Cut, Patient, find_patient
 from neuralmedbench.demo.grid import Point, lps
-from neuralmedbench.demo.scanner import Pose, Stack
+from neuralmedbench.demo.scanner import Pose, SliceStack
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import write_table
 from neuralmedbench.records.columns import PICTURE_COLUMNS
@@ -28,12 +28,12 @@ Picture = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 
 
-def cut_picture(stack: Stack, brain: Mask, lesion: Mask, pose: Pose, cut: Cut) -> tuple[Picture, float]:
+def cut_picture(stack: SliceStack, brain: Mask, lesion: Mask, pose: Pose, cut: Cut) -> tuple[Picture, float]:
     """Cut one picture out of a simulated scan.
 
     Parameters
     ----------
-    stack : Stack
+    stack : SliceStack
         The scan.
     brain, lesion : ndarray of bool, shape (Z, Y, X)
         On the same voxels; the brain sets the window.
@@ -63,7 +63,7 @@ def cut_picture(stack: Stack, brain: Mask, lesion: Mask, pose: Pose, cut: Cut) -
     return _square(np.rint(255 * grey).astype(np.uint8)), area
 
 
-def _window(stack: Stack, brain: Mask, sequence: str) -> tuple[float, float]:
+def _window(stack: SliceStack, brain: Mask, sequence: str) -> tuple[float, float]:
     if sequence == "CT":
         return 0.0, 80.0
     high = {"DWI": 99.9, "T1C+": 99.8}.get(sequence, 99.5)

@@ -9,7 +9,7 @@ from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence
 from pydicom.uid import MRImageStorage
 
-from neuralmedbench.demo.identity import Identity
+from neuralmedbench.demo.identity import PhantomIdentity
 from neuralmedbench.demo.invented import further_words
 
 MADE_UP_ROOT = "1.2.826.0.1.3680043.10.543"
@@ -23,14 +23,14 @@ PRIVATE = (
 """Private blocks of known vendors, in elements that converters do not read."""
 
 
-def plant_further(header: Dataset, who: Identity, number: int) -> None:
+def plant_further(header: Dataset, who: PhantomIdentity, number: int) -> None:
     """Plant what `series_header` has not planted yet.
 
     Parameters
     ----------
     header : Dataset
         Header of a series, changed in place; SeriesDescription and ProtocolName say what kind of scan it is.
-    who : Identity
+    who : PhantomIdentity
         The invented person.
     number : int
         SeriesNumber; spellings change from series to series.
@@ -68,7 +68,7 @@ def plant_further(header: Dataset, who: Identity, number: int) -> None:
         block.add_new(0x73, "SQ", Sequence([nested]))
 
 
-def _hide(header: Dataset, who: Identity, words: dict[str, str]) -> None:
+def _hide(header: Dataset, who: PhantomIdentity, words: dict[str, str]) -> None:
     """Plant where nobody looks: device names, codes, numbers, tags that no dictionary knows, and kinds of value that are not the tag's."""
     family, day = who.family.upper().replace("-", " "), who.scanned
     header.SoftwareVersions, header.ReceiveCoilName = f"phantom 1.0 {who.station}", f"Head {family}"[:16]
@@ -85,7 +85,7 @@ def _hide(header: Dataset, who: Identity, words: dict[str, str]) -> None:
     header.add_new(0xFFFCFFFC, "OB", f"{who.family} {who.mrn} ".encode())
 
 
-def _describe(header: Dataset, who: Identity, number: int) -> None:
+def _describe(header: Dataset, who: PhantomIdentity, number: int) -> None:
     """Put name and record number into the words of description and protocol, as technicians do."""
     scan = str(header.SeriesDescription)
     family = who.family.replace(" ", "")
@@ -95,7 +95,7 @@ def _describe(header: Dataset, who: Identity, number: int) -> None:
         header.SeriesDescription, header.ProtocolName = f"{scan} {family.lower()}", f"{scan.lower()}_{family.upper()}_{who.mrn}"
 
 
-def _name_people(header: Dataset, who: Identity) -> None:
+def _name_people(header: Dataset, who: PhantomIdentity) -> None:
     apart = unicodedata.normalize("NFD", f"{who.family}^{who.given}")
     header.OtherPatientNames = [apart, f"{who.family.lower().replace('-', ' ')}^{who.given.upper()}"]
     header.PatientMotherBirthName = _reversed(who.relative)
@@ -104,7 +104,7 @@ def _name_people(header: Dataset, who: Identity) -> None:
         header.OperatorsName = f"{_reversed(who.operator)}={who.operator_script.replace(' ', '^')}"
 
 
-def _nest(header: Dataset, who: Identity, words: dict[str, str]) -> None:
+def _nest(header: Dataset, who: PhantomIdentity, words: dict[str, str]) -> None:
     """Plant in sequences, down to three levels."""
     (request,) = header.RequestAttributesSequence
     request.RequestedProcedureID, request.ScheduledProcedureStepID = who.mrn, who.accession
@@ -131,14 +131,14 @@ def _nest(header: Dataset, who: Identity, words: dict[str, str]) -> None:
     header.ReferencedImageSequence = Sequence([_reference(f"{MADE_UP_ROOT}.{who.mrn}.1")])
 
 
-def plant_graphics(header: Dataset, who: Identity, shape: tuple[int, int]) -> None:
+def plant_graphics(header: Dataset, who: PhantomIdentity, shape: tuple[int, int]) -> None:
     """Plant an overlay plane and an icon, both with the name drawn into them.
 
     Parameters
     ----------
     header : Dataset
         Header of a series, changed in place.
-    who : Identity
+    who : PhantomIdentity
         The invented person.
     shape : tuple of int
         Rows and columns of the picture.

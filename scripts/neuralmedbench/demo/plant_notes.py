@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 
-from neuralmedbench.demo.identity import Identity
+from neuralmedbench.demo.identity import PhantomIdentity
 from neuralmedbench.demo.invented import KIND_OF, further_words
 from neuralmedbench.files.words import word_set
 from neuralmedbench.records.answer_key import NoteKey, NoteSpan
@@ -73,7 +73,7 @@ PLACE_WORDS = word_set(
 )
 
 
-def planted_templates(who: Identity, notes: tuple[str, ...]) -> list[str]:
+def planted_templates(who: PhantomIdentity, notes: tuple[str, ...]) -> list[str]:
     """Give the templates of a patient's notes, the last with the planted lines below it."""
     number = int(who.mrn)
     lines = [group[number // 7**place % len(group)] for place, group in enumerate(LINES)]
@@ -82,12 +82,12 @@ def planted_templates(who: Identity, notes: tuple[str, ...]) -> list[str]:
     return [*notes[:-1], notes[-1].rstrip() + "\n" + "\n".join([*lines, *STAY_LINES])]
 
 
-def fill_note(who: Identity, template: str) -> tuple[str, NoteKey]:
+def fill_note(who: PhantomIdentity, template: str) -> tuple[str, NoteKey]:
     """Fill the identity into one note.
 
     Parameters
     ----------
-    who : Identity
+    who : PhantomIdentity
         The invented person.
     template : str
         Text with placeholders.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.demo.identity import Identity
+from neuralmedbench.demo.identity import PhantomIdentity
 from neuralmedbench.records.answer_key import PixelBox
 
 EDGE = 3
@@ -36,14 +36,14 @@ def draw_text(lines: tuple[str, ...]) -> npt.NDArray[np.bool_]:
     return drawn[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
-def burn_in(stored: npt.NDArray[np.uint16], who: Identity) -> tuple[npt.NDArray[np.uint16], PixelBox]:
+def burn_in(stored: npt.NDArray[np.uint16], who: PhantomIdentity) -> tuple[npt.NDArray[np.uint16], PixelBox]:
     """Draw name and record number into the upper left corner of every slice, where there is air.
 
     Parameters
     ----------
     stored : ndarray of uint16, shape (slices, rows, columns)
         Stored values.
-    who : Identity
+    who : PhantomIdentity
         The invented person.
 
     Returns

@@ -81,7 +81,7 @@ ISOTROPIC = ScanGrid((-95.5, -121.5, -84.0), (180, 240, 192), (1.0, 1.0, 1.0))
 
 
 @dataclass(frozen=True)
-class Stack:
+class SliceStack:
     """One scan.
 
     Attributes
@@ -141,7 +141,7 @@ def _inverse(matrix: Matrix) -> Matrix:
     return np.array([[minors[j][i] / determinant for j in range(3)] for i in range(3)])
 
 
-def acquire(ideal: Volume, protocol: Protocol, pose: Pose, rng: np.random.Generator, *, isotropic: bool = False) -> Stack:
+def acquire(ideal: Volume, protocol: Protocol, pose: Pose, rng: np.random.Generator, *, isotropic: bool = False) -> SliceStack:
     """Scan a head.
 
     Parameters
@@ -159,7 +159,7 @@ def acquire(ideal: Volume, protocol: Protocol, pose: Pose, rng: np.random.Genera
 
     Returns
     -------
-    Stack
+    SliceStack
         The scan: with Rician noise in MR images, Gaussian noise in maps and in CT.
     """
     grid = ISOTROPIC if isotropic else AXIAL
@@ -167,10 +167,10 @@ def acquire(ideal: Volume, protocol: Protocol, pose: Pose, rng: np.random.Genera
     if protocol.blur > 1:
         signal = ndimage.uniform_filter(signal, (1, protocol.blur, protocol.blur), mode="nearest")
     if protocol.bias:
-        return Stack(grid, _magnitude(signal, protocol, grid, rng))
+        return SliceStack(grid, _magnitude(signal, protocol, grid, rng))
     noise = np.float32(protocol.noise) * rng.standard_normal(grid.shape, dtype=np.float32) * (signal != 0)
     low, high = (-1024, 3071) if protocol.is_ct else (0, 4095)
-    return Stack(grid, np.clip(np.rint(signal + noise), low, high).astype(np.int16))
+    return SliceStack(grid, np.clip(np.rint(signal + noise), low, high).astype(np.int16))
 
 
 def _magnitude(signal: Volume, protocol: Protocol, grid: ScanGrid, rng: np.random.Generator) -> npt.NDArray[np.int16]:

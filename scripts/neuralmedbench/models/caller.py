@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.models.control.bounds import CallGate, Control
+from neuralmedbench.models.control.bounds import AttemptGate, RunLimits
 from neuralmedbench.models.control.budget import Reservation, cost_usd
 from neuralmedbench.models.control.retry import INTERRUPTED, GaveUpError, answer_with_retries
 from neuralmedbench.models.control.spending import NANO
-from neuralmedbench.models.conversation import Said, load
+from neuralmedbench.models.conversation import PromptMessage, load_messages
 from neuralmedbench.models.downscale import shrunk_pictures
 from neuralmedbench.models.keys import sent_schema
-from neuralmedbench.models.ledgers.ledger import ROOM_BYTES, Entry, Ledger
-from neuralmedbench.models.ledgers.made import made_entry
+from neuralmedbench.models.ledgers.ledger import ROOM_BYTES, Ledger, LedgerEntry
+from neuralmedbench.models.ledgers.made import new_entry
 from neuralmedbench.models.protocol import Answer, Backend, Call, tokens_of_call
-from neuralmedbench.models.registry import Opened
-from neuralmedbench.models.rows import Missing
+from neuralmedbench.models.registry import BackendHandle
+from neuralmedbench.models.rows import MissingAnswer
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import ResponseState
 
@@ -37,13 +37,13 @@ class Caller:
     ----------
     model : ModelConfig
         The model's yaml.
-    opened : Opened
+    opened : BackendHandle
         Its backend, or why there is none.
     book : Ledger
         Where answers are kept.
     name : str
         Its name.
-    control : Control
+    control : RunLimits
         Caps and rate limits of the run.
     destination : str
         The host that was checked.
@@ -63,13 +63,22 @@ class Caller:
     """
 
     def __init__(
-        self, model: ModelConfig, opened: Opened, book: Ledger, *, name: str, control: Control, destination: str, root: Path, first: int
+        self,
+        model: ModelConfig,
+        opened: BackendHandle,
+        book: Ledger,
+        *,
+        name: str,
+        control: RunLimits,
+        destination: str,
+        root: Path,
+        first: int,
     ) -> None:
         self._model, self._opened, self._book = model, opened, book
         self._destination, self._root, self._first = destination, root, first
         self._jitter = random.Random(0)
         self._stop = asyncio.Event()
-        self._purse, self._limits = control.purse(name, model, root), control.limits(name, model, self._stop)
+        self._budget, self._limits = control.budget(name, model, root), control.limits(name, model, self._stop)
         self._turned_away = ""
         self.calls = 0
         self.disk_says = ""
@@ -86,14 +95,16 @@ class Caller:
         if self._opened.backend:
             self._opened.backend.stop()
 
-    async def ask(self, request: Request, said: tuple[Said, ...], keys: Mapping[int, str], turn: int) -> dict[int, Entry | Missing]:
+    async def ask(
+        self, request: Request, messages: tuple[PromptMessage, ...], keys: Mapping[int, str], turn: int
+    ) -> dict[int, LedgerEntry | MissingAnswer]:
         """Ask for samples of one conversation, in one call if the backend gives them all.
 
         Parameters
         ----------
         request : Request
             Whose conversation it is.
-        said : tuple of Said
+        messages : tuple of PromptMessage
             What is sent.
         keys : mapping of int to str
             Keys in the ledger by the numbers of the samples.
@@ -102,7 +113,7 @@ class Caller:
 
         Returns
         -------
-        dict of int to Entry or Missing
+        dict of int to LedgerEntry or MissingAnswer
             By number: the answer as it is kept, or why there is none.
 
         Raises
@@ -110,24 +121,26 @@ class Caller:
         DataError
             If a picture is not the one that the audit covered.
         """
-        outcomes: dict[int, Entry | Missing] = {}
+        outcomes: dict[int, LedgerEntry | MissingAnswer] = {}
         while rest := {repeat: key for repeat, key in keys.items() if repeat not in outcomes}:
-            outcomes |= await self._ask_once(request, said, rest, turn)
+            outcomes |= await self._ask_once(request, messages, rest, turn)
         return outcomes
 
-    async def _ask_once(self, request: Request, said: tuple[Said, ...], keys: Mapping[int, str], turn: int) -> dict[int, Entry | Missing]:
+    async def _ask_once(
+        self, request: Request, messages: tuple[PromptMessage, ...], keys: Mapping[int, str], turn: int
+    ) -> dict[int, LedgerEntry | MissingAnswer]:
         backend = self._opened.backend
         if self._turned_away:
-            return dict.fromkeys(keys, Missing(ResponseState.FAILED, self._turned_away))
+            return dict.fromkeys(keys, MissingAnswer(ResponseState.FAILED, self._turned_away))
         if backend is None or self.stopped or not self._can_keep():
             self.cut_short |= backend is not None and self.stopped
             why = self._opened.reason if backend is None else INTERRUPTED if self.stopped else "no room"
-            return dict.fromkeys(keys, Missing(ResponseState.SKIPPED, why))
-        call = self._call(request, said, list(keys))
-        reserved = await self._purse.reserve_in_turn(said, len(keys), sent_schema(request, self._model))
+            return dict.fromkeys(keys, MissingAnswer(ResponseState.SKIPPED, why))
+        call = self._call(request, messages, list(keys))
+        reserved = await self._budget.reserve_in_turn(messages, len(keys), sent_schema(request, self._model))
         if reserved is None:
-            return dict.fromkeys(keys, Missing(ResponseState.OVER_BUDGET, self._purse.why))
-        gate = CallGate(self._purse, self._limits, reserved)
+            return dict.fromkeys(keys, MissingAnswer(ResponseState.OVER_BUDGET, self._budget.why))
+        gate = AttemptGate(self._budget, self._limits, reserved)
         spent: float | None = None  # whatever happens to a call that was begun: it may have been charged
         try:
             answers, attempts, seconds = await self._answers(backend, call, gate)
@@ -140,26 +153,28 @@ class Caller:
             self.cut_short |= self.stopped  # it may be that it would have been tried again
             if error.status in TURNED_AWAY:
                 self._turned_away = str(error)
-            first, rest = self._failed(str(error), error.attempts, sent=error.sent), Missing(ResponseState.FAILED, str(error))
+            first, rest = self._failed(str(error), error.attempts, sent=error.sent), MissingAnswer(ResponseState.FAILED, str(error))
             return {repeat: rest if place else first for place, repeat in enumerate(keys)}
         finally:
-            self._purse.settle(reserved, spent)
+            self._budget.settle(reserved, spent)
         counts = {"latency_s": round(seconds, 4), "images_downscaled": shrunk_pictures(call.messages, self._model.provider_downscale)}
-        outcomes: dict[int, Entry | Missing] = {}
+        outcomes: dict[int, LedgerEntry | MissingAnswer] = {}
         for (repeat, key), answer in zip(keys.items(), answers, strict=False):
             # the attempts of one call stand once, with its first sample
-            entry = self._entry(answer, request, said, key=key, repeat=repeat, turn=turn, attempts=0 if outcomes else attempts, **counts)
+            entry = self._entry(
+                answer, request, messages, key=key, repeat=repeat, turn=turn, attempts=0 if outcomes else attempts, **counts
+            )
             outcomes[repeat] = self._keep(entry)
         return outcomes
 
-    def _call(self, request: Request, said: tuple[Said, ...], repeats: Sequence[int]) -> Call:
+    def _call(self, request: Request, messages: tuple[PromptMessage, ...], repeats: Sequence[int]) -> Call:
         schema = sent_schema(request, self._model)
         # a backend counts the samples of a conversation from 0; their seeds start where this run's repeats do
         seed = None if self._model.seed is None else self._model.seed + self._first
         numbers = tuple(repeat - self._first for repeat in repeats)
-        return Call(load(said, self._root), numbers, seed, json.loads(schema) if schema else None)
+        return Call(load_messages(messages, self._root), numbers, seed, json.loads(schema) if schema else None)
 
-    async def _answers(self, backend: Backend, call: Call, gate: CallGate) -> tuple[tuple[Answer, ...], int, float]:
+    async def _answers(self, backend: Backend, call: Call, gate: AttemptGate) -> tuple[tuple[Answer, ...], int, float]:
         remote = self._model.backend == "litellm"  # a model in this process answers when its turn has come
         return await answer_with_retries(
             lambda: backend.answer(call),
@@ -171,11 +186,11 @@ class Caller:
             gate=gate,
         )
 
-    def _entry(self, answer: Answer, request: Request, said: Sequence[Said], **call: Any) -> Entry:
-        return made_entry(
+    def _entry(self, answer: Answer, request: Request, messages: Sequence[PromptMessage], **call: Any) -> LedgerEntry:
+        return new_entry(
             request,
             self._model,
-            said,
+            messages,
             state=answer.state,
             text=answer.text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair is valid JSON, but no text
             finish_reason=answer.finish_reason,
@@ -190,7 +205,7 @@ class Caller:
             **call,
         )
 
-    def _keep(self, entry: Entry) -> Entry | Missing:
+    def _keep(self, entry: LedgerEntry) -> LedgerEntry | MissingAnswer:
         try:
             self._book.add(entry)
         except OSError as error:  # a quota, which is not seen beforehand, or a disk that breaks
@@ -198,9 +213,9 @@ class Caller:
             return self._failed("not kept", entry.attempts, sent=entry.attempts > 0)
         return entry
 
-    def _failed(self, why: str, attempts: int, *, sent: bool) -> Missing:
+    def _failed(self, why: str, attempts: int, *, sent: bool) -> MissingAnswer:
         place, day = (self._destination, _today()) if sent else ("", "")
-        return Missing(ResponseState.FAILED, why, attempts, place, day)
+        return MissingAnswer(ResponseState.FAILED, why, attempts, place, day)
 
     def _can_keep(self) -> bool:
         """Whether one more answer could be kept; once it could not, nothing is asked any more."""

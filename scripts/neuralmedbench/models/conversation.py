@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.models.inquiry import question_of, reply
+from neuralmedbench.models.inquiry import question_of, respond
 from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.models.protocol import Message, MessageImage
 from neuralmedbench.records.requests import Inquiry, Request, RequestImage, RequestTurn
@@ -18,7 +18,7 @@ NO_WORDS = "(no answer)"
 
 
 @dataclass(frozen=True)
-class Said:
+class PromptMessage:
     """One message of a conversation, pictures by path and digest."""
 
     role: str
@@ -26,7 +26,7 @@ class Said:
     images: tuple[RequestImage, ...] = ()
 
 
-def next_messages(request: Request, answers: Sequence[str], max_images: int | None) -> tuple[Said, ...] | None:
+def next_messages(request: Request, answers: Sequence[str], max_images: int | None) -> tuple[PromptMessage, ...] | None:
     """Give the messages of the next call of a sample.
 
     Parameters
@@ -40,7 +40,7 @@ def next_messages(request: Request, answers: Sequence[str], max_images: int | No
 
     Returns
     -------
-    tuple of Said or None
+    tuple of PromptMessage or None
         System message (when there is one), user and assistant in turn, then the next user message; None when the last answer is the final
         one.
     """
@@ -49,11 +49,11 @@ def next_messages(request: Request, answers: Sequence[str], max_images: int | No
         turns = _with_replies(turns, request.inquiry, answers, max_images)
     if len(answers) >= len(turns):
         return None
-    said = [Said("system", request.system)] if request.system else []
+    messages = [PromptMessage("system", request.system)] if request.system else []
     for turn, answer in zip(turns, answers, strict=False):
-        said += [Said("user", turn.text, turn.images), Said("assistant", answer or NO_WORDS)]
+        messages += [PromptMessage("user", turn.text, turn.images), PromptMessage("assistant", answer or NO_WORDS)]
     following = turns[len(answers)]
-    return (*said, Said("user", following.text, following.images))
+    return (*messages, PromptMessage("user", following.text, following.images))
 
 
 def _with_replies(
@@ -64,16 +64,16 @@ def _with_replies(
         question = question_of(answer)
         if not question or asked > inquiry.max_questions:
             break
-        turns = (*turns, *within_budget([reply(inquiry, question, asked)], max_images))
+        turns = (*turns, *within_budget([respond(inquiry, question, asked)], max_images))
     return turns
 
 
-def load(said: Sequence[Said], root: Path) -> tuple[Message, ...]:
+def load_messages(messages: Sequence[PromptMessage], root: Path) -> tuple[Message, ...]:
     """Read the pictures of a conversation.
 
     Parameters
     ----------
-    said : sequence of Said
+    messages : sequence of PromptMessage
         The messages.
     root : Path
         Folder to which the paths of pictures are relative.
@@ -88,7 +88,7 @@ def load(said: Sequence[Said], root: Path) -> tuple[Message, ...]:
     DataError
         If a picture cannot be read, or is not the one that the audit covered.
     """
-    return tuple(Message(entry.role, entry.text, tuple(_picture(image, root) for image in entry.images)) for entry in said)
+    return tuple(Message(entry.role, entry.text, tuple(_picture(image, root) for image in entry.images)) for entry in messages)
 
 
 def _picture(image: RequestImage, root: Path) -> MessageImage:

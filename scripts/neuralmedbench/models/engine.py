@@ -11,20 +11,20 @@ from pathlib import Path
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import InterruptedRunError, ProviderError, StorageError
 from neuralmedbench.models.caller import Caller
-from neuralmedbench.models.control.bounds import ALONE, Control
+from neuralmedbench.models.control.bounds import UNLIMITED, RunLimits
 from neuralmedbench.models.control.budget import check_paid
-from neuralmedbench.models.control.interrupt import ending_gently
+from neuralmedbench.models.control.interrupt import graceful_interrupt
 from neuralmedbench.models.control.progress import Progress
-from neuralmedbench.models.conversation import Said, next_messages
+from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.keys import request_key
-from neuralmedbench.models.ledgers.follow import kept_answer
-from neuralmedbench.models.ledgers.ledger import Entry, Ledger, open_ledger
+from neuralmedbench.models.ledgers.follow import stored_answer
+from neuralmedbench.models.ledgers.ledger import Ledger, LedgerEntry, open_ledger
 from neuralmedbench.models.ledgers.recorded import check_recorded_ledger
 from neuralmedbench.models.ledgers.replay import replay_requests
 from neuralmedbench.models.picture_budget import too_many_options
-from neuralmedbench.models.registry import Opened, open_backend
-from neuralmedbench.models.rows import Missing, response_row
+from neuralmedbench.models.registry import BackendHandle, open_backend
+from neuralmedbench.models.rows import MissingAnswer, response_row
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
@@ -43,7 +43,7 @@ def answer_requests(
     vocabulary: Vocabulary | None = None,
     replay: bool = False,
     first_repeat: int = 0,
-    control: Control = ALONE,
+    control: RunLimits = UNLIMITED,
 ) -> list[Response]:
     """Get every sample of every request answered by one model.
 
@@ -70,7 +70,7 @@ def answer_requests(
     first_repeat : int
         Number of the first sample. Samples of other numbers have keys, and where the model has one seeds, of their own: with
         numbers that were never used everything is asked afresh.
-    control : Control
+    control : RunLimits
         Caps and rate limits of the run; by default the model's own cap, within this process alone.
 
     Returns
@@ -121,11 +121,20 @@ class _Run:
     """One run of one model over the requests of one benchmark."""
 
     def __init__(
-        self, model: ModelConfig, name: str, book: Ledger, opened: Opened, *, control: Control, destination: str, root: Path, first: int
+        self,
+        model: ModelConfig,
+        name: str,
+        book: Ledger,
+        opened: BackendHandle,
+        *,
+        control: RunLimits,
+        destination: str,
+        root: Path,
+        first: int,
     ) -> None:
         self._model, self._name, self._book, self._opened, self._first = model, name, book, opened, first
         self.caller = Caller(model, opened, book, name=name, control=control, destination=destination, root=root, first=first)
-        self._underway: dict[str, asyncio.Task[dict[int, Entry | Missing]]] = {}
+        self._underway: dict[str, asyncio.Task[dict[int, LedgerEntry | MissingAnswer]]] = {}
         self._failed: set[str] = set()
 
     async def responses(self, requests: Sequence[Request]) -> list[Response]:
@@ -153,7 +162,7 @@ class _Run:
 
         flushing = asyncio.create_task(self._book.keep_synced())
         try:
-            with Progress(self._name, len(asked)) as progress, ending_gently(self.caller.stop, self._name):
+            with Progress(self._name, len(asked)) as progress, graceful_interrupt(self.caller.stop, self._name):
                 await asyncio.gather(*(work() for _ in range(min(backend.in_flight if backend else 1, len(asked)))))
         finally:
             flushing.cancel()
@@ -173,48 +182,48 @@ class _Run:
         return sorted(rows, key=response_key)
 
     async def _sample(self, request: Request, repeat: int) -> Response:
-        entries: list[Entry] = []
-        said: tuple[Said, ...] = ()
+        entries: list[LedgerEntry] = []
+        messages: tuple[PromptMessage, ...] = ()
         reason = too_many_options(request, self._model.max_images)
-        missing = Missing(ResponseState.SKIPPED, reason) if reason else None
+        missing = MissingAnswer(ResponseState.SKIPPED, reason) if reason else None
         while not missing and (due := next_messages(request, [entry.text for entry in entries], self._model.max_images)) is not None:
-            said = due
-            outcome = await self._call(request, said, repeat, len(entries))
-            if isinstance(outcome, Missing):
+            messages = due
+            outcome = await self._call(request, messages, repeat, len(entries))
+            if isinstance(outcome, MissingAnswer):
                 missing = outcome
             else:
                 entries.append(outcome)
-        return response_row(request, repeat, entries, said, missing, model=self._model, name=self._name)
+        return response_row(request, repeat, entries, messages, missing, model=self._model, name=self._name)
 
-    async def _call(self, request: Request, said: tuple[Said, ...], repeat: int, turn: int) -> Entry | Missing:
-        key = self._key(request, said, repeat)
-        if (entry := kept_answer(self._book, request, self._model, key)) is not None:
+    async def _call(self, request: Request, messages: tuple[PromptMessage, ...], repeat: int, turn: int) -> LedgerEntry | MissingAnswer:
+        key = self._key(request, messages, repeat)
+        if (entry := stored_answer(self._book, request, self._model, key)) is not None:
             return entry
         if key not in self._underway:  # two requests that say the same are one call
-            keys = self._together(request, said, (repeat, key), turn)
-            task = asyncio.create_task(self.caller.ask(request, said, keys, turn))
+            keys = self._together(request, messages, (repeat, key), turn)
+            task = asyncio.create_task(self.caller.ask(request, messages, keys, turn))
             self._underway |= dict.fromkeys(keys.values(), task)
         outcome = (await self._underway[key])[repeat]
-        if not isinstance(outcome, Missing):
+        if not isinstance(outcome, MissingAnswer):
             return outcome
         if key in self._failed:  # what was tried stands once, with the first request that said it
-            return Missing(outcome.state, outcome.error)
+            return MissingAnswer(outcome.state, outcome.error)
         self._failed.add(key)
         return outcome
 
-    def _together(self, request: Request, said: tuple[Said, ...], sample: tuple[int, str], turn: int) -> dict[int, str]:
+    def _together(self, request: Request, messages: tuple[PromptMessage, ...], sample: tuple[int, str], turn: int) -> dict[int, str]:
         """Give the samples of a conversation that one call asks for, with their keys: those that nobody has or waits for."""
         backend = self._opened.backend
         if turn > 0 or backend is None or not backend.several:
             return dict([sample])
-        keys = {number: self._key(request, said, number) for number in range(self._first, self._first + request.samples)}
+        keys = {number: self._key(request, messages, number) for number in range(self._first, self._first + request.samples)}
         return {number: key for number, key in keys.items() if self._book.get(key) is None and key not in self._underway}
 
-    def _key(self, request: Request, said: tuple[Said, ...], repeat: int) -> str:
-        return request_key(request, self._model, said, repeat, code=self._opened.code)
+    def _key(self, request: Request, messages: tuple[PromptMessage, ...], repeat: int) -> str:
+        return request_key(request, self._model, messages, repeat, code=self._opened.code)
 
 
-def _report(name: str, responses: list[Response], calls: int, opened: Opened) -> None:
+def _report(name: str, responses: list[Response], calls: int, opened: BackendHandle) -> None:
     skipped = sum(response.state is ResponseState.SKIPPED for response in responses)
     print(f"{name}: {calls} calls made, the rest stood in the ledger", file=sys.stderr)
     if opened.reason and skipped:

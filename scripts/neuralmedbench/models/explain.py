@@ -8,9 +8,9 @@ from pathlib import Path
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.models.conversation import Said
-from neuralmedbench.models.ledgers.follow import Followed, follow
-from neuralmedbench.models.ledgers.ledger import Entry, read_ledger
+from neuralmedbench.models.conversation import PromptMessage
+from neuralmedbench.models.ledgers.follow import SampleProgress, resume_sample
+from neuralmedbench.models.ledgers.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.nearest import SHORT, differences, nearest_entry
 from neuralmedbench.models.registry import closed_because
 from neuralmedbench.records.requests import Request
@@ -21,7 +21,7 @@ from neuralmedbench.records.served import shown_name
 def explain(
     request: Request,
     model: ModelConfig,
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, LedgerEntry],
     *,
     code: str = "",
     ledger: Path | None = None,
@@ -36,7 +36,7 @@ def explain(
         The request.
     model : ModelConfig
         The model: its picture budget decides which pictures are sent.
-    entries : mapping of str to Entry
+    entries : mapping of str to LedgerEntry
         The ledger.
     code : str
         As in `models.keys.call_key`.
@@ -58,17 +58,17 @@ def explain(
     lines.append("")
     by_repeat = None if rows is None else {row.repeat: row for row in rows if _is_of(row, request)}
     for repeat in range(request.samples):
-        found = follow(request, model, entries, repeat, code=code)
+        found = resume_sample(request, model, entries, repeat, code=code)
         answered = len(found.entries)
         if repeat == 0:
-            lines += [line for message in found.said for line in _message(message)]
+            lines += [line for message in found.messages for line in _message(message)]
             lines += ["--- answer", *([found.entries[-1].text] if found.complete else []), ""]
         lines.append(f"sample {repeat}: {answered} of {_expected(request, found)} calls are in the ledger")
         lines += [f"  call {number}: {_entry_words(entry, request)}" for number, entry in enumerate(found.entries, start=1)]
         if not found.complete:
             nearest = nearest_entry(entries.values(), request, repeat, answered)
-            said = differences(nearest, request, model, found.said, repeat=repeat, turn=answered, code=code) if nearest else []
-            lines.append(f"  call {answered + 1}: key {found.key[:SHORT]} is not there; {_nearest_words(nearest, said)}")
+            changed = differences(nearest, request, model, found.messages, repeat=repeat, turn=answered, code=code) if nearest else []
+            lines.append(f"  call {answered + 1}: key {found.key[:SHORT]} is not there; {_nearest_words(nearest, changed)}")
         if by_repeat is not None:
             lines.append(f"  table of responses: {_row_words(by_repeat.get(repeat), answered=found.complete, closed=closed)}")
     return "\n".join(lines)
@@ -108,13 +108,13 @@ def _is_of(row: Response, request: Request) -> bool:
     return (row.item_id, row.arm, row.strategy) == (request.item_id, request.arm, request.strategy)
 
 
-def _expected(request: Request, found: Followed) -> str:
+def _expected(request: Request, found: SampleProgress) -> str:
     if found.complete:
         return str(len(found.entries))
     return f"up to {request.inquiry.max_questions + 1}" if request.inquiry else str(len(request.turns))
 
 
-def _entry_words(entry: Entry, request: Request) -> str:
+def _entry_words(entry: LedgerEntry, request: Request) -> str:
     served = f" by {without_places(shown_name(entry.served_model))}" if entry.served_model else ""
     place = f", destination {entry.destination}" if entry.destination else ""
     words = f"key {entry.key[:SHORT]}, {entry.state}, answered{f' on {entry.called_on}' if entry.called_on else ''}{served}{place}"
@@ -124,11 +124,11 @@ def _entry_words(entry: Entry, request: Request) -> str:
     return words
 
 
-def _nearest_words(nearest: Entry | None, said: Sequence[str]) -> str:
+def _nearest_words(nearest: LedgerEntry | None, changed: Sequence[str]) -> str:
     if nearest is None:
         return "no answer to this item was ever kept here"
     day = f" of {nearest.called_on}" if nearest.called_on else ""
-    return f"nearest is {nearest.key[:SHORT]}{day}: {'; '.join(said) or 'nothing that is kept with it differs'}"
+    return f"nearest is {nearest.key[:SHORT]}{day}: {'; '.join(changed) or 'nothing that is kept with it differs'}"
 
 
 def _row_words(row: Response | None, *, answered: bool, closed: str) -> str:
@@ -141,8 +141,8 @@ def _row_words(row: Response | None, *, answered: bool, closed: str) -> str:
     return words if answered else f"{words}, of an earlier prompt or setting; {then}"
 
 
-def _message(said: Said) -> Iterator[str]:
-    yield f"--- {said.role}"
-    yield said.text
-    for image in said.images:
+def _message(message: PromptMessage) -> Iterator[str]:
+    yield f"--- {message.role}"
+    yield message.text
+    for image in message.images:
         yield f"[{image.label}: {image.path}, sha256 {image.sha256[:SHORT]}]"

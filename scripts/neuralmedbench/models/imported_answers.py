@@ -11,9 +11,9 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.keys import request_key
-from neuralmedbench.models.ledgers.follow import Kept, follow, kept_answer, own_key
-from neuralmedbench.models.ledgers.ledger import Entry, open_ledger, read_ledger
-from neuralmedbench.models.ledgers.made import made_entry
+from neuralmedbench.models.ledgers.follow import AnswerStore, item_key, resume_sample, stored_answer
+from neuralmedbench.models.ledgers.ledger import LedgerEntry, open_ledger, read_ledger
+from neuralmedbench.models.ledgers.made import new_entry
 from neuralmedbench.records.given import GivenAnswer
 from neuralmedbench.records.requests import Request
 
@@ -25,7 +25,7 @@ Target = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Coverage:
+class ImportCounts:
     """What an import brought: answers expected by the prompts, given, new in the ledger, and still missing."""
 
     expected: int
@@ -34,7 +34,9 @@ class Coverage:
     missing: int
 
 
-def import_answers(requests: Sequence[Request], model: ModelConfig, given: Iterable[GivenAnswer], *, name: str, ledger: Path) -> Coverage:
+def import_answers(
+    requests: Sequence[Request], model: ModelConfig, given: Iterable[GivenAnswer], *, name: str, ledger: Path
+) -> ImportCounts:
     """Put given answers into a ledger.
 
     Parameters
@@ -70,10 +72,10 @@ def import_answers(requests: Sequence[Request], model: ModelConfig, given: Itera
         for entry in _new_entries(requests, model, rows, name=name, book=book):
             book.add(entry)
         book.sync()
-        there = sum(follow(request, model, book, repeat).complete for request in requests for repeat in range(request.samples))
+        there = sum(resume_sample(request, model, book, repeat).complete for request in requests for repeat in range(request.samples))
         added = len(book) - before
     expected = sum(request.samples for request in requests)
-    return Coverage(expected=expected, given=len(rows), added=added, missing=expected - there)
+    return ImportCounts(expected=expected, given=len(rows), added=added, missing=expected - there)
 
 
 def check_import(requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, name: str, ledger: Path) -> None:
@@ -86,7 +88,9 @@ def check_import(requests: Sequence[Request], model: ModelConfig, given: Sequenc
     _new_entries(requests, model, given, name=name, book=read_ledger(ledger))
 
 
-def _new_entries(requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, name: str, book: Kept) -> list[Entry]:
+def _new_entries(
+    requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, name: str, book: AnswerStore
+) -> list[LedgerEntry]:
     """Give the entries that the ledger lacks, for answers that fit what is asked and what it holds."""
     asked: dict[Target, Request] = {}
     for request in requests:
@@ -98,9 +102,9 @@ def _new_entries(requests: Sequence[Request], model: ModelConfig, given: Sequenc
     for row in given:
         request = asked[_target(row)]
         for entry in _entries(request, model, row):
-            known = kept_answer(added, request, model, entry.key)
+            known = stored_answer(added, request, model, entry.key)
             if known is None or (known.text != entry.text and _whose(known) != _whose(entry)):
-                added.add(entry if added.get(entry.key) is None else replace(entry, key=own_key(entry.key, request)))
+                added.add(entry if added.get(entry.key) is None else replace(entry, key=item_key(entry.key, request)))
             elif known.text != entry.text:
                 other.append(entry)
     if other:
@@ -115,18 +119,18 @@ def _new_entries(requests: Sequence[Request], model: ModelConfig, given: Sequenc
 class _Added:
     """A ledger, and the entries that are to be added to it."""
 
-    def __init__(self, book: Kept) -> None:
+    def __init__(self, book: AnswerStore) -> None:
         self._book = book
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, LedgerEntry] = {}
 
-    def get(self, key: str, /) -> Entry | None:
+    def get(self, key: str, /) -> LedgerEntry | None:
         return self.entries.get(key) or self._book.get(key)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: LedgerEntry) -> None:
         self.entries[entry.key] = entry
 
 
-def _whose(entry: Entry) -> Target:
+def _whose(entry: LedgerEntry) -> Target:
     return entry.item_id, entry.arm, entry.strategy
 
 
@@ -161,14 +165,14 @@ def _number_of_turns(request: Request, texts: Sequence[str]) -> int:
     return len(texts) + 1 if request.inquiry else len(request.turns)
 
 
-def _entries(request: Request, model: ModelConfig, row: GivenAnswer) -> list[Entry]:
+def _entries(request: Request, model: ModelConfig, row: GivenAnswer) -> list[LedgerEntry]:
     asked = [next_messages(request, row.turns[:turn], model.max_images) or () for turn in range(len(row.turns))]
     return [
-        made_entry(
+        new_entry(
             request,
             model,
-            said,
-            key=request_key(request, model, said, row.sample),
+            messages,
+            key=request_key(request, model, messages, row.sample),
             state="ok",
             text=text,
             finish_reason=IMPORTED,
@@ -178,5 +182,5 @@ def _entries(request: Request, model: ModelConfig, row: GivenAnswer) -> list[Ent
             repeat=row.sample,
             turn=turn,
         )
-        for turn, (said, text) in enumerate(zip(asked, row.turns, strict=True))
+        for turn, (messages, text) in enumerate(zip(asked, row.turns, strict=True))
     ]

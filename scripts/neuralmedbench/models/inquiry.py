@@ -104,7 +104,7 @@ def question_of(answer: str) -> str:
     return "" if FINAL.search(answer) or not found else found[-1].strip()
 
 
-def reply(inquiry: Inquiry, question: str, asked: int) -> RequestTurn:
+def respond(inquiry: Inquiry, question: str, asked: int) -> RequestTurn:
     """Answer a question from the case.
 
     Parameters
@@ -122,14 +122,14 @@ def reply(inquiry: Inquiry, question: str, asked: int) -> RequestTurn:
         The facts that fit, in the order of the case, with their pictures; the sentence that the case does not say it when none does. At
         the last question the final answer is asked for in the same message.
     """
-    facts = matching(question, inquiry.facts)
+    facts = matching_facts(question, inquiry.facts)
     told = "\n".join(fact.text for fact in facts) or inquiry.unknown
     left = inquiry.max_questions - asked
     closing = inquiry.closing if left <= 0 else inquiry.left.replace("{left}", str(left))
     return RequestTurn(text=f"{told}\n\n{closing}", images=tuple(image for fact in facts for image in fact.images))
 
 
-def matching(question: str, facts: Sequence[Fact]) -> list[Fact]:
+def matching_facts(question: str, facts: Sequence[Fact]) -> list[Fact]:
     """Find the facts that answer a question.
 
     Parameters

@@ -9,7 +9,7 @@ from functools import lru_cache
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.api.strict_schema import strict_schema
-from neuralmedbench.models.conversation import Said
+from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.records.items import Runner
 from neuralmedbench.records.requests import Request
 
@@ -21,9 +21,9 @@ def sent_schema(request: Request, model: ModelConfig) -> str:
     return request.answer_schema if model.structured_output != "none" and request.runner == Runner.STRUCTURED else ""
 
 
-def request_key(request: Request, model: ModelConfig, said: Sequence[Said], repeat: int, *, code: str = "") -> str:
+def request_key(request: Request, model: ModelConfig, messages: Sequence[PromptMessage], repeat: int, *, code: str = "") -> str:
     """Give the `call_key` of a call of this request."""
-    return call_key(model, said, repeat, code=code, schema=_as_sent(sent_schema(request, model)))
+    return call_key(model, messages, repeat, code=code, schema=_as_sent(sent_schema(request, model)))
 
 
 @lru_cache(maxsize=256)
@@ -31,14 +31,14 @@ def _as_sent(schema: str) -> str:
     return json.dumps(strict_schema(json.loads(schema)), sort_keys=True) if schema else ""
 
 
-def call_key(model: ModelConfig, said: Sequence[Said], repeat: int, *, code: str = "", schema: str = "") -> str:
+def call_key(model: ModelConfig, messages: Sequence[PromptMessage], repeat: int, *, code: str = "", schema: str = "") -> str:
     """Digest of everything on which an answer depends.
 
     Parameters
     ----------
     model : ModelConfig
         Its id, revision and sampling count; titles, prices, deadlines and addresses do not.
-    said : sequence of Said
+    messages : sequence of PromptMessage
         What is sent, after the picture budget; in a dialogue with the answers that were really given.
     repeat : int
         Which of the samples; without it n samples would be one.
@@ -77,7 +77,7 @@ def call_key(model: ModelConfig, said: Sequence[Said], repeat: int, *, code: str
             "repeat": repeat,
             "messages": [
                 {"role": entry.role, "text": entry.text, "images": [[image.label, image.sha256] for image in entry.images]}
-                for entry in said
+                for entry in messages
             ],
         }
     )

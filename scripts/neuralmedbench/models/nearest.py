@@ -6,22 +6,22 @@ from collections.abc import Iterable, Sequence
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
-from neuralmedbench.models.conversation import Said, next_messages
+from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.keys import KEY_VERSION, request_key, sent_schema
-from neuralmedbench.models.ledgers.earlier import model_of
-from neuralmedbench.models.ledgers.ledger import SAMPLING, Entry
-from neuralmedbench.models.ledgers.sent import changes
+from neuralmedbench.models.ledgers.earlier import model_of_entry
+from neuralmedbench.models.ledgers.ledger import SAMPLING, LedgerEntry
+from neuralmedbench.models.ledgers.sent import prompt_changes
 from neuralmedbench.records.requests import Request
 
 SHORT, DIGEST = 12, 64
 
 
-def nearest_entry(entries: Iterable[Entry], request: Request, repeat: int, turn: int) -> Entry | None:
+def nearest_entry(entries: Iterable[LedgerEntry], request: Request, repeat: int, turn: int) -> LedgerEntry | None:
     """Find the answer that was asked for what comes nearest to a call.
 
     Parameters
     ----------
-    entries : iterable of Entry
+    entries : iterable of LedgerEntry
         The ledger, in the order in which the answers came.
     request : Request
         What is asked.
@@ -30,12 +30,12 @@ def nearest_entry(entries: Iterable[Entry], request: Request, repeat: int, turn:
 
     Returns
     -------
-    Entry or None
+    LedgerEntry or None
         Of the same item: first of all for the same arm and strategy, then the same call and sample, then the latest. None when no
         answer to the item was ever kept.
     """
 
-    def nearness(placed: tuple[int, Entry]) -> tuple[bool, bool, bool, bool, int]:
+    def nearness(placed: tuple[int, LedgerEntry]) -> tuple[bool, bool, bool, bool, int]:
         place, entry = placed
         return entry.arm == request.arm, entry.strategy == request.strategy, entry.turn == turn, entry.repeat == repeat, place
 
@@ -44,19 +44,19 @@ def nearest_entry(entries: Iterable[Entry], request: Request, repeat: int, turn:
 
 
 def differences(
-    entry: Entry, request: Request, model: ModelConfig, said: Sequence[Said], *, repeat: int, turn: int, code: str
+    entry: LedgerEntry, request: Request, model: ModelConfig, messages: Sequence[PromptMessage], *, repeat: int, turn: int, code: str
 ) -> list[str]:
     """Say what differs between a call and an answer in the ledger.
 
     Parameters
     ----------
-    entry : Entry
+    entry : LedgerEntry
         The answer.
     request : Request
         What is asked now.
     model : ModelConfig
         The model as it is asked now.
-    said : sequence of Said
+    messages : sequence of PromptMessage
         What is sent with the call.
     repeat, turn : int
         Which sample, and which call of it, from 0.
@@ -79,37 +79,37 @@ def differences(
     if entry.code != code:
         found.append("the code or vocabulary of the built-in model has changed")
     if (entry.arm, entry.strategy, entry.turn) == (request.arm, request.strategy, turn):
-        found += _what_was_sent(entry, request, model, said)
+        found += _what_was_sent(entry, request, model, messages)
     return found
 
 
-def _what_was_sent(entry: Entry, request: Request, model: ModelConfig, said: Sequence[Said]) -> list[str]:
+def _what_was_sent(entry: LedgerEntry, request: Request, model: ModelConfig, messages: Sequence[PromptMessage]) -> list[str]:
     """Ask the present request with the settings of then: a key that is not that of the answer says that something else was sent."""
-    then = model_of(entry, model) if entry.revision else model
-    if request_key(request, then, said, entry.repeat, code=entry.code) == entry.key:
+    then = model_of_entry(entry, model) if entry.revision else model
+    if request_key(request, then, messages, entry.repeat, code=entry.code) == entry.key:
         return []
     pictures = sum(len(turn.images) for turn in request.turns) if entry.turn == 0 else -1
     for budget in (None, *range(pictures + 1)):
         if _first_key(request, then.model_copy(update={"max_images": budget}), entry) == entry.key:
             return [f"max_images {_shown(budget)} then (or as many pictures), {_shown(model.max_images)} now"]
     if entry.words:
-        return changes(entry, said) or [f"{_what_is_left(request, model, said)} changed"]
+        return prompt_changes(entry, messages) or [f"{_what_is_left(request, model, messages)} changed"]
     if entry.turn > 0:  # a later call of a dialogue holds the answers before it
         return ["the words or pictures, or the answers given before in the dialogue, are others"]
     return ["the words or the pictures that are sent have changed"]
 
 
-def _what_is_left(request: Request, model: ModelConfig, said: Sequence[Said]) -> str:
+def _what_is_left(request: Request, model: ModelConfig, messages: Sequence[PromptMessage]) -> str:
     """Name what is in a key and not kept with an answer, as far as this call has it."""
     parts = {
-        "the labels of the pictures": any(message.images for message in said),
+        "the labels of the pictures": any(message.images for message in messages),
         "the schema of the answer": bool(sent_schema(request, model)),
         "the place of the weights": without_places(model.id) != model.id,
     }
     return " or ".join(part for part, there in parts.items() if there) or "something that is not kept with it"
 
 
-def _first_key(request: Request, model: ModelConfig, entry: Entry) -> str:
+def _first_key(request: Request, model: ModelConfig, entry: LedgerEntry) -> str:
     return request_key(request, model, next_messages(request, [], model.max_images) or (), entry.repeat, code=entry.code)
 
 

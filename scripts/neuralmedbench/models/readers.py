@@ -10,7 +10,7 @@ from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.records.requests import Request
 
 
-def asked_of(model: ModelConfig, requests: Iterable[Request]) -> list[Request]:
+def requests_for(model: ModelConfig, requests: Iterable[Request]) -> list[Request]:
     """Give the requests that are asked of a model.
 
     Parameters

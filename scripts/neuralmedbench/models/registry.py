@@ -14,7 +14,7 @@ from neuralmedbench.records.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class Opened:
+class BackendHandle:
     """A backend that is ready, or the reason why there is none (then what the ledger does not hold is skipped).
 
     Attributes
@@ -52,7 +52,7 @@ class BuiltinBackend:
         """There is nothing to let go of."""
 
 
-def open_backend(name: str, model: ModelConfig, vocabulary: Vocabulary | None) -> Opened:
+def open_backend(name: str, model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHandle:
     """Make the backend that a model's yaml names.
 
     Parameters
@@ -66,7 +66,7 @@ def open_backend(name: str, model: ModelConfig, vocabulary: Vocabulary | None) -
 
     Returns
     -------
-    Opened
+    BackendHandle
         The backend, or why there is none.
 
     Raises
@@ -84,12 +84,12 @@ def open_backend(name: str, model: ModelConfig, vocabulary: Vocabulary | None) -
     if model.backend == "transformers":
         from neuralmedbench.models.local.backend import TransformersBackend
 
-        return Opened(TransformersBackend(name, model))
+        return BackendHandle(TransformersBackend(name, model))
     if reason := closed_because(model):
-        return Opened(None, reason=reason)
+        return BackendHandle(None, reason=reason)
     from neuralmedbench.models.api.backend import LitellmBackend
 
-    return Opened(LitellmBackend(name, model))
+    return BackendHandle(LitellmBackend(name, model))
 
 
 def closed_because(model: ModelConfig) -> str:
@@ -111,7 +111,7 @@ def code_of(model: ModelConfig, vocabulary: Vocabulary) -> str:
     return sha256_of_value({"vocabulary": vocabulary.digest, "files": [path.read_text(encoding="utf-8") for path in files]})[:16]
 
 
-def _builtin(model: ModelConfig, vocabulary: Vocabulary) -> Opened:
+def _builtin(model: ModelConfig, vocabulary: Vocabulary) -> BackendHandle:
     from neuralmedbench.models import builtin
 
-    return Opened(BuiltinBackend(builtin.build(model.id, vocabulary), model.temperature or 0.0), code=code_of(model, vocabulary))
+    return BackendHandle(BuiltinBackend(builtin.build(model.id, vocabulary), model.temperature or 0.0), code=code_of(model, vocabulary))

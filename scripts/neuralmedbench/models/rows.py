@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.models.control.budget import cost_usd
-from neuralmedbench.models.conversation import Said
-from neuralmedbench.models.ledgers.ledger import Entry
+from neuralmedbench.models.conversation import PromptMessage
+from neuralmedbench.models.ledgers.ledger import LedgerEntry
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, ResponseState
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingAnswer:
     """Why a call has no answer, and how often it was tried; if anything was sent, to which host, and on which day (UTC)."""
 
     state: ResponseState
@@ -27,9 +27,9 @@ class Missing:
 def response_row(
     request: Request,
     repeat: int,
-    entries: Sequence[Entry],
-    said: Sequence[Said],
-    missing: Missing | None = None,
+    entries: Sequence[LedgerEntry],
+    messages: Sequence[PromptMessage],
+    missing: MissingAnswer | None = None,
     *,
     model: ModelConfig,
     name: str,
@@ -42,11 +42,11 @@ def response_row(
         What was asked.
     repeat : int
         Which of its samples.
-    entries : sequence of Entry
+    entries : sequence of LedgerEntry
         The answers to its turns, as far as they came; at least one unless the sample is missing.
-    said : sequence of Said
+    messages : sequence of PromptMessage
         The last conversation.
-    missing : Missing or None
+    missing : MissingAnswer or None
         Why the sample has no last answer.
     model : ModelConfig
         The model that was asked, with the revision that it had.
@@ -60,7 +60,7 @@ def response_row(
     """
     last = entries[-1] if entries else None
     # a call that failed was sent all the same; one that was not made, or found no connection, ends with words that nobody got
-    sent = said if not missing or missing.destination else said[:-2] if entries else ()
+    sent = messages if not missing or missing.destination else messages[:-2] if entries else ()
     prompt, completion = _total([entry.prompt_tokens for entry in entries]), _total([entry.completion_tokens for entry in entries])
     latencies = [entry.latency_s for entry in entries if entry.latency_s is not None]
     return Response(

@@ -10,13 +10,13 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.served import Served, served_by
 
 
-def say_served(name: str, responses: Sequence[Response]) -> None:
-    """Print `served_line` on standard error, when there is one."""
-    if line := served_line(name, responses):
+def log_served_models(name: str, responses: Sequence[Response]) -> None:
+    """Print `served_models_line` on standard error, when there is one."""
+    if line := served_models_line(name, responses):
         print(line, file=sys.stderr)
 
 
-def served_line(name: str, responses: Sequence[Response]) -> str:
+def served_models_line(name: str, responses: Sequence[Response]) -> str:
     """Say when a provider served more than one model, or more than one build of it, under the name that was asked for.
 
     Parameters

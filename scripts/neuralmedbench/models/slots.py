@@ -10,7 +10,7 @@ API, GPU = "api_slots", "gpu"
 """Names of the resources; the profiles say how many there are."""
 
 
-def slots_of(name: str, model: ModelConfig | None) -> dict[str, int]:
+def resources_of(name: str, model: ModelConfig | None) -> dict[str, int]:
     """Say what a job that asks a model takes of the run's slots.
 
     Parameters

@@ -23,14 +23,14 @@ STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
 
 
 @dataclass(frozen=True)
-class Shown:
+class CaseMaterial:
     """What may be shown beside items: what arms disclose, and examples for few-shot prompts."""
 
     disclosures: Sequence[Disclosure] = ()
     exemplars: Sequence[Exemplar] = ()
 
 
-def assemble(items: Sequence[Item], shown: Shown, config: BenchmarkConfig, templates: Templates) -> list[Request]:
+def assemble(items: Sequence[Item], shown: CaseMaterial, config: BenchmarkConfig, templates: Templates) -> list[Request]:
     """Render every item in every arm and strategy of a benchmark.
 
     Parameters

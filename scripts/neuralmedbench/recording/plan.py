@@ -16,12 +16,12 @@ from neuralmedbench.files.tables import read_records
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.control.budget import check_paid
 from neuralmedbench.models.control.estimate import longest_answer
-from neuralmedbench.models.control.outlook import Outlook, look_ahead
+from neuralmedbench.models.control.outlook import Forecast, forecast_calls
 from neuralmedbench.models.control.spending import account_of
 from neuralmedbench.models.destinations import check_destination, destination_of
-from neuralmedbench.models.ledgers.ledger import Entry, read_ledger
+from neuralmedbench.models.ledgers.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
-from neuralmedbench.models.readers import asked_of
+from neuralmedbench.models.readers import requests_for
 from neuralmedbench.models.registry import closed_because, code_of
 from neuralmedbench.models.rows import response_row
 from neuralmedbench.records.items import Gold, Item, Strategy
@@ -46,7 +46,7 @@ class PlanRow:
     ----------
     grader : str
         Empty for the model itself.
-    outlook : Outlook
+    outlook : Forecast
         What would be asked.
     destination : str
         Host, `local`, or `unknown`.
@@ -63,7 +63,7 @@ class PlanRow:
     benchmark: str
     model: str
     grader: str
-    outlook: Outlook
+    outlook: Forecast
     prices_dated: str
     destination: str
     allowed: bool
@@ -139,9 +139,9 @@ class _Planner:
     def rows(self, requests: list[Request]) -> Iterator[PlanRow]:
         for name in self._run.models:
             model = load_asked(self._run.folder, self._benchmark, name)
-            asked = [request for request in asked_of(model, requests) if not too_many_options(request, model.max_images)]
+            asked = [request for request in requests_for(model, requests) if not too_many_options(request, model.max_images)]
             entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/{name}.jsonl")
-            outlook = look_ahead(asked, model, entries, code=code_of(model, self._vocabulary), root=self._root)
+            outlook = forecast_calls(asked, model, entries, code=code_of(model, self._vocabulary), root=self._root)
             yield self._row(name, "", model, outlook)
             for grader, config in self._llm.items():
                 yield self._grader_row(name, model, grader, config, asked)
@@ -153,7 +153,7 @@ class _Planner:
         answered = {response_key(row) for row in there if _came(row)}
         expected = [row for row in _expected(asked, name, model) if response_key(row) not in answered]
         entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl")
-        outlook = look_ahead(self._graded(there, expected, grader, name), config.model, entries, root=self._root)
+        outlook = forecast_calls(self._graded(there, expected, grader, name), config.model, entries, root=self._root)
         note = (
             f"{len(expected)} answers of its model are still to come: of half the longest length, as it is counted here" if expected else ""
         )
@@ -170,7 +170,7 @@ class _Planner:
         wanted = {(row.item_id, row.text): row for row in known if asker.wants(row, items[row.item_id], gold[row.item_id])}
         return [asker.request(row, items[row.item_id], gold[row.item_id]) for row in wanted.values()]
 
-    def _row(self, name: str, grader: str, model: ModelConfig, outlook: Outlook, note: str = "") -> PlanRow:
+    def _row(self, name: str, grader: str, model: ModelConfig, outlook: Forecast, note: str = "") -> PlanRow:
         own, allowed = grader or name, self._run.benchmarks[self._benchmark].allowed_destinations
         destination = _destination(own, model)
         limit, group = group_limit(own, model, self._run.config.rate_limits), model.rate_limit_group or ""
@@ -225,5 +225,5 @@ def _expected(requests: list[Request], name: str, model: ModelConfig) -> list[Re
     ]
 
 
-def _standing_in(request: Request, repeat: int, length: int) -> Entry:
-    return Entry(key="", state=ResponseState.OK, text=f"{request.arm} {request.strategy} {repeat} ".ljust(length, "x"))
+def _standing_in(request: Request, repeat: int, length: int) -> LedgerEntry:
+    return LedgerEntry(key="", state=ResponseState.OK, text=f"{request.arm} {request.strategy} {repeat} ".ljust(length, "x"))

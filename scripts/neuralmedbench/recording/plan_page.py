@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from neuralmedbench.config.workflow import Run
-from neuralmedbench.models.control.spending import NANO, Spending
+from neuralmedbench.models.control.spending import NANO, SpendTotals
 from neuralmedbench.recording.plan import PlanRow, Unplanned
 from neuralmedbench.recording.plan_sizes import left_out_lines
 from neuralmedbench.runtime.atomic_write import whole_file
@@ -18,7 +18,7 @@ HEAD = ("benchmark", "asked", "samples", "answered", "calls", "prompt", "complet
 WORDS = "Nothing was sent. prompt and completion: tokens in thousands, probably / as they are set aside before a call (a byte a token)."
 
 
-def plan_lines(rows: Sequence[PlanRow], unplanned: Sequence[Unplanned], run: Run, spending: Spending) -> list[str]:
+def plan_lines(rows: Sequence[PlanRow], unplanned: Sequence[Unplanned], run: Run, spending: SpendTotals) -> list[str]:
     """Write a plan for a person.
 
     Parameters
@@ -113,7 +113,7 @@ def _limits(run: Run, group: str) -> str:
     return f"{' and '.join(words)} a minute"
 
 
-def _cap_lines(rows: Sequence[PlanRow], run: Run, spending: Spending) -> list[str]:
+def _cap_lines(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> list[str]:
     """Say where a cap leaves less than the calls may cost."""
     lines = []
     needed: dict[str, tuple[PlanRow, float]] = {}

@@ -11,8 +11,8 @@ import yaml
 from neuralmedbench.config.load import load_model
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import RatingError
-from neuralmedbench.models.imported_answers import Coverage, check_import, import_answers
-from neuralmedbench.models.readers import asked_of
+from neuralmedbench.models.imported_answers import ImportCounts, check_import, import_answers
+from neuralmedbench.models.readers import requests_for
 from neuralmedbench.ratings.answering.answer_forms import AnswerExport, AnswerRoundKey, AskedItem, forms_of
 from neuralmedbench.ratings.answering.answer_imports import given_answers, read_exports
 from neuralmedbench.ratings.answering.answer_rounds import RoundQuestion
@@ -46,7 +46,7 @@ class ImportedReader:
     model: str
     benchmark: str
     shown: int
-    coverage: Coverage
+    coverage: ImportCounts
 
 
 def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = Path("data")) -> list[ImportedReader]:
@@ -84,7 +84,7 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
         packet, name = packets[export.packet_id], f"reader-{export.rater.id}"
         model, given = _model(config, name, export), given_answers((file, export), packet, forms)
         for benchmark, asked in benchmarks.items():
-            requests = asked_of(model, [one.request for one in asked.values()])
+            requests = requests_for(model, [one.request for one in asked.values()])
             number = sum(one.benchmark == benchmark for one in packet.items.values())
             work.append(_Work(model, name, requests, given.get(benchmark, []), number, data / "ledger" / benchmark / f"{name}.jsonl"))
     for one in work:

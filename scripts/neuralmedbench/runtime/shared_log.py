@@ -17,25 +17,25 @@ _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 
 @dataclass
-class Turn:
+class Transaction:
     """One transaction.
 
     Attributes
     ----------
-    news : list of dict
+    new_records : list of dict
         What was added since the turn before of this process, by others and by nobody else; at the first turn the whole book.
     added : list of dict
         What is to be added when the turn ends; nothing when it ends with an error.
-    anew : bool
+    truncate : bool
         Whether the book begins anew with what is added, because nothing that stands in it counts any more.
     """
 
-    news: list[Record]
+    new_records: list[Record]
     added: list[Record] = field(default_factory=list)
-    anew: bool = False
+    truncate: bool = False
 
 
-class SharedBook:
+class SharedLog:
     """A book; for one thread of each process.
 
     Parameters
@@ -56,7 +56,7 @@ class SharedBook:
         self._read_to, self._whole = 0, True
 
     @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def transaction(self) -> Iterator[Transaction]:
         """Be the only one who reads and writes the book.
 
         Yields
@@ -70,16 +70,16 @@ class SharedBook:
             If the book cannot be opened, or its disk is full: then nothing was added.
         """
         if self._path is None:
-            yield Turn([])
+            yield Transaction([])
             return
         self._lock(self._path)
         try:
-            turn = Turn(self._news())
-            yield turn
-            if turn.anew:
-                self._replace(self._path, turn.added)
-            elif turn.added:
-                self._append(turn.added)
+            transaction = Transaction(self._new_records())
+            yield transaction
+            if transaction.truncate:
+                self._replace(self._path, transaction.added)
+            elif transaction.added:
+                self._append(transaction.added)
         finally:
             if self._file >= 0:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
@@ -115,7 +115,7 @@ class SharedBook:
             os.close(self._file)
         self._file = -1
 
-    def _news(self) -> list[Record]:
+    def _new_records(self) -> list[Record]:
         size = os.fstat(self._file).st_size
         if size <= self._read_to:
             self._read_to = size
@@ -141,7 +141,7 @@ class SharedBook:
         self._read_to = os.fstat(self._file).st_size
 
 
-def read_book(path: Path) -> list[Record]:
+def read_log(path: Path) -> list[Record]:
     """Read a book without a turn, for a person who looks on; nothing when it is not there."""
     if not path.exists():
         return []

@@ -13,7 +13,7 @@ from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request
 
@@ -69,7 +69,7 @@ def test_the_page_shows_one_prompt_of_every_runner_and_arm_with_every_text_escap
     put(tmp_path, {"config/benchmarks/b.yaml": yaml.safe_dump(values)})
     write_records(tmp_path / "data/items/b.parquet", Item, items, key=lambda row: row.item_id)
     write_records(tmp_path / "data/gold/b.parquet", Gold, made.gold[:3], key=lambda row: row.item_id)
-    requests = assemble(items, Shown(), config, Templates(ROOT / "config/prompts"))
+    requests = assemble(items, CaseMaterial(), config, Templates(ROOT / "config/prompts"))
     write_records(tmp_path / "data/prompts/b.parquet", Request, requests, key=lambda row: (row.item_id, row.arm))
     page = run(tmp_path, "b")
     said = capsys.readouterr().out

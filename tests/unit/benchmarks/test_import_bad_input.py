@@ -23,7 +23,7 @@ from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.plain_pictures import MAX_BYTES
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.items import Axis, Family, Gold, Runner
 from neuralmedbench.records.questions import Question, QuestionImage, QuestionTurn
 
@@ -197,7 +197,7 @@ def test_templates_markup_and_orders_in_a_data_set_stay_its_words(tmp_path: Path
     _, built = imported("medbookvqa", put(tmp_path / "set", {"data.json": [row], "figures/good.jpg": picture_bytes(1)}), tmp_path / "out")
     assert built.items[0].question == INJECTION
     (request,) = assemble(
-        built.items, Shown(), benchmark_config(arms=["full"], label_policy="none"), Templates(ROOT / "config" / "prompts")
+        built.items, CaseMaterial(), benchmark_config(arms=["full"], label_policy="none"), Templates(ROOT / "config" / "prompts")
     )
     said = request.turns[0].text
     assert INJECTION in said

@@ -13,7 +13,7 @@ from fixtures.items import benchmark_config
 from neuralmedbench.benchmarks.adapters.neurovlm import DEV, DEV_SHARE, TEST, division, identity, subject_of
 from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 
 COLUMNS = ("dataset", "file_path", "class", "original_class", "subclass", "modality", "modality_subtype", "plane")
 TABLE = (
@@ -75,7 +75,7 @@ def test_an_example_is_never_asked(folder: Path, tmp_path: Path) -> None:
 def test_few_shot_prompts_show_examples_of_other_patients_with_their_whole_answers(folder: Path, tmp_path: Path) -> None:
     _, built = imported("neurovlm", folder, tmp_path)
     config = benchmark_config(arms=["full"], strategies=["direct", "few_shot"], label_policy="none", few_shot=20)
-    rows = assemble(built.items, Shown(exemplars=built.exemplars), config, Templates(ROOT / "config" / "prompts"))
+    rows = assemble(built.items, CaseMaterial(exemplars=built.exemplars), config, Templates(ROOT / "config" / "prompts"))
     requests = [row for row in rows if row.strategy == "few_shot"]
     asked = {request.item_id for request in requests}
     assert f"b/{identity(ROWS[3]['file_path'])}" not in asked, "it shows the patient of the only example"

@@ -22,8 +22,8 @@ from neuralmedbench.deid.score.tally import HEADER, NOTE, REMOVALS, ScoreTally, 
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.demo.cohort import FOLDER, read_patient
 from neuralmedbench.demo.contrast import PROTOCOLS
-from neuralmedbench.demo.dicom import Written, write_keyed_series
-from neuralmedbench.demo.scanner import ScanGrid, Stack
+from neuralmedbench.demo.dicom import SeriesFiles, write_keyed_series
+from neuralmedbench.demo.scanner import ScanGrid, SliceStack
 from neuralmedbench.files.answer_key import holds
 from neuralmedbench.files.identity import Identity, identity_pattern
 from neuralmedbench.files.json_files import write_json
@@ -37,20 +37,20 @@ GRID = ScanGrid((-80.0, -60.0, -20.0), (4, 64, 96), (2.0, 2.0, 6.0))
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+def written(tmp_path_factory: pytest.TempPathFactory) -> SeriesFiles:
     """Give one small FLAIR series with everything planted, its name burned in."""
     folder = tmp_path_factory.mktemp("raw")
     voxels = np.random.default_rng(1).integers(0, 60, GRID.shape)
     voxels[:, 30:50, 40:60] += 800
-    stack = Stack(GRID, voxels.astype(np.int16))
+    stack = SliceStack(GRID, voxels.astype(np.int16))
     series = write_keyed_series(folder, PATIENT, 1, PROTOCOLS["FLAIR"], stack, burned=True, graphics=True)
     for number, path in enumerate(series.files, start=1):
         path.rename(folder / f"{number:06d}.dcm")
-    return Written(sorted(folder.glob("*.dcm")), series.key)
+    return SeriesFiles(sorted(folder.glob("*.dcm")), series.key)
 
 
 @pytest.fixture(scope="module")
-def key(written: Written) -> AnswerKey:
+def key(written: SeriesFiles) -> AnswerKey:
     notes = tuple(key for _, key in PATIENT.keyed_notes())
     return AnswerKey(case_id="c0ffee", series=(written.key,), notes=notes, strings=tuple(PATIENT.planted()))
 
@@ -63,7 +63,7 @@ def header_score(key: AnswerKey, raw: Path, cleaned: Path) -> ScoreTally:
     return tally
 
 
-def edited(written: Written, folder: Path, edit: Callable[[Dataset], None], source: Path | None = None) -> Path:
+def edited(written: SeriesFiles, folder: Path, edit: Callable[[Dataset], None], source: Path | None = None) -> Path:
     """Copy the series (or a cleaned copy of it) and change every file."""
     for path in sorted((source or written.files[0].parent).glob("*.dcm")):
         dataset = pydicom.dcmread(path)
@@ -73,7 +73,7 @@ def edited(written: Written, folder: Path, edit: Callable[[Dataset], None], sour
 
 
 @pytest.fixture(scope="module")
-def cleaned(written: Written, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cleaned(written: SeriesFiles, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cleaned")
     who = PATIENT.identity
     people = (
@@ -93,7 +93,7 @@ def shares(tally: ScoreTally) -> dict[str, float]:
     return {action: right[action] / required[action] for action in required}
 
 
-def test_our_cleaner_does_all_removals_and_nearly_everything_else(written: Written, key: AnswerKey, cleaned: Path) -> None:
+def test_our_cleaner_does_all_removals_and_nearly_everything_else(written: SeriesFiles, key: AnswerKey, cleaned: Path) -> None:
     tally = header_score(key, written.files[0].parent, cleaned)
     found = shares(tally)
     assert {action: found[action] for action in REMOVALS & set(found)} == dict.fromkeys(REMOVALS & set(found), 1.0), tally.wrong
@@ -101,7 +101,7 @@ def test_our_cleaner_does_all_removals_and_nearly_everything_else(written: Writt
     assert sum(tally.required.values()) > 500
 
 
-def test_a_cleaner_that_does_nothing_fails_every_removal(written: Written, key: AnswerKey) -> None:
+def test_a_cleaner_that_does_nothing_fails_every_removal(written: SeriesFiles, key: AnswerKey) -> None:
     raw = written.files[0].parent
     found = shares(header_score(key, raw, raw))
     removals = {action: found[action] for action in REMOVALS & set(found)} | {"uid_consistent": 0.0}  # unchanged UIDs are consistent
@@ -109,7 +109,7 @@ def test_a_cleaner_that_does_nothing_fails_every_removal(written: Written, key: 
     assert found["tag_retained"] == found["text_notnull"] == 1.0
 
 
-def test_a_cleaner_that_blanks_everything_fails_what_has_to_stay(written: Written, key: AnswerKey, tmp_path: Path) -> None:
+def test_a_cleaner_that_blanks_everything_fails_what_has_to_stay(written: SeriesFiles, key: AnswerKey, tmp_path: Path) -> None:
     def blank(dataset: Dataset) -> None:
         for tag in [tag for tag in dataset.keys() if tag != 0x7FE00010]:  # noqa: SIM118 (a Dataset iterates over elements)
             del dataset[tag]
@@ -145,7 +145,7 @@ def test_a_series_that_vanished_has_lost_what_had_to_stay(key: AnswerKey, tmp_pa
     ids=["other shift", "other UID in every file", "other patient", "other number", "name left", "tag lost", "no pseudonym", "preamble"],
 )
 def test_one_mistake_costs_its_action(
-    written: Written, key: AnswerKey, cleaned: Path, *, tmp_path: Path, edit: Callable[[Dataset], None], action: str
+    written: SeriesFiles, key: AnswerKey, cleaned: Path, *, tmp_path: Path, edit: Callable[[Dataset], None], action: str
 ) -> None:
     raw = written.files[0].parent
     before, after = header_score(key, raw, cleaned), header_score(key, raw, edited(written, tmp_path, edit, cleaned))
@@ -155,7 +155,7 @@ def test_one_mistake_costs_its_action(
     }
 
 
-def as_volume(written: Written) -> Volume:
+def as_volume(written: SeriesFiles) -> Volume:
     """Give the series as a converter does: rows turned, RAS+."""
     planes = np.stack([pydicom.dcmread(path).pixel_array for path in written.files]).astype(np.int16)
     (x, y, z), (dx, dy, dz) = GRID.origin, GRID.spacing
@@ -164,13 +164,13 @@ def as_volume(written: Written) -> Volume:
     return Volume(np.ascontiguousarray(planes.transpose(2, 1, 0)[:, ::-1]), affine)
 
 
-def pixel_shares(written: Written, volume: Volume) -> dict[str, float]:
+def pixel_shares(written: SeriesFiles, volume: Volume) -> dict[str, float]:
     tally = ScoreTally()
     score_pixels(written.files[0].parent, volume, written.key, tally)
     return shares(tally)
 
 
-def test_pixels_are_compared_where_the_converter_put_them(written: Written) -> None:
+def test_pixels_are_compared_where_the_converter_put_them(written: SeriesFiles) -> None:
     volume = as_volume(written)
     found = pixel_shares(written, volume)
     assert found["pixels_retained"] == 1.0
@@ -185,7 +185,7 @@ def test_pixels_are_compared_where_the_converter_put_them(written: Written) -> N
     assert pixel_shares(written, Volume(np.zeros_like(hidden), volume.affine))["pixels_retained"] == 0.0
 
 
-def test_a_scan_that_did_not_come_through_hides_its_text_and_loses_its_pixels(written: Written) -> None:
+def test_a_scan_that_did_not_come_through_hides_its_text_and_loses_its_pixels(written: SeriesFiles) -> None:
     tally = ScoreTally()
     score_lost_pixels(written.key, tally)
     assert shares(tally) == {"pixels_retained": 0.0, "pixels_hidden": 1.0}
@@ -223,7 +223,7 @@ def test_a_record_is_scored_cell_by_cell() -> None:
     assert shares(tally) == {"text_removed": 0.5, "text_retained": 0.5}
 
 
-def test_shareable_files_are_searched_and_sidecars_have_to_describe_the_scan(written: Written, key: AnswerKey, tmp_path: Path) -> None:
+def test_shareable_files_are_searched_and_sidecars_have_to_describe_the_scan(written: SeriesFiles, key: AnswerKey, tmp_path: Path) -> None:
     series = Series(series_id="series-01", path="anat/sub-1_FLAIR.nii.gz", modality="MR", sequence=Sequence.FLAIR)
     write_json(tmp_path / "anat" / "sub-1_FLAIR.json", {"EchoTime": 0.09, "Note": "of VANDER MEER"})
     tally = ScoreTally()
@@ -234,7 +234,7 @@ def test_shareable_files_are_searched_and_sidecars_have_to_describe_the_scan(wri
     assert tally.right["files", "tag_retained", "research"] == 1
 
 
-def test_scores_of_cases_are_summed_and_hold_no_value(key: AnswerKey, written: Written, cleaned: Path, tmp_path: Path) -> None:
+def test_scores_of_cases_are_summed_and_hold_no_value(key: AnswerKey, written: SeriesFiles, cleaned: Path, tmp_path: Path) -> None:
     right, wrong = header_score(key, written.files[0].parent, cleaned), ScoreTally()
     wrong.add((HEADER, "date_shifted", "HIPAA"), 0, 3, where="00080020")
     wrong.add((NOTE, "words_removed", "research"), 1, 2)

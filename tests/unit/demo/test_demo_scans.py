@@ -12,13 +12,13 @@ import numpy as np
 import pydicom
 import pytest
 
-from neuralmedbench.demo.anatomy import Shape, make_brain
+from neuralmedbench.demo.anatomy import HeadShape, make_brain
 from neuralmedbench.demo.cohort import FOLDER, Cut, read_patient
 from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.dicom import write_keyed_series, write_series
 from neuralmedbench.demo.grid import BRAIN, HEAD, Grid, ellipsoid, lps, smooth_noise
 from neuralmedbench.demo.pictures import cut_picture
-from neuralmedbench.demo.scanner import ISOTROPIC, Pose, ScanGrid, Stack, acquire, resample
+from neuralmedbench.demo.scanner import ISOTROPIC, Pose, ScanGrid, SliceStack, acquire, resample
 
 POSE = Pose((3.0, -4.0, 5.0), (2.0, -3.0, 1.0), (0.95, 0.93, 0.96))
 LEFT = (-40.0, 10.0, 20.0)
@@ -53,7 +53,7 @@ def test_the_converter_makes_one_volume_of_a_series_and_finds_the_left_on_the_le
     """2-D and 3-D series are stored with opposite x: a mirrored brain is a wrong diagnosis."""
     spacing = (2.0, 2.0, 2.0) if sequence == "T1-3D" else (2.0, 2.0, 6.0)
     grid = ScanGrid((-80.0, -60.0, -40.0), (60, 60, 80) if sequence == "T1-3D" else (20, 60, 80), spacing)
-    stack = Stack(grid, np.rint(resample(ball(), STILL, grid)).astype(np.int16))
+    stack = SliceStack(grid, np.rint(resample(ball(), STILL, grid)).astype(np.int16))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         files = write_series(tmp_path, read_patient(FOLDER / "sclerosis.yaml"), 1, PROTOCOLS[sequence], stack)
@@ -70,7 +70,7 @@ def test_the_converter_makes_one_volume_of_a_series_and_finds_the_left_on_the_le
 
 def test_burned_in_text_is_the_same_in_every_slice_and_changes_nothing_else(tmp_path: Path) -> None:
     grid = ScanGrid((-80.0, -60.0, -40.0), (3, 60, 80), (2.0, 2.0, 6.0))
-    stack = Stack(grid, np.random.default_rng(0).integers(0, 300, grid.shape).astype(np.int16))
+    stack = SliceStack(grid, np.random.default_rng(0).integers(0, 300, grid.shape).astype(np.int16))
     stack.voxels[:, -1, -1] = 900
     patient = read_patient(FOLDER / "stroke.yaml")
     series = {}
@@ -94,7 +94,7 @@ def test_burned_in_text_is_the_same_in_every_slice_and_changes_nothing_else(tmp_
 def test_a_lesion_on_the_patients_left_is_on_the_right_of_a_picture(plane: str) -> None:
     grid = ScanGrid((-100.0, -100.0, -60.0), (25, 200, 200), (1, 1, 5))
     seen = resample(ball(), POSE, grid)
-    stack = Stack(grid, seen.astype(np.int16))
+    stack = SliceStack(grid, seen.astype(np.int16))
     picture, area = cut_picture(stack, seen > 1, seen > 50, POSE, Cut(sequence="T2", plane=plane, at=LEFT[1 if plane == "coronal" else 2]))
     rows, columns = np.nonzero(picture > 60)
     assert columns.mean() > 128 + 20
@@ -116,7 +116,7 @@ def test_smooth_noise_has_zero_mean_and_changes_slowly() -> None:
 
 
 def test_hydrocephalus_has_wide_ventricles_and_tight_sulci_at_the_top() -> None:
-    normal, wide = (make_brain(shape, np.random.default_rng(5)) for shape in (Shape(), Shape(ventricles_mm=7, convexity_sulci=0.3)))
+    normal, wide = (make_brain(shape, np.random.default_rng(5)) for shape in (HeadShape(), HeadShape(ventricles_mm=7, convexity_sulci=0.3)))
     high = slice(-BRAIN.low[0] + 52, -BRAIN.low[0] + 66)
     deep = normal.depth > 25
     assert (wide.csf[deep] > 0.5).sum() > 2 * (normal.csf[deep] > 0.5).sum()

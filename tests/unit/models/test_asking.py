@@ -13,8 +13,8 @@ from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.inquiry import matching, question_of
-from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.models.inquiry import matching_facts, question_of
+from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.items import Level
 from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
 
@@ -52,12 +52,12 @@ def last(messages) -> str:
     ],
 )
 def test_a_question_is_answered_by_the_facts_that_share_its_words_and_by_no_other(question, facts):
-    assert [fact.text for fact in matching(question, FACTS)] == facts
+    assert [fact.text for fact in matching_facts(question, FACTS)] == facts
 
 
 @given(st.text(max_size=300))
 def test_a_reply_never_says_more_than_the_case(question):
-    assert set(matching(question, FACTS)) <= set(FACTS)
+    assert set(matching_facts(question, FACTS)) <= set(FACTS)
 
 
 def test_what_a_model_asks_is_told_apart_from_its_final_answer():
@@ -83,7 +83,7 @@ def test_after_the_last_question_the_final_answer_is_asked_for_and_nothing_after
 
 def test_a_model_that_cannot_be_asked_is_skipped_and_rounds_and_questions_are_two_requests(tmp_path):
     made = build_cases("b", benchmark_config(), [source("a1", notes=(NOTE,))], {"a1": answer("a1", level=Level.DIALOGUE)}, VOCABULARY)
-    requests = assemble(made.items, Shown(), benchmark_config(arms=["full"], strategies=["direct", "ask"], samples=1), TEMPLATES)
+    requests = assemble(made.items, CaseMaterial(), benchmark_config(arms=["full"], strategies=["direct", "ask"], samples=1), TEMPLATES)
     dialogue = [row for row in requests if row.strategy == "ask"]
     assert [row.item_id for row in dialogue] == ["b/a1/differential_diagnosis"]
     model = model_config(backend="imported", id="x", temperature=None)
@@ -94,7 +94,7 @@ def test_a_model_that_cannot_be_asked_is_skipped_and_rounds_and_questions_are_tw
 def test_the_first_message_tells_one_sentence_and_everything_else_waits_to_be_asked_for():
     made = build_cases("b", benchmark_config(), [source("a1", notes=(NOTE,))], {"a1": answer("a1", level=Level.DIALOGUE)}, VOCABULARY)
     config = benchmark_config(arms=["full", "no_image", "no_text"], strategies=["direct", "ask"], max_questions=4)
-    rows = {row.arm: row for row in assemble(made.items, Shown(), config, TEMPLATES) if row.strategy == "ask"}
+    rows = {row.arm: row for row in assemble(made.items, CaseMaterial(), config, TEMPLATES) if row.strategy == "ask"}
     assert set(rows) == {"full", "no_image"}, "without a text nothing could be asked for"
     first = rows["full"].turns[0]
     assert "Sudden weakness of the right arm." in first.text

@@ -21,38 +21,38 @@ from conftest import ROOT
 from fixtures.models import model_config
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.control.budget import Purse, check_paid
+from neuralmedbench.models.control.budget import Budget, check_paid
 from neuralmedbench.models.control.estimate import Estimator, text_tokens_at_most
-from neuralmedbench.models.control.spending import NANO, Spending, account_of, read_spending
-from neuralmedbench.models.conversation import Said
+from neuralmedbench.models.control.spending import NANO, SpendTotals, account_of, read_spend_log
+from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.records.requests import RequestImage
-from neuralmedbench.runtime.shared_log import read_book
+from neuralmedbench.runtime.shared_log import read_log
 
 PRICES = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 1000, "dated": "2026-11-22"}
 DIME = {"prices": PRICES, "max_tokens": 100, "max_cost_usd": 5}
 """A model of which every answer costs at most 0.1 USD."""
-SAID = (Said("user", "What is it?"),)
+SAID = (PromptMessage("user", "What is it?"),)
 
 SPEND = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from fixtures.models import model_config
-from neuralmedbench.models.control.budget import Purse
-from neuralmedbench.models.conversation import Said
+from neuralmedbench.models.control.budget import Budget
+from neuralmedbench.models.conversation import PromptMessage
 
 book, name, run, run_cap, settled = sys.argv[2:7]
 prices = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 1000, "dated": "x"}
 model = model_config(prices=prices, max_tokens=100, max_cost_usd=5)
-purse = Purse(model, name=name, book=Path(book), run=run, run_cap=float(run_cap) if run_cap else None)
+budget = Budget(model, name=name, log=Path(book), run=run, run_cap=float(run_cap) if run_cap else None)
 print("ready", flush=True)
 sys.stdin.readline()
 made = 0
-while (reserved := purse.reserve((Said("user", "What is it?"),))) is not None:
+while (reserved := budget.reserve((PromptMessage("user", "What is it?"),))) is not None:
     made += 1
     if settled:
-        purse.settle(reserved, float(settled))
-print(made, purse.why)
+        budget.settle(reserved, float(settled))
+print(made, budget.why)
 """
 
 
@@ -71,15 +71,15 @@ def spenders(book: Path, *jobs: tuple[str, str, str, str]) -> list[tuple[int, st
 
 def highest(book: Path) -> tuple[float, float]:
     """Give the highest sum of an account and of a run that ever stood in a book."""
-    spending, most = Spending(), [0, 0]
-    for record in read_book(book):
+    spending, most = SpendTotals(), [0, 0]
+    for record in read_log(book):
         spending.take(record)
         most = [max(most[0], *spending.by_account.values()), max(most[1], *spending.by_run.values())]
     return most[0] / NANO, most[1] / NANO
 
 
-def purse(book: Path | None, run: str = "r", run_cap: float | None = None, **changes: object) -> Purse:
-    return Purse(model_config(**{**DIME, **changes}), name="m", book=book, run=run, run_cap=run_cap)
+def budget_of(book: Path | None, run: str = "r", run_cap: float | None = None, **changes: object) -> Budget:
+    return Budget(model_config(**{**DIME, **changes}), name="m", log=book, run=run, run_cap=run_cap)
 
 
 def test_three_jobs_of_one_model_make_exactly_the_calls_that_its_cap_allows(tmp_path):
@@ -103,24 +103,24 @@ def test_calls_that_cost_less_than_was_set_aside_leave_room_and_the_cap_is_never
     ended = spenders(book, *[("m", "r", "", "0.04")] * 3)
     assert 120 <= sum(made for made, _ in ended) <= 123
     assert 4.8 <= highest(book)[0] <= 5.0
-    assert read_spending(book).by_account[account_of("m", model_config())] == sum(made for made, _ in ended) * 0.04 * NANO
+    assert read_spend_log(book).by_account[account_of("m", model_config())] == sum(made for made, _ in ended) * 0.04 * NANO
 
 
 def test_the_cap_of_a_run_begins_anew_with_the_next_run_and_that_of_a_model_does_not(tmp_path):
     book = tmp_path / "money.jsonl"
-    first = purse(book, "r1", 0.2)
+    first = budget_of(book, "r1", 0.2)
     assert [first.reserve(SAID) is not None for _ in range(3)] == [True, True, False]
     assert first.why == "max_run_cost_usd"
-    second = purse(book, "r2", 9.9, max_cost_usd=0.3)
+    second = budget_of(book, "r2", 9.9, max_cost_usd=0.3)
     assert [second.reserve(SAID) is not None for _ in range(2)] == [True, False]
     assert second.why == "max_cost_usd"
 
 
 def test_another_revision_has_an_account_of_its_own(tmp_path):
     book = tmp_path / "money.jsonl"
-    while purse(book).reserve(SAID):
+    while budget_of(book).reserve(SAID):
         pass
-    assert purse(book, revision="2").reserve(SAID)
+    assert budget_of(book, revision="2").reserve(SAID)
 
 
 DIE = SPEND.replace("while (", "import os\nwhile (").replace(
@@ -133,22 +133,22 @@ def test_what_a_killed_process_had_set_aside_stays_spent(tmp_path):
     env = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
     command = [sys.executable, "-c", DIE, str(ROOT / "tests"), str(book), "m", "r", "", ""]
     assert subprocess.run(command, env=env, input="go\n", text=True, capture_output=True, check=False).returncode == -signal.SIGKILL
-    assert read_spending(book).by_account.total() == 0.7 * NANO
+    assert read_spend_log(book).by_account.total() == 0.7 * NANO
     assert spenders(book, ("m", "r2", "", "")) == [(43, "max_cost_usd")]
 
 
 def test_a_reservation_of_which_half_a_line_was_written_was_never_given(tmp_path):
     book = tmp_path / "money.jsonl"
-    purse(book).reserve(SAID)
+    budget_of(book).reserve(SAID)
     book.write_bytes(book.read_bytes()[:-9])
-    later = purse(book)
+    later = budget_of(book)
     assert sum(later.reserve(SAID) is not None for _ in range(60)) == 50
 
 
 def test_a_model_that_costs_nothing_opens_no_book(tmp_path):
     free = {**PRICES, "usd_per_million_completion_tokens": 0}
     for changes in ({"prices": None}, {"prices": free, "max_cost_usd": 0}):
-        other = purse(tmp_path / "folder" / "money.jsonl", run_cap=0, **changes)
+        other = budget_of(tmp_path / "folder" / "money.jsonl", run_cap=0, **changes)
         reserved = other.reserve(SAID)
         other.settle(reserved, None)
         assert reserved.tokens > 100
@@ -179,24 +179,24 @@ def test_a_book_in_which_a_call_gave_money_back_has_no_more_room_than_its_cap(tm
 
 def test_several_samples_of_one_call_are_several_answers_and_one_prompt():
     priced = {**PRICES, "usd_per_million_prompt_tokens": 1}
-    one, five = (purse(None, prices=priced).reserve(SAID, samples) for samples in (1, 5))
+    one, five = (budget_of(None, prices=priced).reserve(SAID, samples) for samples in (1, 5))
     assert five.tokens - one.tokens == 400
     assert five.nano_usd - one.nano_usd == 0.4 * NANO
-    assert purse(None, parameters={"n": 3}).reserve(SAID).nano_usd == 0.3 * NANO
+    assert budget_of(None, parameters={"n": 3}).reserve(SAID).nano_usd == 0.3 * NANO
 
 
 def test_an_attempt_that_may_have_been_charged_is_paid_for_beside_the_next_one(tmp_path):
     book = tmp_path / "money.jsonl"
-    tight = purse(book, max_cost_usd=0.2)
+    tight = budget_of(book, max_cost_usd=0.2)
     reserved = tight.reserve(SAID)
     assert [tight.again(reserved), tight.again(reserved)] == [True, False]
     tight.settle(reserved, 0.01)
-    assert read_spending(book).by_account.total() == round(0.11 * NANO)
+    assert read_spend_log(book).by_account.total() == round(0.11 * NANO)
 
 
 def test_a_call_waits_for_what_those_under_way_leave_before_it_is_refused(tmp_path):
     async def run() -> list[bool]:
-        tight = purse(tmp_path / "money.jsonl", max_cost_usd=0.25)
+        tight = budget_of(tmp_path / "money.jsonl", max_cost_usd=0.25)
 
         async def call() -> bool:
             if (reserved := await tight.reserve_in_turn(SAID)) is None:
@@ -214,7 +214,7 @@ def test_a_call_waits_for_what_those_under_way_leave_before_it_is_refused(tmp_pa
 
 def test_on_a_full_disk_nothing_is_asked_and_what_was_asked_stays_booked(tmp_path, monkeypatch):
     book = tmp_path / "money.jsonl"
-    mine = purse(book)
+    mine = budget_of(book)
     reserved = mine.reserve(SAID)
 
     def full(*_: object) -> int:
@@ -225,7 +225,7 @@ def test_on_a_full_disk_nothing_is_asked_and_what_was_asked_stays_booked(tmp_pat
     with pytest.raises(OSError, match="No space"):
         mine.reserve(SAID)
     monkeypatch.undo()
-    assert read_spending(book).by_account.total() == 0.1 * NANO
+    assert read_spend_log(book).by_account.total() == 0.1 * NANO
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_refusal_names_the_lines_of_the_yaml_that_end_it(changes, message):
 def test_a_paid_model_whose_answers_are_limited_under_another_name_keeps_its_cap():
     changes = {**DIME, "max_tokens": None, "parameters": {"max_completion_tokens": 300}}
     check_paid("m", model_config(**changes))
-    assert purse(None, **changes).reserve(SAID).nano_usd == 0.3 * NANO
+    assert budget_of(None, **changes).reserve(SAID).nano_usd == 0.3 * NANO
 
 
 TEXTS = {
@@ -303,19 +303,19 @@ def picture(root: Path, width: int, height: int) -> RequestImage:
 @pytest.mark.parametrize("rule", PUBLISHED)
 @pytest.mark.parametrize("size", [(64, 64), (512, 512), (1024, 768), (2048, 2048), (3000, 500)])
 def test_no_picture_has_more_tokens_than_are_set_aside(tmp_path, rule, size):
-    said = (Said("user", "", (picture(tmp_path, *size),)),)
+    said = (PromptMessage("user", "", (picture(tmp_path, *size),)),)
     assert PUBLISHED[rule](*size) <= Estimator(model_config(), tmp_path).prompt_at_most(said)
 
 
 def test_the_model_that_counts_pictures_33_times_has_a_rule_of_its_own(tmp_path):
-    said = (Said("user", "", (picture(tmp_path, 2048, 2048),)),)
+    said = (PromptMessage("user", "", (picture(tmp_path, 2048, 2048),)),)
     assert Estimator(model_config(id="openai/gpt-4o-mini"), tmp_path).prompt_at_most(said) >= 2833 + 8 * 5667
 
 
 def test_a_picture_that_the_provider_shrinks_counts_as_shrunk_and_one_that_is_not_there_as_large(tmp_path):
     large, gone = picture(tmp_path, 4096, 2048), RequestImage(path="gone.png", sha256="g", label="")
     at_most = [
-        Estimator(model_config(provider_downscale=limit), tmp_path).prompt_at_most((Said("user", "", (image,)),))
+        Estimator(model_config(provider_downscale=limit), tmp_path).prompt_at_most((PromptMessage("user", "", (image,)),))
         for image, limit in ((large, None), (large, {"longest_side_px": 1024}), (gone, None))
     ]
     assert at_most[0] > at_most[2] > at_most[1] > 3400

@@ -4,16 +4,20 @@ import json
 from itertools import product
 
 from fixtures.models import model_config
-from neuralmedbench.models.conversation import Said
+from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.keys import KEY_VERSION, call_key
 from neuralmedbench.records.requests import RequestImage
 
 PICTURE = RequestImage(path="data/x.png", sha256="ab" * 32, label="Picture 1: FLAIR, axial, z = +12 mm")
 CONVERSATIONS = {
-    "words": (Said("system", "You are a neurologist."), Said("user", "What is it?")),
-    "picture": (Said("system", "You are a neurologist."), Said("user", "What is it?", (PICTURE,))),
-    "dialogue": (Said("user", "First."), Said("assistant", "Größe: ≈ 3 mm"), Said("user", "Second.", (PICTURE,))),
-    "grader": (Said("user", "Grade: <answer>A</answer>"),),
+    "words": (PromptMessage("system", "You are a neurologist."), PromptMessage("user", "What is it?")),
+    "picture": (PromptMessage("system", "You are a neurologist."), PromptMessage("user", "What is it?", (PICTURE,))),
+    "dialogue": (
+        PromptMessage("user", "First."),
+        PromptMessage("assistant", "Größe: ≈ 3 mm"),
+        PromptMessage("user", "Second.", (PICTURE,)),
+    ),
+    "grader": (PromptMessage("user", "Grade: <answer>A</answer>"),),
 }
 MODELS = {
     "plain": {},
@@ -46,5 +50,5 @@ def test_what_an_answer_does_not_depend_on_leaves_the_key_alone():
     words = CONVERSATIONS["picture"]
     other = model_config(title="Other", api_base="http://127.0.0.1:1/v1", timeout_s=5, concurrency=1, max_cost_usd=3)
     assert call_key(other, words, 0) == call_key(model_config(), words, 0)
-    moved = (words[0], Said("user", "What is it?", (RequestImage(path="moved.png", sha256=PICTURE.sha256, label=PICTURE.label),)))
+    moved = (words[0], PromptMessage("user", "What is it?", (RequestImage(path="moved.png", sha256=PICTURE.sha256, label=PICTURE.label),)))
     assert call_key(model_config(), moved, 0) == call_key(model_config(), words, 0)

@@ -16,18 +16,18 @@ from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import engine
 from neuralmedbench.models.control import rate_limits, retry
-from neuralmedbench.models.control.bounds import Control
+from neuralmedbench.models.control.bounds import RunLimits
 from neuralmedbench.models.control.retry import CallError
-from neuralmedbench.models.control.spending import NANO, read_spending
+from neuralmedbench.models.control.spending import NANO, read_spend_log
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer, Call
-from neuralmedbench.models.registry import Opened
+from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.recording.incomplete import incomplete_files
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.runtime.parent_run import RUN_VARIABLE, name_this_run, this_run
-from neuralmedbench.runtime.shared_log import read_book
+from neuralmedbench.runtime.shared_log import read_log
 
 DIME = {
     "prices": {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 1000, "dated": "2026-11-22"},
@@ -63,7 +63,7 @@ class Paid:
 @pytest.fixture
 def backend(monkeypatch):
     backend = Paid()
-    monkeypatch.setattr(engine, "open_backend", lambda *_: Opened(backend))
+    monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(backend))
     monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.01)
     return backend
 
@@ -82,7 +82,7 @@ def ask(backend, tmp_path, monkeypatch):
             destinations=("local",),
             max_failed_fraction=None,
             root=tmp_path,
-            control=Control(cap, limits or {}, tmp_path / "spending"),
+            control=RunLimits(cap, limits or {}, tmp_path / "spending"),
         )
         write_records(tmp_path / f"results/responses/{benchmark}/m.parquet", Response, rows, key=response_key)
         states = [row.state for row in rows]
@@ -123,10 +123,10 @@ def test_the_response_says_which_cap_stopped_it(ask, tmp_path):
 def test_an_attempt_from_which_nothing_came_back_is_paid_for_beside_the_next(ask, backend, tmp_path):
     backend.failures = [CallError("Timeout"), CallError("E", 503), CallError("NotConnected", sent=False)]
     assert ask(requests=REQUESTS[:1], max_attempts=4) == {OK: 1}
-    assert read_spending(tmp_path / "spending" / "money.jsonl").by_account.total() == 0.2e9
+    assert read_spend_log(tmp_path / "spending" / "money.jsonl").by_account.total() == 0.2e9
     backend.failures = [CallError("Timeout")] * 2
     assert ask("b2", requests=REQUESTS[:1], max_cost_usd=0.35, max_attempts=4) == {ResponseState.FAILED: 1}
-    assert read_spending(tmp_path / "spending" / "money.jsonl").by_account.total() == 0.3e9
+    assert read_spend_log(tmp_path / "spending" / "money.jsonl").by_account.total() == 0.3e9
     assert backend.calls == 5
 
 
@@ -187,10 +187,10 @@ def test_the_requests_of_a_group_keep_its_limit_over_jobs_and_retries_count(ask,
     limits = {"g": RateLimit(requests_per_minute=5)}
     ask("b1", limits=limits, rate_limit_group="g")
     ask("b2", REQUESTS[:2], limits=limits, rate_limit_group="g", prices=None)
-    sent = [line["at"] for line in read_book(tmp_path / "spending" / "rates" / "g.jsonl") if "at" in line]
+    sent = [line["at"] for line in read_log(tmp_path / "spending" / "rates" / "g.jsonl") if "at" in line]
     assert len(sent) == backend.calls == 12
     assert all(later - earlier >= 0.3 for earlier, later in zip(sent, sent[5:], strict=False))
-    pauses = [line for line in read_book(tmp_path / "spending" / "rates" / "g.jsonl") if "until" in line]
+    pauses = [line for line in read_log(tmp_path / "spending" / "rates" / "g.jsonl") if "until" in line]
     assert len(pauses) == 1
 
 
@@ -213,9 +213,9 @@ def test_the_configuration_of_a_run_reaches_its_commands():
     config = PipelineConfig.model_validate(
         {"benchmarks": ["b"], "models": ["m"], "max_run_cost_usd": 3, "rate_limits": {"g": {"tokens_per_minute": 9}}}
     )
-    control = Control.of(config)
+    control = RunLimits.of(config)
     assert (control.max_run_cost_usd, control.rate_limits["g"].tokens_per_minute) == (3, 9)
-    assert Control.read(control.write()) == control
+    assert RunLimits.read(control.write()) == control
     assert control.folder == Path("data/spending")
 
 

@@ -13,10 +13,10 @@ from neuralmedbench.models.control import retry
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.keys import call_key
-from neuralmedbench.models.ledgers.earlier import earlier_responses
+from neuralmedbench.models.ledgers.earlier import previous_responses
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer, Call
-from neuralmedbench.models.registry import Opened
+from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.records.requests import RequestTurn
 
 NEW_FIELDS = ("model", "revision", "temperature", "top_p", "seed", "max_tokens", "code")
@@ -53,7 +53,7 @@ def earlier(tmp_path):
     """Give a function that rebuilds the answers of the revision before."""
 
     def rebuilding(requests, **changes):
-        return earlier_responses(requests, model_config(**changes), name="m", ledger=tmp_path / "m.jsonl")
+        return previous_responses(requests, model_config(**changes), name="m", ledger=tmp_path / "m.jsonl")
 
     return rebuilding
 
@@ -157,7 +157,7 @@ class Weights:
 @pytest.fixture
 def weights(monkeypatch):
     backend = Weights()
-    monkeypatch.setattr(engine, "open_backend", lambda *_: Opened(backend))
+    monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(backend))
     return backend
 
 

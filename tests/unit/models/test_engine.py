@@ -18,7 +18,7 @@ from neuralmedbench.errors import ConfigError, DataError, ProviderError
 from neuralmedbench.models.control import retry
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.explain import explain
-from neuralmedbench.models.ledgers.ledger import Entry, open_ledger, read_ledger
+from neuralmedbench.models.ledgers.ledger import LedgerEntry, open_ledger, read_ledger
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import ResponseState
 
@@ -252,7 +252,7 @@ def test_a_person_can_see_what_was_sent_and_what_came_back(server, ask, tmp_path
 
 
 def entry(key, **changes):
-    return Entry(key=key, state="ok", text="réponse", **changes)
+    return LedgerEntry(key=key, state="ok", text="réponse", **changes)
 
 
 def test_a_torn_last_line_costs_only_itself(tmp_path):

@@ -13,13 +13,13 @@ import pytest
 from fixtures.models import model_config, picture, request
 from neuralmedbench.errors import DataError, InterruptedRunError
 from neuralmedbench.models import engine
-from neuralmedbench.models.control.bounds import Control
+from neuralmedbench.models.control.bounds import RunLimits
 from neuralmedbench.models.control.retry import CallError
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers import ledger
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer, Call
-from neuralmedbench.models.registry import Opened
+from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.records.requests import RequestTurn
 
 
@@ -55,7 +55,7 @@ def ask(monkeypatch, tmp_path):
     """Give a function that asks a backend."""
 
     def asking(backend, requests, control=None, /, **changes):
-        monkeypatch.setattr(engine, "open_backend", lambda *_: Opened(backend))
+        monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(backend))
         return answer_requests(
             requests,
             model_config(**{"backend": "transformers", "id": "data/weights/m"} | changes),
@@ -64,7 +64,7 @@ def ask(monkeypatch, tmp_path):
             destinations=("local",),
             max_failed_fraction=None,
             root=tmp_path,
-            control=control or Control(),
+            control=control or RunLimits(),
         )
 
     return asking
@@ -178,7 +178,7 @@ def test_for_a_picture_that_cannot_be_read_no_money_is_set_aside(ask, tmp_path, 
         "max_cost_usd": 9,
         "prices": {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 1, "dated": "x"},
     }
-    backend, control = Backend(several=False, in_flight=1), Control(folder=tmp_path / "spending")
+    backend, control = Backend(several=False, in_flight=1), RunLimits(folder=tmp_path / "spending")
     with pytest.raises(DataError, match="run slices"):
         ask(backend, [request("good"), request("bad", shown)], control, **paid)
     (aside, settled) = map(json.loads, (tmp_path / "spending/money.jsonl").read_text().splitlines())

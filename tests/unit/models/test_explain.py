@@ -21,7 +21,7 @@ from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.explain import explain, explain_stored
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer
-from neuralmedbench.models.registry import Opened
+from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response
@@ -78,7 +78,7 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "open_backend", lambda *_: Opened(Backend()))
+    monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(Backend()))
     return Bench(tmp_path)
 
 
@@ -152,7 +152,7 @@ def test_in_a_dialogue_the_message_or_the_answer_before_that_changed_is_named(be
 
 
 def test_the_ledger_holds_digests_of_words_and_pictures_and_neither_of_them(bench, monkeypatch):
-    monkeypatch.setattr(engine, "open_backend", lambda *_: Opened(Backend("a stroke")))
+    monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(Backend("a stroke")))
     shown = picture(bench.root, 0)
     bench.ask(request("i", RequestTurn(text="Secret question.", images=(shown,))))
     (line,) = bench.ledger.read_text().splitlines()
@@ -164,7 +164,7 @@ def test_the_ledger_holds_digests_of_words_and_pictures_and_neither_of_them(benc
 
 
 def test_the_code_of_a_built_in_model_is_named(bench, monkeypatch):
-    monkeypatch.setattr(engine, "open_backend", lambda *_: Opened(Backend(), code="old"))
+    monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(Backend(), code="old"))
     bench.ask(request("i"))
     assert "the code or vocabulary of the built-in model has changed" in "\n".join(bench.why(request("i")))
     assert "the words or" not in "\n".join(bench.why(request("i")))
@@ -242,7 +242,7 @@ def grading(bench, monkeypatch):
     rows += [answered("", repeat=2, state="refused"), answered("other", repeat=3)]
 
     def grade(text, graded=rows):
-        monkeypatch.setattr(engine, "open_backend", lambda *_: Opened(Backend(text)))
+        monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(Backend(text)))
         return grade_with_model(
             graded,
             {ITEM.item_id: ITEM},

@@ -18,7 +18,7 @@ from fixtures.models import WAIT_S, model_config, picture, request, running_serv
 from neuralmedbench.models.control import rate_limits, retry
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers.ledger import read_ledger
-from neuralmedbench.models.served import say_served
+from neuralmedbench.models.served import log_served_models
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import MISSING_STATES, ResponseState
 
@@ -271,7 +271,7 @@ def test_a_served_model_that_changes_within_a_run_stands_with_each_answer_and_in
     server.modes = ["ok", "ok", "other"]
     rows = ask([request(f"i{number}") for number in range(3)])
     assert [(row.served_model, row.fingerprint) for row in rows] == [("served-2026-01", "fp-7")] * 2 + [("served-2026-02", "fp-8")]
-    say_served("m", rows)
+    log_served_models("m", rows)
     assert "m: served by 2 models under one name: served-2026-01, fingerprint fp-7 (2 answers, " in capsys.readouterr().err
 
 

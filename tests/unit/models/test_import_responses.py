@@ -22,7 +22,7 @@ from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.imported_answers import import_answers
-from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.given import GivenAnswer
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import ResponseState
@@ -201,7 +201,7 @@ def test_answers_to_a_real_set_with_equal_questions_give_the_rates_that_were_cou
     config = BenchmarkConfig.model_validate(
         {"title": "B", "kind": "text", "axis": "breadth", "source": "s", "subjects": "public", "arms": ["full"], "samples": 1}
     )
-    asked = assemble(found.items, Shown([], []), config, Templates(ROOT / "config" / "prompts"))
+    asked = assemble(found.items, CaseMaterial([], []), config, Templates(ROOT / "config" / "prompts"))
     items, gold = {row.item_id: row for row in found.items}, {row.item_id: row for row in found.gold}
     assert len(asked) - len({row.request_id for row in asked}) == 20
 

@@ -12,7 +12,7 @@ from aiohttp import web
 from fixtures.models import PNG, Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.api.backend import LitellmBackend
-from neuralmedbench.models.api.encoder import Encoder
+from neuralmedbench.models.api.encoder import PictureEncoder
 from neuralmedbench.models.api.strict_schema import strict_schema
 from neuralmedbench.models.api.usage import legible
 from neuralmedbench.models.control.retry import CallError
@@ -426,7 +426,7 @@ def test_a_parameter_is_sent_or_refused_but_never_dropped(answers, model_id, set
 
 
 def test_samples_and_turns_share_one_encoded_picture_and_forget_it_after_them():
-    encoder = Encoder(kept=1)
+    encoder = PictureEncoder(kept=1)
     held = encoder.url(MessageImage("", PNG, "a"))
     assert encoder.url(MessageImage("", PNG, "a")) is held
     encoder.url(MessageImage("", PNG + b"1", "b"))

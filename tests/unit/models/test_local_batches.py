@@ -20,8 +20,8 @@ from conftest import ROOT
 from fixtures.weights import BUILDERS, picture_bytes
 from neuralmedbench.models.control.retry import CallError
 from neuralmedbench.models.local.batching import BatchingBackend
-from neuralmedbench.models.local.settings import Settings
-from neuralmedbench.models.local.waiting import Sample
+from neuralmedbench.models.local.settings import GenerationSettings
+from neuralmedbench.models.local.waiting import WaitingSample
 from neuralmedbench.models.local.weights import Weights
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 
@@ -45,7 +45,7 @@ TALKS = [
 
 def make(kind="llava", **settings):
     """Give a backend over a tiny model."""
-    chosen = Settings(**{"max_tokens": 10, "logprobs": True, **settings})
+    chosen = GenerationSettings(**{"max_tokens": 10, "logprobs": True, **settings})
     return BatchingBackend("m", Weights(*built(kind), chosen), chosen)
 
 
@@ -129,7 +129,7 @@ def test_the_most_probable_answer_is_generated_once_for_all_samples(monkeypatch)
 def test_kept_probabilities_are_those_of_the_model_before_temperature_and_top_p():
     model, processor = built("llava")
     answer = ask(make(temperature=0.5, top_p=0.8), Call(TALKS[0], (0,), 5))[0][0]
-    batch = Weights(model, processor, Settings(max_tokens=10)).prepare([Sample(TALKS[0], 0, None)])
+    batch = Weights(model, processor, GenerationSettings(max_tokens=10)).prepare([WaitingSample(TALKS[0], 0, None)])
     prompt = batch.inputs["input_ids"]
     seed_made = make(temperature=0.5, top_p=0.8)
     tokens = {}
@@ -267,7 +267,7 @@ def test_once_stopped_the_batch_under_way_is_finished_and_nothing_more_is_begun(
 
 def test_closing_ends_what_is_being_generated_at_its_next_token():
     model, processor = built("llava")
-    settings = Settings(max_tokens=3000, temperature=1.0)
+    settings = GenerationSettings(max_tokens=3000, temperature=1.0)
     weights, steps, begun = Weights(model, processor, settings), [], threading.Event()
     backend = BatchingBackend("m", weights, settings)
     weights._ends = set()

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.local.sampling import GumbelNoise, TokenLogprobs, drawing, seed_of_sample
-from neuralmedbench.models.local.settings import Settings, sampling_of
-from neuralmedbench.models.local.waiting import Limit, Sample, choose
+from neuralmedbench.models.local.sampling import GumbelNoise, TokenLogprobs, sampling_processors, seed_of_sample
+from neuralmedbench.models.local.settings import GenerationSettings, sampling_of
+from neuralmedbench.models.local.waiting import BatchLimit, WaitingSample, choose_batch
 from neuralmedbench.models.protocol import Message, MessageImage
 
 CPU = torch.device("cpu")
@@ -25,7 +25,7 @@ MAKERS_CHOICE = SimpleNamespace(do_sample=True, temperature=0.8, top_p=0.95, top
 
 def draw(settings, *, rows=60, steps=100):
     """Draw tokens as greedy search would, shape (rows, steps)."""
-    processors = drawing(settings, list(range(1000, 1000 + rows)), CPU)
+    processors = sampling_processors(settings, list(range(1000, 1000 + rows)), CPU)
     drawn = []
     for _ in range(steps):
         scores = SCORES.expand(rows, -1).clone()
@@ -42,13 +42,13 @@ def chi_square(counts, expected):
 
 @pytest.mark.parametrize("temperature", [1.0, 0.5, 2.0])
 def test_tokens_are_drawn_as_often_as_the_softmax_says(temperature):
-    drawn = draw(Settings(max_tokens=1, temperature=temperature))
+    drawn = draw(GenerationSettings(max_tokens=1, temperature=temperature))
     expected = drawn.size * (SCORES / temperature).softmax(-1).numpy()
     assert chi_square(np.bincount(drawn.ravel(), minlength=6), expected) < 20.5  # 0.999 quantile of 5 degrees of freedom
 
 
 def test_rows_and_steps_are_drawn_independently():
-    drawn = draw(Settings(max_tokens=1, temperature=1.0))
+    drawn = draw(GenerationSettings(max_tokens=1, temperature=1.0))
     chances = SCORES.softmax(-1).numpy()
     for first, second in ((drawn[::2], drawn[1::2]), (drawn[:, ::2], drawn[:, 1::2])):
         pairs = np.bincount((6 * first + second).ravel(), minlength=36)
@@ -57,7 +57,7 @@ def test_rows_and_steps_are_drawn_independently():
 
 @pytest.mark.parametrize(("limits", "kept"), [({"top_p": 0.6}, {0, 5}), ({"top_k": 3}, {0, 1, 5}), ({"min_p": 0.3}, {0, 1, 5})])
 def test_tokens_outside_the_limits_are_never_drawn_and_the_others_keep_their_odds(limits, kept):
-    drawn = draw(Settings(max_tokens=1, temperature=1.0, **limits))
+    drawn = draw(GenerationSettings(max_tokens=1, temperature=1.0, **limits))
     assert set(drawn.ravel()) == kept
     places = sorted(kept)
     expected = drawn.size * SCORES[places].softmax(-1).numpy()
@@ -73,7 +73,7 @@ def test_the_noise_of_a_row_depends_on_its_seed_alone():
 
 
 def test_at_temperature_zero_nothing_is_drawn():
-    assert drawing(Settings(max_tokens=1, temperature=0.0, top_p=0.5), [1], CPU) == []
+    assert sampling_processors(GenerationSettings(max_tokens=1, temperature=0.0, top_p=0.5), [1], CPU) == []
 
 
 def test_the_probability_of_every_chosen_token_is_kept():
@@ -135,7 +135,7 @@ def samples():
         made = []
         for pictures, characters in weights:
             images = (MessageImage("", b"", ""),) * pictures
-            made.append(Sample((Message("user", "x" * characters, images),), 0, loop.create_future()))
+            made.append(WaitingSample((Message("user", "x" * characters, images),), 0, loop.create_future()))
         return made
 
     yield making
@@ -148,9 +148,9 @@ def weights_of(batch):
 
 def test_conversations_that_are_alike_are_generated_together(samples):
     waiting = samples((4, 100), (1, 90), (4, 20), (1, 10), (4, 110), (9, 5))
-    assert weights_of(choose(waiting, 2)) == [(4, 100), (4, 110)]
-    assert weights_of(choose(waiting[1:], 2)) == [(1, 10), (1, 90)]
-    assert len(choose(waiting, 8)) == 6
+    assert weights_of(choose_batch(waiting, 2)) == [(4, 100), (4, 110)]
+    assert weights_of(choose_batch(waiting[1:], 2)) == [(1, 10), (1, 90)]
+    assert len(choose_batch(waiting, 8)) == 6
 
 
 def test_the_sample_that_waits_longest_is_always_in_the_batch(samples):
@@ -158,19 +158,19 @@ def test_the_sample_that_waits_longest_is_always_in_the_batch(samples):
     waiting = samples(*shapes)
     for size in (1, 3, 8, 64):
         for place in range(len(waiting)):
-            batch = choose(waiting[place:], size)
+            batch = choose_batch(waiting[place:], size)
             assert waiting[place] in batch
             assert len(batch) == min(size, len(waiting) - place)
 
 
 def test_batches_as_heavy_as_one_that_was_too_large_are_smaller_from_then_on(samples):
     waiting = samples(*[(2, 10)] * 8, *[(5, 10)] * 8)
-    limits = [Limit((5, 10), 4), Limit((5, 10), 2)]
-    assert len(choose(waiting, 8, limits=limits)) == 8
-    assert len(choose(waiting[8:], 8, limits=limits)) == 2
+    limits = [BatchLimit((5, 10), 4), BatchLimit((5, 10), 2)]
+    assert len(choose_batch(waiting, 8, limits=limits)) == 8
+    assert len(choose_batch(waiting[8:], 8, limits=limits)) == 2
 
 
 def test_numbers_of_pictures_are_kept_apart_where_the_processor_wants_that(samples):
     waiting = samples((1, 10), (2, 10), (1, 30), (0, 10))
-    assert weights_of(choose(waiting, 4, mixed=False)) == [(1, 10), (1, 30)]
-    assert len(choose(waiting, 4)) == 4
+    assert weights_of(choose_batch(waiting, 4, mixed=False)) == [(1, 10), (1, 30)]
+    assert len(choose_batch(waiting, 4)) == 4

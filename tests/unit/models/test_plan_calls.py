@@ -16,14 +16,14 @@ from fixtures.models import model_config, picture, request
 from fixtures.tables import item
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import engine
-from neuralmedbench.models.control.budget import Purse
-from neuralmedbench.models.control.outlook import look_ahead
+from neuralmedbench.models.control.budget import Budget
+from neuralmedbench.models.control.outlook import forecast_calls
 from neuralmedbench.models.control.spending import account_of
-from neuralmedbench.models.conversation import Said, next_messages
+from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer, Call
-from neuralmedbench.models.registry import Opened
+from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
@@ -54,7 +54,7 @@ def ask(tmp_path, monkeypatch):
 
     def asking(requests, model) -> list[Call]:
         backend = Counting(model.native_n)
-        monkeypatch.setattr(engine, "open_backend", lambda *_: Opened(backend))
+        monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(backend))
         answer_requests(
             requests, model, name="m", ledger=tmp_path / "m.jsonl", destinations=("local",), max_failed_fraction=None, root=tmp_path
         )
@@ -87,7 +87,7 @@ def test_the_plan_counts_exactly_the_calls_that_are_then_made(tmp_path, ask, nat
     requests, ledger = conversations(tmp_path), tmp_path / "m.jsonl"
     for part in (requests[:2], requests, requests):
         before = read_ledger(ledger)
-        planned = look_ahead(part, model, before, root=tmp_path)
+        planned = forecast_calls(part, model, before, root=tmp_path)
         calls = ask(part, model)
         assert planned.calls == len(calls)
         assert planned.answered + planned.most_completion_tokens // 100 == len(read_ledger(ledger))
@@ -98,8 +98,8 @@ def test_the_plan_counts_exactly_the_calls_that_are_then_made(tmp_path, ask, nat
 def test_at_most_is_what_is_set_aside(tmp_path):
     model = model_config(prices=PRICES, max_cost_usd=100, max_tokens=100)
     requests = [one for one in conversations(tmp_path) if len(one.turns) == 1][:2]
-    planned = look_ahead(requests, model, {}, root=tmp_path)
-    aside = Purse(model, root=tmp_path)
+    planned = forecast_calls(requests, model, {}, root=tmp_path)
+    aside = Budget(model, root=tmp_path)
     reserved = [aside.reserve(next_messages(one, [], None)) for one in requests for _ in range(one.samples)]
     assert planned.most_usd == pytest.approx(sum(one.nano_usd for one in reserved) / 1e9, abs=1e-7)
     assert 0 < planned.usd < planned.most_usd
@@ -107,7 +107,8 @@ def test_at_most_is_what_is_set_aside(tmp_path):
 
 def test_later_turns_hold_the_answers_that_are_not_there_yet():
     one, three = (
-        look_ahead([request("a", *(RequestTurn(text="Say.") for _ in range(turns)))], model_config(max_tokens=1000), {}) for turns in (1, 3)
+        forecast_calls([request("a", *(RequestTurn(text="Say.") for _ in range(turns)))], model_config(max_tokens=1000), {})
+        for turns in (1, 3)
     )
     assert three.calls == 3
     assert three.most_prompt_tokens > 3 * one.most_prompt_tokens + 3 * 1000
@@ -119,16 +120,16 @@ def test_where_the_model_asks_every_question_that_it_may_ask_is_counted():
         facts=tuple(Fact(text=f"fact {number} " * 20) for number in range(9)), max_questions=4, unknown="u", left="l", closing="c"
     )
     asked = replace(request("a"), inquiry=inquiry)
-    planned, plain = look_ahead([asked], model_config(), {}), look_ahead([request("a")], model_config(), {})
+    planned, plain = forecast_calls([asked], model_config(), {}), forecast_calls([request("a")], model_config(), {})
     assert (planned.calls, plain.calls) == (5, 1)
     assert planned.most_prompt_tokens > 5 * plain.most_prompt_tokens + (1 + 2 + 3 + 4) * 3 * len("fact 1 " * 20)
 
 
 def test_after_ten_answers_their_length_is_the_likely_one(tmp_path, ask):
     model, later = model_config(api_base="http://127.0.0.1:9/v1", max_tokens=1000), [request(f"x{number}") for number in range(3)]
-    assert look_ahead(later, model, {}).completion_tokens == 3 * 500
+    assert forecast_calls(later, model, {}).completion_tokens == 3 * 500
     ask([request(f"i{number}") for number in range(10)], model)
-    assert look_ahead(later, model, read_ledger(tmp_path / "m.jsonl")).completion_tokens == 3 * 4
+    assert forecast_calls(later, model, read_ledger(tmp_path / "m.jsonl")).completion_tokens == 3 * 4
 
 
 @pytest.fixture
@@ -227,8 +228,8 @@ def test_what_was_spent_leaves_less_of_a_cap(project, capsys):
     said, _ = planned(capsys, "limits.yaml")
     assert "other: max_cost_usd" not in said
     model = model_config(**yaml.safe_load(Path("config/models/other.yaml").read_text()))
-    purse = Purse(model, name="other", book=Path("data/spending/money.jsonl"), run="r")
-    purse.settle(purse.reserve((Said("user", "?"),)), 0.0499)
+    budget = Budget(model, name="other", log=Path("data/spending/money.jsonl"), run="r")
+    budget.settle(budget.reserve((PromptMessage("user", "?"),)), 0.0499)
     said, _ = planned(capsys, "limits.yaml")
     assert "other: max_cost_usd 0.0500 leaves 0.0001 USD (0.0499 spent so far)" in said
     assert account_of("other", model) == "other openai/gpt-4o 1"

@@ -18,13 +18,13 @@ from fixtures.models import model_config
 from neuralmedbench.config.pipeline import RateLimit
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.control import rate_limits, retry
-from neuralmedbench.models.control.bounds import CallGate, Control
-from neuralmedbench.models.control.budget import Purse
+from neuralmedbench.models.control.bounds import AttemptGate, RunLimits
+from neuralmedbench.models.control.budget import Budget
 from neuralmedbench.models.control.rate_limits import RateLimits
 from neuralmedbench.models.control.retry import CallError, GaveUpError, answer_with_retries, asked_wait_s
-from neuralmedbench.models.conversation import Said
+from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.protocol import Answer
-from neuralmedbench.runtime.shared_log import read_book
+from neuralmedbench.runtime.shared_log import read_log
 
 NOON = 1_700_000_000.0
 
@@ -151,7 +151,7 @@ def test_no_pause_is_longer_than_five_minutes_whatever_the_provider_asks_for(lim
         granted(one, 1)
     clock.now += 2
     assert granted(one, 1) == granted(limits(10), 1) == [301]
-    assert [line["until"] for line in read_book(tmp_path / "rates" / "g.jsonl") if "until" in line] == [NOON + 300] * bool(group)
+    assert [line["until"] for line in read_log(tmp_path / "rates" / "g.jsonl") if "until" in line] == [NOON + 300] * bool(group)
 
 
 def test_a_pause_that_the_provider_has_asked_for_is_waited_for_in_whole(limits):
@@ -204,10 +204,10 @@ def test_a_book_that_has_grown_long_begins_anew_when_nothing_in_it_counts(limits
     monkeypatch.setattr(rate_limits, "OLD_LINES", 5)
     granted(limits(100), *[1] * 8)
     assert granted(limits(100), 1) == [0]
-    assert len(read_book(tmp_path / "rates" / "g.jsonl")) == 9
+    assert len(read_log(tmp_path / "rates" / "g.jsonl")) == 9
     clock.now += 100
     assert granted(limits(100), 1) == [100]
-    assert len(read_book(tmp_path / "rates" / "g.jsonl")) == 1
+    assert len(read_log(tmp_path / "rates" / "g.jsonl")) == 1
 
 
 ASK = """
@@ -247,7 +247,7 @@ def test_three_processes_together_never_pass_a_limit_and_one_that_is_killed_coun
     for job in jobs:
         job.communicate("go\n", timeout=60)
     assert [job.returncode for job in jobs] == [0, 0, -signal.SIGKILL]
-    lines = read_book(book)
+    lines = read_log(book)
     calls = [line for line in lines if "at" in line]
     assert len(calls) == 30 + 30 + 6
     used = {line["id"]: line["tokens"] for line in lines}
@@ -259,18 +259,18 @@ def test_three_processes_together_never_pass_a_limit_and_one_that_is_killed_coun
 
 
 def test_a_group_that_has_no_limits_is_refused_with_the_lines_to_add():
-    control = Control(rate_limits={"openai": RateLimit()})
+    control = RunLimits(rate_limits={"openai": RateLimit()})
     with pytest.raises(ConfigError, match=r"did you mean 'openai'\?.*rate_limits: \{opnai: \{requests_per_minute: 60\}\}"):
         control.limits("m", model_config(rate_limit_group="opnai"), asyncio.Event())
 
 
 def test_what_bounds_a_run_goes_to_its_commands_as_one_argument(tmp_path):
-    control = Control(2.5, {"openai": RateLimit(requests_per_minute=60)})
-    found = Control.read(control.write())
+    control = RunLimits(2.5, {"openai": RateLimit(requests_per_minute=60)})
+    found = RunLimits.read(control.write())
     assert (found.max_run_cost_usd, found.rate_limits) == (2.5, control.rate_limits)
-    assert Control.read(Control().write()).max_run_cost_usd is None
+    assert RunLimits.read(RunLimits().write()).max_run_cost_usd is None
     with pytest.raises(ConfigError, match="--control"):
-        Control.read('{"max_run_costs": 1}')
+        RunLimits.read('{"max_run_costs": 1}')
 
 
 # ---- calls that are tried again
@@ -406,22 +406,22 @@ def test_attempts_that_may_have_been_charged_are_made_only_while_there_is_money_
 def test_a_call_whose_group_may_not_ask_is_never_sent(limits):
     group = limits(10)
     group.pause(3600)
-    purse = Purse(model_config())
+    budget = Budget(model_config())
     call = Attempts()
     with pytest.raises(GaveUpError) as failed:
-        answer(call, CallGate(purse, group, purse.reserve((Said("user", "?"),))))
+        answer(call, AttemptGate(budget, group, budget.reserve((PromptMessage("user", "?"),))))
     assert (call.made, failed.value.attempts, failed.value.perhaps_paid) == (0, 0, False)
 
 
 def test_the_tokens_of_an_answer_are_given_back_to_its_group(limits, tmp_path):
-    group, purse = limits(tokens=10_000), Purse(model_config(max_tokens=50))
-    gate = CallGate(purse, group, purse.reserve((Said("user", "?"),)))
+    group, budget = limits(tokens=10_000), Budget(model_config(max_tokens=50))
+    gate = AttemptGate(budget, group, budget.reserve((PromptMessage("user", "?"),)))
     answer(Attempts(), gate)
     gate.close([Answer("a", prompt_tokens=7, completion_tokens=3), Answer("b", prompt_tokens=0, completion_tokens=4)])
-    asked, used = read_book(tmp_path / "rates" / "g.jsonl")
+    asked, used = read_log(tmp_path / "rates" / "g.jsonl")
     assert (asked["tokens"] > 50, used["tokens"], used["id"]) == (True, 14, asked["id"])
     gate.close([Answer("a")])
-    assert len(read_book(tmp_path / "rates" / "g.jsonl")) == 2
+    assert len(read_log(tmp_path / "rates" / "g.jsonl")) == 2
 
 
 @pytest.mark.parametrize(

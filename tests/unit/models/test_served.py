@@ -11,7 +11,7 @@ import pytest
 from fixtures.scoring import answered
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import Settings
-from neuralmedbench.models.served import served_line
+from neuralmedbench.models.served import served_models_line
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade
@@ -64,14 +64,14 @@ def test_what_a_provider_calls_itself_cannot_write_into_a_terminal() -> None:
 
 def test_a_log_says_that_the_served_model_changed_and_is_silent_when_it_did_not() -> None:
     row = answered("x", served_model=MAY, fingerprint="fp-1", called_on="2026-05-01")
-    assert served_line("m", [row, row]) == ""
-    assert served_line("m", [row, replace(row, served_model="", fingerprint="")]) == ""
-    assert served_line("m", [row, replace(row, fingerprint="fp-2", called_on="2026-05-02"), row]) == (
+    assert served_models_line("m", [row, row]) == ""
+    assert served_models_line("m", [row, replace(row, served_model="", fingerprint="")]) == ""
+    assert served_models_line("m", [row, replace(row, fingerprint="fp-2", called_on="2026-05-02"), row]) == (
         "m: served with 2 fingerprints, so the provider changed something on its side:"
         f" {MAY}, fingerprint fp-1 (2 answers, 2026-05-01); {MAY}, fingerprint fp-2 (1 answers, 2026-05-02)"
     )
     later = replace(row, served_model=JUNE, fingerprint="", called_on="2026-06-01")
-    assert served_line("m", [row, later, replace(later, called_on="2026-06-03")]) == (
+    assert served_models_line("m", [row, later, replace(later, called_on="2026-06-03")]) == (
         f"m: served by 2 models under one name: {MAY}, fingerprint fp-1 (1 answers, 2026-05-01); {JUNE} (2 answers, 2026-06-01 to 2026-06-03);"
         " these answers are not of one model: write a dated version as `id`, or bump `revision` to ask for all of them again"
     )
@@ -79,7 +79,7 @@ def test_a_log_says_that_the_served_model_changed_and_is_silent_when_it_did_not(
 
 def test_a_served_name_that_is_a_place_on_a_server_is_withheld() -> None:
     row = answered("x", served_model="/home/anna/weights", called_on="2026-05-01")
-    line = served_line("m", [row, replace(row, served_model=MAY)])
+    line = served_models_line("m", [row, replace(row, served_model=MAY)])
     assert "anna" not in line
     assert "withheld" in line
 

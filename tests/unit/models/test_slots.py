@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.models.slots import slots_of
+from neuralmedbench.models.slots import resources_of
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ from neuralmedbench.models.slots import slots_of
     ],
 )
 def test_a_model_takes_the_slot_of_where_it_computes(settings: dict[str, Any], taken: dict[str, int]) -> None:
-    assert slots_of("some", ModelConfig(title="Some model", revision="1", **settings)) == taken
+    assert resources_of("some", ModelConfig(title="Some model", revision="1", **settings)) == taken
 
 
 def test_a_grader_that_asks_no_model_takes_none() -> None:
-    assert slots_of("rubric", None) == {}
+    assert resources_of("rubric", None) == {}

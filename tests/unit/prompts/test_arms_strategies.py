@@ -15,7 +15,7 @@ from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.prompts.arms import first_part
-from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.coverage import check_pictures
 from neuralmedbench.prompts.texts import count_words, first_words, within_words
 from neuralmedbench.records.case import Audit
@@ -113,7 +113,7 @@ def test_an_arm_of_the_yaml_that_reaches_no_item_is_an_error_that_names_it(name)
 
 def test_arms_that_nobody_named_ask_what_they_can():
     """The default arms are for any benchmark: without pictures there is nothing to leave out, and nobody was promised it."""
-    rows = assemble([question(**PLAIN)], Shown(), benchmark_config(), TEMPLATES)
+    rows = assemble([question(**PLAIN)], CaseMaterial(), benchmark_config(), TEMPLATES)
     assert [row.arm for row in rows] == ["full"]
 
 

@@ -18,7 +18,7 @@ from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CASE_COLUMNS
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.labels import picture_label
 from neuralmedbench.records.case import Tile
 from neuralmedbench.tables.bundle import bundle_cases
@@ -49,7 +49,7 @@ def test_the_report_and_the_methods_name_benchmarks_with_oracle_slices() -> None
 def test_a_model_is_never_told_that_a_slice_was_chosen_with_the_answer_or_what_it_shows_of_the_lesion() -> None:
     plain, marked = built(images=tuple(replace(row, oracle=False) for row in ORACLE)), built(images=ORACLE)
     templates = Templates(ROOT / "config" / "prompts")
-    sent = [assemble(made.items, Shown(made.disclosures), benchmark_config(arms=("full",)), templates) for made in (plain, marked)]
+    sent = [assemble(made.items, CaseMaterial(made.disclosures), benchmark_config(arms=("full",)), templates) for made in (plain, marked)]
     assert [request.request_id for request in sent[0]] == [request.request_id for request in sent[1]]
     assert "width_px" not in repr(sent)
 

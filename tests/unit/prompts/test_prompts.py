@@ -11,7 +11,7 @@ from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.arms import donors_of
-from neuralmedbench.prompts.assemble import Shown, assemble
+from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.coverage import check_asked, check_pictures
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Level
@@ -35,7 +35,7 @@ def built():
 @pytest.fixture
 def requests(built, templates):
     """Every request of the two cases by item and arm."""
-    rows = assemble(built.items, Shown(built.disclosures), benchmark_config(arms=ARMS), templates)
+    rows = assemble(built.items, CaseMaterial(built.disclosures), benchmark_config(arms=ARMS), templates)
     return {(row.item_id, row.arm): row for row in rows}
 
 
@@ -97,7 +97,7 @@ def test_a_dialogue_shows_pictures_and_disclosed_findings_in_its_last_turn_only(
 
 def test_a_structured_item_asks_for_json_without_labels(tmp_path, templates):
     built = pictures(tmp_path, "d,a.png,normal,x,,CT,,axial")
-    (request,) = assemble(built.items, Shown(), benchmark_config(arms=["full"]), templates)
+    (request,) = assemble(built.items, CaseMaterial(), benchmark_config(arms=["full"]), templates)
     assert '"class": "tumor" | "stroke" | "multiple sclerosis" | "other abnormalities" | "normal" | null' in said(request)
     assert [image.label for image in shown(request)] == ["Picture 1"]
     assert json.loads(request.answer_schema)["properties"]["plane"]["enum"][-1] is None
@@ -105,11 +105,11 @@ def test_a_structured_item_asks_for_json_without_labels(tmp_path, templates):
 
 def test_equal_requests_have_equal_ids_and_a_changed_picture_changes_it(built, templates):
     config = benchmark_config(arms=["full"])
-    (one, *_), (two, *_) = (assemble(built.items, Shown(), config, templates) for _ in range(2))
+    (one, *_), (two, *_) = (assemble(built.items, CaseMaterial(), config, templates) for _ in range(2))
     assert one.request_id == two.request_id
     item = built.items[0]
     other = replace(item, images=(replace(item.images[0], sha256="other"), *item.images[1:]))
-    assert assemble([other], Shown(), config, templates)[0].request_id != one.request_id
+    assert assemble([other], CaseMaterial(), config, templates)[0].request_id != one.request_id
 
 
 def test_an_unknown_strategy_and_a_template_that_uses_an_unknown_name_are_refused(built, templates, tmp_path):
@@ -117,12 +117,12 @@ def test_an_unknown_strategy_and_a_template_that_uses_an_unknown_name_are_refuse
         benchmark_config(strategies=["guess"])
     (tmp_path / "system.j2").write_text("{{ answer }}")
     with pytest.raises(ConfigError, match=r"system\.j2: UndefinedError; it may use oriented"):
-        assemble(built.items, Shown(), benchmark_config(arms=["full"]), Templates(tmp_path))
+        assemble(built.items, CaseMaterial(), benchmark_config(arms=["full"]), Templates(tmp_path))
 
 
 def test_text_of_a_patient_is_never_rendered_as_a_template(templates):
     built = build_cases("b", benchmark_config(), [source("a1", notes=("{{ 7 * 7 }} {% raw %}",))], {}, VOCABULARY)
-    assert "{{ 7 * 7 }} {% raw %}" in said(assemble(built.items, Shown(), benchmark_config(arms=["full"]), templates)[0])
+    assert "{{ 7 * 7 }} {% raw %}" in said(assemble(built.items, CaseMaterial(), benchmark_config(arms=["full"]), templates)[0])
 
 
 def test_shuffling_needs_two_patients(built):

@@ -24,7 +24,7 @@ from neuralmedbench.errors import DataError, PipelineError, RatingError
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.ledgers.replay import replay_requests
-from neuralmedbench.models.readers import asked_of
+from neuralmedbench.models.readers import requests_for
 from neuralmedbench.ratings.answering.answer_forms import AnswerRoundKey
 from neuralmedbench.ratings.answering.answer_rounds import FrozenAnswerRound, freeze_answers
 from neuralmedbench.ratings.exports import read_file
@@ -164,7 +164,7 @@ def test_answers_become_a_model_with_time_and_what_was_not_shown_is_missing(run,
     talk = by_id[f"b/{DIALOGUE}"]
     assert (len(talk.turns), talk.latency_s, talk.images_sent) == (2, 61.0, 2)
     # a clone without the reader makes the same table of the ledger
-    requests = asked_of(model, read_records(root / "data/prompts/b.parquet", Request))
+    requests = requests_for(model, read_records(root / "data/prompts/b.parquet", Request))
     ledger = root / "data/ledger/b/reader-h02-1.jsonl"
     assert replay_requests(requests, model, name="reader-h02-1", ledger=ledger, vocabulary=None) == responses
     # answers that come later need the table of responses once more

@@ -21,7 +21,7 @@ from neuralmedbench.config.workflow import Run, own_configfiles, read_run
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
 from neuralmedbench.files.dvc_lock import Recorded, read_dvc_lock
 from neuralmedbench.files.tables import write_records
-from neuralmedbench.models.ledgers.ledger import Entry, add_missing, open_ledger, read_ledger
+from neuralmedbench.models.ledgers.ledger import LedgerEntry, add_missing, open_ledger, read_ledger
 from neuralmedbench.models.ledgers.recorded import check_recorded_ledger
 from neuralmedbench.recording import repository
 from neuralmedbench.recording.changed_answers import changed_answers
@@ -217,7 +217,7 @@ def test_a_ledger_that_is_being_written_is_not_united(tmp_path: Path) -> None:
     here, other = tmp_path / "here.jsonl", tmp_path / "other.jsonl"
     other.write_bytes(entry_line("b"))
     with open_ledger(here) as ledger:
-        ledger.add(Entry(key="a", state="ok", text="a"))
+        ledger.add(LedgerEntry(key="a", state="ok", text="a"))
         with pytest.raises(ProviderError, match=f"process {os.getpid()} writes to this ledger"):
             add_missing(here, other)
     assert set(read_ledger(here)) == {"a"}
@@ -264,8 +264,8 @@ def test_recorded_lines_and_ledgers_that_are_gone_are_found(tmp_path: Path) -> N
 def test_an_answer_that_was_changed_after_it_was_kept_is_refused_without_dvc(tmp_path: Path) -> None:
     path = tmp_path / "data" / "ledger" / "demo" / "new.jsonl"
     with open_ledger(path) as ledger:
-        ledger.add(Entry(key="a", state="ok", text="an abscess, \u2028 ½", item_id="demo/one"))
-        ledger.add(Entry(key="b", state="ok", text="a stroke", item_id="demo/two"))
+        ledger.add(LedgerEntry(key="a", state="ok", text="an abscess, \u2028 ½", item_id="demo/one"))
+        ledger.add(LedgerEntry(key="b", state="ok", text="a stroke", item_id="demo/two"))
     assert read_ledger(path)["a"].text == "an abscess, \u2028 ½"
     good = path.read_bytes()
     path.write_bytes(good.replace(b"a stroke", b"a tumour"))

@@ -17,7 +17,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.models.ledgers.ledger import Entry, open_ledger
+from neuralmedbench.models.ledgers.ledger import LedgerEntry, open_ledger
 from neuralmedbench.recording.cells import find_cell
 from neuralmedbench.recording.recount import PARTS
 from neuralmedbench.recording.trace import trace
@@ -67,7 +67,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     responses = [replace(row, call_keys=(f"{number:064x}",)) for number, row in enumerate(responses)]
     with open_ledger(root / f"data/ledger/{DEPTH}/alpha.jsonl") as book:
         for row in responses:
-            book.add(Entry(key=row.call_keys[0], state="ok", text="never shown"))
+            book.add(LedgerEntry(key=row.call_keys[0], state="ok", text="never shown"))
     write_records(root / SCORES, Score, scores, key=order)
     write_records(root / RESPONSES, Response, responses, key=order)
     settings = Settings(resamples=100, seed=1, confidence=0.95, max_missing_fraction=0.02)

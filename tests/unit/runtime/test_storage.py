@@ -25,7 +25,7 @@ from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.volumes import write_volume
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers import ledger as ledgers
-from neuralmedbench.models.ledgers.ledger import Entry, open_ledger, read_ledger
+from neuralmedbench.models.ledgers.ledger import LedgerEntry, open_ledger, read_ledger
 from neuralmedbench.records.case import CaseRecord, SliceRow, State
 from neuralmedbench.runtime import storage
 from neuralmedbench.runtime.commands import run_command
@@ -306,7 +306,7 @@ def test_a_ledger_that_takes_no_more_is_told_by_the_command_in_one_line(here, ca
     def main(_argv):
         with open_ledger(Path("disk/m.jsonl")) as book:
             for number in range(100):
-                book.add(Entry(key=str(number), state="ok", text="x" * 1000))
+                book.add(LedgerEntry(key=str(number), state="ok", text="x" * 1000))
         return 0
 
     with small_disk(here / "disk", 64) as disk:

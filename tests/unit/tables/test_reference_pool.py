@@ -19,7 +19,7 @@ from neuralmedbench.config.load import load_asked, load_model
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import write_audit
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.models.conversation import Said
+from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.keys import call_key
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.requests import Request, RequestTurn
@@ -153,7 +153,7 @@ def test_no_answer_that_a_seed_drew_for_the_choice_scores_the_items_even_where_t
 def test_seeds_of_a_pool_meet_neither_those_that_chose_nor_those_of_another_curation(tmp_path: Path) -> None:
     for benchmark, pool in (("whole", []), ("curated", ["m"]), ("again", ["m"]), ("other", ["n"])):
         place(tmp_path, benchmark, pool)
-    said = (Said("user", "What is it?"),)
+    said = (PromptMessage("user", "What is it?"),)
 
     def keys(benchmark: str) -> set[str]:
         model = load_asked(tmp_path / "config", benchmark, "m")

@@ -7,7 +7,7 @@ from typing import Any
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.api.encoder import Encoder
+from neuralmedbench.models.api.encoder import PictureEncoder
 from neuralmedbench.models.api.quiet_litellm import import_litellm, no_log
 from neuralmedbench.models.api.replies import answers_of
 from neuralmedbench.models.api.sent_parameters import check_parameters, complaint, parameters_of
@@ -49,7 +49,7 @@ class LitellmBackend:
             tell_of_proxies(name, address)
         self._key = (os.environ.get(model.api_key_env) if model.api_key_env else None) or ""
         self._client = _client(address, model.timeout_s)
-        self._encoder = Encoder()
+        self._encoder = PictureEncoder()
 
     async def answer(self, call: Call) -> tuple[Answer, ...]:
         """Make one attempt; see `models.protocol.Backend`.

@@ -15,7 +15,7 @@ class _Url(str):
     """A text that can be forgotten when nobody holds it any more."""
 
 
-class Encoder:
+class PictureEncoder:
     """Pictures as data URLs: each is written once for all samples and turns that show it, and kept only as long as a call holds it.
 
     The last few are kept in any case, for a dialogue whose next turn shows them again.

@@ -15,7 +15,7 @@ from neuralmedbench.config.load import check, group_limit
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.config.section import Section
-from neuralmedbench.models.control.budget import Purse, Reservation
+from neuralmedbench.models.control.budget import Budget, Reservation
 from neuralmedbench.models.control.rate_limits import Grant, RateLimits
 from neuralmedbench.models.control.retry import CallError
 from neuralmedbench.models.protocol import Answer, tokens_of_call
@@ -33,7 +33,7 @@ class _Text(Section):
 
 
 @dataclass(frozen=True)
-class Control:
+class RunLimits:
     """Caps and limits of a run.
 
     Attributes
@@ -51,12 +51,12 @@ class Control:
     folder: Path | None = None
 
     @classmethod
-    def of(cls, config: PipelineConfig, folder: Path = SPENDING) -> Control:
+    def of(cls, config: PipelineConfig, folder: Path = SPENDING) -> RunLimits:
         """Take it from the configuration."""
         return cls(config.max_run_cost_usd, config.rate_limits, folder)
 
     @classmethod
-    def read(cls, text: str) -> Control:
+    def read(cls, text: str) -> RunLimits:
         """Read what `write` wrote; the books lie in the folder of this project.
 
         Raises
@@ -76,10 +76,10 @@ class Control:
         limits = {name: limit.model_dump(exclude_none=True) for name, limit in self.rate_limits.items()}
         return json.dumps({"max_run_cost_usd": self.max_run_cost_usd, "rate_limits": limits}, sort_keys=True)
 
-    def purse(self, name: str, model: ModelConfig, root: Path = Path()) -> Purse:
+    def budget(self, name: str, model: ModelConfig, root: Path = Path()) -> Budget:
         """Open the purse of a model; see `models.control.budget`."""
-        book = self.folder / MONEY if self.folder else None
-        return Purse(model, name=name, book=book, run=this_run(), run_cap=self.max_run_cost_usd, root=root)
+        log = self.folder / MONEY if self.folder else None
+        return Budget(model, name=name, log=log, run=this_run(), run_cap=self.max_run_cost_usd, root=root)
 
     def limits(self, name: str, model: ModelConfig, stop: asyncio.Event) -> RateLimits:
         """Open the limits of a model's group; see `models.control.rate_limits`.
@@ -90,20 +90,20 @@ class Control:
             If the model's group is not one of `rate_limits`.
         """
         limit = group_limit(name, model, self.rate_limits)
-        book = self.folder / "rates" / f"{model.rate_limit_group}.jsonl" if self.folder else None
-        return RateLimits(model.rate_limit_group, limit, book, stop=stop)
+        log = self.folder / "rates" / f"{model.rate_limit_group}.jsonl" if self.folder else None
+        return RateLimits(model.rate_limit_group, limit, log, stop=stop)
 
 
-ALONE = Control()
+UNLIMITED = RunLimits()
 """Nothing but the models' own caps, and those within this process alone."""
 
 
-class CallGate:
-    """What the attempts of one call have to pass; a `models.control.retry.Gate`.
+class AttemptGate:
+    """What the attempts of one call have to pass; a `models.control.retry.AttemptPolicy`.
 
     Parameters
     ----------
-    purse : Purse
+    budget : Budget
         The money of the model.
     limits : RateLimits
         The limits of its group.
@@ -111,8 +111,8 @@ class CallGate:
         What is set aside for the first attempt.
     """
 
-    def __init__(self, purse: Purse, limits: RateLimits, reserved: Reservation) -> None:
-        self._purse, self._limits, self._reserved = purse, limits, reserved
+    def __init__(self, budget: Budget, limits: RateLimits, reserved: Reservation) -> None:
+        self._budget, self._limits, self._reserved = budget, limits, reserved
         self._grant: Grant | None = None
 
     async def enter(self) -> None:
@@ -125,7 +125,7 @@ class CallGate:
 
     def again(self, error: CallError) -> bool:
         """Whether there is money for one more attempt: one that may have been charged stays spent."""
-        return not error.perhaps_paid or self._purse.again(self._reserved)
+        return not error.perhaps_paid or self._budget.reserve_retry(self._reserved)
 
     def close(self, answers: Sequence[Answer]) -> None:
         """Say what the answers had in tokens; when the provider did not count them all, they count as they were asked for."""

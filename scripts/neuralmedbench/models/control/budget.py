@@ -14,9 +14,9 @@ from pathlib import Path
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.control.estimate import Estimator, answers_of_a_call, longest_answer
-from neuralmedbench.models.control.spending import NANO, Spending, account_of
-from neuralmedbench.models.conversation import Said
-from neuralmedbench.runtime.shared_log import Record, SharedBook
+from neuralmedbench.models.control.spending import NANO, SpendTotals, account_of
+from neuralmedbench.models.conversation import PromptMessage
+from neuralmedbench.runtime.shared_log import Record, SharedLog
 
 OF_MODEL, OF_RUN = "max_cost_usd", "max_run_cost_usd"
 SYNC_AFTER_S = 5.0
@@ -82,7 +82,7 @@ class Reservation:
     tokens: int
 
 
-class Purse:
+class Budget:
     """The money of one model in one run; the book is shared by all jobs of all runs.
 
     Parameters
@@ -91,7 +91,7 @@ class Purse:
         Its prices and its cap: of everything that was ever spent on this name, id and revision according to the book.
     name : str
         Its name.
-    book : Path or None
+    log : Path or None
         The book; None: the caps hold within this process alone.
     run : str
         Name of the run (`runtime.parent_run.this_run`).
@@ -115,7 +115,7 @@ class Purse:
         model: ModelConfig,
         *,
         name: str = "",
-        book: Path | None = None,
+        log: Path | None = None,
         run: str = "",
         run_cap: float | None = None,
         root: Path = Path(),
@@ -124,19 +124,19 @@ class Purse:
         caps = ((OF_MODEL, model.max_cost_usd), (OF_RUN, run_cap))
         self._caps = {why: round(cap * NANO) for why, cap in caps if cap is not None}
         self._estimator = Estimator(model, root)
-        self._book, self._spending = SharedBook(book), Spending()
+        self._log, self._spending = SharedLog(log), SpendTotals()
         self._process, self._count = os.urandom(6).hex(), 0
         self._underway: set[str] = set()
         self._settled: asyncio.Event | None = None
         self._synced = time.monotonic()
         self.why = OF_MODEL
 
-    def reserve(self, said: Sequence[Said], samples: int = 1, schema: str = "") -> Reservation | None:
+    def reserve(self, messages: Sequence[PromptMessage], samples: int = 1, schema: str = "") -> Reservation | None:
         """Set the highest price of one attempt of a call aside.
 
         Parameters
         ----------
-        said : sequence of Said
+        messages : sequence of PromptMessage
             What is about to be sent.
         samples : int
             Answers that are asked for in this call.
@@ -153,20 +153,20 @@ class Purse:
         OSError
             If the book cannot be written: then nothing may be asked.
         """
-        prompt = self._estimator.prompt_at_most(said, schema)
+        prompt = self._estimator.prompt_at_most(messages, schema)
         completion = (longest_answer(self._model) or 0) * samples * answers_of_a_call(self._model)
         usd = cost_usd(self._model, prompt, completion) or 0.0
         return self._reserve(math.ceil(usd * NANO), prompt + completion)
 
-    async def reserve_in_turn(self, said: Sequence[Said], samples: int = 1, schema: str = "") -> Reservation | None:
+    async def reserve_in_turn(self, messages: Sequence[PromptMessage], samples: int = 1, schema: str = "") -> Reservation | None:
         """As `reserve`, but while calls of this process are under way wait for what they leave: they cost less than was set aside."""
-        while (reservation := self.reserve(said, samples, schema)) is None and self._underway:
+        while (reservation := self.reserve(messages, samples, schema)) is None and self._underway:
             self._settled = self._settled or asyncio.Event()
             self._settled.clear()
             await self._settled.wait()
         return reservation
 
-    def again(self, reservation: Reservation) -> bool:
+    def reserve_retry(self, reservation: Reservation) -> bool:
         """Set money aside for one more attempt, because the one before may have been charged; False when a cap leaves no room."""
         if not reservation.id:
             return True
@@ -190,9 +190,9 @@ class Purse:
     def _reserve(self, amount: int, tokens: int) -> Reservation | None:
         if not amount:
             return Reservation("", 0, tokens)
-        with self._book.turn() as turn:
-            for record in turn.news:
-                self._spending.take(record)
+        with self._log.transaction() as transaction:
+            for record in transaction.new_records:
+                self._spending.add(record)
             booked = {OF_MODEL: self._spending.by_account[self._account], OF_RUN: self._spending.by_run[self._run]}
             for why, cap in self._caps.items():
                 if booked[why] + amount > cap:
@@ -201,17 +201,17 @@ class Purse:
             self._count += 1
             key = f"{self._process}.{self._count}"
             record = {"account": self._account, "id": key, "run": self._run, "usd": amount / NANO}
-            turn.added.append(record)
-        self._spending.take(record)
+            transaction.added.append(record)
+        self._spending.add(record)
         self._underway.add(key)
         return Reservation(key, amount, tokens)
 
     def _write(self, record: Record) -> None:
-        with self._book.turn() as turn:
-            for other in turn.news:
-                self._spending.take(other)
-            turn.added.append(record)
-        self._spending.take(record)
+        with self._log.transaction() as transaction:
+            for other in transaction.new_records:
+                self._spending.add(other)
+            transaction.added.append(record)
+        self._spending.add(record)
         if time.monotonic() - self._synced > SYNC_AFTER_S:
-            self._book.sync()
+            self._log.sync()
             self._synced = time.monotonic()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.model import Downscale, ModelConfig
-from neuralmedbench.models.conversation import Said
+from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.records.requests import RequestImage
 
 MESSAGE_TOKENS = 16
@@ -50,19 +50,19 @@ class Estimator:
         self._model, self._root = model, root
         self._sizes: dict[str, tuple[int, int]] = {}
 
-    def prompt_at_most(self, said: Sequence[Said], schema: str = "") -> int:
+    def prompt_at_most(self, messages: Sequence[PromptMessage], schema: str = "") -> int:
         """Tokens that a conversation cannot exceed."""
-        text = sum(text_tokens_at_most(message.text) + MESSAGE_TOKENS for message in said)
-        pictures = [image for message in said for image in message.images]
+        text = sum(text_tokens_at_most(message.text) + MESSAGE_TOKENS for message in messages)
+        pictures = [image for message in messages for image in message.images]
         labels = sum(text_tokens_at_most(image.label) + MESSAGE_TOKENS for image in pictures)
         asked = text_tokens_at_most(schema) + SCHEMA_TOKENS if schema else 0
         return text + labels + asked + sum(self._picture_at_most(image) for image in pictures)
 
-    def prompt_probably(self, said: Sequence[Said], schema: str = "") -> int:
+    def prompt_probably(self, messages: Sequence[PromptMessage], schema: str = "") -> int:
         """Tokens that a conversation probably has."""
-        texts = [*(message.text for message in said), *(image.label for message in said for image in message.images), schema]
+        texts = [*(message.text for message in messages), *(image.label for message in messages for image in message.images), schema]
         low, high = LIKELY_PICTURE_TOKENS
-        sizes = [self._size(image) for message in said for image in message.images]
+        sizes = [self._size(image) for message in messages for image in message.images]
         return sum(map(likely_text_tokens, texts)) + sum(min(high, max(low, w * h // PIXELS_PER_TOKEN)) for w, h in sizes)
 
     def _picture_at_most(self, image: RequestImage) -> int:

@@ -12,7 +12,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def ending_gently(stop: Callable[[], None], name: str) -> Iterator[None]:
+def graceful_interrupt(stop: Callable[[], None], name: str) -> Iterator[None]:
     """Take Ctrl-C, SIGTERM and a closed terminal for a wish to end; the second one ends at once.
 
     Parameters

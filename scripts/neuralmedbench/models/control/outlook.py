@@ -10,11 +10,11 @@ from pathlib import Path
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.models.control.budget import cost_usd
 from neuralmedbench.models.control.estimate import Estimator, answers_of_a_call, longest_answer
-from neuralmedbench.models.conversation import Said, next_messages
+from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.inquiry import MOST_FACTS
 from neuralmedbench.models.keys import sent_schema
-from neuralmedbench.models.ledgers.follow import follow
-from neuralmedbench.models.ledgers.ledger import Entry
+from neuralmedbench.models.ledgers.follow import resume_sample
+from neuralmedbench.models.ledgers.ledger import LedgerEntry
 from neuralmedbench.records.requests import Inquiry, Request
 
 ENOUGH_ANSWERS = 10
@@ -22,7 +22,7 @@ ENOUGH_ANSWERS = 10
 
 
 @dataclass(kw_only=True)
-class Outlook:
+class Forecast:
     """What is still to be asked of one model.
 
     Attributes
@@ -53,9 +53,9 @@ class Outlook:
     most_usd: float | None = None
 
 
-def look_ahead(
-    requests: Sequence[Request], model: ModelConfig, entries: Mapping[str, Entry], *, code: str = "", root: Path = Path()
-) -> Outlook:
+def forecast_calls(
+    requests: Sequence[Request], model: ModelConfig, entries: Mapping[str, LedgerEntry], *, code: str = "", root: Path = Path()
+) -> Forecast:
     """Count what the ledger does not hold yet.
 
     Parameters
@@ -64,7 +64,7 @@ def look_ahead(
         What is asked.
     model : ModelConfig
         The model's yaml.
-    entries : mapping of str to Entry
+    entries : mapping of str to LedgerEntry
         Its ledger.
     code : str
         As in `models.keys.call_key`.
@@ -73,26 +73,26 @@ def look_ahead(
 
     Returns
     -------
-    Outlook
+    Forecast
         The counts.
     """
-    return _Walk(model, entries, code, root).over(requests)
+    return _Forecaster(model, entries, code, root).over(requests)
 
 
-class _Walk:
+class _Forecaster:
     """One walk over the requests of a benchmark."""
 
-    def __init__(self, model: ModelConfig, entries: Mapping[str, Entry], code: str, root: Path) -> None:
+    def __init__(self, model: ModelConfig, entries: Mapping[str, LedgerEntry], code: str, root: Path) -> None:
         self._model, self._entries, self._code = model, entries, code
         self._estimator = Estimator(model, root)
         self._most = longest_answer(model) or 0
         lengths = [entry.completion_tokens for entry in entries.values() if entry.completion_tokens]
         self._likely = sum(lengths) // len(lengths) if len(lengths) >= ENOUGH_ANSWERS else self._most // 2
         self._seen: set[str] = set()
-        self._counted: set[tuple[str, int, tuple[Said, ...]]] = set()
+        self._counted: set[tuple[str, int, tuple[PromptMessage, ...]]] = set()
 
-    def over(self, requests: Sequence[Request]) -> Outlook:
-        found = Outlook(requests=len(requests), samples=sum(request.samples for request in requests))
+    def over(self, requests: Sequence[Request]) -> Forecast:
+        found = Forecast(requests=len(requests), samples=sum(request.samples for request in requests))
         for request in requests:
             begun = False
             for repeat in range(request.samples):
@@ -102,9 +102,9 @@ class _Walk:
         found.most_usd = cost_usd(self._model, found.most_prompt_tokens, found.most_completion_tokens)
         return found
 
-    def _sample(self, request: Request, repeat: int, found: Outlook, *, shared: bool) -> bool:
+    def _sample(self, request: Request, repeat: int, found: Forecast, *, shared: bool) -> bool:
         """Follow one sample through the ledger, then count what is left of it; whether it has a first call of its own still to be made."""
-        followed = follow(request, self._model, self._entries, repeat, code=self._code)
+        followed = resume_sample(request, self._model, self._entries, repeat, code=self._code)
         for entry in followed.entries:
             found.answered += entry.key not in self._seen
             self._seen.add(entry.key)
@@ -116,32 +116,32 @@ class _Walk:
         self._rest(request, answers, found, key=followed.key, shared=shared and not answers)
         return own and not answers
 
-    def _rest(self, request: Request, answers: list[str], found: Outlook, *, key: str, shared: bool) -> None:
-        said = next_messages(request, answers, self._model.max_images)
+    def _rest(self, request: Request, answers: list[str], found: Forecast, *, key: str, shared: bool) -> None:
+        messages = next_messages(request, answers, self._model.max_images)
         told = _longest_reply(request.inquiry) if request.inquiry else ()
         left = request.inquiry.max_questions + 1 - len(answers) if request.inquiry else len(request.turns) - len(answers)
         for number in range(left):
             if number and not request.inquiry:  # answers that nobody knows yet are empty here, and counted by their length below
-                said = next_messages(request, [*answers, *[""] * number], self._model.max_images)
-            words = (*(said or ()), *told * number)
+                messages = next_messages(request, [*answers, *[""] * number], self._model.max_images)
+            words = (*(messages or ()), *told * number)
             # samples whose next call is the same go on alike for as long as they are told the same: arms share the first turns of a dialogue
             if (key, number, words) not in self._counted:
                 self._counted.add((key, number, words))
                 self._call(request, words, number, found, shared=shared and not number)
 
-    def _call(self, request: Request, said: tuple[Said, ...], unknown: int, found: Outlook, *, shared: bool) -> None:
+    def _call(self, request: Request, messages: tuple[PromptMessage, ...], unknown: int, found: Forecast, *, shared: bool) -> None:
         """Count one call, behind so many answers that nobody knows yet; a shared one costs an answer and nothing else."""
         if not shared:
             schema = sent_schema(request, self._model)
             found.calls += 1
-            found.prompt_tokens += self._estimator.prompt_probably(said, schema) + unknown * self._likely
-            found.most_prompt_tokens += self._estimator.prompt_at_most(said, schema) + unknown * self._most
+            found.prompt_tokens += self._estimator.prompt_probably(messages, schema) + unknown * self._likely
+            found.most_prompt_tokens += self._estimator.prompt_at_most(messages, schema) + unknown * self._most
         found.completion_tokens += self._likely
         found.most_completion_tokens += self._most * answers_of_a_call(self._model)
 
 
-def _longest_reply(inquiry: Inquiry) -> tuple[Said, ...]:
+def _longest_reply(inquiry: Inquiry) -> tuple[PromptMessage, ...]:
     """Give the longest reply that a question of the model can bring."""
     facts = sorted(inquiry.facts, key=lambda fact: (len(fact.images), len(fact.text)), reverse=True)[:MOST_FACTS]
     words = [*(fact.text for fact in facts), inquiry.unknown, inquiry.left, inquiry.closing]
-    return (Said("user", "\n".join(words), tuple(chain.from_iterable(fact.images for fact in facts))),)
+    return (PromptMessage("user", "\n".join(words), tuple(chain.from_iterable(fact.images for fact in facts))),)

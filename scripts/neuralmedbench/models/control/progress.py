@@ -42,7 +42,7 @@ class Progress:
         self._bar: Any = None
 
     def __enter__(self) -> Self:
-        self._start = self._said = time.monotonic()
+        self._start = self._printed = time.monotonic()
         if self._stream.isatty():
             from tqdm import tqdm
 
@@ -79,8 +79,8 @@ class Progress:
                 self._bar.initial += from_ledger
                 self._bar.set_postfix_str(self._counts(), refresh=False)
                 self._bar.update()
-            elif time.monotonic() - self._said >= EVERY_S:
-                self._said = time.monotonic()
+            elif time.monotonic() - self._printed >= EVERY_S:
+                self._printed = time.monotonic()
                 self._print(self._speed())
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from neuralmedbench.config.pipeline import RateLimit
 from neuralmedbench.models.control.retry import LONGEST_RETRY_AFTER_S, TOO_MANY, CallError
-from neuralmedbench.models.control.retry import pause as rest
-from neuralmedbench.runtime.shared_log import Record, SharedBook
+from neuralmedbench.models.control.retry import pause as sleep_until
+from neuralmedbench.runtime.shared_log import Record, SharedLog
 
 PAUSED = "GroupPaused"
 CLOCKS_APART_S = 5.0
@@ -54,7 +54,7 @@ class RateLimits:
         Name of the group. None: no limits; a pause holds for this object alone.
     limit : RateLimit
         What the group may do in any 60 seconds.
-    book : Path or None
+    log : Path or None
         The book of the group; None: the limits hold within this object alone.
     stop : asyncio.Event or None
         When it is set nobody waits any more; None: it never is.
@@ -73,13 +73,13 @@ class RateLimits:
         self,
         group: str | None,
         limit: RateLimit,
-        book: Path | None,
+        log: Path | None,
         *,
         stop: asyncio.Event | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._limit, self._stop, self._clock = limit, stop or asyncio.Event(), clock
-        self._book = SharedBook(book if group else None)
+        self._log = SharedLog(log if group else None)
         self._line = asyncio.Lock()
         self._process, self._count = os.urandom(6).hex(), 0
         self._window: deque[Grant] = deque()
@@ -112,7 +112,7 @@ class RateLimits:
                 grant, wait_s = self._try(tokens)
                 if grant:
                     return grant
-                await rest(min(wait_s, POLL_S), self._stop)
+                await sleep_until(min(wait_s, POLL_S), self._stop)
         return Grant(self._clock(), "", 0)
 
     def settle(self, grant: Grant, tokens: int | None) -> None:
@@ -130,37 +130,37 @@ class RateLimits:
         self._add(until | {"refuse": True} if seconds > LONGEST_RETRY_AFTER_S else until)
 
     def _add(self, record: Record) -> None:
-        with suppress(OSError), self._book.turn() as turn:  # a full disk: the limits are then kept by what is known here
-            for other in turn.news:
-                self._take(other)
-            turn.added.append(record)
-        self._take(record)
+        with suppress(OSError), self._log.transaction() as transaction:  # a full disk: the limits are then kept by what is known here
+            for other in transaction.new_records:
+                self._apply(other)
+            transaction.added.append(record)
+        self._apply(record)
 
     def _try(self, tokens: int) -> tuple[Grant | None, float]:
         now = self._clock()
         if not self._shared:
-            left = self._left(now)
+            left = self._pause_left(now)
             return (None, left) if left else self._granted(now, tokens)
-        with self._book.turn() as turn:
+        with self._log.transaction() as transaction:
             now = self._clock()
-            for record in turn.news:
-                self._take(record)
-            self._forget(now)
-            wait_s = max(self._left(now), self._full_for(now, tokens))
+            for record in transaction.new_records:
+                self._apply(record)
+            self._drop_expired(now)
+            wait_s = max(self._pause_left(now), self._window_wait(now, tokens))
             if wait_s > 0:
                 return None, wait_s
             grant, wait_s = self._granted(now, tokens)
             if self._counted and grant:
-                turn.anew = len(turn.news) > OLD_LINES and not self._window
-                turn.added.append({"at": grant.at, "id": grant.id, "tokens": grant.tokens})
-                self._take(turn.added[0])
+                transaction.truncate = len(transaction.new_records) > OLD_LINES and not self._window
+                transaction.added.append({"at": grant.at, "id": grant.id, "tokens": grant.tokens})
+                self._apply(transaction.added[0])
         return grant, wait_s
 
     def _granted(self, now: float, tokens: int) -> tuple[Grant, float]:
         self._count += 1
         return Grant(now, f"{self._process}.{self._count}" if self._counted else "", tokens), 0.0
 
-    def _take(self, record: Record) -> None:
+    def _apply(self, record: Record) -> None:
         with suppress(KeyError, TypeError, ValueError):
             if "until" in record:
                 self._pauses.append((float(record["until"]), bool(record.get("refuse"))))
@@ -174,20 +174,20 @@ class RateLimits:
                 self._tokens += int(record["tokens"]) - grant_of.tokens
                 grant_of.tokens = int(record["tokens"])
 
-    def _forget(self, now: float) -> None:
+    def _drop_expired(self, now: float) -> None:
         while self._window and self._window[0].at <= now - WINDOW_S:
             old = self._window.popleft()
             self._by_id.pop(old.id, None)
             self._tokens -= old.tokens
 
-    def _left(self, now: float) -> float:
+    def _pause_left(self, now: float) -> float:
         # one that lies further ahead was booked before pauses were bounded, or by a clock that was set back since
         self._pauses = [pause for pause in self._pauses if now < pause[0] <= now + LONGEST_RETRY_AFTER_S + CLOCKS_APART_S]
         if refused := [until for until, refuse in self._pauses if refuse]:
             raise CallError(PAUSED, TOO_MANY, max(refused) - now, final=True, sent=False)
         return max((until - now for until, _ in self._pauses), default=0.0)
 
-    def _full_for(self, now: float, tokens: int) -> float:
+    def _window_wait(self, now: float, tokens: int) -> float:
         """Seconds until the window has room for one more request, should nobody use less than asked for; 0: it has."""
         waits = [0.0]
         most, of_tokens = self._limit.requests_per_minute, self._limit.tokens_per_minute

@@ -87,7 +87,7 @@ class GaveUpError(Exception):
         self.perhaps_paid = last.perhaps_paid and attempts > 0
 
 
-class Gate(Protocol):
+class AttemptPolicy(Protocol):
     """What an attempt has to pass: the limits of its group, and its money."""
 
     async def enter(self) -> None:
@@ -128,7 +128,7 @@ async def answer_with_retries(
     jitter: random.Random,
     stop: asyncio.Event,
     deadline_s: float | None = None,
-    gate: Gate = OPEN,
+    gate: AttemptPolicy = OPEN,
 ) -> tuple[T, int, float]:
     """Call until there is an answer.
 
@@ -146,7 +146,7 @@ async def answer_with_retries(
         When it is set no further attempt is made; one that is under way is waited for.
     deadline_s : float or None
         Deadline of the call with all its attempts and waits, from its first attempt; None: it has none.
-    gate : Gate
+    gate : AttemptPolicy
         What every attempt has to pass.
 
     Returns

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
-from neuralmedbench.runtime.shared_log import Record, read_book
+from neuralmedbench.runtime.shared_log import Record, read_log
 
 NANO = 10**9
 """Money is counted in whole billionths of a dollar: sums that do not depend on their order, and caps that are met to the cent."""
@@ -19,7 +19,7 @@ def account_of(name: str, model: ModelConfig) -> str:
     return f"{name} {without_places(model.id)} {model.revision}"
 
 
-class Spending:
+class SpendTotals:
     """What the book says: sums by account and by run. A reservation counts in full until it is settled."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Spending:
         self.by_run: Counter[str] = Counter()
         self._open: dict[str, tuple[str, str, int]] = {}
 
-    def take(self, record: Record) -> None:
+    def add(self, record: Record) -> None:
         """Take one line of the book in; what is not a whole line of this kind is passed over."""
         with suppress(KeyError, TypeError, ValueError, OverflowError):
             key, amount = str(record["id"]), round(float(record["usd"]) * NANO)
@@ -45,9 +45,9 @@ class Spending:
         self.by_run[run] += amount
 
 
-def read_spending(book: Path) -> Spending:
+def read_spend_log(log: Path) -> SpendTotals:
     """Add up what a book says, for a person who looks on."""
-    spending = Spending()
-    for record in read_book(book):
-        spending.take(record)
+    spending = SpendTotals()
+    for record in read_log(log):
+        spending.add(record)
     return spending

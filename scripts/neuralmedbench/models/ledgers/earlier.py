@@ -8,15 +8,15 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.places import without_places
-from neuralmedbench.models.ledgers.follow import follow
-from neuralmedbench.models.ledgers.ledger import SAMPLING, Entry, read_ledger
+from neuralmedbench.models.ledgers.follow import resume_sample
+from neuralmedbench.models.ledgers.ledger import SAMPLING, LedgerEntry, read_ledger
 from neuralmedbench.models.rows import response_row
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
 
 
-def earlier_responses(requests: Sequence[Request], model: ModelConfig, *, name: str, ledger: Path) -> list[Response]:
+def previous_responses(requests: Sequence[Request], model: ModelConfig, *, name: str, ledger: Path) -> list[Response]:
     """Give the answers of the revision that was asked before the present one, to the requests as they are now.
 
     Parameters
@@ -37,31 +37,31 @@ def earlier_responses(requests: Sequence[Request], model: ModelConfig, *, name: 
         they were paid for at the prices of then.
     """
     entries = read_ledger(ledger)
-    first = earlier_entry(entries.values(), model.revision)
+    first = previous_entry(entries.values(), model.revision)
     if first is None:
         return []
-    rows = rebuild(requests, model_of(first, model), name=name, entries=entries, code=first.code)
+    rows = rebuild(requests, model_of_entry(first, model), name=name, entries=entries, code=first.code)
     print(f"{name}: {len(rows)} answers of revision {first.revision} stand in the ledger, to be compared with", file=sys.stderr)
     return rows
 
 
-def earlier_entry(entries: Iterable[Entry], revision: str) -> Entry | None:
+def previous_entry(entries: Iterable[LedgerEntry], revision: str) -> LedgerEntry | None:
     """Find the first answer of the revision before, with the settings that this revision had last.
 
     Parameters
     ----------
-    entries : iterable of Entry
+    entries : iterable of LedgerEntry
         Answers in the order in which they came.
     revision : str
         The present revision.
 
     Returns
     -------
-    Entry or None
+    LedgerEntry or None
         Of all other revisions the one that appeared last; of its settings (id, sampling, code) those that appeared last. None when
         there is no other, or none that was kept with its revision.
     """
-    variants: dict[str, dict[tuple[object, ...], Entry]] = {}
+    variants: dict[str, dict[tuple[object, ...], LedgerEntry]] = {}
     for entry in entries:
         if entry.revision not in ("", revision):
             settings = (entry.model, entry.code, *(repr(getattr(entry, name)) for name in SAMPLING))
@@ -69,7 +69,7 @@ def earlier_entry(entries: Iterable[Entry], revision: str) -> Entry | None:
     return list(list(variants.values())[-1].values())[-1] if variants else None
 
 
-def model_of(entry: Entry, model: ModelConfig) -> ModelConfig:
+def model_of_entry(entry: LedgerEntry, model: ModelConfig) -> ModelConfig:
     """Give the yaml as it was when an answer was asked for; a folder with weights outside of the project is taken to be the present one."""
     return model.model_copy(
         update={
@@ -81,7 +81,9 @@ def model_of(entry: Entry, model: ModelConfig) -> ModelConfig:
     )
 
 
-def rebuild(requests: Sequence[Request], model: ModelConfig, *, name: str, entries: Mapping[str, Entry], code: str = "") -> list[Response]:
+def rebuild(
+    requests: Sequence[Request], model: ModelConfig, *, name: str, entries: Mapping[str, LedgerEntry], code: str = ""
+) -> list[Response]:
     """Put samples together from the ledger alone.
 
     Parameters
@@ -92,7 +94,7 @@ def rebuild(requests: Sequence[Request], model: ModelConfig, *, name: str, entri
         The model as it was asked.
     name : str
         Its name.
-    entries : mapping of str to Entry
+    entries : mapping of str to LedgerEntry
         The ledger.
     code : str
         As in `models.keys.call_key`.
@@ -106,7 +108,7 @@ def rebuild(requests: Sequence[Request], model: ModelConfig, *, name: str, entri
     rows = []
     for request in requests:
         for repeat in range(request.samples):
-            found = follow(request, model, entries, repeat, code=code)
+            found = resume_sample(request, model, entries, repeat, code=code)
             if found.complete and found.entries:
-                rows.append(response_row(request, repeat, found.entries, found.said, model=model, name=name))
+                rows.append(response_row(request, repeat, found.entries, found.messages, model=model, name=name))
     return sorted(rows, key=response_key)

@@ -7,21 +7,21 @@ from typing import Protocol
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.digests import sha256_of_value
-from neuralmedbench.models.conversation import Said, next_messages
+from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.keys import request_key
-from neuralmedbench.models.ledgers.ledger import Entry
+from neuralmedbench.models.ledgers.ledger import LedgerEntry
 from neuralmedbench.records.requests import Request
 
 
-class Kept(Protocol):
+class AnswerStore(Protocol):
     """Where answers are looked up: a ledger, or its entries by key."""
 
-    def get(self, key: str, /) -> Entry | None:
+    def get(self, key: str, /) -> LedgerEntry | None:
         """Give the answer of a key; None when it is not there."""
         ...
 
 
-def own_key(key: str, request: Request) -> str:
+def item_key(key: str, request: Request) -> str:
     """Give the key of an imported answer where another answer stands under the call's key.
 
     Parameters
@@ -39,7 +39,7 @@ def own_key(key: str, request: Request) -> str:
     return sha256_of_value({"call_key": key, "item_id": request.item_id, "arm": request.arm, "strategy": request.strategy})
 
 
-def kept_answer(kept: Kept, request: Request, model: ModelConfig, key: str) -> Entry | None:
+def stored_answer(kept: AnswerStore, request: Request, model: ModelConfig, key: str) -> LedgerEntry | None:
     """Look up the answer to a call.
 
     A model that is asked answers one prompt once, for all items that share it. Somebody else's run answered each item: its answer is
@@ -47,7 +47,7 @@ def kept_answer(kept: Kept, request: Request, model: ModelConfig, key: str) -> E
 
     Parameters
     ----------
-    kept : Kept
+    kept : AnswerStore
         The answers.
     request : Request
         What is asked.
@@ -58,31 +58,31 @@ def kept_answer(kept: Kept, request: Request, model: ModelConfig, key: str) -> E
 
     Returns
     -------
-    Entry or None
+    LedgerEntry or None
         The answer; None when it is not there.
     """
     entry = kept.get(key)
     if model.backend != "imported":
         return entry
-    return kept.get(own_key(key, request)) or (entry if entry and entry.item_id in ("", request.item_id) else None)
+    return kept.get(item_key(key, request)) or (entry if entry and entry.item_id in ("", request.item_id) else None)
 
 
 @dataclass(frozen=True)
-class Followed:
+class SampleProgress:
     """How far a sample is answered.
 
     Attributes
     ----------
-    entries : tuple of Entry
+    entries : tuple of LedgerEntry
         The answers to its calls, in order, up to the first that is not there.
-    said : tuple of Said
+    messages : tuple of PromptMessage
         The conversation of the call that is due, or of the last one when all are there.
     key : str
         Key of the call that is due; empty when all are there.
     """
 
-    entries: tuple[Entry, ...]
-    said: tuple[Said, ...]
+    entries: tuple[LedgerEntry, ...]
+    messages: tuple[PromptMessage, ...]
     key: str
 
     @property
@@ -91,7 +91,7 @@ class Followed:
         return not self.key
 
 
-def follow(request: Request, model: ModelConfig, kept: Kept, repeat: int, *, code: str = "") -> Followed:
+def resume_sample(request: Request, model: ModelConfig, kept: AnswerStore, repeat: int, *, code: str = "") -> SampleProgress:
     """Follow one sample.
 
     Parameters
@@ -100,7 +100,7 @@ def follow(request: Request, model: ModelConfig, kept: Kept, repeat: int, *, cod
         What is asked.
     model : ModelConfig
         The model as it is asked.
-    kept : Kept
+    kept : AnswerStore
         The answers.
     repeat : int
         Number of the sample.
@@ -109,15 +109,15 @@ def follow(request: Request, model: ModelConfig, kept: Kept, repeat: int, *, cod
 
     Returns
     -------
-    Followed
+    SampleProgress
         What is there and what is due; a call is made of the answers before it.
     """
-    entries: list[Entry] = []
-    said: tuple[Said, ...] = ()
+    entries: list[LedgerEntry] = []
+    messages: tuple[PromptMessage, ...] = ()
     while (due := next_messages(request, [entry.text for entry in entries], model.max_images)) is not None:
-        said, key = due, request_key(request, model, due, repeat, code=code)
-        entry = kept_answer(kept, request, model, key)
+        messages, key = due, request_key(request, model, due, repeat, code=code)
+        entry = stored_answer(kept, request, model, key)
         if entry is None:
-            return Followed(tuple(entries), said, key)
+            return SampleProgress(tuple(entries), messages, key)
         entries.append(entry)
-    return Followed(tuple(entries), said, "")
+    return SampleProgress(tuple(entries), messages, "")

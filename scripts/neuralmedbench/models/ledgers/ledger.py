@@ -1,7 +1,6 @@
 """The ledger: every answer that ever came back, one line each, never rewritten."""
 
 from __future__ import annotations
-
 import asyncio
 import fcntl
 import hashlib
@@ -11,14 +10,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any
-
-from pydantic import TypeAdapter, ValidationError
-
 from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.records.responses import MISSING_STATES, ResponseState, token_count
 from neuralmedbench.runtime.storage import has_room
+from pathlib import Path
+from pydantic import TypeAdapter, ValidationError
+from typing import Any, IO
 
 SYNC_EVERY = 64
 SYNC_AFTER_S = 2.0
@@ -28,7 +25,7 @@ ROOM_BYTES = 8 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class LedgerEntry:
     """One answer in the ledger; `state` is `ok`, `refused` or `truncated` (a failure is never kept).
 
     The attributes from `item_id` on say for whom it was asked first; nothing is looked up by them. Those from `model` on say what
@@ -75,9 +72,9 @@ class Entry:
 SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "parameters", "structured_output", "logprobs")
 """What of a model's yaml is in the key beside its id and revision; of the same name there."""
 
-ENTRY = TypeAdapter(Entry)
+ENTRY = TypeAdapter(LedgerEntry)
 ANSWER_DIGEST = "answer_sha256"
-"""Column of a line that is no attribute of an `Entry`: by it an answer that was changed after it was kept is noticed. It takes 53 bytes; lines
+"""Column of a line that is no attribute of an `LedgerEntry`: by it an answer that was changed after it was kept is noticed. It takes 53 bytes; lines
 that were written before it was kept have none."""
 DIGITS = 32
 REMEDY = "delete the line and run `make pull`, which brings the recorded one back; one that was never recorded is asked for again"
@@ -87,7 +84,7 @@ REMEDY = "delete the line and run `make pull`, which brings the recorded one bac
 class Ledger:
     """The answers of one ledger file, and the place to add to it; made by `open_ledger`."""
 
-    def __init__(self, file: IO[bytes], entries: dict[str, Entry], unreadable: int) -> None:
+    def __init__(self, file: IO[bytes], entries: dict[str, LedgerEntry], unreadable: int) -> None:
         self._file = file
         self._entries = entries
         self._waiting = 0
@@ -97,11 +94,11 @@ class Ledger:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> LedgerEntry | None:
         """Look an answer up."""
         return self._entries.get(key)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: LedgerEntry) -> None:
         """Append an answer; a key that is there already is not written again."""
         if entry.key in self._entries:
             return
@@ -141,13 +138,13 @@ class Ledger:
         self._waiting, self._synced = 0, time.monotonic()
 
 
-def answer_digest(entry: Entry) -> str:
+def answer_digest(entry: LedgerEntry) -> str:
     """Give the first half of the SHA-256 over the key, the item, the state and the text of an answer."""
     answer = json.dumps([entry.key, entry.item_id, entry.state, entry.text])
     return hashlib.sha256(answer.encode()).hexdigest()[:DIGITS]
 
 
-def read_ledger(path: Path) -> dict[str, Entry]:
+def read_ledger(path: Path) -> dict[str, LedgerEntry]:
     """Read the answers of a ledger by key, without locking it; none when the file is not there.
 
     Parameters
@@ -157,7 +154,7 @@ def read_ledger(path: Path) -> dict[str, Entry]:
 
     Returns
     -------
-    dict of str to Entry
+    dict of str to LedgerEntry
         In the order of the lines. Lines that are not an entry are passed over.
 
     Raises
@@ -255,8 +252,8 @@ def _only_writer(path: Path) -> Iterator[None]:
         yield
 
 
-def _read(file: IO[bytes]) -> tuple[dict[str, Entry], int, bool]:
-    entries: dict[str, Entry] = {}
+def _read(file: IO[bytes]) -> tuple[dict[str, LedgerEntry], int, bool]:
+    entries: dict[str, LedgerEntry] = {}
     unreadable, line = 0, b"\n"
     name = "/".join(Path(file.name).parts[-2:])
     file.seek(0)
@@ -269,7 +266,7 @@ def _read(file: IO[bytes]) -> tuple[dict[str, Entry], int, bool]:
     return entries, unreadable, not line.endswith(b"\n")
 
 
-def _entry(line: bytes, where: str) -> Entry | None:
+def _entry(line: bytes, where: str) -> LedgerEntry | None:
     """Read one line; None when it is no answer.
 
     Raises
@@ -279,7 +276,7 @@ def _entry(line: bytes, where: str) -> Entry | None:
     """
     try:
         value: Any = json.loads(line)
-        known = {name: value[name] for name in Entry.__dataclass_fields__ if name in value}
+        known = {name: value[name] for name in LedgerEntry.__dataclass_fields__ if name in value}
         # versions before kept what a provider said, negative or larger than a table can hold
         counts = {name: token_count(known.get(name)) for name in ("prompt_tokens", "completion_tokens")}
         entry = ENTRY.validate_python(known | counts)

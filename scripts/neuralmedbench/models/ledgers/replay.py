@@ -15,10 +15,10 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.files.dvc_lock import read_dvc_lock
 from neuralmedbench.models.ledgers.earlier import rebuild
-from neuralmedbench.models.ledgers.ledger import Entry, read_ledger
+from neuralmedbench.models.ledgers.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.registry import closed_because, code_of
-from neuralmedbench.models.rows import Missing, response_row
+from neuralmedbench.models.rows import MissingAnswer, response_row
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, ResponseState
@@ -65,7 +65,7 @@ def replay_requests(
     rows = rebuild(requests, model, name=name, entries=entries, code=code_of(model, vocabulary) if vocabulary else "")
     asked = [(request, repeat) for request in sorted(requests, key=_order) for repeat in range(request.samples)]
     if not entries:
-        skipped = Missing(ResponseState.SKIPPED, NOTHING_RECORDED)
+        skipped = MissingAnswer(ResponseState.SKIPPED, NOTHING_RECORDED)
         print(f"{name}: {len(asked)} answers skipped: {NOTHING_RECORDED}", file=sys.stderr)
         return [response_row(request, repeat, (), (), skipped, model=model, name=name) for request, repeat in asked]
     there = {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
@@ -76,7 +76,7 @@ def replay_requests(
         for request, repeat in asked
     ]
     rows += [
-        response_row(request, repeat, (), (), Missing(ResponseState.SKIPPED, reason), model=model, name=name)
+        response_row(request, repeat, (), (), MissingAnswer(ResponseState.SKIPPED, reason), model=model, name=name)
         for request, repeat, reason in reasons
         if reason
     ]
@@ -96,7 +96,7 @@ def _order(request: Request) -> tuple[str, str, str]:
     return request.item_id, request.arm, request.strategy
 
 
-def _entries(name: str, ledger: Path) -> dict[str, Entry]:
+def _entries(name: str, ledger: Path) -> dict[str, LedgerEntry]:
     entries = read_ledger(ledger)
     recorded = read_dvc_lock().get(ledger.as_posix())
     if not ledger.exists() or (not entries and recorded and recorded.size):

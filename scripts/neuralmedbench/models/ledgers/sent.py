@@ -6,8 +6,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from neuralmedbench.models.conversation import Said
-from neuralmedbench.models.ledgers.ledger import Entry
+from neuralmedbench.models.conversation import PromptMessage
+from neuralmedbench.models.ledgers.ledger import LedgerEntry
 
 DIGITS = 32
 """Hex digits that are kept of a SHA-256: half of them, which makes a request of 20 pictures 0.7 kB. 128 bits name one text and one picture
@@ -16,24 +16,24 @@ SHOWN, SHOWN_DIGITS = 5, 12
 ROLES = {"system": "the system message", "user": "message {number}", "assistant": "answer {number} of the dialogue"}
 
 
-def words_of(said: Sequence[Said]) -> tuple[str, ...]:
+def text_digests(messages: Sequence[PromptMessage]) -> tuple[str, ...]:
     """Give the role of each message and the beginning of the SHA-256 of its words (UTF-8), with a space between them."""
-    return tuple(f"{message.role} {_digest(message.text)}" for message in said)
+    return tuple(f"{message.role} {_digest(message.text)}" for message in messages)
 
 
-def pictures_of(said: Sequence[Said]) -> tuple[str, ...]:
+def picture_digests(messages: Sequence[PromptMessage]) -> tuple[str, ...]:
     """Give the beginnings of the pictures' SHA-256, of all messages in the order in which they are sent."""
-    return tuple(image.sha256[:DIGITS] for message in said for image in message.images)
+    return tuple(image.sha256[:DIGITS] for message in messages for image in message.images)
 
 
-def changes(entry: Entry, said: Sequence[Said]) -> list[str]:
+def prompt_changes(entry: LedgerEntry, messages: Sequence[PromptMessage]) -> list[str]:
     """Say what is not as it was sent then.
 
     Parameters
     ----------
-    entry : Entry
+    entry : LedgerEntry
         An answer that was kept with what was sent.
-    said : sequence of Said
+    messages : sequence of PromptMessage
         What is sent now, after the picture budget.
 
     Returns
@@ -42,9 +42,9 @@ def changes(entry: Entry, said: Sequence[Said]) -> list[str]:
         The messages whose words are others, and the pictures that went or came, by their place (from 1) and the beginning of their
         digest; none when only something else can have changed: the labels of the pictures, or a schema.
     """
-    then, now = _by_message(entry.words), _by_message(words_of(said))
+    then, now = _by_message(entry.words), _by_message(text_digests(messages))
     names = [name for name in dict.fromkeys([*now, *then]) if then.get(name) != now.get(name)]
-    return ([f"the words of {', '.join(names)} have changed"] if names else []) + _pictures(entry.pictures, pictures_of(said))
+    return ([f"the words of {', '.join(names)} have changed"] if names else []) + _pictures(entry.pictures, picture_digests(messages))
 
 
 def _pictures(then: Sequence[str], now: Sequence[str]) -> list[str]:

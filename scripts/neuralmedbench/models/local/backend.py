@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.models.local.batching import BatchingBackend
-from neuralmedbench.models.local.settings import Settings, sampling_of
+from neuralmedbench.models.local.settings import GenerationSettings, sampling_of
 from neuralmedbench.models.local.weights import Weights
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class TransformersBackend(BatchingBackend):
         except ConfigError as error:
             message = f"model {name}: {error}"
             raise ConfigError(message) from None
-        settings = Settings(max_tokens=model.max_tokens, batch_size=model.batch_size, logprobs=model.logprobs, **sampling)
+        settings = GenerationSettings(max_tokens=model.max_tokens, batch_size=model.batch_size, logprobs=model.logprobs, **sampling)
         ready = Weights(weights, processor, settings)
         drawn = ", ".join(f"{key} {value:g}" for key, value in sampling.items() if value is not None)
         print(f"{name}: {type(weights).__name__}, {ready.fingerprint}; {drawn}", file=sys.stderr)

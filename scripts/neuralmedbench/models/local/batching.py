@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from neuralmedbench.models.control.retry import INTERRUPTED, CallError
 from neuralmedbench.models.local.sampling import seed_of_sample
-from neuralmedbench.models.local.settings import Settings
-from neuralmedbench.models.local.waiting import Limit, Sample, choose
-from neuralmedbench.models.local.weights import Batch, TooLongError, Weights
+from neuralmedbench.models.local.settings import GenerationSettings
+from neuralmedbench.models.local.waiting import BatchLimit, WaitingSample, choose_batch
+from neuralmedbench.models.local.weights import PreparedBatch, TooLongError, Weights
 from neuralmedbench.models.protocol import Answer, Call
 
 WINDOW = 8
@@ -29,7 +29,7 @@ class BatchingBackend:
         Name of the model, for what is said.
     weights : Weights
         What generates.
-    settings : Settings
+    settings : GenerationSettings
         How.
 
     Notes
@@ -42,13 +42,13 @@ class BatchingBackend:
 
     several = True
 
-    def __init__(self, name: str, weights: Weights, settings: Settings) -> None:
+    def __init__(self, name: str, weights: Weights, settings: GenerationSettings) -> None:
         self.in_flight = WINDOW * settings.batch_size
         self._name, self._weights, self._settings = name, weights, settings
-        self._open: set[Sample] = set()
-        self._waiting: list[Sample] = []
-        self._parts: list[list[Sample]] = []
-        self._limits: list[Limit] = []
+        self._open: set[WaitingSample] = set()
+        self._waiting: list[WaitingSample] = []
+        self._parts: list[list[WaitingSample]] = []
+        self._limits: list[BatchLimit] = []
         self._mixed = True
         self._stopping = False
         self._runner: asyncio.Task[None] | None = None
@@ -85,10 +85,10 @@ class BatchingBackend:
         if self._runner:
             await asyncio.gather(self._runner, return_exceptions=True)
 
-    def _sample(self, call: Call, repeat: int) -> Sample:
+    def _sample(self, call: Call, repeat: int) -> WaitingSample:
         seed = call.seed_of(repeat)
         mixed = seed_of_sample(call.messages, repeat if seed is None else seed)
-        return Sample(call.messages, mixed, asyncio.get_running_loop().create_future())
+        return WaitingSample(call.messages, mixed, asyncio.get_running_loop().create_future())
 
     async def _work(self) -> None:
         try:
@@ -103,7 +103,7 @@ class BatchingBackend:
                 _fail(sample, type(error).__name__)
             raise
 
-    async def _next(self) -> Batch | None:
+    async def _next(self) -> PreparedBatch | None:
         """Wait for more calls while there are too few for a batch and more are coming; then make a batch ready."""
         seen = -1
         while seen < len(self._waiting) < self._settings.batch_size and not self._parts:
@@ -111,7 +111,7 @@ class BatchingBackend:
             await asyncio.sleep(PATIENCE_S)
         return await self._prepared()
 
-    async def _prepared(self) -> Batch | None:
+    async def _prepared(self) -> PreparedBatch | None:
         """Take samples and make them ready; None when nothing waits."""
         while samples := self._take():
             try:
@@ -121,7 +121,7 @@ class BatchingBackend:
             self._put_back(samples, kind)
         return None
 
-    async def _generate(self, batch: Batch) -> None:
+    async def _generate(self, batch: PreparedBatch) -> None:
         if self._stopping:
             for sample in batch.samples:
                 _fail(sample, INTERRUPTED)
@@ -137,19 +137,19 @@ class BatchingBackend:
             return
         self._put_back(batch.samples, kind)  # the exception is gone: its traceback held the memory that was short
 
-    def _take(self) -> list[Sample]:
+    def _take(self) -> list[WaitingSample]:
         while self._parts:
             if part := [sample for sample in self._parts.pop(0) if not sample.answer.done()]:
                 return part
         self._waiting = [sample for sample in self._waiting if not sample.answer.done()]
         if not self._waiting:
             return []
-        chosen = choose(self._waiting, self._settings.batch_size, limits=self._limits, mixed=self._mixed)
+        chosen = choose_batch(self._waiting, self._settings.batch_size, limits=self._limits, mixed=self._mixed)
         taken = set(chosen)
         self._waiting = [sample for sample in self._waiting if sample not in taken]
         return chosen
 
-    def _put_back(self, samples: Sequence[Sample], kind: type[Exception]) -> None:
+    def _put_back(self, samples: Sequence[WaitingSample], kind: type[Exception]) -> None:
         """Try a batch that failed in two parts, and so on, until a sample that is to blame fails alone."""
         import torch
 
@@ -164,7 +164,7 @@ class BatchingBackend:
         if full:
             if not self._limits:
                 print(f"{self._name}: no memory for {len(samples)} such answers at once, {half} are generated at once", file=sys.stderr)
-            self._limits.append(Limit(max(sample.weight for sample in samples), half))
+            self._limits.append(BatchLimit(max(sample.weight for sample in samples), half))
         elif self._mixed and kind is not TooLongError and len({sample.weight[0] for sample in samples}) > 1:
             self._mixed = False  # some processors want as many pictures in every row
             self._waiting[:0] = samples
@@ -172,6 +172,6 @@ class BatchingBackend:
         self._parts += [list(samples[:half]), list(samples[half:])]
 
 
-def _fail(sample: Sample, kind: str) -> None:
+def _fail(sample: WaitingSample, kind: str) -> None:
     if not sample.answer.done():
         sample.answer.set_exception(CallError(kind, final=True))

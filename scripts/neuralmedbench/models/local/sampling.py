@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from neuralmedbench.models.local.settings import Settings
+from neuralmedbench.models.local.settings import GenerationSettings
 from neuralmedbench.models.protocol import Message
 
 if TYPE_CHECKING:
@@ -100,12 +100,12 @@ class TokenLogprobs:
             self._columns.append(self._held.gather(1, tokens[:, -1:]))
 
 
-def drawing(settings: Settings, seeds: Sequence[int], device: torch.device) -> list[Any]:
+def sampling_processors(settings: GenerationSettings, seeds: Sequence[int], device: torch.device) -> list[Any]:
     """Make the processors that draw tokens: temperature, then the tokens that may be drawn, then noise; none at temperature 0.
 
     Parameters
     ----------
-    settings : Settings
+    settings : GenerationSettings
         How tokens are drawn.
     seeds : sequence of int
         One a row of the batch.

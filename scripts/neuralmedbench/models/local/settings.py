@@ -13,7 +13,7 @@ PARAMETERS = {"top_k": "a whole number from 0 on", "min_p": "a number from 0 to 
 
 
 @dataclass(frozen=True)
-class Settings:
+class GenerationSettings:
     """Settings of generation.
 
     Attributes
@@ -58,7 +58,7 @@ def sampling_of(temperature: float | None, top_p: float | None, parameters: Mapp
     Returns
     -------
     dict
-        `temperature`, `top_p`, `top_k`, `min_p` and `repetition_penalty` of `Settings`.
+        `temperature`, `top_p`, `top_k`, `min_p` and `repetition_penalty` of `GenerationSettings`.
 
     Raises
     ------

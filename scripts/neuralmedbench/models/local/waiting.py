@@ -11,7 +11,7 @@ from neuralmedbench.models.protocol import Answer, Message
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class WaitingSample:
     """One sample of a conversation that is waited for.
 
     Attributes
@@ -36,30 +36,32 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Limit:
+class BatchLimit:
     """What the memory did not hold: samples of this weight or more are generated in batches of this size at most."""
 
     weight: tuple[int, int]
     size: int
 
 
-def choose(samples: Sequence[Sample], size: int, *, limits: Sequence[Limit] = (), mixed: bool = True) -> list[Sample]:
+def choose_batch(
+    samples: Sequence[WaitingSample], size: int, *, limits: Sequence[BatchLimit] = (), mixed: bool = True
+) -> list[WaitingSample]:
     """Choose what is generated together: the sample that waits longest, and those that are most alike.
 
     Parameters
     ----------
-    samples : sequence of Sample
+    samples : sequence of WaitingSample
         What waits, the longest first; at least one.
     size : int
         Samples of a batch.
-    limits : sequence of Limit
+    limits : sequence of BatchLimit
         What was found too large.
     mixed : bool
         Whether the model's processor can take different numbers of pictures in one batch.
 
     Returns
     -------
-    list of Sample
+    list of WaitingSample
         At most `size`, sorted by weight. Of the runs of neighbours that hold the oldest sample it is the one with the least
         difference in pictures, then in length: little is padded, and nothing waits for ever.
     """

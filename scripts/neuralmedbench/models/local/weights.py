@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neuralmedbench.models.local.sampling import TokenLogprobs, drawing
-from neuralmedbench.models.local.settings import Settings
-from neuralmedbench.models.local.waiting import Sample
+from neuralmedbench.models.local.sampling import TokenLogprobs, sampling_processors
+from neuralmedbench.models.local.settings import GenerationSettings
+from neuralmedbench.models.local.waiting import WaitingSample
 from neuralmedbench.models.protocol import Answer, Message
 
 
@@ -24,10 +24,10 @@ class StoppedError(Exception):
 
 
 @dataclass(frozen=True)
-class Batch:
+class PreparedBatch:
     """Conversations as the model takes them: what the processor made of them, and the tokens of each prompt without padding."""
 
-    samples: tuple[Sample, ...]
+    samples: tuple[WaitingSample, ...]
     inputs: Any
     prompt_tokens: tuple[int, ...]
 
@@ -41,7 +41,7 @@ class Weights:
         Made for generation from pictures and text, on the device where it shall compute.
     processor : transformers.ProcessorMixin
         With a chat template.
-    settings : Settings
+    settings : GenerationSettings
         How it generates.
 
     Attributes
@@ -50,7 +50,7 @@ class Weights:
         Set it from any thread: generation then ends with the token that is under way.
     """
 
-    def __init__(self, model: Any, processor: Any, settings: Settings) -> None:
+    def __init__(self, model: Any, processor: Any, settings: GenerationSettings) -> None:
         self.stopped = False
         self._model, self._processor, self._settings = model.eval(), processor, settings
         tokenizer = processor.tokenizer
@@ -66,17 +66,17 @@ class Weights:
         pictures = type(getattr(processor, "image_processor", None)).__name__
         self.fingerprint = f"{pictures} {str(model.dtype).removeprefix('torch.')} {model.device.type}"
 
-    def prepare(self, samples: Sequence[Sample]) -> Batch:
+    def prepare(self, samples: Sequence[WaitingSample]) -> PreparedBatch:
         """Make a batch ready: pictures are decoded and scaled, the prompts written and padded.
 
         Parameters
         ----------
-        samples : sequence of Sample
+        samples : sequence of WaitingSample
             What shall be generated together; samples of one conversation are rows of their own.
 
         Returns
         -------
-        Batch
+        PreparedBatch
             On the processor, not yet on a graphics card.
 
         Raises
@@ -99,14 +99,14 @@ class Weights:
         lengths = tuple(inputs["attention_mask"].sum(dim=1).tolist())
         if self._positions and max(lengths) + self._settings.max_tokens > self._positions:
             raise TooLongError
-        return Batch(tuple(samples), inputs, lengths)
+        return PreparedBatch(tuple(samples), inputs, lengths)
 
-    def generate(self, batch: Batch) -> list[Answer]:
+    def generate(self, batch: PreparedBatch) -> list[Answer]:
         """Generate one answer a row.
 
         Parameters
         ----------
-        batch : Batch
+        batch : PreparedBatch
             What `prepare` made.
 
         Returns
@@ -137,7 +137,9 @@ class Weights:
                 num_beams=1,
                 max_new_tokens=settings.max_tokens,
                 pad_token_id=self._decoder.pad_token_id,
-                logits_processor=LogitsProcessorList([*([chances] if chances else []), *drawing(settings, seeds, model.device)]),
+                logits_processor=LogitsProcessorList(
+                    [*([chances] if chances else []), *sampling_processors(settings, seeds, model.device)]
+                ),
                 stopping_criteria=StoppingCriteriaList([self._stop]),
                 **changed,
             )

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.control.bounds import ALONE, Control
+from neuralmedbench.models.control.bounds import UNLIMITED, RunLimits
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers.ledger import open_ledger
-from neuralmedbench.models.served import say_served
+from neuralmedbench.models.served import log_served_models
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
@@ -35,7 +35,7 @@ def grade_with_model(
     max_failed_fraction: float | None,
     names: Sequence[str] = (),
     replay: bool = False,
-    control: Control = ALONE,
+    control: RunLimits = UNLIMITED,
 ) -> list[Grade]:
     """Grade the responses of one model by asking another one.
 
@@ -59,7 +59,7 @@ def grade_with_model(
         Names of the model that answered, which the grader must not learn.
     replay : bool
         Take every grade from the ledger and ask for nothing. A grader that asked nothing left an empty ledger: it stays skipped.
-    control : Control
+    control : RunLimits
         As of `models.engine.answer_requests`.
 
     Returns
@@ -99,7 +99,7 @@ def grade_with_model(
         replay=replay,
         control=control,
     )
-    say_served(f"grader {grader}", answers)
+    log_served_models(f"grader {grader}", answers)
     by_text = {(answer.item_id, answer.strategy): answer for answer in answers}
     pairs = [(row, by_text[row.item_id, text_digest(row.text)]) for row in wanted]
     return [

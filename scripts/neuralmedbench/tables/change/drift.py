@@ -16,7 +16,7 @@ from neuralmedbench.config.load import load_asked, load_benchmark
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.estimates.intervals import Settings
-from neuralmedbench.models.control.bounds import ALONE, Control
+from neuralmedbench.models.control.bounds import UNLIMITED, RunLimits
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers.earlier import rebuild
 from neuralmedbench.models.ledgers.ledger import read_ledger
@@ -70,7 +70,7 @@ def check_drift(
     vocabulary: Vocabulary,
     settings: Settings,
     root: Path = Path(),
-    control: Control = ALONE,
+    control: RunLimits = UNLIMITED,
 ) -> Drift:
     """Ask a model its 20 fixed items again and test the answers against those in its ledger.
 
@@ -88,7 +88,7 @@ def check_drift(
         Draws, seed and confidence of the test.
     root : Path
         Folder to which the paths of pictures are relative.
-    control : Control
+    control : RunLimits
         As of `models.engine.answer_requests`.
 
     Returns
