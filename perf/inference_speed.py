@@ -152,8 +152,8 @@ def ours(folder: Path, address: str, number: int, concurrency: int, *, replay: b
     """Ask as the pipeline does."""
     from fixtures.models import model_config
     from neuralmedbench.config.pipeline import RateLimit
-    from neuralmedbench.models.control.bounds import RunLimits
     from neuralmedbench.models.engine import answer_requests
+    from neuralmedbench.models.run_limits import RunLimits
     from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
 
     prices = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2, "dated": "2026-01-01"}
@@ -214,10 +214,10 @@ def measured(*words: object) -> dict[str, float]:
 def write_ledger(folder: Path) -> None:
     """Fill the ledger that is replayed, without asking anybody."""
     from fixtures.models import model_config
+    from neuralmedbench.models.call_keys import call_key
     from neuralmedbench.models.conversation import PromptMessage
-    from neuralmedbench.models.keys import call_key
-    from neuralmedbench.models.ledgers.ledger import LedgerEntry, open_ledger
-    from neuralmedbench.models.ledgers.sent import picture_digests, text_digests
+    from neuralmedbench.models.ledger import LedgerEntry, open_ledger
+    from neuralmedbench.models.ledger_entries import picture_digests, text_digests
     from neuralmedbench.records.requests import RequestImage
 
     model = model_config(seed=1)

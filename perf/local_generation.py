@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
 from fixtures.weights import SIZES, llava, picture_bytes  # noqa: E402
-from neuralmedbench.models.local.batching import BatchingBackend  # noqa: E402
-from neuralmedbench.models.local.settings import GenerationSettings  # noqa: E402
+from neuralmedbench.models.local.backend import BatchingBackend  # noqa: E402
+from neuralmedbench.models.local.sampling import GenerationSettings  # noqa: E402
 from neuralmedbench.models.local.weights import Weights  # noqa: E402
 from neuralmedbench.models.protocol import Answer, Call, Message, MessageImage  # noqa: E402
 

@@ -18,8 +18,8 @@ from neuralmedbench.files.cases import write_overrides
 from neuralmedbench.runtime.one_writer import wait_for_writers
 from neuralmedbench.runtime.parent_run import name_this_run
 from neuralmedbench.runtime.storage import check_places, check_project
-from neuralmedbench.models.control.bounds import RunLimits
-from neuralmedbench.models.slots import resources_of
+from neuralmedbench.models.run_limits import RunLimits
+from neuralmedbench.models.resources import resources_of
 from neuralmedbench.recording.mending import mend_records
 from snakemake.exceptions import WorkflowError
 
@@ -96,7 +96,7 @@ def mb_of_cases(wildcards, base, of_case):
 
 
 def slots_of_model(wildcards):
-    """Slots that a job of a model takes; see neuralmedbench/models/slots.py."""
+    """Slots that a job of a model takes; see neuralmedbench/models/resources.py."""
     return resources_of(wildcards.model, RUN.models[wildcards.model])
 
 

@@ -13,7 +13,7 @@ from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.models.control.bounds import RunLimits
+from neuralmedbench.models.run_limits import RunLimits
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request

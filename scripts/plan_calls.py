@@ -16,8 +16,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.models.control.bounds import MONEY, SPENDING
-    from neuralmedbench.models.control.spending import read_spend_log
+    from neuralmedbench.models.budget import read_spend_log
+    from neuralmedbench.models.run_limits import MONEY, SPENDING
     from neuralmedbench.recording.plan import plan_run
     from neuralmedbench.recording.plan_page import plan_lines, write_plan
 

@@ -8,11 +8,11 @@ from neuralmedbench.config.load import load_asked, load_benchmark
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.models.control.arguments import add_call_arguments, call_arguments
+from neuralmedbench.models.console import log_served_models
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers.earlier import previous_responses
 from neuralmedbench.models.readers import requests_for
-from neuralmedbench.models.served import log_served_models
+from neuralmedbench.models.replay import previous_responses
+from neuralmedbench.models.run_limits import add_call_arguments, call_arguments
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixtures.models import model_config
-from neuralmedbench.models.control.budget import Budget
-from neuralmedbench.models.control.spending import NANO, account_of, read_spend_log
+from neuralmedbench.models.budget import NANO, Budget, account_of, read_spend_log
 from neuralmedbench.models.conversation import PromptMessage
 
 PRICES = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 1000, "dated": "x"}

@@ -16,7 +16,7 @@ from fixtures.crashes import COMMAND, Round, crash, results_of, take_away, undis
 from fixtures.disk import read_only, small_disk
 from fixtures.loopback import Loopback
 from fixtures.models import running_server
-from neuralmedbench.models.ledgers.ledger import ROOM_BYTES, open_ledger, read_ledger
+from neuralmedbench.models.ledger import ROOM_BYTES, open_ledger, read_ledger
 from neuralmedbench.runtime.one_writer import WAIT_VARIABLE, only_writer
 
 pytestmark = pytest.mark.workflow

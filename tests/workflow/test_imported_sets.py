@@ -17,7 +17,7 @@ from fixtures.asking_server import MAX_QUESTIONS, Asker
 from fixtures.imports import put_mixed, put_pairs
 from fixtures.models import running_server
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response

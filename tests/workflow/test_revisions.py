@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledger import read_ledger
 
 pytestmark = pytest.mark.workflow
 

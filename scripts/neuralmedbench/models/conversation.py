@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.models.inquiry import question_of, respond
+from neuralmedbench.models.case_responder import question_of, respond
 from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.models.protocol import Message, MessageImage
 from neuralmedbench.records.requests import Inquiry, Request, RequestImage, RequestTurn

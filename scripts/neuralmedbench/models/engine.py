@@ -10,21 +10,18 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import InterruptedRunError, ProviderError, StorageError
-from neuralmedbench.models.caller import Caller
-from neuralmedbench.models.control.bounds import UNLIMITED, RunLimits
-from neuralmedbench.models.control.budget import check_paid
-from neuralmedbench.models.control.interrupt import graceful_interrupt
-from neuralmedbench.models.control.progress import Progress
+from neuralmedbench.models.budget import check_paid
+from neuralmedbench.models.call_keys import request_key
+from neuralmedbench.models.calls import Caller
+from neuralmedbench.models.console import Progress, graceful_interrupt
 from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.destinations import check_destination
-from neuralmedbench.models.keys import request_key
-from neuralmedbench.models.ledgers.follow import stored_answer
-from neuralmedbench.models.ledgers.ledger import Ledger, LedgerEntry, open_ledger
-from neuralmedbench.models.ledgers.recorded import check_recorded_ledger
-from neuralmedbench.models.ledgers.replay import replay_requests
+from neuralmedbench.models.ledger import Ledger, LedgerEntry, check_recorded_ledger, open_ledger
 from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.registry import BackendHandle, open_backend
-from neuralmedbench.models.rows import MissingAnswer, response_row
+from neuralmedbench.models.replay import replay_requests
+from neuralmedbench.models.run_limits import UNLIMITED, RunLimits
+from neuralmedbench.models.samples import MissingAnswer, response_row, stored_answer
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
@@ -66,7 +63,7 @@ def answer_requests(
     vocabulary : Vocabulary or None
         For built-in models.
     replay : bool
-        Take every answer from the ledger and ask for nothing; see `models.ledgers.replay`.
+        Take every answer from the ledger and ask for nothing; see `models.replay`.
     first_repeat : int
         Number of the first sample. Samples of other numbers have keys, and where the model has one seeds, of their own: with
         numbers that were never used everything is asked afresh.

@@ -120,7 +120,7 @@ class Backend(Protocol):
         Raises
         ------
         CallError
-            (`models.control.retry`) If the call failed on its way; the status code decides whether it is tried again.
+            (`models.retry`) If the call failed on its way; the status code decides whether it is tried again.
         """
         ...
 

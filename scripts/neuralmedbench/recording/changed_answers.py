@@ -9,7 +9,7 @@ from pathlib import Path
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.dvc_lock import Recorded
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.recording.repository import LEDGERS
 
 SHOWN = 3

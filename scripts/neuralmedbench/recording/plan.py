@@ -14,16 +14,15 @@ from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.models.control.budget import check_paid
-from neuralmedbench.models.control.estimate import longest_answer
-from neuralmedbench.models.control.outlook import Forecast, forecast_calls
-from neuralmedbench.models.control.spending import account_of
+from neuralmedbench.models.budget import account_of, check_paid
 from neuralmedbench.models.destinations import check_destination, destination_of
-from neuralmedbench.models.ledgers.ledger import LedgerEntry, read_ledger
+from neuralmedbench.models.forecast import Forecast, forecast_calls
+from neuralmedbench.models.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.readers import requests_for
 from neuralmedbench.models.registry import closed_because, code_of
-from neuralmedbench.models.rows import response_row
+from neuralmedbench.models.samples import response_row
+from neuralmedbench.models.token_estimate import longest_answer
 from neuralmedbench.records.items import Gold, Item, Strategy
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request

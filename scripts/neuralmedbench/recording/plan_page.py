@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from neuralmedbench.config.workflow import Run
-from neuralmedbench.models.control.spending import NANO, SpendTotals
+from neuralmedbench.models.budget import NANO, SpendTotals
 from neuralmedbench.recording.plan import PlanRow, Unplanned
 from neuralmedbench.recording.plan_sizes import left_out_lines
 from neuralmedbench.runtime.atomic_write import whole_file

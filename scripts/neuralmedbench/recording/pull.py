@@ -7,7 +7,7 @@ from pathlib import Path
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.dvc_lock import DVC_LOCK
-from neuralmedbench.models.ledgers.ledger import add_missing
+from neuralmedbench.models.ledger import add_missing
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.recording.cells import Cell
 from neuralmedbench.recording.chain import Link, Subject, code_of, follow
 from neuralmedbench.recording.metadata import METADATA, read_metadata

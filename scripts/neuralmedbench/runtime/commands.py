@@ -14,7 +14,7 @@ from neuralmedbench.runtime.one_writer import only_writer, outputs_of
 from neuralmedbench.runtime.storage import as_storage_error
 
 LEDGER = "--ledger"
-"""Argument of the one file that a command only adds to; it has a lock of its own (`models.ledgers.ledger`)."""
+"""Argument of the one file that a command only adds to; it has a lock of its own (`models.ledger`)."""
 INTERRUPTED = 130
 """Exit code of a command that was ended by Ctrl-C, as shells have it."""
 DEBUG_VARIABLE = "NMB_DEBUG"

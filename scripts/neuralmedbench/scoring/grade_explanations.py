@@ -11,7 +11,7 @@ from neuralmedbench.config.model import GraderConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.explain import explain
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.registry import closed_because
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import text_digest

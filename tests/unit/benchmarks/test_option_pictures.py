@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from neuralmedbench.models.replay import NOTHING_RECORDED
 
 from fixtures.builtin import head, picture
 from fixtures.imports import built, picture_bytes, put
@@ -22,7 +23,6 @@ from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.errors import DataError
 from neuralmedbench.models.builtin import build
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers.replay import NOTHING_RECORDED
 from neuralmedbench.models.picture_budget import too_many_options, within_budget
 from neuralmedbench.models.protocol import Message
 from neuralmedbench.records.items import OPTION

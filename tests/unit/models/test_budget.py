@@ -16,14 +16,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from neuralmedbench.models.budget import NANO, Budget, SpendTotals, account_of, check_paid, read_spend_log
+from neuralmedbench.models.token_estimate import Estimator, text_tokens_at_most
 
 from conftest import ROOT
 from fixtures.models import model_config
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.control.budget import Budget, check_paid
-from neuralmedbench.models.control.estimate import Estimator, text_tokens_at_most
-from neuralmedbench.models.control.spending import NANO, SpendTotals, account_of, read_spend_log
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.records.requests import RequestImage
 from neuralmedbench.runtime.shared_log import read_log
@@ -38,7 +37,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from fixtures.models import model_config
-from neuralmedbench.models.control.budget import Budget
+from neuralmedbench.models.budget import Budget
 from neuralmedbench.models.conversation import PromptMessage
 
 book, name, run, run_cap, settled = sys.argv[2:7]
@@ -73,7 +72,7 @@ def highest(book: Path) -> tuple[float, float]:
     """Give the highest sum of an account and of a run that ever stood in a book."""
     spending, most = SpendTotals(), [0, 0]
     for record in read_log(book):
-        spending.take(record)
+        spending.add(record)
         most = [max(most[0], *spending.by_account.values()), max(most[1], *spending.by_run.values())]
     return most[0] / NANO, most[1] / NANO
 
@@ -189,7 +188,7 @@ def test_an_attempt_that_may_have_been_charged_is_paid_for_beside_the_next_one(t
     book = tmp_path / "money.jsonl"
     tight = budget_of(book, max_cost_usd=0.2)
     reserved = tight.reserve(SAID)
-    assert [tight.again(reserved), tight.again(reserved)] == [True, False]
+    assert [tight.reserve_retry(reserved), tight.reserve_retry(reserved)] == [True, False]
     tight.settle(reserved, 0.01)
     assert read_spend_log(book).by_account.total() == round(0.11 * NANO)
 

@@ -4,8 +4,8 @@ import json
 from itertools import product
 
 from fixtures.models import model_config
+from neuralmedbench.models.call_keys import KEY_VERSION, call_key
 from neuralmedbench.models.conversation import PromptMessage
-from neuralmedbench.models.keys import KEY_VERSION, call_key
 from neuralmedbench.records.requests import RequestImage
 
 PICTURE = RequestImage(path="data/x.png", sha256="ab" * 32, label="Picture 1: FLAIR, axial, z = +12 mm")

@@ -9,16 +9,16 @@ from types import SimpleNamespace
 
 import pytest
 from aiohttp import web
+from neuralmedbench.models.budget import read_spend_log
+from neuralmedbench.models.retry import CallError
+from neuralmedbench.models.run_limits import RunLimits
 
 from conftest import ROOT
 from fixtures.models import Server, model_config, reply, request, running_server
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.models import engine
-from neuralmedbench.models.control import rate_limits, retry
-from neuralmedbench.models.control.bounds import RunLimits
-from neuralmedbench.models.control.retry import CallError
-from neuralmedbench.models.control.spending import NANO, read_spend_log
+from neuralmedbench.models import engine, rate_limits, retry
+from neuralmedbench.models.control.spending import NANO
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer, Call
@@ -228,6 +228,6 @@ def test_every_command_and_stage_that_asks_a_model_hands_its_caps_on():
         for node in ast.walk(ast.parse(text)) if any(f"{name}(" in text for name in asking) else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in asking:
                 given = {word.arg or ast.unparse(word.value) for word in node.keywords}
-                assert given & {"control", "asking_of(args)"}, f"{path.name}: {node.func.id}"
+                assert given & {"control", "call_arguments(args)"}, f"{path.name}: {node.func.id}"
                 found += 1
     assert found == 5

@@ -8,15 +8,14 @@ from dataclasses import replace
 import pytest
 
 from fixtures.models import model_config, picture, request, running_server
-from neuralmedbench.models import engine
-from neuralmedbench.models.control import retry
+from neuralmedbench.models import engine, retry
+from neuralmedbench.models.call_keys import call_key
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.keys import call_key
-from neuralmedbench.models.ledgers.earlier import previous_responses
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
+from neuralmedbench.models.replay import previous_responses
 from neuralmedbench.records.requests import RequestTurn
 
 NEW_FIELDS = ("model", "revision", "temperature", "top_p", "seed", "max_tokens", "code")

@@ -20,7 +20,7 @@ from conftest import ROOT
 from fixtures.asking_process import CONCURRENCY
 from fixtures.models import Server, running_server
 from neuralmedbench.errors import InterruptedRunError, ProviderError
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledger import read_ledger
 
 COUNT = 12
 FREE = 4

@@ -15,10 +15,10 @@ import pytest
 from conftest import ROOT
 from fixtures.models import model_config, picture, redirecting_server, request, running_server
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
-from neuralmedbench.models.control import retry
+from neuralmedbench.models import retry
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.explain import explain
-from neuralmedbench.models.ledgers.ledger import LedgerEntry, open_ledger, read_ledger
+from neuralmedbench.models.ledger import LedgerEntry, open_ledger, read_ledger
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import ResponseState
 
@@ -314,7 +314,7 @@ def test_a_killed_process_loses_no_answer_and_leaves_no_lock(tmp_path):
 
 ADD_UNTIL_KILLED = """
 import os, signal, sys
-from neuralmedbench.models.ledgers import ledger
+from neuralmedbench.models import ledger
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -331,7 +331,7 @@ with ledger.open_ledger(ledger.Path(sys.argv[1])) as book:
                 os.fsync = die
             else:
                 book._file = type("File", (), {"write": staticmethod(half)})()
-        book.add(ledger.Entry(key=str(number), state="ok", text="x" * 500))
+        book.add(ledger.LedgerEntry(key=str(number), state="ok", text="x" * 500))
         print(number, flush=True)
 """
 

@@ -12,14 +12,13 @@ import pytest
 
 from fixtures.models import model_config, picture, request
 from neuralmedbench.errors import DataError, InterruptedRunError
-from neuralmedbench.models import engine
-from neuralmedbench.models.control.bounds import RunLimits
-from neuralmedbench.models.control.retry import CallError
+from neuralmedbench.models import engine, ledger
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers import ledger
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
+from neuralmedbench.models.retry import CallError
+from neuralmedbench.models.run_limits import RunLimits
 from neuralmedbench.records.requests import RequestTurn
 
 

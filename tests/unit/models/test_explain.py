@@ -7,6 +7,8 @@ import json
 from dataclasses import replace
 
 import pytest
+from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.retry import CallError
 
 import explain_request
 from conftest import ROOT
@@ -16,10 +18,8 @@ from neuralmedbench.config.load import load_grader
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.models import engine
-from neuralmedbench.models.control.retry import CallError
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.explain import explain, explain_stored
-from neuralmedbench.models.ledgers.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.records.keys import response_key, text_digest

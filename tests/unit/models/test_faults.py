@@ -15,10 +15,10 @@ from typing import NamedTuple
 import pytest
 
 from fixtures.models import WAIT_S, model_config, picture, request, running_server
-from neuralmedbench.models.control import rate_limits, retry
+from neuralmedbench.models import rate_limits, retry
+from neuralmedbench.models.console import log_served_models
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers.ledger import read_ledger
-from neuralmedbench.models.served import log_served_models
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import MISSING_STATES, ResponseState
 

@@ -18,12 +18,12 @@ import torch
 
 from conftest import ROOT
 from fixtures.weights import BUILDERS, picture_bytes
-from neuralmedbench.models.control.retry import CallError
-from neuralmedbench.models.local.batching import BatchingBackend
-from neuralmedbench.models.local.settings import GenerationSettings
-from neuralmedbench.models.local.waiting import WaitingSample
+from neuralmedbench.models.local.backend import BatchingBackend
+from neuralmedbench.models.local.batch_choice import WaitingSample
+from neuralmedbench.models.local.sampling import GenerationSettings
 from neuralmedbench.models.local.weights import Weights
 from neuralmedbench.models.protocol import Call, Message, MessageImage
+from neuralmedbench.models.retry import CallError
 
 built = cache(lambda kind: BUILDERS[kind]())
 DRAWN = {"temperature": 0.7, "top_p": 0.95}
@@ -327,13 +327,13 @@ absent = ["litellm", "openai", "pandas", "scipy", "sklearn", "SimpleITK", "nibab
 assert not any(importlib.util.find_spec(name) for name in [*absent, *configuration])
 from pathlib import Path
 
-from neuralmedbench.models.local.batching import BatchingBackend
-from neuralmedbench.models.local.settings import Settings
+from neuralmedbench.models.local.backend import BatchingBackend
+from neuralmedbench.models.local.sampling import GenerationSettings
 from neuralmedbench.models.local.weights import Weights
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from fixtures.weights import llava, picture_bytes, weights_folder
 
-settings = Settings(max_tokens=4, temperature=1.0, top_p=0.9, logprobs=True)
+settings = GenerationSettings(max_tokens=4, temperature=1.0, top_p=0.9, logprobs=True)
 talk = (Message("user", "Look.", (MessageImage("One.", picture_bytes(1), "1"), MessageImage("Two.", picture_bytes(2), "2"))),)
 
 async def asking():

@@ -12,9 +12,15 @@ import pytest
 import torch
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.local.sampling import GumbelNoise, TokenLogprobs, sampling_processors, seed_of_sample
-from neuralmedbench.models.local.settings import GenerationSettings, sampling_of
-from neuralmedbench.models.local.waiting import BatchLimit, WaitingSample, choose_batch
+from neuralmedbench.models.local.batch_choice import BatchLimit, WaitingSample, choose_batch
+from neuralmedbench.models.local.sampling import (
+    GenerationSettings,
+    GumbelNoise,
+    TokenLogprobs,
+    sampling_of,
+    sampling_processors,
+    seed_of_sample,
+)
 from neuralmedbench.models.protocol import Message, MessageImage
 
 CPU = torch.device("cpu")

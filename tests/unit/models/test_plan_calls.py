@@ -16,12 +16,11 @@ from fixtures.models import model_config, picture, request
 from fixtures.tables import item
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import engine
-from neuralmedbench.models.control.budget import Budget
-from neuralmedbench.models.control.outlook import forecast_calls
-from neuralmedbench.models.control.spending import account_of
+from neuralmedbench.models.budget import Budget, account_of
 from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.forecast import forecast_calls
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner

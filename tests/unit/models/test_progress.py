@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from neuralmedbench.models.control import progress
-from neuralmedbench.models.control.progress import Progress
+from neuralmedbench.models import console as progress
+from neuralmedbench.models.console import Progress
 
 
 class Terminal(io.StringIO):

@@ -17,13 +17,13 @@ from conftest import ROOT
 from fixtures.models import model_config
 from neuralmedbench.config.pipeline import RateLimit
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.control import rate_limits, retry
-from neuralmedbench.models.control.bounds import AttemptGate, RunLimits
-from neuralmedbench.models.control.budget import Budget
-from neuralmedbench.models.control.rate_limits import RateLimits
-from neuralmedbench.models.control.retry import CallError, GaveUpError, answer_with_retries, asked_wait_s
+from neuralmedbench.models import rate_limits, retry
+from neuralmedbench.models.budget import Budget
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.protocol import Answer
+from neuralmedbench.models.rate_limits import RateLimits
+from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries, asked_wait_s
+from neuralmedbench.models.run_limits import AttemptGate, RunLimits
 from neuralmedbench.runtime.shared_log import read_log
 
 NOON = 1_700_000_000.0
@@ -46,7 +46,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(rate_limits, "rest", clock.rest)
+    monkeypatch.setattr(rate_limits, "interruptible_sleep", clock.rest)
     return clock
 
 
@@ -214,7 +214,7 @@ ASK = """
 import asyncio, os, sys
 from pathlib import Path
 from neuralmedbench.config.pipeline import RateLimit
-from neuralmedbench.models.control import rate_limits
+from neuralmedbench.models import rate_limits
 
 rate_limits.WINDOW_S, rate_limits.POLL_S = 0.5, 0.05
 limits = rate_limits.RateLimits("g", RateLimit(**{sys.argv[4]: 40}), Path(sys.argv[1]))

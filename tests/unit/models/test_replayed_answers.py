@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from neuralmedbench.models.ledger import read_ledger
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request, running_server
@@ -15,10 +16,9 @@ from neuralmedbench.config.load import load_grader, load_model
 from neuralmedbench.config.model import Prices
 from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.models import builtin, engine
-from neuralmedbench.models.control import retry
+from neuralmedbench.models import builtin, engine, retry
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers.ledger import ANSWER_DIGEST, read_ledger
+from neuralmedbench.models.ledgers.ledger import ANSWER_DIGEST
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import RequestTurn

@@ -11,7 +11,7 @@ import pytest
 from fixtures.scoring import answered
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import Settings
-from neuralmedbench.models.served import served_models_line
+from neuralmedbench.models.console import served_models_line
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.models.slots import resources_of
+from neuralmedbench.models.resources import resources_of
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from conftest import ROOT
 from fixtures.models import Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.api.backend import LitellmBackend
-from neuralmedbench.models.control.retry import CallError
 from neuralmedbench.models.destinations import HOSTS, destination_of
 from neuralmedbench.models.protocol import Call, Message
+from neuralmedbench.models.retry import CallError
 
 CANARY = "sk-canary-9173-do-not-show"
 MODELS = {

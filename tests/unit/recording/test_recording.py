@@ -21,8 +21,7 @@ from neuralmedbench.config.workflow import Run, own_configfiles, read_run
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
 from neuralmedbench.files.dvc_lock import Recorded, read_dvc_lock
 from neuralmedbench.files.tables import write_records
-from neuralmedbench.models.ledgers.ledger import LedgerEntry, add_missing, open_ledger, read_ledger
-from neuralmedbench.models.ledgers.recorded import check_recorded_ledger
+from neuralmedbench.models.ledger import LedgerEntry, add_missing, check_recorded_ledger, open_ledger, read_ledger
 from neuralmedbench.recording import repository
 from neuralmedbench.recording.changed_answers import changed_answers
 from neuralmedbench.recording.incomplete import incomplete_files, incomplete_line

@@ -17,7 +17,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.models.ledgers.ledger import LedgerEntry, open_ledger
+from neuralmedbench.models.ledger import LedgerEntry, open_ledger
 from neuralmedbench.recording.cells import find_cell
 from neuralmedbench.recording.recount import PARTS
 from neuralmedbench.recording.trace import trace

@@ -23,9 +23,9 @@ from neuralmedbench.files.nifti import Volume, write_nifti
 from neuralmedbench.files.plain_pictures import write_grey
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.volumes import write_volume
+from neuralmedbench.models import ledger as ledgers
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers import ledger as ledgers
-from neuralmedbench.models.ledgers.ledger import LedgerEntry, open_ledger, read_ledger
+from neuralmedbench.models.ledger import LedgerEntry, open_ledger, read_ledger
 from neuralmedbench.records.case import CaseRecord, SliceRow, State
 from neuralmedbench.runtime import storage
 from neuralmedbench.runtime.commands import run_command

@@ -22,9 +22,9 @@ from neuralmedbench.errors import ConfigError, DataError, DeidentificationError,
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.files.cases import write_audit
 from neuralmedbench.files.tables import write_records
-from neuralmedbench.models.control import retry
+from neuralmedbench.models import retry
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.requests import Request, RequestTurn

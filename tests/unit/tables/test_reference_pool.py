@@ -19,8 +19,8 @@ from neuralmedbench.config.load import load_asked, load_model
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import write_audit
 from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.models.call_keys import call_key
 from neuralmedbench.models.conversation import PromptMessage
-from neuralmedbench.models.keys import call_key
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import Response

@@ -22,7 +22,7 @@ NO_CONNECTION, BAD_CERTIFICATE = "NoConnection", "BadCertificate"
 OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers that say how a body was packed."""
 PATIENCE_S = 5.0
-"""So much later than the deadline of an attempt (`models.control.retry`) the wire gives up by itself."""
+"""So much later than the deadline of an attempt (`models.retry`) the wire gives up by itself."""
 
 
 @dataclass

@@ -1,19 +1,187 @@
-"""Models with open weights, from a folder on this machine."""
+"""Models with open weights, from a folder on this machine: many calls at once, because weights generate many answers fastest together."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.errors import ConfigError, ProviderError
-from neuralmedbench.models.local.batching import BatchingBackend
-from neuralmedbench.models.local.settings import GenerationSettings, sampling_of
-from neuralmedbench.models.local.weights import Weights
+from neuralmedbench.models.local.batch_choice import BatchLimit, WaitingSample, choose_batch
+from neuralmedbench.models.local.sampling import GenerationSettings, sampling_of, seed_of_sample
+from neuralmedbench.models.local.weights import PreparedBatch, TooLongError, Weights
+from neuralmedbench.models.protocol import Answer, Call
+from neuralmedbench.models.retry import INTERRUPTED, CallError
 
 if TYPE_CHECKING:
     from neuralmedbench.config.model import ModelConfig
+
+
+WINDOW = 8
+"""Batches that wait: enough to find conversations that are alike."""
+PATIENCE_S = 0.05
+"""How long more calls are waited for when there are too few for a batch; generation takes seconds."""
+
+
+class BatchingBackend:
+    """A backend (`models.protocol.Backend`) that collects the samples of many calls and generates them in batches.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model, for what is said.
+    weights : Weights
+        What generates.
+    settings : GenerationSettings
+        How.
+
+    Notes
+    -----
+    One batch is generated at a time, in a thread, while another thread makes the next one ready. Every sample is a row of its own, the
+    prompt included: `num_return_sequences` of transformers 5.17 gives the second picture of a prompt to the wrong row. A sample depends
+    on its conversation and its seed; what else is in the batch changes it only as far as arithmetic over larger matrices differs in
+    the last bits, which can turn a token over where two are all but equally probable (more often in bfloat16 than in float32).
+    """
+
+    several = True
+
+    def __init__(self, name: str, weights: Weights, settings: GenerationSettings) -> None:
+        self.in_flight = WINDOW * settings.batch_size
+        self._name, self._weights, self._settings = name, weights, settings
+        self._open: set[WaitingSample] = set()
+        self._waiting: list[WaitingSample] = []
+        self._parts: list[list[WaitingSample]] = []
+        self._limits: list[BatchLimit] = []
+        self._mixed = True
+        self._stopping = False
+        self._runner: asyncio.Task[None] | None = None
+
+    async def answer(self, call: Call) -> tuple[Answer, ...]:
+        """Answer one call; see `models.protocol.Backend`. The most probable answer is the same for all samples: generated once."""
+        if self._stopping:
+            raise CallError(INTERRUPTED, final=True)
+        repeats = call.repeats if self._settings.temperature else call.repeats[:1]
+        samples = [self._sample(call, repeat) for repeat in repeats]
+        self._open.update(samples)
+        self._waiting += samples
+        if self._runner is None or self._runner.done():
+            self._runner = asyncio.create_task(self._work())
+        try:
+            answers = await asyncio.gather(*(sample.answer for sample in samples))
+        finally:
+            self._open.difference_update(samples)
+            for sample in samples:  # nothing is generated for a call that is not waited for any more
+                sample.answer.cancel()
+        copy = replace(answers[0], prompt_tokens=0, completion_tokens=0)
+        return (*answers, *[copy] * (len(call.repeats) - len(repeats)))
+
+    def stop(self) -> None:
+        """Begin no more batches: what is being generated is finished, and calls that still wait fail."""
+        self._stopping = True
+        for sample in [*self._waiting, *(sample for part in self._parts for sample in part)]:
+            _fail(sample, INTERRUPTED)
+
+    async def close(self) -> None:
+        """End; a batch that somebody still waits for ends at its next token and fails."""
+        self.stop()
+        self._weights.stopped = True
+        if self._runner:
+            await asyncio.gather(self._runner, return_exceptions=True)
+
+    def _sample(self, call: Call, repeat: int) -> WaitingSample:
+        seed = call.seed_of(repeat)
+        mixed = seed_of_sample(call.messages, repeat if seed is None else seed)
+        return WaitingSample(call.messages, mixed, asyncio.get_running_loop().create_future())
+
+    async def _work(self) -> None:
+        try:
+            now = await self._next()
+            while now is not None:
+                full = len(self._waiting) >= self._settings.batch_size
+                ahead = asyncio.create_task(self._prepared()) if full else None
+                await self._generate(now)
+                now = (await ahead if ahead else None) or await self._next()
+        except Exception as error:  # a mistake in this module must not leave anybody waiting
+            for sample in self._open:
+                _fail(sample, type(error).__name__)
+            raise
+
+    async def _next(self) -> PreparedBatch | None:
+        """Wait for more calls while there are too few for a batch and more are coming; then make a batch ready."""
+        seen = -1
+        while seen < len(self._waiting) < self._settings.batch_size and not self._parts:
+            seen = len(self._waiting)
+            await asyncio.sleep(PATIENCE_S)
+        return await self._prepared()
+
+    async def _prepared(self) -> PreparedBatch | None:
+        """Take samples and make them ready; None when nothing waits."""
+        while samples := self._take():
+            try:
+                return await asyncio.to_thread(self._weights.prepare, samples)
+            except Exception as error:  # a picture or a prompt that cannot be used costs its own call, not the run
+                kind = type(error)
+            self._put_back(samples, kind)
+        return None
+
+    async def _generate(self, batch: PreparedBatch) -> None:
+        if self._stopping:
+            for sample in batch.samples:
+                _fail(sample, INTERRUPTED)
+            return
+        try:
+            answers = await asyncio.to_thread(self._weights.generate, batch)
+        except Exception as error:
+            kind = type(error)
+        else:
+            for sample, answer in zip(batch.samples, answers, strict=True):
+                if not sample.answer.done():
+                    sample.answer.set_result(answer)
+            return
+        self._put_back(batch.samples, kind)  # the exception is gone: its traceback held the memory that was short
+
+    def _take(self) -> list[WaitingSample]:
+        while self._parts:
+            if part := [sample for sample in self._parts.pop(0) if not sample.answer.done()]:
+                return part
+        self._waiting = [sample for sample in self._waiting if not sample.answer.done()]
+        if not self._waiting:
+            return []
+        chosen = choose_batch(self._waiting, self._settings.batch_size, limits=self._limits, mixed=self._mixed)
+        taken = set(chosen)
+        self._waiting = [sample for sample in self._waiting if sample not in taken]
+        return chosen
+
+    def _put_back(self, samples: Sequence[WaitingSample], kind: type[Exception]) -> None:
+        """Try a batch that failed in two parts, and so on, until a sample that is to blame fails alone."""
+        import torch
+
+        full = issubclass(kind, torch.OutOfMemoryError)
+        if full:
+            self._weights.release()
+        if len(samples) == 1 or self._stopping:
+            for sample in samples:
+                _fail(sample, INTERRUPTED if self._stopping else kind.__name__)
+            return
+        half = (len(samples) + 1) // 2
+        if full:
+            if not self._limits:
+                print(f"{self._name}: no memory for {len(samples)} such answers at once, {half} are generated at once", file=sys.stderr)
+            self._limits.append(BatchLimit(max(sample.weight for sample in samples), half))
+        elif self._mixed and kind is not TooLongError and len({sample.weight[0] for sample in samples}) > 1:
+            self._mixed = False  # some processors want as many pictures in every row
+            self._waiting[:0] = samples
+            return
+        self._parts += [list(samples[:half]), list(samples[half:])]
+
+
+def _fail(sample: WaitingSample, kind: str) -> None:
+    if not sample.answer.done():
+        sample.answer.set_exception(CallError(kind, final=True))
 
 
 class TransformersBackend(BatchingBackend):

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neuralmedbench.models.local.sampling import TokenLogprobs, sampling_processors
-from neuralmedbench.models.local.settings import GenerationSettings
-from neuralmedbench.models.local.waiting import WaitingSample
+from neuralmedbench.models.local.batch_choice import WaitingSample
+from neuralmedbench.models.local.sampling import GenerationSettings, TokenLogprobs, sampling_processors
 from neuralmedbench.models.protocol import Answer, Message
 
 

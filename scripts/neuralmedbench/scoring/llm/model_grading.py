@@ -10,11 +10,11 @@ from pathlib import Path
 
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.control.bounds import UNLIMITED, RunLimits
+from neuralmedbench.models.console import log_served_models
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers.ledger import open_ledger
-from neuralmedbench.models.served import log_served_models
+from neuralmedbench.models.ledger import open_ledger
+from neuralmedbench.models.run_limits import UNLIMITED, RunLimits
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState

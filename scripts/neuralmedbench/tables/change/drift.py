@@ -16,11 +16,11 @@ from neuralmedbench.config.load import load_asked, load_benchmark
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.estimates.intervals import Settings
-from neuralmedbench.models.control.bounds import UNLIMITED, RunLimits
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers.earlier import rebuild
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.registry import closed_because, code_of
+from neuralmedbench.models.replay import rebuild
+from neuralmedbench.models.run_limits import UNLIMITED, RunLimits
 from neuralmedbench.records.items import Gold, Item, Runner
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.published import PublishedConfig, PublishedSize
-from neuralmedbench.models.control.budget import cost_usd
-from neuralmedbench.models.control.estimate import longest_answer
+from neuralmedbench.models.budget import cost_usd
+from neuralmedbench.models.token_estimate import longest_answer
 from neuralmedbench.records.items import Arm
 
 TOKENS_PER_WORD = 4 / 3

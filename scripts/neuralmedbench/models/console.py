@@ -1,15 +1,20 @@
-"""How far a job is: a bar on a terminal, a few plain lines everywhere else."""
+"""What a run tells the person at the terminal, and how it is interrupted: progress, Ctrl-C, and which models the provider served."""
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import sys
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from neuralmedbench.records.responses import ResponseState
+from neuralmedbench.config.places import without_places
+from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.served import Served, served_by
 
 EVERY_S = 30.0
 """Seconds between two plain lines."""
@@ -115,3 +120,83 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def graceful_interrupt(stop: Callable[[], None], name: str) -> Iterator[None]:
+    """Take Ctrl-C, SIGTERM and a closed terminal for a wish to end; the second one ends at once.
+
+    Parameters
+    ----------
+    stop : callable
+        Called once, by the first signal.
+    name : str
+        Name of the model, for the line that says what is waited for.
+
+    Notes
+    -----
+    Only the main thread of a process is told of signals; in another thread nothing changes. Under `nohup` a closed terminal stays ignored.
+    """
+    loop = asyncio.get_running_loop()
+    heard = [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]
+
+    def first() -> None:
+        for number in heard:
+            loop.remove_signal_handler(number)
+        print(f"{name}: no more calls are made; waiting for those under way (once more to end at once)", file=sys.stderr, flush=True)
+        stop()
+
+    try:
+        for number in heard:
+            loop.add_signal_handler(number, first)
+    except (ValueError, RuntimeError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number in heard:
+            loop.remove_signal_handler(number)
+
+
+def log_served_models(name: str, responses: Sequence[Response]) -> None:
+    """Print `served_models_line` on standard error, when there is one."""
+    if line := served_models_line(name, responses):
+        print(line, file=sys.stderr)
+
+
+def served_models_line(name: str, responses: Sequence[Response]) -> str:
+    """Say when a provider served more than one model, or more than one build of it, under the name that was asked for.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model or grader.
+    responses : sequence of Response
+        Its answers, those of the ledger among them: a change since then is one too.
+
+    Returns
+    -------
+    str
+        One line; empty when nothing changed, or the provider names nothing.
+    """
+    found = served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)
+    names = {one.name for one in found}
+    if len(found) < 2:
+        return ""
+    who = "; ".join(_words(one) for one in found)
+    if len(names) == 1:
+        return f"{name}: served with {len(found)} fingerprints, so the provider changed something on its side: {who}"
+    return (
+        f"{name}: served by {len(names)} models under one name: {who}; these answers are not of one model: write a dated version as `id`,"
+        " or bump `revision` to ask for all of them again"
+    )
+
+
+def _words(one: Served) -> str:
+    days = " to ".join(sorted({one.first_called_on, one.last_called_on} - {""}))
+    build = f", fingerprint {one.fingerprint}" if one.fingerprint else ""
+    return f"{without_places(one.name)}{build} ({one.answers} answers{f', {days}' if days else ''})"

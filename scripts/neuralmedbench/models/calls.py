@@ -1,4 +1,4 @@
-"""One call of a model, from the money that is set aside for it to the line in the ledger."""
+"""One call of a model, from the reservation of its cost to the line in the ledger."""
 
 from __future__ import annotations
 
@@ -6,25 +6,54 @@ import asyncio
 import datetime
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.models.control.bounds import AttemptGate, RunLimits
-from neuralmedbench.models.control.budget import Reservation, cost_usd
-from neuralmedbench.models.control.retry import INTERRUPTED, GaveUpError, answer_with_retries
-from neuralmedbench.models.control.spending import NANO
+from neuralmedbench.config.model import Downscale, ModelConfig
+from neuralmedbench.models.budget import NANO, cost_usd
+from neuralmedbench.models.call_keys import sent_schema
+from neuralmedbench.models.control.budget import Reservation
 from neuralmedbench.models.conversation import PromptMessage, load_messages
-from neuralmedbench.models.downscale import shrunk_pictures
-from neuralmedbench.models.keys import sent_schema
-from neuralmedbench.models.ledgers.ledger import ROOM_BYTES, Ledger, LedgerEntry
-from neuralmedbench.models.ledgers.made import new_entry
-from neuralmedbench.models.protocol import Answer, Backend, Call, tokens_of_call
+from neuralmedbench.models.ledger import ROOM_BYTES, Ledger, LedgerEntry
+from neuralmedbench.models.ledger_entries import new_entry
+from neuralmedbench.models.protocol import Answer, Backend, Call, Message, tokens_of_call
 from neuralmedbench.models.registry import BackendHandle
-from neuralmedbench.models.rows import MissingAnswer
+from neuralmedbench.models.retry import INTERRUPTED, GaveUpError, answer_with_retries
+from neuralmedbench.models.run_limits import AttemptGate, RunLimits
+from neuralmedbench.models.samples import MissingAnswer
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import ResponseState
+
+SIZE_AT = 16
+"""Where the header of a PNG holds width and height, four bytes each."""
+
+
+def shrunk_pictures(messages: Iterable[Message], limit: Downscale | None) -> int:
+    """Count the pictures of a conversation that lie above a provider's documented size.
+
+    Parameters
+    ----------
+    messages : iterable of Message
+        What is sent.
+    limit : Downscale or None
+        The documented limits in pixels; None when there are none.
+
+    Returns
+    -------
+    int
+        How many are wider or higher than `longest_side_px`, or have both sides above `shortest_side_px`.
+    """
+    if limit is None:
+        return 0
+    return sum(_is_shrunk(image.png, limit) for message in messages for image in message.images)
+
+
+def _is_shrunk(png: bytes, limit: Downscale) -> bool:
+    width, height = (int.from_bytes(png[place : place + 4], "big") for place in (SIZE_AT, SIZE_AT + 4))
+    too_long = limit.longest_side_px is not None and max(width, height) > limit.longest_side_px
+    return too_long or (limit.shortest_side_px is not None and min(width, height) > limit.shortest_side_px)
+
 
 TURNED_AWAY = frozenset({401, 402, 404})
 """A wrong key, no credit, no such model: what one call is told, all are; the others are not sent."""

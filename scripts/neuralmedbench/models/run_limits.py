@@ -1,7 +1,8 @@
-"""What bounds the calls of a run beside the models' own yamls: it changes no answer, so a change of it makes nothing anew."""
+"""Limits of a run beside the models' own yamls, and the arguments by which a command gets them. They change no answer, so changing them replans nothing."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
@@ -15,10 +16,10 @@ from neuralmedbench.config.load import check, group_limit
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.config.section import Section
-from neuralmedbench.models.control.budget import Budget, Reservation
-from neuralmedbench.models.control.rate_limits import Grant, RateLimits
-from neuralmedbench.models.control.retry import CallError
+from neuralmedbench.models.budget import Budget, Reservation
 from neuralmedbench.models.protocol import Answer, tokens_of_call
+from neuralmedbench.models.rate_limits import Grant, RateLimits
+from neuralmedbench.models.retry import CallError
 from neuralmedbench.runtime.parent_run import this_run
 
 SPENDING = Path("data/spending")
@@ -77,12 +78,12 @@ class RunLimits:
         return json.dumps({"max_run_cost_usd": self.max_run_cost_usd, "rate_limits": limits}, sort_keys=True)
 
     def budget(self, name: str, model: ModelConfig, root: Path = Path()) -> Budget:
-        """Open the purse of a model; see `models.control.budget`."""
+        """Open the purse of a model; see `models.budget`."""
         log = self.folder / MONEY if self.folder else None
         return Budget(model, name=name, log=log, run=this_run(), run_cap=self.max_run_cost_usd, root=root)
 
     def limits(self, name: str, model: ModelConfig, stop: asyncio.Event) -> RateLimits:
-        """Open the limits of a model's group; see `models.control.rate_limits`.
+        """Open the limits of a model's group; see `models.rate_limits`.
 
         Raises
         ------
@@ -99,7 +100,7 @@ UNLIMITED = RunLimits()
 
 
 class AttemptGate:
-    """What the attempts of one call have to pass; a `models.control.retry.AttemptPolicy`.
+    """What the attempts of one call have to pass; a `models.retry.AttemptPolicy`.
 
     Parameters
     ----------
@@ -131,3 +132,16 @@ class AttemptGate:
         """Say what the answers had in tokens; when the provider did not count them all, they count as they were asked for."""
         if self._grant:
             self._limits.settle(self._grant, tokens_of_call(answers))
+
+
+def add_call_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments to a command."""
+    parser.add_argument("--ledger", type=Path, required=True, help="ledger of the calls (JSON lines, only ever appended to)")
+    parser.add_argument("--max-failed-fraction", type=float, required=True, help="a larger share of failed calls is an error")
+    parser.add_argument("--replay", action="store_true", help="take every answer from the ledger, ask for nothing")
+    parser.add_argument("--control", type=RunLimits.read, default=UNLIMITED, help="caps and rate limits of the run (JSON)")
+
+
+def call_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """Give them as `models.engine.answer_requests` takes them."""
+    return {name: getattr(args, name) for name in ("ledger", "max_failed_fraction", "replay", "control")}

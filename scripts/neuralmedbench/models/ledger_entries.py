@@ -1,13 +1,18 @@
-"""What was sent with a call, as short digests: enough to tell what has changed since, and nothing that could be read or looked at."""
+"""New lines of the ledger: whose answer it is, how the model was asked, and short digests of what was sent."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.config.places import without_places
+from neuralmedbench.models.call_keys import KEY_VERSION
 from neuralmedbench.models.conversation import PromptMessage
-from neuralmedbench.models.ledgers.ledger import LedgerEntry
+from neuralmedbench.models.ledger import SAMPLING, LedgerEntry
+from neuralmedbench.records.requests import Request
 
 DIGITS = 32
 """Hex digits that are kept of a SHA-256: half of them, which makes a request of 20 pictures 0.7 kB. 128 bits name one text and one picture
@@ -78,3 +83,36 @@ def _by_message(words: Sequence[str]) -> Mapping[str, str]:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
+
+
+def new_entry(request: Request, model: ModelConfig, messages: Sequence[PromptMessage], **answer: Any) -> LedgerEntry:
+    """Make the entry of an answer.
+
+    Parameters
+    ----------
+    request : Request
+        For whom it was asked.
+    model : ModelConfig
+        The model as it was asked.
+    messages : sequence of PromptMessage
+        What was sent.
+    **answer
+        What else an `LedgerEntry` holds: key, state and text, repeat and turn, what came with the answer.
+
+    Returns
+    -------
+    LedgerEntry
+        With everything by which the answers of a revision are found again, and what was sent as digests.
+    """
+    return LedgerEntry(
+        item_id=request.item_id,
+        arm=request.arm,
+        strategy=request.strategy,
+        key_version=KEY_VERSION,
+        model=without_places(model.id),
+        revision=model.revision,
+        words=text_digests(messages),
+        pictures=picture_digests(messages),
+        **{name: getattr(model, name) for name in SAMPLING},
+        **answer,
+    )

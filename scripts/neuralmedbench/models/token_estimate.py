@@ -1,4 +1,4 @@
-"""Tokens before a call: at most, for what is set aside, and probably, for a plan."""
+"""Tokens of a call before it is made: an upper bound for the reservation, and a likely number for a plan."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.config.pipeline import RateLimit
-from neuralmedbench.models.control.retry import LONGEST_RETRY_AFTER_S, TOO_MANY, CallError
-from neuralmedbench.models.control.retry import pause as sleep_until
+from neuralmedbench.models.retry import LONGEST_RETRY_AFTER_S, TOO_MANY, CallError, interruptible_sleep
 from neuralmedbench.runtime.shared_log import Record, SharedLog
 
 PAUSED = "GroupPaused"
@@ -112,7 +111,7 @@ class RateLimits:
                 grant, wait_s = self._try(tokens)
                 if grant:
                     return grant
-                await sleep_until(min(wait_s, POLL_S), self._stop)
+                await interruptible_sleep(min(wait_s, POLL_S), self._stop)
         return Grant(self._clock(), "", 0)
 
     def settle(self, grant: Grant, tokens: int | None) -> None:

@@ -8,13 +8,13 @@ from itertools import chain
 from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.models.control.budget import cost_usd
-from neuralmedbench.models.control.estimate import Estimator, answers_of_a_call, longest_answer
+from neuralmedbench.models.budget import cost_usd
+from neuralmedbench.models.call_keys import sent_schema
+from neuralmedbench.models.case_responder import MOST_FACTS
 from neuralmedbench.models.conversation import PromptMessage, next_messages
-from neuralmedbench.models.inquiry import MOST_FACTS
-from neuralmedbench.models.keys import sent_schema
-from neuralmedbench.models.ledgers.follow import resume_sample
-from neuralmedbench.models.ledgers.ledger import LedgerEntry
+from neuralmedbench.models.ledger import LedgerEntry
+from neuralmedbench.models.samples import resume_sample
+from neuralmedbench.models.token_estimate import Estimator, answers_of_a_call, longest_answer
 from neuralmedbench.records.requests import Inquiry, Request
 
 ENOUGH_ANSWERS = 10
@@ -67,7 +67,7 @@ def forecast_calls(
     entries : mapping of str to LedgerEntry
         Its ledger.
     code : str
-        As in `models.keys.call_key`.
+        As in `models.call_keys.call_key`.
     root : Path
         Folder to which the paths of pictures are relative.
 

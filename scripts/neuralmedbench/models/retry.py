@@ -190,7 +190,7 @@ async def answer_with_retries(
         hopeless = not error.passing or attempt == max_attempts or asked > LONGEST_RETRY_AFTER_S or time.monotonic() + wait_s >= ends
         if hopeless or stop.is_set() or not gate.again(error):
             raise GaveUpError(error, attempt, sent=sent)
-        await pause(wait_s, stop)
+        await interruptible_sleep(wait_s, stop)
     message = "max_attempts must be at least 1"
     raise ValueError(message)
 
@@ -232,7 +232,7 @@ def _shorter(timeout_s: float | None, left_s: float) -> float | None:
     return None if math.isinf(shorter) else shorter
 
 
-async def pause(seconds: float, stop: asyncio.Event) -> None:
+async def interruptible_sleep(seconds: float, stop: asyncio.Event) -> None:
     """Wait so many seconds, or until `stop` is set."""
     with suppress(TimeoutError):
         await asyncio.wait_for(stop.wait(), seconds)

@@ -1,6 +1,7 @@
 """The ledger: every answer that ever came back, one line each, never rewritten."""
 
 from __future__ import annotations
+
 import asyncio
 import fcntl
 import hashlib
@@ -10,12 +11,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import DataError, ProviderError
+from neuralmedbench.files.dvc_lock import DVC_LOCK, read_dvc_lock
 from neuralmedbench.records.responses import MISSING_STATES, ResponseState, token_count
 from neuralmedbench.runtime.storage import has_room
-from pathlib import Path
-from pydantic import TypeAdapter, ValidationError
-from typing import Any, IO
 
 SYNC_EVERY = 64
 SYNC_AFTER_S = 2.0
@@ -29,10 +34,10 @@ class LedgerEntry:
     """One answer in the ledger; `state` is `ok`, `refused` or `truncated` (a failure is never kept).
 
     The attributes from `item_id` on say for whom it was asked first; nothing is looked up by them. Those from `model` on say what
-    the key says of the model: by them the answers of an earlier revision are found again (`models.ledgers.earlier`). Lines that were
+    the key says of the model: by them the answers of an earlier revision are found again (`models.replay`). Lines that were
     written before they were kept have an empty `revision`. `destination` is the host that was asked, `images_downscaled` how many pictures
     lie above the provider's documented size; with `logprobs` the logarithms of the tokens' probabilities are kept. `words` and `pictures`
-    are digests of what was sent (`models.ledgers.sent`); a line that was written before they were kept has no `words`.
+    are digests of what was sent (`models.ledger_entries`); a line that was written before they were kept has no `words`.
     """
 
     key: str
@@ -288,3 +293,36 @@ def _entry(line: bytes, where: str) -> LedgerEntry | None:
         message = f"{where}: the answer to {entry.item_id} was changed after it was kept (it does not fit its digest); {REMEDY}"
         raise DataError(message)
     return entry
+
+
+def check_recorded_ledger(name: str, model: ModelConfig, ledger: Path, lock: Path = DVC_LOCK) -> None:
+    """Refuse to ask a model that costs money while answers that were recorded are not here.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    model : ModelConfig
+        Its yaml; one without a key and without prices is asked whatever is here.
+    ledger : Path
+        Its ledger, relative to the repository root.
+    lock : Path
+        The `dvc.lock` that may name the ledger.
+
+    Raises
+    ------
+    ProviderError
+        If the recorded ledger was longer than the one here; a ledger only ever grows.
+    ConfigError
+        If `dvc.lock` cannot be read.
+    """
+    if model.api_key_env is None and model.prices is None:
+        return
+    recorded = read_dvc_lock(lock).get(ledger.as_posix())
+    here = ledger.stat().st_size if ledger.exists() else 0
+    if recorded is not None and here < recorded.size:
+        message = (
+            f"model {name}: the recorded ledger {ledger.as_posix()} has {recorded.size} bytes, here are {here}: run `make pull` first,"
+            f" or these answers are paid for again (when they are lost for good: take the ledger out of {lock.name})"
+        )
+        raise ProviderError(message)

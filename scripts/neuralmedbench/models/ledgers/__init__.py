@@ -1,1 +1,0 @@
-"""Answers that are kept, and what is put together from them."""
