@@ -39,7 +39,7 @@ def waits(monkeypatch):
     async def pause(seconds, stop):
         found.append(seconds)
 
-    monkeypatch.setattr(retry, "pause", pause)
+    monkeypatch.setattr(retry, "interruptible_sleep", pause)
     # the pause of a whole group is as long, and tested in `test_rate_limits.py`
     monkeypatch.setattr(rate_limits.RateLimits, "pause", lambda *_: None)
     return found

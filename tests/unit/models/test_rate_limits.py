@@ -314,7 +314,7 @@ def waits(monkeypatch):
     async def pause(seconds: float, _: asyncio.Event) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr(retry, "pause", pause)
+    monkeypatch.setattr(retry, "interruptible_sleep", pause)
     return waits
 
 
