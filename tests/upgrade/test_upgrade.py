@@ -36,8 +36,8 @@ from neuralmedbench.files.identity import read_identity
 from neuralmedbench.files.json_files import read_json, read_json_record
 from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.models.control.spending import read_spending
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.budget import read_spend_log
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.ratings.answering.answer_forms import AnswerExport, AnswerRoundKey
 from neuralmedbench.ratings.exports import RatingExport, RoundKey, read_file
 from neuralmedbench.ratings.imports import AdjudicationKey
@@ -78,7 +78,7 @@ def whole_ledger(path: Path) -> bool:
 def right_sum(path: Path) -> bool:
     """Whether the book gives what its settled calls cost."""
     settled = sum(entry["usd"] for entry in map(json.loads, path.read_text(encoding="utf-8").splitlines()) if "account" not in entry)
-    return sum(read_spending(path).by_account.values()) == pytest.approx(settled * 1e9) != 0
+    return sum(read_spend_log(path).by_account.values()) == pytest.approx(settled * 1e9) != 0
 
 
 READERS: dict[str, Callable[[Path], object]] = {

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.config.model import Downscale, ModelConfig
-from neuralmedbench.models.budget import NANO, cost_usd
+from neuralmedbench.models.budget import NANO, Reservation, cost_usd
 from neuralmedbench.models.call_keys import sent_schema
-from neuralmedbench.models.control.budget import Reservation
 from neuralmedbench.models.conversation import PromptMessage, load_messages
 from neuralmedbench.models.ledger import ROOM_BYTES, Ledger, LedgerEntry
 from neuralmedbench.models.ledger_entries import new_entry

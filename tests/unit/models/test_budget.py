@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from neuralmedbench.models.budget import NANO, Budget, SpendTotals, account_of, check_paid, read_spend_log
-from neuralmedbench.models.token_estimate import Estimator, text_tokens_at_most
 
 from conftest import ROOT
 from fixtures.models import model_config
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.models.budget import NANO, Budget, SpendTotals, account_of, check_paid, read_spend_log
 from neuralmedbench.models.conversation import PromptMessage
+from neuralmedbench.models.token_estimate import Estimator, text_tokens_at_most
 from neuralmedbench.records.requests import RequestImage
 from neuralmedbench.runtime.shared_log import read_log
 
@@ -157,21 +157,21 @@ def test_a_model_that_costs_nothing_opens_no_book(tmp_path):
 @pytest.mark.parametrize("price", [-3000.0, math.nan, math.inf, -math.inf])
 def test_a_call_of_an_impossible_price_costs_what_was_set_aside(tmp_path, price):
     book = tmp_path / "money.jsonl"
-    mine = purse(book)
+    mine = budget_of(book)
     mine.settle(mine.reserve(SAID), price)
-    assert read_spending(book).by_account.total() == 0.1 * NANO
-    assert len(read_book(book)) == 1
+    assert read_spend_log(book).by_account.total() == 0.1 * NANO
+    assert len(read_log(book)) == 1
 
 
 def test_a_book_in_which_a_call_gave_money_back_has_no_more_room_than_its_cap(tmp_path):
     """Versions before booked a usage of less than nothing: 120,000 USD of room for every later run."""
     book = tmp_path / "money.jsonl"
-    mine = purse(book)
+    mine = budget_of(book)
     reserved = mine.reserve(SAID)
     with book.open("a") as file:
         file.write(json.dumps({"id": reserved.id, "usd": -3000.0}) + "\n")
-    assert read_spending(book).by_account.total() == 0.1 * NANO
-    later = purse(book, max_cost_usd=0.2)
+    assert read_spend_log(book).by_account.total() == 0.1 * NANO
+    later = budget_of(book, max_cost_usd=0.2)
     assert later.reserve(SAID) is not None
     assert later.reserve(SAID) is None
 

@@ -9,20 +9,19 @@ from types import SimpleNamespace
 
 import pytest
 from aiohttp import web
-from neuralmedbench.models.budget import read_spend_log
-from neuralmedbench.models.retry import CallError
-from neuralmedbench.models.run_limits import RunLimits
 
 from conftest import ROOT
 from fixtures.models import Server, model_config, reply, request, running_server
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import engine, rate_limits, retry
-from neuralmedbench.models.control.spending import NANO
+from neuralmedbench.models.budget import NANO, read_spend_log
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers.ledger import read_ledger
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
+from neuralmedbench.models.retry import CallError
+from neuralmedbench.models.run_limits import RunLimits
 from neuralmedbench.recording.incomplete import incomplete_files
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState
@@ -172,8 +171,8 @@ def test_a_cap_binds_whatever_a_provider_says_of_its_tokens_and_every_answer_tha
     assert found == {OK: answers} | ({OVER: 8 - answers} if answers < 8 else {})
     assert len(server.bodies) == answers, "no answer was thrown away"
     book = tmp_path / "spending" / "money.jsonl"
-    assert read_spending(book).by_account.total() == pytest.approx(spent * NANO)
-    assert min(line["usd"] for line in read_book(book)) > 0
+    assert read_spend_log(book).by_account.total() == pytest.approx(spent * NANO)
+    assert min(line["usd"] for line in read_log(book)) > 0
     rows = read_records(tmp_path / "results/responses/b/m.parquet", Response)
     assert all(row.cost_usd is None or row.cost_usd == pytest.approx(0.01) for row in rows)
     kept = read_ledger(tmp_path / "ledger" / "b.jsonl").values()

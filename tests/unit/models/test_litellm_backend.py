@@ -8,14 +8,14 @@ import math
 
 import pytest
 from aiohttp import web
-from neuralmedbench.models.call_keys import strict_schema
-from neuralmedbench.models.retry import CallError
 
 from fixtures.models import PNG, Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.api.backend import LitellmBackend, PictureEncoder
 from neuralmedbench.models.api.usage import legible
+from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.protocol import Call, Message, MessageImage
+from neuralmedbench.models.retry import CallError
 from neuralmedbench.records.responses import MOST_TOKENS
 
 ASKED = (Message("system", "You are a neurologist."), Message("user", "What is it?"))

@@ -7,7 +7,6 @@ import sys
 from dataclasses import replace
 
 import pytest
-from neuralmedbench.models.ledger import read_ledger
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request, running_server
@@ -18,7 +17,7 @@ from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import builtin, engine, retry
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledgers.ledger import ANSWER_DIGEST
+from neuralmedbench.models.ledger import ANSWER_DIGEST, read_ledger
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import RequestTurn
