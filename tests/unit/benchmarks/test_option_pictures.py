@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from neuralmedbench.models.replay import NOTHING_RECORDED
 
 from fixtures.builtin import head, picture
 from fixtures.imports import built, picture_bytes, put
@@ -25,6 +24,7 @@ from neuralmedbench.models.builtin import build
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.picture_budget import too_many_options, within_budget
 from neuralmedbench.models.protocol import Message
+from neuralmedbench.models.replay import NOTHING_RECORDED
 from neuralmedbench.records.items import OPTION
 from neuralmedbench.records.questions import ImportRecord
 from neuralmedbench.records.requests import Request

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neuralmedbench.models.case_responder import matching_facts, question_of
 
 from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, source
 from fixtures.models import model_config, request
 from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.files.templates import Templates
+from neuralmedbench.models.case_responder import matching_facts, question_of
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble

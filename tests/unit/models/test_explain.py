@@ -7,8 +7,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from neuralmedbench.models.ledger import read_ledger
-from neuralmedbench.models.retry import CallError
 
 import explain_request
 from conftest import ROOT
@@ -20,8 +18,10 @@ from neuralmedbench.files.tables import write_records
 from neuralmedbench.models import engine
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.explain import explain, explain_stored
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.registry import BackendHandle
+from neuralmedbench.models.retry import CallError
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 import yaml
-from neuralmedbench.models.replay import replay_requests
 
 import import_reader
 import make_rating_round
@@ -25,6 +24,7 @@ from neuralmedbench.errors import DataError, PipelineError, RatingError
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.readers import requests_for
+from neuralmedbench.models.replay import replay_requests
 from neuralmedbench.ratings.answering.answer_forms import AnswerRoundKey
 from neuralmedbench.ratings.answering.answer_rounds import FrozenAnswerRound, freeze_answers
 from neuralmedbench.ratings.exports import read_file

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from neuralmedbench.models.ledger import read_ledger
 
 from conftest import ROOT
 from fixtures.loopback import Loopback
@@ -17,6 +16,7 @@ from fixtures.scoring import GOLD, ITEM, LESION_GOLD, LESION_ITEM, answered, che
 from neuralmedbench.config.load import load_grader
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.records.items import Criterion, Runner, Turn
 from neuralmedbench.records.scores import GradeState
 from neuralmedbench.records.taxonomy import ERROR_AXIS, TAXONOMY
