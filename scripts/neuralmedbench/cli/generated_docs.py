@@ -1,4 +1,4 @@
-"""The schema files and the documentation table, generated from the classes of `config`."""
+"""The schema files and the documentation table, generated from the classes of `config`; the columns of the tables, from `tables`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
+from neuralmedbench.tables.all_tables import result_columns
 
 FILES: dict[str, type[BaseModel]] = {
     "config": PipelineConfig,
@@ -42,7 +43,8 @@ def generated_files() -> dict[str, str]:
         f"config/schemas/{name}.schema.json": json.dumps(schema.model_json_schema(), indent=1, sort_keys=True) + "\n"
         for name, schema in FILES.items()
     }
-    return {**schemas, "docs/configuration.md": _table()}
+    columns = {"scripts/neuralmedbench/records/result_columns.py": result_columns()}
+    return {**schemas, **columns, "docs/configuration.md": _table()}
 
 
 def _table() -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +13,14 @@ import numpy.typing as npt
 from neuralmedbench.estimates.intervals import Floats, Ints, Settings, rate_interval
 from neuralmedbench.estimates.pairs import holm, paired_difference
 from neuralmedbench.estimates.unpaired import Estimate, shuffle_p, square_and_add
+from neuralmedbench.records.words import counted
 from neuralmedbench.tables.contrasts import answered
+from neuralmedbench.tables.declare import Table, of_study
 from neuralmedbench.tables.outcomes import Key, Outcomes
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.suppression import MODEL, Suppression
+from neuralmedbench.tables.words import Takeaway, titles_of
 
 FEWEST_PATIENTS = 8
 """With fewer patients on a side nothing is compared. (Our rule.)"""
@@ -29,7 +35,6 @@ ALONE = "no model of the run is free of this cut-off, so newer cases may only be
 BESIDE = "newer cases may be harder for every model: read what lies beyond the others"
 
 Mask = npt.NDArray[np.bool_]
-Row = dict[str, Any]
 
 
 class Sides(NamedTuple):
@@ -44,7 +49,39 @@ class Sides(NamedTuple):
         return bool(self.before.any() and self.after.any())
 
 
-def contamination_rows(study: Study) -> list[Row]:
+@dataclass(frozen=True, kw_only=True)
+class ContaminationRow(ResultRow):
+    """One model before and after its training cut-off."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    cutoff: str | None = None
+    metric: str | None = None
+    before: float | None = None
+    before_low: float | None = None
+    before_high: float | None = None
+    after: float | None = None
+    after_low: float | None = None
+    after_high: float | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    p_holm: float | None = None
+    beyond_others: float | None = None
+    beyond_low: float | None = None
+    beyond_high: float | None = None
+    others: str | None = None
+    n_items_before: int | None = None
+    n_patients_before: int | None = None
+    n_items_after: int | None = None
+    n_patients_after: int | None = None
+    n_items_left_out: int | None = None
+    note: str | None = None
+
+
+def contamination_rows(study: Study) -> list[ContaminationRow]:
     """Rows of `contamination.csv`: arm full, strategy direct; models that are neither people nor built-in references.
 
     Parameters
@@ -58,7 +95,7 @@ def contamination_rows(study: Study) -> list[Row]:
         For each model, benchmark and metric the rate before and after its cut-off and their difference, before minus after, corrected after
         Holm within a benchmark; or one row with a note that says what is lacking.
     """
-    rows: list[Row] = []
+    rows: list[Cells] = []
     for benchmark in study.benchmarks.values():
         asked = [model for model in study.models if model not in study.readers and not study.models[model].baseline]
         found = [row for model in asked for row in _rows(study, benchmark, model)] if benchmark.outcomes.items else []
@@ -66,12 +103,12 @@ def contamination_rows(study: Study) -> list[Row]:
         for row, p_holm in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
             row["p_holm"] = p_holm
         rows += found
-    return rows
+    return [ContaminationRow(**row) for row in rows]
 
 
-def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Row]:
+def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cells]:
     outcomes, config = benchmark.outcomes, study.models[model]
-    head: Row = {"benchmark": benchmark.name, "model": model, "cutoff": config.knowledge_cutoff}
+    head: Cells = {"benchmark": benchmark.name, "model": model, "cutoff": config.knowledge_cutoff}
     if benchmark.config.subjects == "patient":
         yield head | {"note": NEVER_PUBLISHED}
     elif config.knowledge_cutoff is None:
@@ -89,7 +126,7 @@ def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Row]:
                 yield head | {"metric": metric} | found | ({"others": ", ".join(others)} if found.get("beyond_others") is not None else {})
 
 
-def contrast_of_sides(values: Floats, sides: Sides, patients: Ints, *, beside: list[Floats], settings: Settings) -> Row:
+def contrast_of_sides(values: Floats, sides: Sides, patients: Ints, *, beside: list[Floats], settings: Settings) -> Cells:
     """Compare the rates of two groups of items.
 
     Parameters
@@ -113,7 +150,7 @@ def contrast_of_sides(values: Floats, sides: Sides, patients: Ints, *, beside: l
     """
     known = ~np.isnan(values)
     before, after = sides.before & known, sides.after & known
-    row: Row = {"n_items_left_out": int((known & ~before & ~after).sum())}
+    row: Cells = {"n_items_left_out": int((known & ~before & ~after).sum())}
     for name, mask in (("before", before), ("after", after)):
         row |= {f"n_items_{name}": int(mask.sum()), f"n_patients_{name}": len(set(patients[mask].tolist()))}
     if min(row["n_patients_before"], row["n_patients_after"]) < FEWEST_PATIENTS:
@@ -179,3 +216,37 @@ def sides_of(outcomes: Outcomes, cutoff: str) -> Sides:
     both = np.intersect1d(outcomes.patients[before], outcomes.patients[after])
     one = ~np.isin(outcomes.patients, both)
     return Sides(before & one, after & one)
+
+
+def contamination_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say which models do better before their cut-off than after it, and whether more so than models that it does not divide."""
+    rows = tables["contamination"]
+    known = [row for row in rows if row.get("difference") is not None and row["metric"] == "pass1"]
+    if not known:
+        return Takeaway("No model could be compared before and after its training cut-off.", "0 comparisons")
+    size = f"{counted(len(known), 'comparison')} of pass@1"
+    better = [row for row in known if row["difference"] > 0 and row["p_holm"] < 1 - study.settings.confidence]
+    if not better:
+        return Takeaway(
+            "No model was shown to do better on cases from before its training cut-off; that is no proof that it read none.", size
+        )
+    told = f"{titles_of(study, sorted({row['model'] for row in better}))} {'does' if _one(better) else 'do'} better before the cut-off"
+    beyond = [row for row in better if row.get("beyond_low") is not None and row["beyond_low"] > 0]
+    if beyond:
+        return Takeaway(
+            f"{told}; of {titles_of(study, sorted({row['model'] for row in beyond}))} more so than models that it does not divide.", size
+        )
+    return Takeaway(f"{told}; newer cases may only be harder.", size)
+
+
+def _one(rows: list[Cells]) -> bool:
+    return len({row["model"] for row in rows}) == 1
+
+
+TABLE = Table(
+    name="contamination",
+    row=ContaminationRow,
+    rows=of_study(contamination_rows),
+    suppression=Suppression(f"{MODEL} cutoff metric note", mark="", patients=""),
+    takeaways={"contamination": contamination_takeaway},
+)

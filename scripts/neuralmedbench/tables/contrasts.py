@@ -1,24 +1,22 @@
-"""Paired contrasts: between arms, between models, between the axes; and where the errors come from."""
+"""Paired contrasts between arms and between models: `arms.csv` and `pairwise.csv`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Floats, rate_interval
+from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.estimates.pairs import Difference, holm, mcnemar_exact, paired_difference, paired_differences
 from neuralmedbench.records.items import Axis
-from neuralmedbench.tables.axes import breadth_depth_gap
-from neuralmedbench.tables.decomposition import decompose
+from neuralmedbench.records.words import counted, listing
+from neuralmedbench.tables.declare import Table, of_study
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
-from neuralmedbench.tables.study import BenchmarkStudy, Study
-
-DISCLOSED = "findings_disclosed"
-
-Row = dict[str, Any]
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.suppression import MODEL, Suppression, arm_labels
+from neuralmedbench.tables.words import Takeaway, largest, without_head
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def _mcnemar(first: Floats, second: Floats) -> float | None:
     return mcnemar_exact(first[both] > 0.5, second[both] > 0.5) if both.any() else None
 
 
-def _ends(difference: Difference) -> Row:
+def _ends(difference: Difference) -> Cells:
     return {
         "difference": difference.value,
         "low": difference.low,
@@ -83,17 +81,59 @@ def _ends(difference: Difference) -> Row:
     }
 
 
-def pairwise_rows(pairs: dict[str, list[Pair]]) -> list[Row]:
+@dataclass(frozen=True, kw_only=True)
+class PairwiseRow(ResultRow):
+    """Two models on the same items: first minus second."""
+
+    benchmark: str
+    model_a: str
+    a_in_reference_pool: bool | None = None
+    model_b: str
+    b_in_reference_pool: bool | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    p_holm: float | None = None
+    mcnemar_p: float | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+
+
+def pairwise_rows(pairs: dict[str, list[Pair]]) -> list[PairwiseRow]:
     """Rows of `pairwise.csv`."""
     return [
-        {"benchmark": benchmark, "model_a": pair.first, "model_b": pair.second, "p_holm": pair.p_holm, "mcnemar_p": pair.mcnemar_p}
-        | _ends(pair.difference)
+        PairwiseRow(
+            benchmark=benchmark,
+            model_a=pair.first,
+            model_b=pair.second,
+            p_holm=pair.p_holm,
+            mcnemar_p=pair.mcnemar_p,
+            **_ends(pair.difference),
+        )
         for benchmark, found in pairs.items()
         for pair in found
     ]
 
 
-def arm_rows(study: Study) -> list[Row]:
+@dataclass(frozen=True, kw_only=True)
+class ArmRow(ResultRow):
+    """One arm against full: pass@1 by item, arm minus full."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    arm: str
+    reference_arm: str | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+
+
+def arm_rows(study: Study) -> list[ArmRow]:
     """Rows of `arms.csv`: each arm minus full, strategy direct, on the items that both ask."""
     rows = []
     for benchmark in study.benchmarks.values():
@@ -103,48 +143,66 @@ def arm_rows(study: Study) -> list[Row]:
                 difference = paired_difference(
                     answered(outcomes, key), answered(outcomes, Key(key.model)), outcomes.patients, study.settings
                 )
-                rows.append({"benchmark": benchmark.name, "model": key.model, "arm": key.arm, "reference_arm": FULL} | _ends(difference))
+                rows.append(ArmRow(benchmark=benchmark.name, model=key.model, arm=key.arm, reference_arm=FULL, **_ends(difference)))
     return rows
 
 
-def decomposition_rows(study: Study) -> list[Row]:
-    """Rows of `decomposition.csv`, for the benchmarks that have the arm findings_disclosed."""
-    rows = []
-    for benchmark in study.benchmarks.values():
-        outcomes = benchmark.outcomes
-        for model in study.models:
-            key = Key(model, DISCLOSED)
-            if key not in outcomes.counts:
-                continue
-            parts = decompose(answered(outcomes, Key(model)), answered(outcomes, key), outcomes.patients, study.settings)
-            row: Row = {"benchmark": benchmark.name, "model": model, "drawn": parts.drawn, "note": parts.note}
-            row |= {"n_items": parts.items, "n_patients": parts.patients}
-            named = {"f": parts.full, "d": parts.disclosed, "perception": parts.perception, "reasoning": parts.reasoning}
-            for name, interval in named.items():
-                row |= {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
-            rows.append(row)
-    return rows
+def picture_sentence(study: Study, tables: Tables) -> str:
+    """Say which models were shown to look at the pictures of a depth benchmark; empty where none was asked without them."""
+    rows = [row for row in tables["arms"] if row["arm"] == "no_image" and row["p_value"] is not None and _is_depth(study, row)]
+    if not rows:
+        return ""
+    alpha = 1 - study.settings.confidence
+    corrected = zip(rows, holm([row["p_value"] for row in rows]), strict=True)
+    lookers = sorted({row["model"] for row, p_value in corrected if row["difference"] < 0 and p_value < alpha})
+    blind = sorted({row["model"] for row in rows} - set(lookers))
+    titles = {name: model.title for name, model in study.models.items()}
+    if not lookers:
+        return "Pictures: no model was significantly worse without them, so none was shown to have looked."
+    told = f"Pictures: {listing([titles[name] for name in lookers])} did significantly worse without them"
+    return f"{told}." if not blind else f"{told}; of {listing([titles[name] for name in blind])} this was not shown."
 
 
-def axis_rows(study: Study) -> list[Row]:
-    """Rows of `axes.csv`: every model on each pair of a breadth and a depth benchmark."""
-    scored = [benchmark for benchmark in study.benchmarks.values() if benchmark.outcomes.items]
-    models = [model for model in study.models if model not in study.readers]  # of people a sample of the items is known
-    sides = {axis: [benchmark for benchmark in scored if benchmark.config.axis is axis] for axis in (Axis.BREADTH, Axis.DEPTH)}
-    return [_axis_row(study, model, breadth, depth) for breadth in sides[Axis.BREADTH] for depth in sides[Axis.DEPTH] for model in models]
+def _is_depth(study: Study, row: Cells) -> bool:
+    return study.benchmarks[row["benchmark"]].config.axis is Axis.DEPTH
 
 
-def _axis_row(study: Study, model: str, breadth: BenchmarkStudy, depth: BenchmarkStudy) -> Row:
-    row: Row = {"model": model, "title": study.models[model].title}
-    sides = []
-    for axis, benchmark in (("breadth", breadth), ("depth", depth)):
-        outcomes = benchmark.outcomes
-        values = outcomes.metric("pass1", Key(model))
-        if outcomes.counts[Key(model)].missing_fraction > study.settings.max_missing_fraction:
-            values = np.full(len(values), np.nan)  # answers that are missing because of us would stand there as errors
-        interval = rate_interval(values, outcomes.patients, study.settings)
-        row |= {f"{axis}_benchmark": benchmark.name, axis: interval.value}
-        row |= {f"{axis}_low": interval.low, f"{axis}_high": interval.high, f"{axis}_prior": float(benchmark.prior["pass1"].mean())}
-        sides.append((values, benchmark.prior["pass1"], [item.patient_id for item in outcomes.items]))
-    gap = breadth_depth_gap(sides[0], sides[1], study.settings)
-    return row | {"gap": gap.value, "gap_low": gap.low, "gap_high": gap.high}
+def arms_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say whether a model was shown to look."""
+    sentence = picture_sentence(study, tables)
+    nothing = "No answer to a depth benchmark without its pictures stands beside one with them, so it is not known whether a model looks."
+    return Takeaway(
+        without_head(sentence).replace(" without them", " without the pictures") if sentence else nothing, largest(tables["arms"])
+    )
+
+
+def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say how many pairs of models differ."""
+    rows = tables["pairwise"]
+    if not rows:
+        return Takeaway("A comparison needs two models that answered the same items.", "0 pairs")
+    alpha = 1 - study.settings.confidence
+    tested = [row for row in rows if row["p_holm"] is not None]
+    if not tested:
+        return Takeaway("No pair of models answered the same items.", largest(rows))
+    differ = sum(row["p_holm"] < alpha for row in tested)
+    told = f"{differ} of {counted(len(tested), 'pair')} of models differ after Holm's correction; the others were not shown to be alike."
+    all_differ = f"All {len(tested)} pairs of models differ" if len(tested) != 1 else "The only pair of models differs"
+    return Takeaway(told if differ < len(tested) else f"{all_differ} after Holm's correction.", largest(rows))
+
+
+ARMS = Table(
+    name="arms",
+    row=ArmRow,
+    rows=of_study(arm_rows),
+    suppression=Suppression(f"{MODEL} arm reference_arm", labels=arm_labels),
+    takeaways={"arms": arms_takeaway},
+)
+
+PAIRWISE = Table(
+    name="pairwise",
+    row=PairwiseRow,
+    rows=lambda results: pairwise_rows(results.once(model_pairs)),
+    suppression=Suppression("benchmark model_a a_in_reference_pool model_b b_in_reference_pool"),
+    takeaways={"pairs": pairwise_takeaway},
+)

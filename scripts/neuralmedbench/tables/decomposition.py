@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,14 @@ from neuralmedbench.estimates.intervals import (
     rate_interval,
     resampled_means,
 )
+from neuralmedbench.records.words import percent_with_span
+from neuralmedbench.tables.contrasts import answered
+from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.outcomes import Key
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.suppression import MODEL, Suppression, arm_labels
+from neuralmedbench.tables.words import Takeaway, largest, without_head
 
 FEW_ERRORS = 5
 """With fewer errors repaired, or fewer left, a bootstrap of their share is too narrow. (Our rule: perf/confidence_intervals.py.)"""
@@ -101,3 +110,81 @@ def share_of_errors(left: Floats, errors: Floats, patients: Ints, settings: Sett
     exact = clopper_pearson(share * size, size, settings.confidence)
     # exact bounds take a repaired error for sure; the resamples know that some items came out worse
     return Interval(share, min(exact[0], 1.0 if low is None else low), max(exact[1], 0.0 if high is None else high), "exact")
+
+
+DISCLOSED = "findings_disclosed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecompositionRow(ResultRow):
+    """One model: pass@1 under full (f) and with the findings disclosed (d), and the shares of its errors."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    f: float | None = None
+    f_low: float | None = None
+    f_high: float | None = None
+    d: float | None = None
+    d_low: float | None = None
+    d_high: float | None = None
+    perception: float | None = None
+    perception_low: float | None = None
+    perception_high: float | None = None
+    reasoning: float | None = None
+    reasoning_low: float | None = None
+    reasoning_high: float | None = None
+    drawn: bool | None = None
+    note: str | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+
+
+def decomposition_rows(study: Study) -> list[DecompositionRow]:
+    """Rows of `decomposition.csv`, for the benchmarks that have the arm findings_disclosed."""
+    rows = []
+    for benchmark in study.benchmarks.values():
+        outcomes = benchmark.outcomes
+        for model in study.models:
+            key = Key(model, DISCLOSED)
+            if key not in outcomes.counts:
+                continue
+            parts = decompose(answered(outcomes, Key(model)), answered(outcomes, key), outcomes.patients, study.settings)
+            row: Cells = {"benchmark": benchmark.name, "model": model, "drawn": parts.drawn, "note": parts.note}
+            row |= {"n_items": parts.items, "n_patients": parts.patients}
+            named = {"f": parts.full, "d": parts.disclosed, "perception": parts.perception, "reasoning": parts.reasoning}
+            for name, interval in named.items():
+                row |= {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
+            rows.append(DecompositionRow(**row))
+    return rows
+
+
+def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
+    """Say what share of the errors of the best model the findings in words repair; empty where that is not known."""
+    rows = [row for row in tables["decomposition"] if row["benchmark"] == benchmark and row["drawn"] and row["perception_low"] is not None]
+    ranks = {row["model"]: row.get("rank") for row in tables["leaderboard"] if row["benchmark"] == benchmark}
+    rows = [row for row in rows if ranks.get(row["model"])]
+    if not rows:
+        return ""
+    row = min(rows, key=lambda row: (ranks[row["model"]], row["model"]))
+    title = study.models[row["model"]].title
+    share = percent_with_span(row["perception"], row["perception_low"], row["perception_high"])
+    return f"Perception or reasoning: telling {title} the findings in words repairs {share} of its errors; the rest is reasoning."
+
+
+def perception_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say the share of the errors that the findings in words repair."""
+    rows = tables["decomposition"]
+    told = [without_head(one) for name in study.benchmarks if (one := decomposition_sentence(study, tables, name))]
+    if not told and rows:
+        told = ["No model's errors can be divided: telling the findings did not help, or no interval is known."]
+    return Takeaway(" ".join(told) or "No item was asked with its findings disclosed, so errors cannot be divided.", largest(rows))
+
+
+TABLE = Table(
+    name="decomposition",
+    row=DecompositionRow,
+    rows=of_study(decomposition_rows),
+    suppression=Suppression(MODEL, labels=lambda row: arm_labels({"arm": DISCLOSED})),
+    takeaways={"perception": perception_takeaway},
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,19 +19,49 @@ from neuralmedbench.estimates.intervals import (
     resampling_weights,
 )
 from neuralmedbench.records.scores import Score
-from neuralmedbench.tables.descriptive import headline
+from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.disclosure.sets import Label
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.outcomes import K, Key, Outcomes
+from neuralmedbench.tables.outcomes import K, Key, Outcomes, headline
+from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.suppression import ALL, MODEL, RANKED, Suppression
 
 DEPTHS = {"top1": 1, "top3": 3, "top5": K}
 METRICS = (*DEPTHS, "mrr")
-ALL = "all"
-
-Row = dict[str, Any]
 
 
-def differential_rows(study: Study) -> list[Row]:
+@dataclass(frozen=True, kw_only=True)
+class DifferentialRow(ResultRow):
+    """Ranked differentials of one model in one family and level."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    family: str | None = None
+    level: str | None = None
+    top1: float | None = None
+    top1_low: float | None = None
+    top1_high: float | None = None
+    top3: float | None = None
+    top3_low: float | None = None
+    top3_high: float | None = None
+    top5: float | None = None
+    top5_low: float | None = None
+    top5_high: float | None = None
+    mrr: float | None = None
+    mrr_low: float | None = None
+    mrr_high: float | None = None
+    mean_candidates: float | None = None
+    full_lists: float | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+    answers: int | None = None
+    without_list: int | None = None
+    missing: int | None = None
+
+
+def differential_rows(study: Study) -> list[DifferentialRow]:
     """Rows of `differential.csv`.
 
     Parameters
@@ -51,18 +81,18 @@ def differential_rows(study: Study) -> list[Row]:
     -----
     The vocabulary decides (the reference, a synonym, or a narrower term), so `top1` of open items is not pass@1, which a grader decides.
     """
-    rows: list[Row] = []
+    rows: list[DifferentialRow] = []
     for benchmark in study.benchmarks.values():
         lists = {model: _Lists(benchmark, model) for model in study.models}
         for family, level, mask in _cells(benchmark.outcomes) if lists else ():
             values = np.stack([np.where(mask, own.values[name], np.nan) for own in lists.values() for name in METRICS], axis=1)
             intervals = iter(rate_intervals(values, benchmark.outcomes.patients, study.settings))
             for model, own in lists.items():
-                row: Row = {"benchmark": benchmark.name, "model": model, "family": family, "level": level}
+                row: Cells = {"benchmark": benchmark.name, "model": model, "family": family, "level": level}
                 for name in METRICS:
                     found = next(intervals)
                     row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
-                rows.append(row | own.counted(mask, benchmark.outcomes.patients))
+                rows.append(DifferentialRow(**row, **own.counted(mask, benchmark.outcomes.patients)))
     return rows
 
 
@@ -108,7 +138,7 @@ class _Lists:
         self.candidates[place] += len(row.differential)
         self.long[place] += len(row.differential) >= K
 
-    def counted(self, mask: Mask, patients: Ints) -> Row:
+    def counted(self, mask: Mask, patients: Ints) -> Cells:
         """Count answers and the length of lists over some items."""
         there, lists = int(self.there[mask].sum()), int(self.lists[mask].sum())
         known = mask & (self.there > 0)
@@ -165,3 +195,19 @@ def rate_intervals(values: Floats, patients: Ints, settings: Settings) -> list[I
             ends = percentile_interval(drawn[:, number], clusters[column], settings.confidence)
             found[column] = Interval(float(np.nanmean(values[:, column])), *ends, "bootstrap")
     return [found[column] for column in range(values.shape[1])]
+
+
+def _labels(row: Cells) -> list[Label]:
+    family, level = row["family"], row["level"]
+    labels = [(f"{ALL} {RANKED}", "")]
+    if level == ALL:
+        return labels if family == ALL else [*labels, ("differential", family)]
+    return [*labels, (f"differential {family}", level)]
+
+
+TABLE = Table(
+    name="differential",
+    row=DifferentialRow,
+    rows=of_study(differential_rows),
+    suppression=Suppression(f"{MODEL} family level", labels=_labels),
+)

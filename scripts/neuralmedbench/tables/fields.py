@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,10 +14,12 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.structured.form import form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
-from neuralmedbench.tables.descriptive import headline
+from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.outcomes import headline
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-
-Row = dict[str, Any]
+from neuralmedbench.tables.suppression import MODEL, Suppression
+from neuralmedbench.tables.words import Takeaway, best_of, largest, share
 
 
 class Answered(NamedTuple):
@@ -31,7 +34,28 @@ class Answered(NamedTuple):
         return (self.score.fields or {}).get(field, "") if self.score.state == ResponseState.OK else ""
 
 
-def field_rows(study: Study) -> list[Row]:
+@dataclass(frozen=True, kw_only=True)
+class FieldRow(ResultRow):
+    """One field of the structured answers of one model."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    field: str
+    accuracy: float | None = None
+    low: float | None = None
+    high: float | None = None
+    macro_f1: float | None = None
+    coverage: float | None = None
+    selective_accuracy: float | None = None
+    answered: int | None = None
+    out_of_vocabulary: int | None = None
+    abstained: int | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+
+
+def field_rows(study: Study) -> list[FieldRow]:
     """Rows of `fields.csv`: every field of the structured answers; arm full, strategy direct.
 
     `accuracy` is over all answers that are not missing: an abstention is not right. `coverage` is the share of them that names a label, and
@@ -47,11 +71,11 @@ def field_rows(study: Study) -> list[Row]:
                 known = [row for row in asked if field in (row.fields_right or {}) and field in reference[row.item_id]]
                 answers = [Answered(row, reference[row.item_id][field], forms[row.item_id].labels.get(field)) for row in known]
                 if answers:
-                    rows.append({"benchmark": benchmark.name, "model": model, "field": field} | _field_row(study, field, answers))
+                    rows.append(FieldRow(benchmark=benchmark.name, model=model, field=field, **_field_row(study, field, answers)))
     return rows
 
 
-def _field_row(study: Study, field: str, answers: list[Answered]) -> Row:
+def _field_row(study: Study, field: str, answers: list[Answered]) -> Cells:
     right = np.array([(row.score.fields_right or {})[field] for row in answers], dtype=np.float64)
     interval = rate_interval(right, codes_of([row.score.patient_id for row in answers]), study.settings)
     said = [row.said(field) for row in answers]
@@ -86,3 +110,27 @@ def macro_f1(truth: list[str], said: list[str]) -> float | None:
     hits = Counter(wanted for wanted, given in pairs if wanted == given)
     wanted_total, given_total = Counter(wanted for wanted, _ in pairs), Counter(given for _, given in pairs)
     return float(np.mean([2 * hits[name] / (wanted_total[name] + given_total[name]) for name in wanted_total]))
+
+
+def fields_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say what the model that stands first reads well and what it does not."""
+    rows = tables["fields"]
+    for name in study.benchmarks:
+        best = best_of(tables, name)
+        own = [row for row in rows if best and (row["benchmark"], row["model"]) == (name, best["model"]) and row["accuracy"] is not None]
+        if best and len(own) > 1:
+            top, low = (pick(own, key=lambda row: (row["accuracy"], row["field"])) for pick in (max, min))
+            ends = [
+                f"{row['field']} in {share({'p': row['accuracy'], 'p_low': row['low'], 'p_high': row['high']}, 'p')}" for row in (top, low)
+            ]
+            return Takeaway(f"{best['title']} reads {ends[0]} of the items right, and {ends[1]}.", largest(rows))
+    return Takeaway("No ranked model of this run gave structured answers.", largest(rows))
+
+
+TABLE = Table(
+    name="fields",
+    row=FieldRow,
+    rows=of_study(field_rows),
+    suppression=Suppression(f"{MODEL} field", labels=lambda row: [(f"field {row['field']}", "")]),
+    takeaways={"fields": fields_takeaway},
+)

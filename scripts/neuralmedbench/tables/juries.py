@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,20 +12,50 @@ from neuralmedbench.config.model import GraderConfig
 from neuralmedbench.estimates.intervals import Settings, codes_of, rate_interval
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.records.taxonomy import ERROR_AXIS
+from neuralmedbench.records.words import percent
 from neuralmedbench.scoring.jury import ballots, decide, enough, votes_of
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
+from neuralmedbench.tables.declare import Table, of_study
 from neuralmedbench.tables.errors.sheets import PRESENT
 from neuralmedbench.tables.outcomes import DIRECT, FULL
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.suppression import MODEL, Suppression
+from neuralmedbench.tables.words import Takeaway
 
 RUBRIC = "rubric"
 """Stands for the criteria of all rubrics: each item has its own."""
 
-Row = dict[str, Any]
 Votes = dict[str, float]
 
 
-def jury_rows(study: Study) -> list[Row]:
+@dataclass(frozen=True, kw_only=True)
+class JuryRow(ResultRow):
+    """One jury on one criterion, whole or without one member."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    jury: str
+    rule: str | None = None
+    criterion: str | None = None
+    dropped: str | None = None
+    members: int | None = None
+    voted: float | None = None
+    n: int | None = None
+    n_patients: int | None = None
+    missing: int | None = None
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unanimous: float | None = None
+    spread: float | None = None
+    member_mean: float | None = None
+    difference: float | None = None
+    changed: float | None = None
+
+
+def jury_rows(study: Study) -> list[JuryRow]:
     """Rows of `juries.csv`.
 
     Parameters
@@ -48,12 +78,14 @@ def jury_rows(study: Study) -> list[Row]:
             for jury, config in study.graders.items():
                 if config.kind == "jury":
                     members = {member: benchmark.grades.get((model, member), []) for member in config.members}
-                    head = {"benchmark": name, "model": model, "jury": jury, "rule": config.rule}
-                    rows += [head | row for row in _rows(members, config, patients, study.settings)]
+                    rows += [
+                        JuryRow(benchmark=name, model=model, jury=jury, rule=config.rule, **row)
+                        for row in _rows(members, config, patients, study.settings)
+                    ]
     return rows
 
 
-def _rows(members: Mapping[str, Sequence[Grade]], config: GraderConfig, patients: Mapping[str, str], settings: Settings) -> list[Row]:
+def _rows(members: Mapping[str, Sequence[Grade]], config: GraderConfig, patients: Mapping[str, str], settings: Settings) -> list[Cells]:
     votes: dict[str, list[tuple[str, Votes]]] = defaultdict(list)
     for (key, _, criterion), grades in ballots(members).items():
         if (key[1], key[2]) == (FULL, DIRECT):
@@ -68,7 +100,7 @@ def _kind(criterion: str) -> str:
     return criterion if named else RUBRIC
 
 
-def _row(criterion: str, rows: Sequence[tuple[str, Votes]], dropped: str, config: GraderConfig, settings: Settings) -> Row:
+def _row(criterion: str, rows: Sequence[tuple[str, Votes]], dropped: str, config: GraderConfig, settings: Settings) -> Cells:
     seated = len(config.members) - bool(dropped)
     kept = [{name: value for name, value in votes.items() if name != dropped} for _, votes in rows]
     whole = [_word(criterion, votes, len(config.members), config.rule) for _, votes in rows]
@@ -104,3 +136,25 @@ def _word(criterion: str, votes: Votes, seated: int, rule: str) -> float | None:
 
 def _as_rate(criterion: str, value: float) -> float:
     return float(value >= PRESENT) if criterion.startswith(ERROR_AXIS) else value
+
+
+def juries_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say how often a jury is of one mind."""
+    rows = [row for row in tables["juries"] if not row.get("dropped") and row.get("unanimous") is not None]
+    if not rows:
+        return Takeaway("No jury graded this run.", "0 answers")
+    low, high = (percent(pick(row["unanimous"] for row in rows)) for pick in (min, max))
+    span = low if low == high else f"{low} to {high}"
+    return Takeaway(
+        f"The members of a jury cast equal votes on {span} of the answers, by criterion and model.",
+        f"{max(row['n'] for row in rows):,} answers at most",
+    )
+
+
+TABLE = Table(
+    name="juries",
+    row=JuryRow,
+    rows=of_study(jury_rows),
+    suppression=Suppression(f"{MODEL} jury rule criterion"),
+    takeaways={"juries": juries_takeaway},
+)

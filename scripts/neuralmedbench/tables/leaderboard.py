@@ -1,27 +1,29 @@
-"""The leaderboard and the tidy table of rates."""
+"""The leaderboard: `leaderboard.csv`."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval, rate_intervals
+from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
 from neuralmedbench.estimates.ranks import rank_ranges, tiers
-from neuralmedbench.tables.contrasts import Pair
-from neuralmedbench.tables.groups import Mask, item_groups
-from neuralmedbench.tables.item_pairs import PAIR_METRICS, PAIR_RIGHT, PAIR_SAME
-from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
+from neuralmedbench.records.words import capital, counted, percent
+from neuralmedbench.tables.contrasts import Pair, model_pairs
+from neuralmedbench.tables.declare import Table
+from neuralmedbench.tables.item_pairs import PAIR_RIGHT, PAIR_SAME
+from neuralmedbench.tables.outcomes import Key, Outcomes
 from neuralmedbench.tables.prior import PRIOR
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
+from neuralmedbench.tables.suppression import Suppression
+from neuralmedbench.tables.trust.calibrated import CalibratedRow, calibrated_rows, corrects_score
+from neuralmedbench.tables.words import Takeaway, best_of, by_benchmark, models_of, share, titles_of, whole_size
 
 PRIOR_TITLE, CHANCE_TITLE = "Prior (commonest answers)", "Chance (one option)"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
 RATES_OF_ALL = frozenset({*RATES, "main_condition", "core_diagnosis"})
-Row = dict[str, Any]
-Part = tuple[str, str]
-"""A slice and its value."""
 
 
 def mean_of(values: Floats) -> float | None:
@@ -29,7 +31,58 @@ def mean_of(values: Floats) -> float | None:
     return None if np.isnan(values).all() else float(np.nanmean(values))
 
 
-def leaderboard_rows(study: Study, pairs: dict[str, list[Pair]]) -> list[Row]:
+@dataclass(frozen=True, kw_only=True)
+class LeaderboardRow(ResultRow):
+    """One model, reader or reference on one benchmark: arm full, strategy direct; rates 0 to 1 with their intervals."""
+
+    benchmark: str
+    axis: str | None = None
+    model: str
+    in_reference_pool: bool | None = None
+    title: str | None = None
+    revision: str | None = None
+    baseline: bool | None = None
+    reader: str | None = None
+    open_weights: bool | None = None
+    rank: int | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
+    tier: int | None = None
+    pass1: float | None = None
+    pass1_low: float | None = None
+    pass1_high: float | None = None
+    interval: str | None = None
+    calibrated: float | None = None
+    calibrated_low: float | None = None
+    calibrated_high: float | None = None
+    pass5: float | None = None
+    pass5_low: float | None = None
+    pass5_high: float | None = None
+    candidates5: float | None = None
+    candidates5_low: float | None = None
+    candidates5_high: float | None = None
+    all_right: float | None = None
+    main_condition: float | None = None
+    core_diagnosis: float | None = None
+    rubric: float | None = None
+    rubric_low: float | None = None
+    rubric_high: float | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+    expected: int | None = None
+    missing: int | None = None
+    missing_fraction: float | None = None
+    best_case: float | None = None
+    worst_case: float | None = None
+    refused: int | None = None
+    truncated: int | None = None
+    unparsable: int | None = None
+    abstained: int | None = None
+    brier: float | None = None
+    note: str | None = None
+
+
+def leaderboard_rows(study: Study, pairs: dict[str, list[Pair]]) -> list[LeaderboardRow]:
     """Rows of `leaderboard.csv`: arm full, strategy direct, and the reference `prior` last.
 
     Parameters
@@ -39,10 +92,12 @@ def leaderboard_rows(study: Study, pairs: dict[str, list[Pair]]) -> list[Row]:
     pairs : dict of str to list of Pair
         Paired differences between models, by benchmark.
     """
-    return [row for benchmark in study.benchmarks.values() for row in _benchmark_rows(study, benchmark, pairs[benchmark.name])]
+    return [
+        LeaderboardRow(**row) for benchmark in study.benchmarks.values() for row in _benchmark_rows(study, benchmark, pairs[benchmark.name])
+    ]
 
 
-def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) -> list[Row]:
+def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) -> list[Cells]:
     outcomes, settings = benchmark.outcomes, study.settings
     rows = {model: _model_row(study, benchmark, model) for model in study.models}
     # readers are people: what models are compared with, never one of them
@@ -64,17 +119,17 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
     return [*(rows[model] for model in order), *([_prior_row(study, benchmark)] if outcomes.items else [])]
 
 
-def _bounds(name: str, interval: Interval) -> Row:
+def _bounds(name: str, interval: Interval) -> Cells:
     return {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
-def _head(benchmark: BenchmarkStudy) -> Row:
+def _head(benchmark: BenchmarkStudy) -> Cells:
     outcomes = benchmark.outcomes
     patients = len(set(outcomes.patients.tolist()))
     return {"benchmark": benchmark.name, "axis": outcomes.axis, "n_items": len(outcomes.items), "n_patients": patients}
 
 
-def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Row:
+def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
     outcomes, key, config = benchmark.outcomes, Key(model), study.models[model]
     counts = outcomes.counts[key]
     rates = {name: rate_interval(outcomes.metric(name, key), outcomes.patients, study.settings) for name in RATES}
@@ -134,7 +189,7 @@ def _notes(outcomes: Outcomes, key: Key, limit: float, reader: str | None) -> li
     return notes
 
 
-def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Row:
+def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
     rates = {name: rate_interval(values, benchmark.outcomes.patients, study.settings) for name, values in benchmark.prior.items()}
     lettered = [bool(item.options) for item in benchmark.outcomes.items]
     title = CHANCE_TITLE if all(lettered) else PRIOR_TITLE
@@ -146,57 +201,72 @@ def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Row:
     return row | {"note": f"{how}; not a model"}
 
 
-def rate_rows(study: Study) -> list[Row]:
-    """Rows of `rates.csv`: every arm over all items; arm full, strategy direct also by slice."""
-    rows = [row for benchmark in study.benchmarks.values() for row in _rows_of(study, benchmark.outcomes)]
-    most = study.settings.max_missing_fraction
-    # of a reader who answered a sample of a slice the rate of the slice is not known
-    known = (row for row in rows if row["model"] not in study.readers or row["missing"] <= most * row["expected"])
-    return [row for row in known if row["value"] is not None]
+def glance_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say how much of what was asked for is there."""
+    rows = [row for name in study.benchmarks for row in models_of(tables, name)]
+    expected, missing = (sum(row.get(name) or 0 for row in rows) for name in ("expected", "missing"))
+    told = f"{counted(len({row['model'] for row in rows}), 'model')} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
+    absent = "none is missing" if not missing else f"{missing:,} are missing because of us"
+    nothing = "No model has been scored yet, so nothing was found."
+    return Takeaway(
+        f"{told}: of {counted(expected, 'answer')} to the full request {absent}." if expected else nothing, whole_size(study, tables)
+    )
 
 
-def _rows_of(study: Study, outcomes: Outcomes) -> list[Row]:
-    masks: dict[Part, Mask] = {("all", "all"): np.ones(len(outcomes.items), dtype=bool)}
-    masks |= {(part, value): mask for part, value, mask in item_groups(study, outcomes)}
-    wanted: list[tuple[Key, Part, str]] = []
-    for key in outcomes.counts:
-        parts = masks if (key.arm, key.strategy) == (FULL, DIRECT) else [("all", "all")]
-        wanted += [(key, part, name) for part in parts for name in (*RATES, *PAIR_METRICS)]
-        wanted += [(key, part, "false_alarm") for part in masks if part == ("normal_control", "true")]
-    together: dict[tuple[Part, str], list[Key]] = {}
-    for key, part, name in wanted:
-        together.setdefault((part, name), []).append(key)
-    rows: dict[tuple[Key, Part, str], Row] = {}
-    for (part, name), keys in together.items():
-        values = np.stack([_values_of(outcomes, key, name, masks[part]) for key in keys], axis=1)
-        intervals = rate_intervals(values, outcomes.patients, study.settings)
-        for column, (key, interval) in enumerate(zip(keys, intervals, strict=True)):
-            rows[key, part, name] = _rate_row(outcomes, key, part, name=name, known=~np.isnan(values[:, column]), interval=interval)
-    return [rows[one] for one in wanted]
+def leaderboard_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say who shares the first tier; a tier is all that the order of a leaderboard can claim."""
+    told = []
+    for name, benchmark in study.benchmarks.items():
+        ranked = [row for row in models_of(tables, name) if row.get("rank")]
+        first = [row["model"] for row in ranked if row["tier"] == 1]
+        words = (
+            f"{titles_of(study, first)} {'stands' if len(first) == 1 else 'share'} {'alone in' if len(first) == 1 else ''} the first tier"
+        )
+        told.append(
+            (
+                benchmark.config.title,
+                f"{' '.join(words.split())} of {counted(len(ranked), 'ranked model')}" if first else "no model has a rank",
+            )
+        )
+    return Takeaway(f"{capital(by_benchmark(told))}." if told else "No model has been scored yet.", whole_size(study, tables))
 
 
-def _values_of(outcomes: Outcomes, key: Key, name: str, mask: Mask) -> Floats:
-    """Item values of a metric in a group; NaN everywhere if no answer to the group is there."""
-    counts, values = outcomes.counts[key], outcomes.metric(name, key)
-    known = mask & ~np.isnan(values) if name in counts.grades or (counts.missing < counts.samples)[mask].any() else np.zeros_like(mask)
-    return np.where(known, values, np.nan)
+def repeats_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say whether the right answer ever comes, and whether it always does."""
+    told = []
+    for name in study.benchmarks:
+        row = best_of(tables, name)
+        if row and row.get("pass5") is not None and row.get("all_right") is not None:
+            always = percent(row["all_right"])
+            told.append(
+                f"{row['title']}: {share(row, 'pass1')} at the first answer, {share(row, 'pass5')} in any of five, {always} in all five"
+            )
+    nothing = "No ranked model has five samples of an item at a temperature above 0, so reliability is not known."
+    return Takeaway(f"{'; '.join(told)}." if told else nothing, whole_size(study, tables))
 
 
-def _rate_row(outcomes: Outcomes, key: Key, part: Part, *, name: str, known: Mask, interval: Interval) -> Row:
-    counts = outcomes.counts[key]
-    return {
-        "benchmark": outcomes.benchmark,
-        "axis": outcomes.axis,
-        **key._asdict(),
-        "slice": part[0],
-        "value_of_slice": part[1],
-        "metric": name,
-        "value": interval.value,
-        "low": interval.low,
-        "high": interval.high,
-        "interval": interval.method,
-        "n_items": int(known.sum()),
-        "n_patients": len(set(outcomes.patients[known].tolist())),
-        "expected": int(counts.samples[known].sum()),
-        "missing": int(counts.missing[known].sum()),
-    }
+def methods_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say what is counted as independent, and how often it was resampled."""
+    settings = study.settings
+    told = f"Patients are what is independent: {percent(settings.confidence)} intervals, {settings.resamples:,} resamples of patients, Holm's correction within a benchmark."
+    return Takeaway(told, whole_size(study, tables))
+
+
+def _with_calibration(rows: list[LeaderboardRow], calibrated: list[CalibratedRow]) -> list[LeaderboardRow]:
+    """Add the rates that clinicians corrected, never those of simulated raters, where enough was rated."""
+    found = {(row.benchmark, row.model): row for row in calibrated if corrects_score(row)}
+    none = CalibratedRow(benchmark="", model="", grader="")
+    of_rows = [(row, found.get((row.benchmark, row.model), none)) for row in rows]
+    return [
+        replace(row, calibrated=one.calibrated, calibrated_low=one.calibrated_low, calibrated_high=one.calibrated_high)
+        for row, one in of_rows
+    ]
+
+
+TABLE = Table(
+    name="leaderboard",
+    row=LeaderboardRow,
+    rows=lambda results: _with_calibration(leaderboard_rows(results.study, results.once(model_pairs)), results.once(calibrated_rows)),
+    suppression=Suppression("benchmark axis model in_reference_pool title revision baseline reader open_weights note", sort=True),
+    takeaways={"glance": glance_takeaway, "leaderboard": leaderboard_takeaway, "repeats": repeats_takeaway, "methods": methods_takeaway},
+)

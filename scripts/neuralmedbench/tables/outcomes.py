@@ -242,3 +242,8 @@ def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: s
         brier=float(np.mean(confidences)) if confidences else None,
         sampled=sampled,
     )
+
+
+def headline(scores: list[Score]) -> list[Score]:
+    """Rows of the arm full and the strategy direct."""
+    return [row for row in scores if (row.arm, row.strategy) == (FULL, DIRECT)]

@@ -29,7 +29,7 @@ from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score, SimilarityRow
 from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.tables.finite import finite
+from neuralmedbench.tables.nonfinite import drop_nonfinite
 from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes
 from neuralmedbench.tables.prior import prior_values
 
@@ -175,7 +175,7 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
     odd = Counter[str]()
 
     def numbers(path: Path, record: type[Numbered], kind: str) -> list[Numbered]:
-        rows, number = finite(read_records(path, record))
+        rows, number = drop_nonfinite(read_records(path, record))
         odd[kind] += number
         return rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,16 +12,34 @@ from neuralmedbench.estimates.intervals import codes_of, rate_interval
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.terms import resolve
-from neuralmedbench.tables.descriptive import headline
+from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.outcomes import headline
+from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.suppression import MODEL, Suppression
 
 RIGHT, ANCHORED, LOST = "right", "anchored", "lost"
 """Measures: the leader after a turn is right; a wrong first leader is still the last one; a right first leader is given up at the end."""
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True, kw_only=True)
+class TurnRow(ResultRow):
+    """One measure of one model's dialogues, after a turn or over all turns."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    measure: str
+    turn: int | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+    samples: int | None = None
 
 
-def turn_rows(study: Study) -> list[Row]:
+def turn_rows(study: Study) -> list[TurnRow]:
     """Rows of `turns.csv`.
 
     Parameters
@@ -46,7 +64,7 @@ def turn_rows(study: Study) -> list[Row]:
         for model, scores in benchmark.scores.items():
             asked = [row for row in headline(scores) if row.turn_passes and not row.missing]
             for measure, turn, values in _measures(asked, study.vocabulary):
-                rows.append({"benchmark": benchmark.name, "model": model, "measure": measure, "turn": turn} | _interval(study, values))
+                rows.append(TurnRow(benchmark=benchmark.name, model=model, measure=measure, turn=turn, **_interval(study, values)))
     return rows
 
 
@@ -72,7 +90,7 @@ def _same(first: str, last: str, vocabulary: Vocabulary) -> bool:
     return one.key == other.key if one and other else normal_form(first) == normal_form(last)
 
 
-def _interval(study: Study, values: Values) -> Row:
+def _interval(study: Study, values: Values) -> Cells:
     items: dict[str, list[bool]] = defaultdict(list)
     patients: dict[str, str] = {}
     for row, value in values:
@@ -88,3 +106,11 @@ def _interval(study: Study, values: Values) -> Row:
         "n_patients": len(set(patients.values())),
         "samples": len(values),
     }
+
+
+TABLE = Table(
+    name="turns",
+    row=TurnRow,
+    rows=of_study(turn_rows),
+    suppression=Suppression(f"{MODEL} measure turn"),
+)

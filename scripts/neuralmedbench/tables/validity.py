@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass
 
 from neuralmedbench.records.items import Item, Runner
 from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.records.words import counted, percent
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import find_answer_object
-from neuralmedbench.tables.descriptive import headline
+from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.outcomes import headline
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.suppression import ALL, MODEL, Suppression
+from neuralmedbench.tables.words import Takeaway
 
 PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True, kw_only=True)
+class ValidityRow(ResultRow):
+    """One step of keeping to the form, of one model and runner."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    runner: str | None = None
+    step: str
+    share: float | None = None
+    count: int | None = None
+    n: int | None = None
 
 
-def validity_rows(study: Study) -> list[Row]:
+def validity_rows(study: Study) -> list[ValidityRow]:
     """Rows of `validity.csv`: arm full, strategy direct.
 
     `answered` is a share of the answers that were expected; every other step is one of the answers that came, refused and truncated ones
@@ -31,12 +48,13 @@ def validity_rows(study: Study) -> list[Row]:
         for model, scores in benchmark.scores.items():
             for runner in runners:
                 own = [row for row in headline(scores) if row.runner == runner]
-                head = {"benchmark": benchmark.name, "model": model, "runner": str(runner)}
-                rows += [head | row for row in _steps(benchmark, runner, own)]
+                rows += [
+                    ValidityRow(benchmark=benchmark.name, model=model, runner=str(runner), **row) for row in _steps(benchmark, runner, own)
+                ]
     return rows
 
 
-def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> list[Row]:
+def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> list[Cells]:
     came = [row for row in scores if not row.missing]
     rows = [_row("answered", len(came), len(scores))] if scores else []
     if not came:
@@ -56,5 +74,25 @@ def _passed(score: Score, item: Item) -> int:
     return form_of(item.answer_schema).passed(value)
 
 
-def _row(step: str, count: int, n: int) -> Row:
+def _row(step: str, count: int, n: int) -> Cells:
     return {"step": step, "share": count / n, "count": count, "n": n}
+
+
+def validity_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say how many answers came in the form that was asked for."""
+    rows = [row for row in tables["validity"] if row["step"] == "parse_strict"]
+    kept, asked = (sum(row[name] or 0 for row in rows) for name in ("count", "n"))
+    if not asked:
+        return Takeaway("No answer has been asked for yet.", "0 answers")
+    return Takeaway(f"{percent(kept / asked)} of the answers came in the form that was asked for.", counted(asked, "answer"))
+
+
+TABLE = Table(
+    name="validity",
+    row=ValidityRow,
+    rows=of_study(validity_rows),
+    suppression=Suppression(
+        f"{MODEL} runner step", mark="n", patients="", labels=lambda row: [(f"{ALL} items", ""), ("runner", row["runner"])]
+    ),
+    takeaways={"form": validity_takeaway},
+)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from neuralmedbench.estimates.pairs import holm, smallest_difference
+from neuralmedbench.estimates.pairs import smallest_difference
 from neuralmedbench.records.items import Axis
-from neuralmedbench.records.words import counted, listing, percent, percent_with_span, points
-from neuralmedbench.tables.asking.served import served_badges, served_statements
-from neuralmedbench.tables.axes import MODELS_FOR_A_CORRELATION, correlation_interval, rank_correlation
+from neuralmedbench.records.words import counted, listing, percent, percent_with_span
+from neuralmedbench.tables.axes import MODELS_FOR_A_CORRELATION, correlation_interval, gap_sentence, rank_correlation
 from neuralmedbench.tables.confidence.reliability import confidence_statements
-from neuralmedbench.tables.contrasts import Pair
-from neuralmedbench.tables.finite import odd_statements
-from neuralmedbench.tables.pool import statement
+from neuralmedbench.tables.contrasts import Pair, picture_sentence
+from neuralmedbench.tables.decomposition import decomposition_sentence
+from neuralmedbench.tables.nonfinite import nonfinite_statements
 from neuralmedbench.tables.prior import PRIOR
+from neuralmedbench.tables.reference_pool import pool_statements
+from neuralmedbench.tables.rows import Cells, Tables
+from neuralmedbench.tables.served_models import served_badges, served_statements
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.trust.rules import ratings_badge, trust_statements
-
-Row = dict[str, Any]
-Tables = dict[str, list[Row]]
 
 
 def sentences(study: Study, tables: Tables) -> list[str]:
@@ -53,69 +50,11 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     return f"{sentence}; {told}." if rest == "no other model" else f"{sentence}; {told}, the rest scores significantly lower."
 
 
-def _named(row: Row) -> str:
+def _named(row: Cells) -> str:
     return f"{row['title']} (of its reference pool)" if row["in_reference_pool"] else str(row["title"])
 
 
-def gap_sentence(tables: Tables) -> str:
-    """Say which models are surely better at one axis: on every pair of a breadth and a depth set, as one pair of many proves little."""
-    rows = [row for row in tables["axes"] if row["gap_low"] is not None]
-    if not rows:
-        return ""
-    models: dict[str, list[Row]] = {}
-    for row in rows:
-        models.setdefault(row["model"], []).append(row)
-    pairs = len({(row["breadth_benchmark"], row["depth_benchmark"]) for row in rows})
-    beyond = "beyond guessing the commonest answer,"
-    where = f" on all {pairs} pairs of sets" if pairs > 1 else ""
-    sure = [own for own in models.values() if all(row["gap_low"] > 0 for row in own)]
-    depth = [own for own in models.values() if all(row["gap_high"] < 0 for row in own)]
-    if not sure:
-        if depth:
-            return (
-                f"Breadth against depth: {beyond} {len(depth)} of {len(models)} models are surely better at depth{where}, none at breadth."
-            )
-        return f"Breadth against depth: {beyond} no model is surely better at one than at the other{where}."
-    top = max((row for own in sure for row in own), key=lambda row: row["gap"])
-    gap, low, high = (points(top[name], plus="") for name in ("gap", "gap_low", "gap_high"))
-    told = f"{len(sure)} of {len(models)} models are surely better at breadth{where}"
-    return f"Breadth against depth: {told}; the largest gap is that of {top['title']}, {gap} points ({low} to {high})."
-
-
-def picture_sentence(study: Study, tables: Tables) -> str:
-    """Say which models were shown to look at the pictures of a depth benchmark; empty where none was asked without them."""
-    rows = [row for row in tables["arms"] if row["arm"] == "no_image" and row["p_value"] is not None and _is_depth(study, row)]
-    if not rows:
-        return ""
-    alpha = 1 - study.settings.confidence
-    corrected = zip(rows, holm([row["p_value"] for row in rows]), strict=True)
-    lookers = sorted({row["model"] for row, p_value in corrected if row["difference"] < 0 and p_value < alpha})
-    blind = sorted({row["model"] for row in rows} - set(lookers))
-    titles = {name: model.title for name, model in study.models.items()}
-    if not lookers:
-        return "Pictures: no model was significantly worse without them, so none was shown to have looked."
-    told = f"Pictures: {listing([titles[name] for name in lookers])} did significantly worse without them"
-    return f"{told}." if not blind else f"{told}; of {listing([titles[name] for name in blind])} this was not shown."
-
-
-def _is_depth(study: Study, row: Row) -> bool:
-    return study.benchmarks[row["benchmark"]].config.axis is Axis.DEPTH
-
-
-def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
-    """Say what share of the errors of the best model the findings in words repair; empty where that is not known."""
-    rows = [row for row in tables["decomposition"] if row["benchmark"] == benchmark and row["drawn"] and row["perception_low"] is not None]
-    ranks = {row["model"]: row.get("rank") for row in tables["leaderboard"] if row["benchmark"] == benchmark}
-    rows = [row for row in rows if ranks.get(row["model"])]
-    if not rows:
-        return ""
-    row = min(rows, key=lambda row: (ranks[row["model"]], row["model"]))
-    title = study.models[row["model"]].title
-    share = percent_with_span(row["perception"], row["perception_low"], row["perception_high"])
-    return f"Perception or reasoning: telling {title} the findings in words repairs {share} of its errors; the rest is reasoning."
-
-
-def badges(study: Study, tables: Tables) -> list[Row]:
+def badges(study: Study, tables: Tables) -> list[Cells]:
     """State of the run in a few words: `ok`, `warn` or `none`."""
     asked = [row for row in tables["leaderboard"] if not row.get("reader")]  # what a reader was not shown is not missing
     expected = sum(row.get("expected") or 0 for row in asked)
@@ -132,7 +71,7 @@ def badges(study: Study, tables: Tables) -> list[Row]:
     ]
 
 
-def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Row:
+def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Cells:
     """Rules of measurement in words, with the numbers that belong to them."""
     smallest: dict[str, float | None] = {}
     for benchmark, found in pairs.items():
@@ -153,9 +92,9 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Row:
             *confidence_statements(),
             *trust_statements(study),
             *_oracle(study),
-            *statement(study),
+            *pool_statements(study),
             *served_statements(study),
-            *odd_statements(study),
+            *nonfinite_statements(study),
             _correlation(study, tables),
         ],
         "oracle": oracle_benchmarks(study),
@@ -224,7 +163,7 @@ def _oracle(study: Study) -> list[str]:
 
 def _correlation(study: Study, tables: Tables) -> str:
     known = [row for row in tables["axes"] if not study.models[row["model"]].baseline and None not in (row["breadth"], row["depth"])]
-    pairs: dict[tuple[str, str], list[Row]] = {}
+    pairs: dict[tuple[str, str], list[Cells]] = {}
     for row in known:
         pairs.setdefault((row["breadth_benchmark"], row["depth_benchmark"]), []).append(row)
     told = []

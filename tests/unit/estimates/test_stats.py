@@ -25,12 +25,12 @@ from neuralmedbench.estimates.intervals import (
 from neuralmedbench.estimates.pairs import holm, mcnemar_exact, paired_difference, sign_flip_p, smallest_difference
 from neuralmedbench.estimates.passk import pass_at_k
 from neuralmedbench.estimates.ranks import rank_ranges, tiers
-from neuralmedbench.tables.axes import above_prior, breadth_depth_gap, correlation_interval, rank_correlation
+from neuralmedbench.tables.axes import above_prior, breadth_depth_gap, correlation_interval, gap_sentence, rank_correlation
 from neuralmedbench.tables.decomposition import decompose, share_of_errors
-from neuralmedbench.tables.descriptive import separation
 from neuralmedbench.tables.fields import macro_f1
 from neuralmedbench.tables.prior import chance_among_commonest
-from neuralmedbench.tables.verdict import _correlation, gap_sentence
+from neuralmedbench.tables.similarity import separation
+from neuralmedbench.tables.verdict import _correlation
 
 FAST = Settings(resamples=2000)
 

@@ -25,7 +25,7 @@ LONG = "A vision-language model of another vendor with a title that is far too l
 def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS[name].split(), restval="")
+        writer = csv.DictWriter(file, COLUMNS[name], restval="")
         writer.writeheader()
         writer.writerows(rows)
 

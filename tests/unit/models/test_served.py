@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from neuralmedbench.tables.calls import destination_rows, efficiency_rows
+from neuralmedbench.tables.served_models import served_badges, served_statements
 
 from fixtures.scoring import answered
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
@@ -16,8 +18,6 @@ from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.records.served import served_by
-from neuralmedbench.tables.asking.calls import destination_rows, efficiency_rows
-from neuralmedbench.tables.asking.served import served_badges, served_statements
 from neuralmedbench.tables.study import Study, read_study
 
 MAY, JUNE = "m-2026-05-01", "m-2026-06-01"

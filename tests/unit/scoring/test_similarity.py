@@ -15,8 +15,8 @@ from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.scoring.similarity import bertscore_f1, comparable, similarity_rows, weights_folder
-from neuralmedbench.tables.descriptive import headline
-from neuralmedbench.tables.descriptive import similarity_rows as table_of_similarity
+from neuralmedbench.tables.outcomes import headline
+from neuralmedbench.tables.similarity import similarity_rows as table_of_similarity
 from neuralmedbench.tables.study import read_study
 
 ITEMS = {item.item_id: item for item in (ITEM, LESION_ITEM, PICTURE_ITEM)}

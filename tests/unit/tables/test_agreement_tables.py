@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ from neuralmedbench.tables.clinicians import agreement_table
 from neuralmedbench.tables.clinicians.agreement_table import agreement_rows
 from neuralmedbench.tables.clinicians.opinions import by_axis, clinician_words
 from neuralmedbench.tables.clinicians.raters import rater_rows
-from neuralmedbench.tables.descriptive import rating_rows
+from neuralmedbench.tables.ratings import rating_rows
 
 FORM = read_form(ROOT / "config" / "rating.yaml")
 
@@ -59,9 +60,9 @@ def test_every_coefficient_stands_with_its_interval_answers_and_patients() -> No
     for row in together[:5]:
         assert row["low"] < row["value"] < row["high"]
         assert (row["n_responses"], row["n_patients"], row["n_raters"], row["undefined"]) == (20, 10, 2, 0)
-    assert together[5] | {"value": 1.0, "low": None, "note": "no interval: nothing varies over patients"} == together[5]
+    assert (together[5]["value"], together[5]["low"], together[5]["note"]) == (1.0, None, "no interval: nothing varies over patients")
     assert {row["measure"] for row in rows if row["between"] == "pair"} == {"kappa_quadratic", "icc_2_1", "within_one"}
-    assert all(set(row) <= set(COLUMNS["agreement"].split()) for row in rows)
+    assert all(set(row) <= set(COLUMNS["agreement"]) for row in rows)
 
 
 def test_the_icc_of_a_pair_is_that_of_the_whole_when_there_are_two_raters() -> None:
@@ -76,8 +77,8 @@ def test_many_pairs_are_resampled_in_parts_with_the_same_result(monkeypatch: pyt
     monkeypatch.setattr(agreement_table, "CHUNK", 1)
     parts = agreement_rows(study_of(rows))
     assert len({(row.get("rater_a"), row.get("rater_b")) for row in whole if row["between"] == "pair"}) == 3
-    assert [row | {"low": 0, "high": 0} for row in parts] == [row | {"low": 0, "high": 0} for row in whole]
-    assert [row.get("low", 0) for row in parts] == pytest.approx([row.get("low", 0) for row in whole], nan_ok=True)
+    assert [replace(row, low=0, high=0) for row in parts] == [replace(row, low=0, high=0) for row in whole]
+    assert [row.low or 0 for row in parts] == pytest.approx([row.low or 0 for row in whole], nan_ok=True)
 
 
 def test_resamples_draw_patients_and_not_answers() -> None:
@@ -234,7 +235,7 @@ def block_of(study: Any, tmp_path: Path) -> str:
     """Render the block of the report as the page does."""
     tables = {}
     for name, rows in (("agreement", agreement_rows(study)), ("raters", rater_rows(study))):
-        write_table(tmp_path / f"{name}.csv", rows, COLUMNS[name].split())
+        write_table(tmp_path / f"{name}.csv", rows, COLUMNS[name])
         tables[name] = read_table(tmp_path / f"{name}.csv")
     source = SimpleNamespace(notes={"pass_axis": AXIS})
     return templates({}).get_template("blocks/agreement.html.j2").render(tables=tables, source=source)

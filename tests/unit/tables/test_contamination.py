@@ -16,9 +16,17 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import Settings, rate_interval
 from neuralmedbench.estimates.unpaired import Estimate, square_and_add
 from neuralmedbench.records.items import Family, Gold, Level, Runner
-from neuralmedbench.tables.contamination import ALONE, BESIDE, NEVER_PUBLISHED, NO_CUTOFF, NO_DATE, contamination_rows, sides_of
+from neuralmedbench.tables.contamination import (
+    ALONE,
+    BESIDE,
+    NEVER_PUBLISHED,
+    NO_CUTOFF,
+    NO_DATE,
+    contamination_rows,
+    contamination_takeaway,
+    sides_of,
+)
 from neuralmedbench.tables.outcomes import gather_outcomes
-from neuralmedbench.tables.takeaways.contamination import contaminated
 
 SETTINGS = Settings(resamples=400)
 OLD, NEW = "2024-03-01", "2025-02-01"
@@ -69,7 +77,7 @@ def test_a_model_that_knows_the_older_cases_is_seen_beside_one_that_learned_noth
     assert row["beyond_others"] == pytest.approx(0.7)
     assert row["beyond_low"] > 0.2
     assert (row["others"], row["note"]) == ("plain", BESIDE)
-    said = contaminated(study, {"contamination": [row]}).takeaway
+    said = contamination_takeaway(study, {"contamination": [row]}).takeaway
     assert "better before the cut-off" in said
     assert "more so" in said
 
@@ -123,7 +131,7 @@ def test_what_cannot_be_compared_says_why_and_has_no_number(change: dict, note: 
     (row,) = contamination_rows(made_up(passes={"m": REMEMBERS}, models={"m": model()}, **arguments))
     assert row["note"] == note
     assert row.get("difference") is None
-    assert "No model could be compared" in contaminated(SimpleNamespace(settings=SETTINGS), {"contamination": [row]}).takeaway
+    assert "No model could be compared" in contamination_takeaway(SimpleNamespace(settings=SETTINGS), {"contamination": [row]}).takeaway
 
 
 def test_a_missing_answer_is_on_no_side() -> None:

@@ -14,8 +14,8 @@ from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.files.tables import write_table
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.tables.asking.cost import cost_rows
 from neuralmedbench.tables.contrasts import model_pairs
+from neuralmedbench.tables.cost import cost_rows
 from neuralmedbench.tables.leaderboard import leaderboard_rows
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.study import Study, read_study
@@ -53,7 +53,7 @@ def with_responses(study: Study, change: Any) -> Study:
 
 def rows_of(study: Study, benchmark: str = DEPTH) -> dict[str, Row]:
     rows = cost_rows(study, leaderboard_rows(study, model_pairs(study)))
-    assert {name for row in rows for name in row} <= set(COLUMNS["cost"].split())
+    assert {name for row in rows for name in row} <= set(COLUMNS["cost"])
     return {row["model"]: row for row in rows if row["benchmark"] == benchmark}
 
 
@@ -70,7 +70,7 @@ def test_an_answer_and_a_right_answer_are_priced_and_other_arms_are_not(study: S
 
 
 def test_a_price_below_a_millionth_of_a_dollar_is_not_rounded_to_nothing(study: Study, tmp_path: Path) -> None:
-    write_table(tmp_path / "cost.csv", rows_of(study).values(), COLUMNS["cost"].split())
+    write_table(tmp_path / "cost.csv", rows_of(study).values(), COLUMNS["cost"])
     assert ",0.000000400," in (tmp_path / "cost.csv").read_text(encoding="utf-8")
 
 

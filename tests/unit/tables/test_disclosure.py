@@ -20,8 +20,8 @@ from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.results import COLUMNS, mark_of
 from neuralmedbench.report.page import FILTERS
 from neuralmedbench.report.withheld import check_profile, with_marks
+from neuralmedbench.tables.all_tables import TABLES
 from neuralmedbench.tables.disclosure.release import Release, shown_tables
-from neuralmedbench.tables.disclosure.rules import OF_NO_PATIENT, RULES
 from neuralmedbench.tables.disclosure.sets import Crowd, Label, hidden_cells, mask_of
 from neuralmedbench.tables.study import read_study
 
@@ -134,12 +134,18 @@ def test_a_small_group_that_is_a_sum_and_difference_of_shown_ones_takes_one_with
     assert (small, companions) == ({("d", "both")}, {("b", "right")})
 
 
+OF_NO_PATIENT = {"raters", "efficiency", "destinations"}
+"""Tables about the people who rate and about calls: what left the machine is told whoever it was about."""
+
+RULES = {table.name: table.suppression for table in TABLES if table.suppression is not None}
+
+
 def test_every_table_says_what_of_it_may_be_shown() -> None:
-    assert set(COLUMNS) <= set(RULES) | OF_NO_PATIENT
-    for name, rule in RULES.items():
-        columns = set(COLUMNS.get(name, "").split()) or set(rule.keys.split())
-        named = {*rule.keys.split(), rule.mark, rule.patients, rule.says, *rule.always.split(), *rule.rated.split()} - {""}
-        assert named <= columns | ({"n_patients"} if rule.each else set()), name
+    assert {table.name for table in TABLES} - RULES.keys() == OF_NO_PATIENT
+    for table in TABLES:
+        if rule := table.suppression:
+            named = {*rule.keys.split(), rule.mark, rule.patients, rule.says, *rule.always.split(), *rule.rated.split()} - {""}
+            assert named <= table.columns.keys() | ({"n_patients"} if rule.each else set()), table.name
 
 
 def rows_of(folder: Path, table: str) -> list[dict[str, str]]:
@@ -221,7 +227,7 @@ def test_nothing_else_is_hidden(tmp_path: Path, kind: str, profile: str) -> None
     write_study(tmp_path, models=(), patients=2, kind=kind)
     study = read_study(tmp_path, [DEPTH, BREADTH], (), (), vocabulary=Path("config/vocabulary.yaml"), settings=Settings(resamples=100))
     tables: dict[str, list[dict[str, object]]] = {name: [] for name in COLUMNS}
-    shown = shown_tables(study, tables, Release(profile))
+    shown = shown_tables(study, tables, {name: RULES.get(name) for name in COLUMNS}, Release(profile))
     assert shown.tables is tables
     assert shown.told is tables
     assert (shown.study, shown.notes(), shown.blocks({"cases": {}})) == (study, {}, {"cases": {}})

@@ -23,8 +23,8 @@ from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.report.page import templates
-from neuralmedbench.tables.descriptive import grader_rows
 from neuralmedbench.tables.errors.table import error_rows, weighted_rate
+from neuralmedbench.tables.graders import grader_rows
 from neuralmedbench.tables.juries import jury_rows
 from neuralmedbench.tables.reasoning import reasoning_rows
 
@@ -77,7 +77,7 @@ def labels(of: Score, *marked: tuple[str, float | None]) -> list[Grade]:
 
 def by_name(study: OneStudy) -> dict[tuple[str, str], dict[str, Any]]:
     rows = error_rows(study)  # type: ignore[arg-type]
-    assert all(set(row) <= set(COLUMNS["errors"].split()) for row in rows)
+    assert all(set(row) <= set(COLUMNS["errors"]) for row in rows)
     return {(row["source"], row["code"] or row["group"] or row["paper_class"]): row for row in rows}
 
 
@@ -187,7 +187,7 @@ def jury(rule: str, **members: Sequence[float | None]) -> dict[str, dict[str, An
     config = GraderConfig(title="J", kind="jury", members=tuple(members), rule=rule)
     benchmark = OneBenchmark({("m", name): votes(name, *values) for name, values in members.items()})
     rows = jury_rows(OneStudy({"b": benchmark}, {"j": config}))  # type: ignore[arg-type]
-    assert all(set(row) <= set(COLUMNS["juries"].split()) for row in rows)
+    assert all(set(row) <= set(COLUMNS["juries"]) for row in rows)
     return {row["dropped"]: row for row in rows}
 
 
@@ -234,7 +234,7 @@ def test_measures_of_the_reasoning_are_means_over_the_answers_that_have_them():
     other = [_grade(OTHER_ARM, "r", "reasoning.efficiency", 1.0), _grade(SCORES[0], "r", "core_diagnosis", 1.0)]
     study = OneStudy({"b": OneBenchmark({("m", "r"): [*grades, *other]})}, {"r": GraderConfig(title="R", kind="llm", task="reasoning")})
     rows = reasoning_rows(study)  # type: ignore[arg-type]
-    assert [set(row) <= set(COLUMNS["reasoning"].split()) for row in rows] == [True, True]
+    assert [set(row) <= set(COLUMNS["reasoning"]) for row in rows] == [True, True]
     assert [(row["measure"], row["value"], row["n"], row["n_patients"], row["failed"]) for row in rows] == [
         ("reasoning.efficiency", 0.5, 3, 3, 1),
         ("reasoning.factuality", 1.0, 1, 1, 1),
@@ -265,7 +265,7 @@ def cell(value: object) -> str:
 def block(**tables: list[dict[str, Any]]) -> str:
     """Render the block of the report, with cells as a table of results has them."""
     cells = {
-        name: [{column: cell(row.get(column)) for column in COLUMNS[name].split()} for row in tables.get(name, [])]
+        name: [{column: cell(row.get(column)) for column in COLUMNS[name]} for row in tables.get(name, [])]
         for name in ("errors", "reasoning", "juries")
     }
     source = SimpleNamespace(figures={"errors": ""})

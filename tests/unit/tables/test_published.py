@@ -78,7 +78,7 @@ def ours_of(published: PublishedConfig, folder: Path, *, absent: str = "", model
 
 def write_results(folder: Path, **tables: list[dict[str, Any]]) -> None:
     for name, columns in COLUMNS.items():
-        write_table(folder / f"{name}.csv", tables.get(name, []), columns.split())
+        write_table(folder / f"{name}.csv", tables.get(name, []), columns)
 
 
 def rate(model: str, **changes: Any) -> dict[str, Any]:

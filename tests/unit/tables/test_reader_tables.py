@@ -12,7 +12,8 @@ from neuralmedbench.recording.reader_answers import import_readers
 from neuralmedbench.records.responses import Response
 from neuralmedbench.tables.clinicians.readers import reader_rows
 from neuralmedbench.tables.contrasts import model_pairs
-from neuralmedbench.tables.leaderboard import leaderboard_rows, rate_rows
+from neuralmedbench.tables.leaderboard import leaderboard_rows
+from neuralmedbench.tables.rates import rate_rows
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.verdict import badges
 

@@ -86,7 +86,7 @@ def test_without_conditions_there_are_measurements_and_no_verdict(study: Study) 
     rows = readiness_rows(study)
     assert rows
     assert {row["verdict"] for row in rows} == {"condition not stated"}
-    assert {row.get("use", "") for row in rows} == {""}
+    assert {row["use"] for row in rows} == {None}
     accuracy = next(
         row for row in rows if (row["benchmark"], row["model"], row["group"], row["condition"]) == (DEPTH, "alpha", "all", "min_accuracy")
     )
@@ -247,7 +247,7 @@ def test_right_when_sure_is_measured_over_sure_answers(study: Study) -> None:
 
 def block(folder: Path, config: ReadinessConfig, rows: list[dict[str, object]]) -> str:
     """Render the block alone."""
-    write_table(folder / "readiness.csv", rows, COLUMNS["readiness"].split())
+    write_table(folder / "readiness.csv", rows, COLUMNS["readiness"])
     cells = read_table(folder / "readiness.csv")
     source = SimpleNamespace(readiness=config, profile="internal")
     template = templates({}).get_template("blocks/readiness.html.j2")

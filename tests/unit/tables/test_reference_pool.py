@@ -29,7 +29,7 @@ from neuralmedbench.records.scores import Rating
 
 ROOT = Path(__file__).parents[3]
 VOCABULARY = ROOT / "config" / "vocabulary" / "neurology.yaml"
-NAMED = {name: columns.split() for name, columns in COLUMNS.items() if {"model", "model_a"} & set(columns.split())}
+NAMED = {name: columns for name, columns in COLUMNS.items() if {"model", "model_a"} & set(columns)}
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Axis, Family, Gold, GoldFields, Item, Level, Runner
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import ParseStatus, Rating, Score
-from neuralmedbench.tables.contrasts import axis_rows
+from neuralmedbench.tables.axes import axis_rows
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 from neuralmedbench.tables.prior import prior_values
 
@@ -181,7 +181,7 @@ def test_every_table_has_its_columns_and_equal_inputs_give_equal_bytes(study: Pa
     assert first == {path.name: path.read_bytes() for path in (study / "results" / "tables").iterdir()}
     empty = "ratings readers agreement raters errors juries reasoning revisions flips turns grader_vs_clinician"
     for name in set(COLUMNS) - set(empty.split()):
-        assert list(built[name][0]) == COLUMNS[name].split(), name
+        assert tuple(built[name][0]) == COLUMNS[name], name
 
 
 def test_the_leaderboard_says_what_the_scores_say(study: Path, built: dict[str, list[dict[str, str]]]) -> None:

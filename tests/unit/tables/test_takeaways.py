@@ -9,11 +9,16 @@ import pytest
 
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.blocks import BLOCKS
+from neuralmedbench.tables.all_tables import TABLES
+from neuralmedbench.tables.calls import destinations_takeaway
+from neuralmedbench.tables.contrasts import pairwise_takeaway
+from neuralmedbench.tables.errors.table import errors_takeaway
+from neuralmedbench.tables.ratings import ratings_takeaway
+from neuralmedbench.tables.readiness.table import readiness_takeaway
+from neuralmedbench.tables.rows import Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.takeaways import data, results, trust
-from neuralmedbench.tables.takeaways.gather import TAKEAWAYS
-from neuralmedbench.tables.takeaways.words import Tables
 
+TAKEAWAYS = {block: words for table in TABLES for block, words in table.takeaways.items()}
 SAID_BY_TEMPLATES = {"provenance", "published", "cards", "checklists"}
 
 
@@ -30,6 +35,7 @@ def tables(**rows: list[dict[str, Any]]) -> Tables:
 
 
 def test_every_block_that_shows_tables_has_its_sentence() -> None:
+    assert len(TAKEAWAYS) == sum(len(table.takeaways) for table in TABLES)
     assert set(TAKEAWAYS) | SAID_BY_TEMPLATES == {block.id for block in BLOCKS}
 
 
@@ -45,10 +51,10 @@ def pair(p_holm: float) -> dict[str, Any]:
 
 
 def test_pairs_that_do_not_differ_are_not_called_alike() -> None:
-    said = results.pairs(study(), tables(pairwise=[pair(0.01), pair(0.2)]))
+    said = pairwise_takeaway(study(), tables(pairwise=[pair(0.01), pair(0.2)]))
     assert said.takeaway == "1 of 2 pairs of models differ after Holm's correction; the others were not shown to be alike."
     assert said.n == "9 items, 4 patients"
-    assert results.pairs(study(), tables(pairwise=[pair(0.01)])).takeaway == "The only pair of models differs after Holm's correction."
+    assert pairwise_takeaway(study(), tables(pairwise=[pair(0.01)])).takeaway == "The only pair of models differs after Holm's correction."
 
 
 def label(simulated: bool, paper_class: str = "reasoning_failure", **changes: Any) -> dict[str, Any]:
@@ -57,7 +63,7 @@ def label(simulated: bool, paper_class: str = "reasoning_failure", **changes: An
 
 
 def test_labels_of_simulated_raters_are_never_summed_up() -> None:
-    said = results.errors(study(), tables(errors=[label(True)]))
+    said = errors_takeaway(study(), tables(errors=[label(True)]))
     assert "50 %" not in said.takeaway
     assert said.takeaway.startswith("Only simulated raters")
     assert said.n == "30 labelled answers (simulated labels)"
@@ -66,9 +72,9 @@ def test_labels_of_simulated_raters_are_never_summed_up() -> None:
 def test_the_commonest_class_comes_with_its_interval_and_who_labelled_it() -> None:
     one = study(benchmarks={"b": None})
     rows = [label(False), label(False, "perceptual_failure", per_wrong=0.2), label(True, "knowledge_gap", per_wrong=1.0)]
-    said = results.errors(one, tables(errors=rows))
+    said = errors_takeaway(one, tables(errors=rows))
     assert said.takeaway == "By Judge, 50 % (25 % to 75 %) of 12 wrong answers of One hold a reasoning failure, the commonest class."
-    assert results.errors(one, tables(errors=[label(False, n_wrong=0)])).takeaway == "No answer that was labelled is wrong."
+    assert errors_takeaway(one, tables(errors=[label(False, n_wrong=0)])).takeaway == "No answer that was labelled is wrong."
 
 
 def test_what_left_the_machine_is_named_and_a_destination_without_requests_is_not() -> None:
@@ -76,25 +82,25 @@ def test_what_left_the_machine_is_named_and_a_destination_without_requests_is_no
         {"destination": name, "requests": requests, "calls": requests, "pictures": 2 * requests}
         for name, requests in (("local", 7), ("api.example.org", 3), ("judge.example", 0))
     ]
-    said = data.left(study(), tables(destinations=rows))
+    said = destinations_takeaway(study(), tables(destinations=rows))
     assert (said.takeaway, said.n) == ("De-identified data went to api.example.org.", "10 calls, 20 pictures")
-    assert data.left(study(), tables(destinations=rows[:1])).takeaway.startswith("Nothing left this machine")
+    assert destinations_takeaway(study(), tables(destinations=rows[:1])).takeaway.startswith("Nothing left this machine")
 
 
 def test_conditions_that_cannot_be_told_are_neither_met_nor_not_met() -> None:
     rows = [{"use": "triage", "verdict": verdict, "n_patients": 8} for verdict in ("met", "not met", "cannot be told")]
-    said = data.readiness(study(), tables(readiness=[*rows, {"n_patients": 12}]))
+    said = readiness_takeaway(study(), tables(readiness=[*rows, {"n_patients": 12}]))
     assert said.takeaway == "Of 3 verdicts, 1 is met, 1 is not met and 1 cannot be told."
-    assert data.readiness(study(), tables(readiness=[{"n_patients": 12}])).takeaway.startswith("No condition is stated")
+    assert readiness_takeaway(study(), tables(readiness=[{"n_patients": 12}])).takeaway.startswith("No condition is stated")
 
 
 def test_simulated_ratings_are_no_clinicians() -> None:
     rating = {"simulated": True, "n": 45}
-    said = trust.ratings(study(), tables(ratings=[rating]))
+    said = ratings_takeaway(study(), tables(ratings=[rating]))
     assert said.takeaway.startswith("No clinician has rated an answer")
     assert said.n == "0 ratings by clinicians, 45 simulated values"
     alpha = {"simulated": False, "measure": "alpha_ordinal", "axis": "dx_correct", "value": 0.4321, "low": 0.2, "high": 0.6}
     people = tables(
         ratings=[{"simulated": False, "n": 20}], agreement=[alpha], raters=[{"simulated": False, "round_id": "r", "rater_id": "a"}]
     )
-    assert trust.ratings(study(), people).takeaway == "Clinicians agree with alpha 0.43 (0.20 to 0.60) on dx correct."
+    assert ratings_takeaway(study(), people).takeaway == "Clinicians agree with alpha 0.43 (0.20 to 0.60) on dx correct."

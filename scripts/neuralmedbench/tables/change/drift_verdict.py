@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import DataError
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.tables.change.revisions import MAJORITY, Both, is_change, leader_of, metric_rows
-from neuralmedbench.tables.change.words import change_words
-
-Row = dict[str, Any]
+from neuralmedbench.tables.change.revisions import MAJORITY, Both, change_words, is_change, leader_of, metric_rows
+from neuralmedbench.tables.rows import Cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +21,7 @@ class Drift:
 
     changed: bool
     lines: list[str]
-    found: Row
+    found: Cells
 
 
 def judge(
@@ -93,9 +90,9 @@ def judge(
     return Drift(changed=changed, lines=lines, found=found)
 
 
-def _item_row(pair: Both, vocabulary: Vocabulary) -> Row:
+def _item_row(pair: Both, vocabulary: Vocabulary) -> Cells:
     """Give what one item was answered before and now; `otherwise`: the commonest leader or the majority verdict is another one."""
-    row: Row = {"item_id": pair.item.item_id, "case_id": pair.item.case_id}
+    row: Cells = {"item_id": pair.item.item_id, "case_id": pair.item.case_id}
     for side, scores in (("before", pair.old), ("now", pair.new)):
         leaders = Counter(leader_of(score, vocabulary) or "" for score in scores)
         passes = sum(bool(score.passed) for score in scores)

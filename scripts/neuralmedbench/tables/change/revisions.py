@@ -1,9 +1,10 @@
-"""What changed between two revisions of a model: `revisions.csv` and `flips.csv`."""
+"""What changed between two revisions of a model: `revisions.csv` and `flips.csv`, and the sentences about them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,15 +15,18 @@ from neuralmedbench.estimates.pairs import holm, paired_difference
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
+from neuralmedbench.records.words import counted, listing, p_equals, percent, points, points_span
 from neuralmedbench.tables.change.noise import compare_answers
-from neuralmedbench.tables.descriptive import headline
+from neuralmedbench.tables.declare import Table
+from neuralmedbench.tables.outcomes import headline
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.suppression import MODEL, Suppression
+from neuralmedbench.tables.words import Takeaway, largest, without_head
 
 PASSED, LEADER = "passed", "leader"
 MAJORITY = 0.5
 """An item passes when more than this share of its answers does."""
-
-Row = dict[str, Any]
 
 
 class Both(NamedTuple):
@@ -68,7 +72,7 @@ def usable(pairs: Sequence[Both], category: Callable[[Score], str | None]) -> li
     return [pair for pair in kept if pair.old and all(category(row) is not None for row in pair.new)]
 
 
-def metric_rows(pairs: Sequence[Both], vocabulary: Vocabulary, settings: Settings) -> list[Row]:
+def metric_rows(pairs: Sequence[Both], vocabulary: Vocabulary, settings: Settings) -> list[Cells]:
     """Compare old and new answers by pass and by leader.
 
     Parameters
@@ -106,7 +110,7 @@ def _share(scores: Sequence[Score]) -> float:
     return float(np.mean([bool(score.passed) for score in scores]))
 
 
-def _metric_row(metric: str, pairs: Sequence[Both], category: Callable[[Score], Any], settings: Settings) -> Row:
+def _metric_row(metric: str, pairs: Sequence[Both], category: Callable[[Score], Any], settings: Settings) -> Cells:
     old, new = [[category(row) for row in pair.old] for pair in pairs], [[category(row) for row in pair.new] for pair in pairs]
     change = compare_answers(old, new, settings)
     same = [row.text_sha256 == other.text_sha256 for pair in pairs for row in pair.new for other in pair.old if row.repeat == other.repeat]
@@ -123,7 +127,7 @@ def _metric_row(metric: str, pairs: Sequence[Both], category: Callable[[Score], 
     }
 
 
-def flip_rows(pairs: Sequence[Both]) -> list[Row]:
+def flip_rows(pairs: Sequence[Both]) -> list[Cells]:
     """Find the items whose majority verdict changed.
 
     Parameters
@@ -137,7 +141,7 @@ def flip_rows(pairs: Sequence[Both]) -> list[Row]:
         Cells of `flips.csv`. The p value is Fisher's exact one on the answers of the item; it is corrected after Holm over all items
         that were compared, because those that flipped were picked for it.
     """
-    rows: list[Row] = []
+    rows: list[Cells] = []
     for pair in usable(pairs, passed_of):
         passes, earlier = (sum(bool(row.passed) for row in side) for side in (pair.new, pair.old))
         table = [[passes, len(pair.new) - passes], [earlier, len(pair.old) - earlier]]
@@ -160,23 +164,183 @@ def flip_rows(pairs: Sequence[Both]) -> list[Row]:
     return [row | {"p_holm": p_holm} for row, p_holm in zip(rows, corrected, strict=True) if row["change"]]
 
 
-def is_change(rows: Sequence[Row], settings: Settings) -> bool:
+def is_change(rows: Sequence[Cells], settings: Settings) -> bool:
     """Whether the tests of one model on one benchmark show a change: shuffled passes, shuffled leaders, pass@1; Holm over the three."""
     found = [row[name] for row in rows for name in ("p_value", "p_difference") if row.get(name) is not None]
     return any(p_value < 1 - settings.confidence for p_value in holm(found))
 
 
-def revision_tables(study: Study) -> tuple[list[Row], list[Row]]:
+@dataclass(frozen=True, kw_only=True)
+class RevisionRow(ResultRow):
+    """Two revisions of one model, by pass or by leading diagnosis."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    metric: str | None = None
+    earlier_revision: str | None = None
+    revision: str | None = None
+    earlier_value: float | None = None
+    value: float | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_difference: float | None = None
+    disagreement: float | None = None
+    noise_floor: float | None = None
+    excess: float | None = None
+    p_value: float | None = None
+    same_text: float | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+    n_repeated: int | None = None
+    gained: int | None = None
+    lost: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlipRow(ResultRow):
+    """One item whose majority verdict changed between two revisions."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    item_id: str
+    case_id: str
+    family: str | None = None
+    level: str | None = None
+    change: str | None = None
+    earlier_passes: int | None = None
+    earlier_samples: int | None = None
+    passes: int | None = None
+    samples: int | None = None
+    p_value: float | None = None
+    p_holm: float | None = None
+
+
+def revision_tables(study: Study) -> tuple[list[RevisionRow], list[FlipRow]]:
     """Rows of `revisions.csv` and of `flips.csv`, for every model whose ledger holds answers of the revision before."""
-    revisions: list[Row] = []
-    flips: list[Row] = []
+    revisions: list[RevisionRow] = []
+    flips: list[FlipRow] = []
     for benchmark in study.benchmarks.values():
         for model, old in benchmark.earlier.items():
             if not old:
                 continue
-            head: Row = {"benchmark": benchmark.name, "model": model}
-            named = {"earlier_revision": old[0].revision, "revision": study.models[model].revision}
+            head: Cells = {"benchmark": benchmark.name, "model": model}
+            named: Cells = {"earlier_revision": old[0].revision, "revision": study.models[model].revision}
             pairs = both_sides(benchmark.items, old, benchmark.scores[model])
-            revisions += [head | named | row for row in metric_rows(pairs, study.vocabulary, study.settings)]
-            flips += [head | row for row in flip_rows(pairs)]
+            revisions += [RevisionRow(**head, **named, **row) for row in metric_rows(pairs, study.vocabulary, study.settings)]
+            flips += [FlipRow(**head, **row) for row in flip_rows(pairs)]
     return revisions, flips
+
+
+WHAT = {LEADER: "Another diagnosis stands first", PASSED: "The verdict (pass or not) is another one"}
+
+
+def change_notes(study: Study, revisions: list[Cells]) -> Cells:
+    """Give the sentences of the section "What changed": one entry a benchmark and model; nothing without rows of `revisions.csv`."""
+    groups = _groups(revisions)
+    changes = []
+    for (benchmark, model), rows in groups.items():
+        verdict, numbers = change_words(rows, study.settings)
+        changes.append({"benchmark": benchmark, "model": model, "verdict": f"{_head(study, model, rows)}: {verdict}", "numbers": numbers})
+    return {"changes": changes} if changes else {}
+
+
+def change_sentences(study: Study, revisions: list[Cells]) -> list[str]:
+    """Say which models with a new revision changed: one sentence for the top of the page, none without rows of `revisions.csv`."""
+    groups = _groups(revisions)
+    changed = {model for (_, model), rows in groups.items() if is_change(rows, study.settings)}
+    compared = {model for _, model in groups}
+    shown, rest = ([study.models[model].title for model in study.models if model in some] for some in (changed, compared - changed))
+    if not compared:
+        return []
+    if not shown:
+        return [f"What changed: a new revision of {listing(rest)} was not shown to answer otherwise than the one before."]
+    sentence = f"What changed: the new revision of {listing(shown)} answers otherwise than the one before"
+    return [f"{sentence}; of {listing(rest)} this was not shown." if rest else f"{sentence}."]
+
+
+def change_words(rows: Sequence[Cells], settings: Settings) -> tuple[str, str]:
+    """Say in plain words what the rows of one model on one benchmark show.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Cells as `tables.change.revisions.metric_rows` gives them; at least one.
+    settings : Settings
+        The confidence level decides what is called a change.
+
+    Returns
+    -------
+    verdict : str
+        A few words, without a full stop.
+    numbers : str
+        Sentences: how much old and new answers differ, against the noise floor, then pass@1.
+    """
+    by_metric = {row["metric"]: row for row in rows}
+    rates = [_pass_rate(by_metric[PASSED])] if PASSED in by_metric else []
+    if all(row["same_text"] == 1 for row in rows):
+        return "every answer is the same as before, word for word", _sentences(rates)
+    noise = [_noise(metric, by_metric[metric]) for metric in WHAT if metric in by_metric]
+    if any(row["noise_floor"] is not None for row in rows):
+        told = "changed, beyond the noise of repeats" if is_change(rows, settings) else "no sign of a change beyond the noise of repeats"
+        return told, _sentences(noise + rates)
+    once = "Every question was asked once, so the noise floor (how much repeats differ) is not known"
+    return "pass@1 changed" if is_change(rows, settings) else "not known whether it changed", _sentences([*noise, once, *rates])
+
+
+def _groups(revisions: list[Cells]) -> dict[tuple[str, str], list[Cells]]:
+    groups: dict[tuple[str, str], list[Cells]] = defaultdict(list)
+    for row in revisions:
+        groups[row["benchmark"], row["model"]].append(row)
+    return groups
+
+
+def _head(study: Study, model: str, rows: list[Cells]) -> str:
+    return f"{study.models[model].title}, revision {rows[0]['revision']} against {rows[0]['earlier_revision']}"
+
+
+def _noise(metric: str, row: Cells) -> str:
+    told = f"{WHAT[metric]} in {percent(row['disagreement'])} of pairs of an old and a new answer"
+    if row["noise_floor"] is None:
+        return told
+    return f"{told}, in {percent(row['noise_floor'])} of pairs of repeats (the noise floor; {p_equals(row['p_value'])})"
+
+
+def _pass_rate(row: Cells) -> str:
+    told = f"pass@1 went from {percent(row['earlier_value'])} to {percent(row['value'])}"
+    if row["low"] is not None:
+        difference, span = points(row["difference"], minus="-"), points_span(row["low"], row["high"], minus="-")
+        told += f" ({difference} points, {span}; {p_equals(row['p_difference'])})"
+    return f"{told} over {row['n_items']} items; {row['gained']} gained a majority of passes, {row['lost']} lost it"
+
+
+def _sentences(parts: Sequence[str]) -> str:
+    return " ".join(f"{part}." for part in parts)
+
+
+def revisions_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say whether a new revision was compared with the one before."""
+    rows = tables["revisions"]
+    if not rows:
+        return Takeaway("No earlier revision of a model stands beside the present one.", "0 revisions")
+    models = sorted({row["model"] for row in rows})
+    told = [without_head(sentence) for sentence in change_sentences(study, rows)]
+    return Takeaway(" ".join(told), f"{counted(len(models), 'model')} with an earlier revision; {largest(rows)}")
+
+
+REVISIONS = Table(
+    name="revisions",
+    row=RevisionRow,
+    rows=lambda results: results.once(revision_tables)[0],
+    suppression=Suppression(f"{MODEL} metric earlier_revision revision"),
+    takeaways={"changed": revisions_takeaway},
+)
+
+FLIPS = Table(
+    name="flips",
+    row=FlipRow,
+    rows=lambda results: results.once(revision_tables)[1],
+    suppression=Suppression("benchmark", each=True),
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +22,10 @@ from neuralmedbench.tables.clinicians.agreement import (
     weighted_shares,
 )
 from neuralmedbench.tables.clinicians.panels import Panel, panels, rated_rounds
+from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.suppression import Suppression
 
 ALL, PAIR, SELF = "all", "pair", "self"
 """Between whom: all raters of the round, two of them, or a rater's first and second showing."""
@@ -33,11 +36,31 @@ MOST_UNDEFINED = 0.1
 CHUNK = 64
 """Pairs of raters that are resampled at once: 50 raters make 1,225 pairs, which together would take gigabytes."""
 
-Row = dict[str, Any]
 Coefficients = Callable[[Floats], Mapping[str, Floats]]
 
 
-def agreement_rows(study: Study) -> list[Row]:
+@dataclass(frozen=True, kw_only=True)
+class AgreementRow(ResultRow):
+    """One coefficient of agreement on one axis of one round."""
+
+    round_id: str
+    simulated: bool | None = None
+    axis: str | None = None
+    between: str | None = None
+    rater_a: str | None = None
+    rater_b: str | None = None
+    measure: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n_responses: int | None = None
+    n_patients: int | None = None
+    n_raters: int | None = None
+    undefined: int | None = None
+    note: str | None = None
+
+
+def agreement_rows(study: Study) -> list[AgreementRow]:
     """Rows of `agreement.csv`.
 
     Parameters
@@ -54,12 +77,13 @@ def agreement_rows(study: Study) -> list[Row]:
     rows = []
     for (round_id, simulated), ratings in rated_rounds(study).items():
         for panel in panels(ratings, study):
-            head = {"round_id": round_id, "simulated": simulated, "axis": panel.axis}
-            rows += [head | row for row in _axis_rows(panel, study.settings)]
+            rows += [
+                AgreementRow(round_id=round_id, simulated=simulated, axis=panel.axis, **row) for row in _axis_rows(panel, study.settings)
+            ]
     return rows
 
 
-def _axis_rows(panel: Panel, settings: Settings) -> Iterator[Row]:
+def _axis_rows(panel: Panel, settings: Settings) -> Iterator[Cells]:
     yield from _estimates(panel, settings)
     if panel.axis.startswith(ERROR_AXIS):
         return  # of so many rare marks pairs of raters tell little
@@ -76,7 +100,7 @@ def _axis_rows(panel: Panel, settings: Settings) -> Iterator[Row]:
         yield from _pair_rows(panel, pooled, [{"between": SELF, "n_raters": int(again[..., 0].any(axis=0).sum())}], settings, _of_showings)
 
 
-def _estimates(panel: Panel, settings: Settings) -> Iterator[Row]:
+def _estimates(panel: Panel, settings: Settings) -> Iterator[Cells]:
     """Coefficients of all raters together, over the answers that two of them rated."""
     known = ~np.isnan(panel.first)
     shared, active = known.sum(axis=1) > 1, known.any(axis=0)
@@ -124,7 +148,7 @@ def _of_showings(sums: Floats) -> dict[str, Floats]:
     return {"kappa_quadratic": quadratic_kappa(sums), "same": same, "within_one": near}
 
 
-def _pair_rows(panel: Panel, parts: Floats, names: list[Row], settings: Settings, coefficients: Coefficients) -> Iterator[Row]:
+def _pair_rows(panel: Panel, parts: Floats, names: list[Cells], settings: Settings, coefficients: Coefficients) -> Iterator[Cells]:
     """Rows of many pairs; `parts` has the shape (answers, pairs, 7)."""
     for start in range(0, len(names), CHUNK):
         some = parts[:, start : start + CHUNK]
@@ -152,7 +176,7 @@ def _drawn(sums: Floats, coefficients: Coefficients, settings: Settings) -> tupl
     return coefficients(sums.sum(axis=0)), coefficients(weights @ sums)
 
 
-def _row(measure: str, value: float, draws: Floats, settings: Settings, *, patients: int, reason: str) -> Row:
+def _row(measure: str, value: float, draws: Floats, settings: Settings, *, patients: int, reason: str) -> Cells:
     """Give one estimate; resamples without a value are counted, and too many of them leave no interval."""
     if reason or np.isnan(value):
         return {"measure": measure, "note": reason or "every rating is the same"}
@@ -166,3 +190,11 @@ def _row(measure: str, value: float, draws: Floats, settings: Settings, *, patie
         if low is None:
             notes.append("no interval: one patient" if patients < 2 else "no interval: nothing varies over patients")
     return {"measure": measure, "value": value, "low": low, "high": high, "undefined": undefined, "note": "; ".join(notes)}
+
+
+TABLE = Table(
+    name="agreement",
+    row=AgreementRow,
+    rows=of_study(agreement_rows),
+    suppression=Suppression("round_id simulated axis between rater_a rater_b measure note"),
+)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import Score
 from neuralmedbench.tables.clinicians.opinions import ClinicianWord, clinician_words, fresh_sample
-from neuralmedbench.tables.descriptive import CORE
+from neuralmedbench.tables.graders import CORE
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 

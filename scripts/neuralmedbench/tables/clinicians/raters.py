@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.tables.clinicians.agreement import paired, quadratic_kappa, shares_of_pairs
 from neuralmedbench.tables.clinicians.panels import Panel, panels, rated_rounds
+from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import Study
 
 FLOOR_S = 10.0
@@ -20,10 +22,35 @@ FLOOR_S = 10.0
 MOST_BELOW = 0.1
 """A rater with more than this share of answers below the floor is marked as too fast. Our rule."""
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True, kw_only=True)
+class RaterRow(ResultRow):
+    """One rater of one round, over all axes or on one."""
+
+    round_id: str
+    simulated: bool | None = None
+    rater_id: str
+    axis: str | None = None
+    n: int | None = None
+    cannot_judge: int | None = None
+    shared: int | None = None
+    severity: float | None = None
+    severity_low: float | None = None
+    severity_high: float | None = None
+    repeats: int | None = None
+    repeats_same: float | None = None
+    repeats_within_one: float | None = None
+    repeats_kappa: float | None = None
+    controls_right: int | None = None
+    controls_right_n: int | None = None
+    controls_wrong: int | None = None
+    controls_wrong_n: int | None = None
+    median_seconds: float | None = None
+    below_floor: int | None = None
+    too_fast: bool | None = None
 
 
-def rater_rows(study: Study) -> list[Row]:
+def rater_rows(study: Study) -> list[RaterRow]:
     """Rows of `raters.csv`.
 
     Parameters
@@ -36,17 +63,17 @@ def rater_rows(study: Study) -> list[Row]:
     list of dict
         By round and rater: one row with an empty axis (answers, time, controls), then one an axis of the form (severity, second showings).
     """
-    rows = []
+    rows: list[Cells] = []
     for (round_id, simulated), ratings in rated_rounds(study).items():
         of_axes = [row for panel in panels(ratings, study) if panel.axis in study.form.axes for row in _axis_rows(panel, study.settings)]
         for rater in sorted({row.rater_id for row in ratings}):
             head = {"round_id": round_id, "simulated": simulated, "rater_id": rater}
             rows.append(head | _whole([row for row in ratings if row.rater_id == rater], study))
             rows += [head | row for row in of_axes if row["rater_id"] == rater]
-    return rows
+    return [RaterRow(**row) for row in rows]
 
 
-def _whole(ratings: Sequence[Rating], study: Study) -> Row:
+def _whole(ratings: Sequence[Rating], study: Study) -> Cells:
     """Give what is said of a rater over all axes."""
     seconds: dict[object, float | None] = {}
     judged: dict[object, bool] = {}
@@ -68,7 +95,7 @@ def _whole(ratings: Sequence[Rating], study: Study) -> Row:
     }
 
 
-def _controls(ratings: Sequence[Rating], study: Study) -> Row:
+def _controls(ratings: Sequence[Rating], study: Study) -> Cells:
     """Count right controls that pass and wrong ones that do not, on the axis by which a clinician passes an answer."""
     rule = study.form.passes
     if rule is None:
@@ -83,7 +110,7 @@ def _controls(ratings: Sequence[Rating], study: Study) -> Row:
     }
 
 
-def _axis_rows(panel: Panel, settings: Settings) -> Iterator[Row]:
+def _axis_rows(panel: Panel, settings: Settings) -> Iterator[Cells]:
     """Rows of one axis: severity is the mean distance from the mean of the others, over answers that another rated too."""
     distance = _from_others(panel.first)
     shared = ~np.isnan(distance)
@@ -118,3 +145,11 @@ def _from_others(values: Floats) -> Floats:
     total = np.where(known, values, 0.0).sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(known & (others > 0), values - (total - values) / others, np.nan)
+
+
+TABLE = Table(
+    name="raters",
+    row=RaterRow,
+    rows=of_study(rater_rows),
+    suppression=None,
+)

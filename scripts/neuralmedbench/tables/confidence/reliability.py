@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from neuralmedbench.estimates.intervals import Settings, exact_interval, percentile_interval
+from neuralmedbench.records.words import counted
 from neuralmedbench.tables.confidence.draws import Draws, rate_of
 from neuralmedbench.tables.confidence.measures import (
     MASS_BINS,
@@ -19,18 +20,85 @@ from neuralmedbench.tables.confidence.measures import (
     pessimistic,
     width_bins,
 )
-from neuralmedbench.tables.confidence.risk_coverage import risk_rows
+from neuralmedbench.tables.confidence.risk_coverage import RiskCoverageRow, abstention_takeaway, risk_rows
 from neuralmedbench.tables.confidence.sources import REASONS, Confidences, Source, gather_confidences
+from neuralmedbench.tables.declare import Table
 from neuralmedbench.tables.outcomes import FULL
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.suppression import MODEL, Suppression, arm_labels, grouped_by
+from neuralmedbench.tables.words import Takeaway
 
 NONE = {Source.STATED: "none stated", Source.AGREEMENT: "no vote", Source.TOKENS: "none kept"}
 """What is noted where no answer has a confidence."""
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True, kw_only=True)
+class ConfidenceRow(ResultRow):
+    """How well the confidences of one model under one arm fit what is right."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    arm: str
+    source: str
+    n_items: int | None = None
+    n_patients: int | None = None
+    answers: int | None = None
+    with_confidence: int | None = None
+    without_confidence: int | None = None
+    refused: int | None = None
+    truncated: int | None = None
+    abstained: int | None = None
+    unparsable: int | None = None
+    unstated: int | None = None
+    missing: int | None = None
+    mean_confidence: float | None = None
+    accuracy: float | None = None
+    overconfidence: float | None = None
+    overconfidence_low: float | None = None
+    overconfidence_high: float | None = None
+    ece: float | None = None
+    ece_low: float | None = None
+    ece_high: float | None = None
+    ece_by_chance: float | None = None
+    ece_equal_mass: float | None = None
+    ece_pessimistic: float | None = None
+    brier: float | None = None
+    brier_low: float | None = None
+    brier_high: float | None = None
+    brier_pessimistic: float | None = None
+    auroc: float | None = None
+    auroc_low: float | None = None
+    auroc_high: float | None = None
+    shift: float | None = None
+    shift_low: float | None = None
+    shift_high: float | None = None
+    note: str | None = None
 
 
-def confidence_tables(study: Study) -> tuple[list[Row], list[Row], list[Row]]:
+@dataclass(frozen=True, kw_only=True)
+class ReliabilityRow(ResultRow):
+    """One bin of about equally many answers."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    arm: str
+    source: str
+    bin: int | None = None
+    from_confidence: float | None = None
+    to_confidence: float | None = None
+    mean_confidence: float | None = None
+    share_right: float | None = None
+    low: float | None = None
+    high: float | None = None
+    interval: str | None = None
+    n: int | None = None
+    n_patients: int | None = None
+
+
+def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[ReliabilityRow], list[RiskCoverageRow]]:
     """Make the three tables about confidence.
 
     Parameters
@@ -44,32 +112,32 @@ def confidence_tables(study: Study) -> tuple[list[Row], list[Row], list[Row]]:
         Rows of `confidence.csv` (one for each benchmark, model, arm and source), `reliability.csv` (its bins) and `risk_coverage.csv` (arm
         full alone). Strategy direct.
     """
-    summary: list[Row] = []
-    bins: list[Row] = []
-    risks: list[Row] = []
+    summary: list[ConfidenceRow] = []
+    bins: list[ReliabilityRow] = []
+    risks: list[RiskCoverageRow] = []
     for benchmark in study.benchmarks.values():
         patients = int(benchmark.outcomes.patients.max(initial=-1)) + 1
         found = list(gather_confidences(study, benchmark))
         full = {(one.model, one.source): one for one in found if one.arm == FULL}
         for one in found:
             draws = Draws(one, patients, study.settings)
-            summary.append(_summary(one, draws) | _shift(one, full, patients, study.settings))
-            bins += _bins(one, draws)
+            summary.append(ConfidenceRow(**_summary(one, draws), **_shift(one, full, patients, study.settings)))
+            bins += [ReliabilityRow(**row) for row in _bins(one, draws)]
             if one.arm == FULL:
-                risks += risk_rows(one, draws)
+                risks += [RiskCoverageRow(**row) for row in risk_rows(one, draws)]
     return summary, bins, risks
 
 
-def head(found: Confidences) -> Row:
+def head(found: Confidences) -> Cells:
     """Give what names the confidences in every table."""
     return {"benchmark": found.benchmark, "model": found.model, "arm": found.arm, "source": str(found.source)}
 
 
-def _ends(name: str, ends: tuple[float | None, float | None]) -> Row:
+def _ends(name: str, ends: tuple[float | None, float | None]) -> Cells:
     return {f"{name}_low": ends[0], f"{name}_high": ends[1]}
 
 
-def _summary(found: Confidences, draws: Draws) -> Row:
+def _summary(found: Confidences, draws: Draws) -> Cells:
     known, absent = len(found.value), len(found.rest_right)
     row = head(found) | {
         "n_items": len(set(found.items.tolist())),
@@ -114,7 +182,7 @@ def _overconfidence(found: Confidences, draws: Draws) -> tuple[float | None, flo
     return (None, None) if share is None or share.low is None or share.high is None else (mean - share.high, mean - share.low)
 
 
-def _shift(found: Confidences, full: Mapping[tuple[str, Source], Confidences], patients: int, settings: Settings) -> Row:
+def _shift(found: Confidences, full: Mapping[tuple[str, Source], Confidences], patients: int, settings: Settings) -> Cells:
     """Say how much more overconfident a model is under an arm than under full, on the items of which both have a confidence."""
     other = full.get((found.model, found.source))
     if found.arm == FULL or other is None:
@@ -128,7 +196,7 @@ def _shift(found: Confidences, full: Mapping[tuple[str, Source], Confidences], p
     return {"shift": value} | _ends("shift", percentile_interval(drawn, here.clusters, settings.confidence))
 
 
-def _bins(found: Confidences, draws: Draws) -> list[Row]:
+def _bins(found: Confidences, draws: Draws) -> list[Cells]:
     """Give the bins of about equally many answers, the least sure first."""
     if not found.value.size:
         return []
@@ -146,7 +214,7 @@ def _bins(found: Confidences, draws: Draws) -> list[Row]:
     return rows
 
 
-def confidence_sentence(study: Study, rows: list[Row]) -> str:
+def confidence_sentence(study: Study, rows: list[Cells]) -> str:
     """Say in one line which models are too sure of themselves by what they state under the arm full: their intervals lie above zero.
 
     Parameters
@@ -190,3 +258,34 @@ def confidence_statements() -> list[str]:
             "are not missing. At most five candidates of an answer are read."
         ),
     ]
+
+
+def confidence_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say which models are too sure of themselves."""
+    rows = [row for row in tables["confidence"] if row["arm"] == FULL]
+    stated = sum(row["with_confidence"] or 0 for row in rows)
+    return Takeaway(confidence_sentence(study, tables["confidence"]), f"{counted(stated, 'answer')} with a confidence")
+
+
+CONFIDENCE = Table(
+    name="confidence",
+    row=ConfidenceRow,
+    rows=lambda results: results.once(confidence_tables)[0],
+    suppression=Suppression(f"{MODEL} arm source", labels=arm_labels),
+    takeaways={"confidence": confidence_takeaway},
+)
+
+RELIABILITY = Table(
+    name="reliability",
+    row=ReliabilityRow,
+    rows=lambda results: results.once(confidence_tables)[1],
+    suppression=Suppression(f"{MODEL} arm source bin", labels=arm_labels, group=grouped_by("benchmark model arm source")),
+)
+
+RISK_COVERAGE = Table(
+    name="risk_coverage",
+    row=RiskCoverageRow,
+    rows=lambda results: results.once(confidence_tables)[2],
+    suppression=Suppression(f"{MODEL} source measure coverage", surest=True),
+    takeaways={"abstention": abstention_takeaway},
+)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats
+from neuralmedbench.records.items import Axis
+from neuralmedbench.records.words import counted
 from neuralmedbench.tables.confidence.draws import Draws, rate_of
 from neuralmedbench.tables.confidence.selective import area_under_risk, best_area, selective_accuracy
 from neuralmedbench.tables.confidence.sources import REASONS, Confidences
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.words import Takeaway, best_of, value_share
 
 FIXED = (0.5, 0.8, 1.0)
 """Coverages at which the share right has an interval."""
@@ -17,10 +22,27 @@ FIXED = (0.5, 0.8, 1.0)
 POINTS = tuple(number / 20 for number in range(1, 21))
 """Coverages of the curve."""
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True, kw_only=True)
+class RiskCoverageRow(ResultRow):
+    """One point of a curve, or one measure of it."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    source: str
+    measure: str
+    coverage: float | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    interval: str | None = None
+    threshold: float | None = None
+    n: int | None = None
+    n_patients: int | None = None
 
 
-def risk_rows(found: Confidences, draws: Draws) -> list[Row]:
+def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
     """Rows of `risk_coverage.csv` of one model.
 
     Parameters
@@ -44,7 +66,7 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Row]:
     levels, counts, rights = tied_groups(found, found.value)
     patients = len({*found.patients.tolist(), *found.rest_patients.tolist()})
     head = {"benchmark": found.benchmark, "model": found.model, "source": str(found.source), "n": total, "n_patients": patients}
-    rows: list[Row] = []
+    rows: list[Cells] = []
     coverages = np.array([point for point in POINTS if point * total >= 1])
     grouped = tied_groups(found, draws.groups.astype(np.float64))[1:]
     shares, drawn = selective_accuracy(counts, rights, coverages), draws.selective(np.array(FIXED))
@@ -87,7 +109,7 @@ def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, Floats, Floa
     return -levels, np.append(counts, len(found.rest_right)), np.append(rights, found.rest_right.sum())
 
 
-def _interval(found: Confidences, draws: Draws, share: float, threshold: float | None, drawn: Floats) -> Row:
+def _interval(found: Confidences, draws: Draws, share: float, threshold: float | None, drawn: Floats) -> Cells:
     """Interval of the share right at a coverage: by the rules of rates, over the answers that are kept at least in part."""
     kept = np.ones(len(found.value), dtype=bool) if threshold is None else found.value >= threshold
     right, patients = found.right[kept], found.patients[kept]
@@ -97,3 +119,20 @@ def _interval(found: Confidences, draws: Draws, share: float, threshold: float |
     interval = rate_of(right, patients, drawn - moved, draws.settings)
     ends = [None if end is None else min(1.0, max(0.0, end + moved)) for end in (interval.low, interval.high)]
     return {"low": ends[0], "high": ends[1], "interval": interval.method}
+
+
+def abstention_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say what answering only when sure would have been worth to the model that stands first."""
+    rows = [row for row in tables["risk_coverage"] if row["measure"] == "accuracy" and row["value"] is not None]
+    n = counted(sum(row["n"] for row in rows if row["coverage"] == 1), "answer")
+    for name, benchmark in sorted(study.benchmarks.items(), key=lambda pair: pair[1].config.axis is not Axis.DEPTH):
+        best = best_of(tables, name)
+        own = {
+            row["coverage"]: row
+            for row in rows
+            if best and (row["benchmark"], row["model"], row["source"]) == (name, best["model"], "stated")
+        }
+        if best and 0.5 in own and 1.0 in own:
+            told = f"{best['title']} is right in {value_share(own[0.5])} of the surest half of its answers and in {value_share(own[1.0])} of all"
+            return Takeaway(f"{told} ({benchmark.config.title}).", n)
+    return Takeaway("No ranked model states how sure it is, so nothing can be said about answering only when sure.", n)

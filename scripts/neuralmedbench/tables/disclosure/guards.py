@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 from neuralmedbench.records.results import HIDDEN
 from neuralmedbench.tables.disclosure.parts import parts_of
-from neuralmedbench.tables.disclosure.rules import Rule
 from neuralmedbench.tables.disclosure.sets import Crowd, Label, hidden_cells
+from neuralmedbench.tables.rows import Cells
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-
-Row = dict[str, Any]
+from neuralmedbench.tables.suppression import Suppression
 
 
 class Guard:
@@ -28,11 +26,11 @@ class Guard:
         self._most = _most_of_a_patient(benchmark)
         self.answers_of_a_patient = self._most["question"] * benchmark.config.samples
 
-    def least(self, rule: Rule, row: Row) -> int:
+    def least(self, rule: Suppression, row: Cells) -> int:
         """Give the count from which a row is surely about enough patients."""
         return self.fewest * (self._most[row["unit"]] if "unit" in row else 1)
 
-    def mark(self, rule: Rule, row: Row) -> str:
+    def mark(self, rule: Suppression, row: Cells) -> str:
         """Say that a row is hidden, because few patients are behind it or because of other rows; empty when it is not."""
         labels: Sequence[Label] = rule.labels(row)
         few = f"<{self.fewest}" if rule.patients and self.least(rule, row) == self.fewest else f"<{self.fewest} patients"
@@ -65,7 +63,7 @@ class RoundGuard:
         for row in study.sampled_ratings:
             self._rated[row.round_id, row.model, row.axis, row.simulated].add(patients.get(row.item_id, row.item_id))
 
-    def mark(self, rule: Rule, row: Row) -> str:
+    def mark(self, rule: Suppression, row: Cells) -> str:
         """Say that a row is hidden; empty when it is not."""
         if row["round_id"] not in self.rounds:
             return ""

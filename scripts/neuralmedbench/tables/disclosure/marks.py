@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from neuralmedbench.records.results import HIDDEN
 from neuralmedbench.tables.disclosure.guards import Guard, RoundGuard
-from neuralmedbench.tables.disclosure.rules import Rule
+from neuralmedbench.tables.rows import Cells
+from neuralmedbench.tables.suppression import Suppression
 
-Row = dict[str, Any]
 
-
-def row_marks(rule: Rule, rows: Sequence[Row], own: Sequence[Sequence[Guard | RoundGuard]], guards: Mapping[str, Guard]) -> list[str]:
+def row_marks(
+    rule: Suppression, rows: Sequence[Cells], own: Sequence[Sequence[Guard | RoundGuard]], guards: Mapping[str, Guard]
+) -> list[str]:
     """Mark the hidden rows of one table.
 
     Parameters
@@ -39,7 +39,7 @@ def row_marks(rule: Rule, rows: Sequence[Row], own: Sequence[Sequence[Guard | Ro
     return marks
 
 
-def _mark_companions(rule: Rule, rows: Sequence[Row], marks: list[str], guards: Mapping[str, Guard]) -> None:
+def _mark_companions(rule: Suppression, rows: Sequence[Cells], marks: list[str], guards: Mapping[str, Guard]) -> None:
     """Hide another row of a group whose only hidden rows are about few patients: the total, where it is in the group, else the smallest."""
     groups: dict[object, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
@@ -56,7 +56,7 @@ def _mark_companions(rule: Rule, rows: Sequence[Row], marks: list[str], guards: 
             marks[min(left, key=lambda place: (rows[place].get("step") != "listed", count(place), place))] = HIDDEN
 
 
-def _mark_coverages(rows: Sequence[Row], marks: list[str], guards: Mapping[str, Guard]) -> None:
+def _mark_coverages(rows: Sequence[Cells], marks: list[str], guards: Mapping[str, Guard]) -> None:
     """Hide coverages that follow each other so closely that few patients may lie between them; all answers together stay."""
     curves: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, row in enumerate(rows):

@@ -13,9 +13,7 @@ from neuralmedbench.tables.disclosure.sets import Label, Mask, mask_of
 from neuralmedbench.tables.groups import item_groups
 from neuralmedbench.tables.readiness.judges import belongs
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-
-SCORED, REPEATABLE, RANKED, ALL = "scored", "repeatable", "ranked", "all"
-"""Items with a reference; those of them with pass@k; those with a ranked differential. A rate stands for one of the three."""
+from neuralmedbench.tables.suppression import ALL, RANKED, REPEATABLE, SCORED
 
 
 @dataclass(frozen=True)

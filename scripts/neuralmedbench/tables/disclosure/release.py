@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from neuralmedbench.records.results import NOT_SHOWN
 from neuralmedbench.tables.disclosure.guards import Guard, RoundGuard
 from neuralmedbench.tables.disclosure.marks import row_marks
-from neuralmedbench.tables.disclosure.rules import OF_NO_PATIENT, RULES, Rule
+from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.suppression import Suppression
 from neuralmedbench.tables.trust.calibrated import SCORE
 
 PUBLIC, PATIENT = "public", "patient"
@@ -19,9 +19,6 @@ AGAINST_CLINICIANS = ("auc_vs_clinicians", "auc_vs_clinicians_low", "auc_vs_clin
 
 ABOUT_CALLS = frozenset({"left", "cost", "methods"})
 """Blocks that tell of no patient."""
-
-Row = dict[str, Any]
-Tables = dict[str, list[Row]]
 
 
 @dataclass(frozen=True)
@@ -51,9 +48,9 @@ class Shown:
     tables: Tables
     told: Tables
     study: Study
-    disclosure: Row = field(default_factory=dict)
+    disclosure: Cells = field(default_factory=dict)
 
-    def blocks(self, said: Mapping[str, Row]) -> Row:
+    def blocks(self, said: Mapping[str, Cells]) -> Cells:
         """Give what stands above the blocks: what counts single cases, and what is all hidden, says so instead.
 
         Parameters
@@ -76,12 +73,12 @@ class Shown:
             f"{title}: fewer than {self.disclosure['fewest']} patients, so a public report shows no number about it." for title in nothing
         ]
 
-    def notes(self) -> Row:
+    def notes(self) -> Cells:
         """Give what the page says of it."""
         return {"disclosure": self.disclosure} if self.disclosure else {}
 
 
-def shown_tables(study: Study, tables: Tables, release: Release) -> Shown:
+def shown_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression | None], release: Release) -> Shown:
     """Hide what is about few patients.
 
     Parameters
@@ -89,7 +86,9 @@ def shown_tables(study: Study, tables: Tables, release: Release) -> Shown:
     study : Study
         The run.
     tables : dict of str to list of dict
-        Every table of `records.results.COLUMNS`.
+        Every table.
+    rules : mapping of str to Suppression or None
+        What each table declares; None for a table that is about no patient.
     release : Release
         For whom.
 
@@ -103,7 +102,7 @@ def shown_tables(study: Study, tables: Tables, release: Release) -> Shown:
         return Shown(tables, tables, study)
     guards = {name: Guard(study, benchmark, release.fewest) for name, benchmark in kept.items()}
     rounds = RoundGuard(study, frozenset(kept), release.fewest)
-    cuts = {name: _cuts(name, rows, guards, rounds) for name, rows in tables.items()}
+    cuts = {name: _cuts(rules[name], rows, guards, rounds) for name, rows in tables.items()}
     _follow_the_rated(cuts, release.fewest)
     gone = {name for name, guard in guards.items() if guard.nothing}
     left = {name: benchmark for name, benchmark in study.benchmarks.items() if name not in gone}
@@ -125,25 +124,19 @@ def shown_tables(study: Study, tables: Tables, release: Release) -> Shown:
 class _Cut:
     """A row, as it is written and as sentences see it: None where it is left out."""
 
-    row: Row
-    after: Row | None
-    told: Row | None
+    row: Cells
+    after: Cells | None
+    told: Cells | None
 
 
-def _cuts(name: str, rows: Sequence[Row], guards: Mapping[str, Guard], rounds: RoundGuard) -> list[_Cut]:
-    rule = RULES.get(name)
-    if name in OF_NO_PATIENT:
+def _cuts(rule: Suppression | None, rows: Sequence[Cells], guards: Mapping[str, Guard], rounds: RoundGuard) -> list[_Cut]:
+    if rule is None:
         return [_Cut(row, row, row) for row in rows]
-    own = [_guards_of(row, guards, rounds) for row in rows]
-    if rule is None:  # a table that nobody thought of tells nothing of these patients
-        return [
-            _Cut(row, None, None) if found or "benchmark" not in row else _Cut(row, row, row) for row, found in zip(rows, own, strict=True)
-        ]
-    if name == "leaderboard":  # the order of hidden rows would tell their ranks
+    if rule.sort:
         nothing = {benchmark for benchmark, guard in guards.items() if guard.nothing}
         places = {benchmark: place for place, benchmark in enumerate(dict.fromkeys(row["benchmark"] for row in rows))}
         rows = sorted(rows, key=lambda row: (places[row["benchmark"]], row["model"] if row["benchmark"] in nothing else ""))
-        own = [_guards_of(row, guards, rounds) for row in rows]
+    own = [_guards_of(row, guards, rounds) for row in rows]
     marks = row_marks(rule, rows, own, guards)
     cuts = [_cut(rule, row, mark, found) for row, mark, found in zip(rows, marks, own, strict=True)]
     seen = set[tuple[object, ...]]()
@@ -156,13 +149,13 @@ def _cuts(name: str, rows: Sequence[Row], guards: Mapping[str, Guard], rounds: R
     return cuts
 
 
-def _guards_of(row: Row, guards: Mapping[str, Guard], rounds: RoundGuard) -> list[Guard | RoundGuard]:
+def _guards_of(row: Cells, guards: Mapping[str, Guard], rounds: RoundGuard) -> list[Guard | RoundGuard]:
     if "round_id" in row:
         return [rounds] if row["round_id"] in rounds.rounds else []
     return [guards[row[name]] for name in ("benchmark", "breadth_benchmark", "depth_benchmark") if row.get(name) in guards]
 
 
-def _cut(rule: Rule, row: Row, mark: str, found: Sequence[Guard | RoundGuard]) -> _Cut:
+def _cut(rule: Suppression, row: Cells, mark: str, found: Sequence[Guard | RoundGuard]) -> _Cut:
     if not found:
         return _Cut(row, row, row)
     if rule.each or (mark and not rule.mark):
@@ -209,7 +202,7 @@ def _empty(cut: _Cut, columns: Sequence[str]) -> None:
             row.update(dict.fromkeys(column for column in columns if column in row))
 
 
-def _filled(row: Row) -> int:
+def _filled(row: Cells) -> int:
     return sum(value not in (None, "") for value in row.values())
 
 

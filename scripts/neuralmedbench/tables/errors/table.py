@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,10 +21,13 @@ from neuralmedbench.estimates.intervals import (
 )
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.taxonomy import TAXONOMY, ErrorGroup, PaperClass
+from neuralmedbench.records.words import counted
+from neuralmedbench.tables.declare import Table, of_study
 from neuralmedbench.tables.errors.sheets import Sheet, error_sheets
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-
-Row = dict[str, Any]
+from neuralmedbench.tables.suppression import MODEL, Suppression
+from neuralmedbench.tables.words import Takeaway, share
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,36 @@ def bins() -> Iterator[Bin]:
         yield Bin("class", "", "", str(paper), frozenset(error.code for error in TAXONOMY if error.paper_class is paper))
 
 
-def error_rows(study: Study) -> list[Row]:
+@dataclass(frozen=True, kw_only=True)
+class ErrorRow(ResultRow):
+    """One kind of error in the answers of one model, by one source of labels."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    source: str
+    kind: str | None = None
+    simulated: bool | None = None
+    level: str | None = None
+    code: str | None = None
+    group: str | None = None
+    paper_class: str | None = None
+    labels: int | None = None
+    per_response: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    n_patients: int | None = None
+    per_wrong: float | None = None
+    wrong_low: float | None = None
+    wrong_high: float | None = None
+    n_wrong: int | None = None
+    share_of_labels: float | None = None
+    significant: float | None = None
+    failed: int | None = None
+
+
+def error_rows(study: Study) -> list[ErrorRow]:
     """Rows of `errors.csv`.
 
     Parameters
@@ -70,12 +101,12 @@ def error_rows(study: Study) -> list[Row]:
     for name, benchmark in study.benchmarks.items():
         for model in study.models:
             for source, sheets in error_sheets(study, benchmark, model).items():
-                head = {"benchmark": name, "model": model, "source": source.name, "kind": source.kind, "simulated": source.simulated}
+                head: Cells = {"benchmark": name, "model": model, "source": source.name, "kind": source.kind, "simulated": source.simulated}
                 rows += [head | _row(sheets, one, study.settings) for one in bins()]
-    return [row for row in rows if row["n"]]
+    return [ErrorRow(**row) for row in rows if row["n"]]
 
 
-def _row(sheets: Sequence[Sheet], one: Bin, settings: Settings) -> Row:
+def _row(sheets: Sequence[Sheet], one: Bin, settings: Settings) -> Cells:
     told = [sheet for sheet in sheets if sheet.told & one.codes]
     wrong = [sheet for sheet in told if sheet.score.passed is False]
     marks = [sheet.marked[code] for sheet in told for code in sheet.marked if code in one.codes]
@@ -144,3 +175,41 @@ def weighted_rate(values: Floats, weights: Floats, patients: list[str], settings
         ratios = drawn[:, 0] / drawn[:, 1]
     low, high = percentile_interval(ratios, clusters, settings.confidence)
     return Interval(float((weights * values).sum() / weights.sum()), low, high, "bootstrap")
+
+
+def errors_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say what wrong answers are made of, by people's labels if there are any; labels of simulated raters are never summed up."""
+    rows = [row for row in tables["errors"] if row["level"] == "class"]
+    real = [row for row in rows if not row["simulated"]]
+    answers = sum(max(row["n"] for row in own) for own in _by_sheet(rows).values())
+    n = f"{counted(answers, 'labelled answer')}" + (" (simulated labels)" if rows and not real else "")
+    if not rows:
+        return Takeaway("Nobody labelled errors in this run.", n)
+    labelled = [row for row in real if row["n_wrong"] and row["per_wrong"] is not None]
+    if not real:
+        return Takeaway("Only simulated raters labelled errors: their labels exercise the form and say nothing about a model.", n)
+    if not labelled:
+        return Takeaway("No answer that was labelled is wrong.", n)
+    first = min(labelled, key=lambda row: (row["kind"] != "round", list(study.benchmarks).index(row["benchmark"])))
+    own = [row for row in labelled if all(row[name] == first[name] for name in ("source", "benchmark", "model"))]
+    top = max(own, key=lambda row: (row["per_wrong"], row["paper_class"]))
+    by = "clinicians" if top["kind"] == "round" else study.all_graders[top["source"]].title
+    wrong = share({"p": top["per_wrong"], "p_low": top["wrong_low"], "p_high": top["wrong_high"]}, "p")
+    title, kind = study.models[top["model"]].title, top["paper_class"].replace("_", " ")
+    return Takeaway(f"By {by}, {wrong} of {counted(top['n_wrong'], 'wrong answer')} of {title} hold a {kind}, the commonest class.", n)
+
+
+def _by_sheet(rows: list[Cells]) -> dict[tuple[str, ...], list[Cells]]:
+    found: dict[tuple[str, ...], list[Cells]] = {}
+    for row in rows:
+        found.setdefault((row["benchmark"], row["model"], row["source"]), []).append(row)
+    return found
+
+
+TABLE = Table(
+    name="errors",
+    row=ErrorRow,
+    rows=of_study(error_rows),
+    suppression=Suppression(f"{MODEL} source kind simulated level code group paper_class"),
+    takeaways={"errors": errors_takeaway},
+)

@@ -32,7 +32,7 @@ def check_places(published: PublishedConfig) -> None:
 def _problem(lookup: Lookup) -> str:
     if lookup.table not in COLUMNS:
         return f"there is no table {lookup.table!r} of results; there are: {', '.join(COLUMNS)}"
-    columns = COLUMNS[lookup.table].split()
+    columns = COLUMNS[lookup.table]
     # low and high are where they usually stand, in the tables that have them
     named = {*lookup.where, lookup.value, lookup.n, lookup.per, lookup.low, lookup.high} - {"", "low", "high"}
     if unknown := sorted(named - set(columns)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from neuralmedbench.config.published import PublishedConfig, PublishedRow, PublishedTable
 from neuralmedbench.tables.papers.number import digits_of, number
@@ -11,13 +10,12 @@ from neuralmedbench.tables.papers.own import Own, own_cells
 from neuralmedbench.tables.papers.places import check_places
 from neuralmedbench.tables.papers.shape import PLAN, PUBLISHED
 from neuralmedbench.tables.papers.size import by_published_size, size_words
+from neuralmedbench.tables.rows import Cells
 
 COLUMNS = (
     "table", "kind", "label", "group", "source", "conflict", "model", "model_id", "column", "unit", "value", "others", "low", "high",
     "interval", "n", "missing", "note",
 )  # fmt: skip
-
-Row = dict[str, Any]
 
 
 def wilson(percent: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -52,7 +50,7 @@ def wilson(percent: float, n: int, confidence: float = 0.95) -> tuple[float, flo
     return 100 * float(low), 100 * float(high)
 
 
-def comparison_rows(published: PublishedConfig, own: Own) -> list[Row]:
+def comparison_rows(published: PublishedConfig, own: Own) -> list[Cells]:
     """Rows of `results/tables/paper/<paper>.csv`: every cell of every published table, ours below each published row, and the plan.
 
     Parameters
@@ -77,13 +75,13 @@ def comparison_rows(published: PublishedConfig, own: Own) -> list[Row]:
         If more than one row of a table of results fits a cell.
     """
     check_places(published)
-    rows: list[Row] = []
+    rows: list[Cells] = []
     for name, table in published.tables.items():
         rows += [{"table": name, **cell} for cell in _table_cells(table, own)]
     return rows + (list(_plan_rows(published, own)) if own.absent else [])
 
 
-def _table_cells(table: PublishedTable, own: Own) -> Iterator[Row]:
+def _table_cells(table: PublishedTable, own: Own) -> Iterator[Cells]:
     """Cells line by line: ours stand below the last published row of their model, the others at the end."""
     left, told = list(own.models), set[str]()
     for place, line in enumerate(table.rows):
@@ -102,7 +100,7 @@ def _table_cells(table: PublishedTable, own: Own) -> Iterator[Row]:
         yield from own_cells(model, table, own)
 
 
-def _published_cells(line: PublishedRow, table: PublishedTable, confidence: float) -> Iterator[Row]:
+def _published_cells(line: PublishedRow, table: PublishedTable, confidence: float) -> Iterator[Cells]:
     others = [row for row in table.rows if row.label == line.label and row is not line]
     head = {"kind": PUBLISHED, "label": line.label, "group": line.group, "source": line.source, "conflict": line.conflict}
     for name, column in table.columns.items():
@@ -121,7 +119,7 @@ def _published_cells(line: PublishedRow, table: PublishedTable, confidence: floa
         yield cell | {"others": "; ".join(told)}
 
 
-def _plan_rows(published: PublishedConfig, own: Own) -> Iterator[Row]:
+def _plan_rows(published: PublishedConfig, own: Own) -> Iterator[Cells]:
     """Give what all of it would take, by the published size; `make plan` prints the same."""
     for row in by_published_size(published, own.models, own.graders):
         head = {"table": PLAN, "kind": PLAN, "label": row.title, "model": row.model, "note": size_words(published.size)}

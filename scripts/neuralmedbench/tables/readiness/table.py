@@ -4,26 +4,54 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from neuralmedbench.config.load import nearest
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.pairs import holm
-from neuralmedbench.tables.descriptive import headline
+from neuralmedbench.records.words import counted
+from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.readiness.bounds import bounds, holm_levels, p_at_least, p_at_most
 from neuralmedbench.tables.readiness.groups import Group, Member, group_of, member_of, named_rates, when_stated
 from neuralmedbench.tables.readiness.judges import JUDGES, Answers, hallucination_grades
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.suppression import ALL, MODEL, Suppression
+from neuralmedbench.tables.words import Takeaway
 
 MET, NOT_MET, OPEN, NOT_STATED, NOT_MEASURED = "met", "not met", "cannot be told", "condition not stated", "not measured"
 PATIENTS, WHOLE, VALUE = "min_patients", "all_conditions", "positive_predictive_value"
 SHOWN_CASES = 10
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True, kw_only=True)
+class ReadinessRow(ResultRow):
+    """One condition of a site for one model and disease group, or one use as a whole."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    use: str | None = None
+    group: str | None = None
+    condition: str | None = None
+    limit: float | None = None
+    stated: str | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    bound: float | None = None
+    n_patients: int | None = None
+    p_met: float | None = None
+    p_not_met: float | None = None
+    verdict: str | None = None
+    failing: str | None = None
+    cases: str | None = None
 
 
-def readiness_rows(study: Study) -> list[Row]:
+def readiness_rows(study: Study) -> list[ReadinessRow]:
     """Rows of `readiness.csv`.
 
     Parameters
@@ -53,7 +81,7 @@ def readiness_rows(study: Study) -> list[Row]:
                 raise ConfigError(message)
     members = {name: member_of(group, study.vocabulary) for name, group in study.readiness.groups.items()}
     return [
-        {"benchmark": benchmark.name, "model": model, **row}
+        ReadinessRow(benchmark=benchmark.name, model=model, **row)
         for benchmark in study.benchmarks.values()
         for model in study.models
         if model not in study.readers  # uses are of models
@@ -72,7 +100,7 @@ def _answers(study: Study, benchmark: BenchmarkStudy, model: str) -> Answers:
     )
 
 
-def _model_rows(study: Study, benchmark: BenchmarkStudy, model: str, members: Mapping[str, Member]) -> Iterator[Row]:
+def _model_rows(study: Study, benchmark: BenchmarkStudy, model: str, members: Mapping[str, Member]) -> Iterator[Cells]:
     config, answers = study.readiness, _answers(study, benchmark, model)
     groups = {name: group_of(answers, member) for name, member in members.items()}
     for name, found in groups.items():
@@ -83,7 +111,7 @@ def _model_rows(study: Study, benchmark: BenchmarkStudy, model: str, members: Ma
         yield row | {"stated": stated}
 
 
-def _measured(name: str, group: Group, config: ReadinessConfig) -> Iterator[Row]:
+def _measured(name: str, group: Group, config: ReadinessConfig) -> Iterator[Cells]:
     if group.patients:
         yield {"group": name, "condition": PATIENTS, "value": group.patients, "n_patients": group.patients, "verdict": NOT_STATED}
     for condition, shares in group.shares.items():
@@ -91,7 +119,7 @@ def _measured(name: str, group: Group, config: ReadinessConfig) -> Iterator[Row]
             yield {"group": name, "condition": condition, **_shown(shares, config.confidence), "verdict": NOT_STATED}
 
 
-def _shown(shares: Mapping[str, float], confidence: float) -> Row:
+def _shown(shares: Mapping[str, float], confidence: float) -> Cells:
     found = bounds(sum(shares.values()), len(shares), confidence)
     return {"value": found.value, "low": found.low, "high": found.high, "n_patients": found.patients}
 
@@ -124,12 +152,12 @@ def _tests(groups: Mapping[str, Group], config: ReadinessConfig) -> dict[int, _T
     return found
 
 
-def _verdicts(groups: Mapping[str, Group], config: ReadinessConfig) -> Iterator[Row]:
+def _verdicts(groups: Mapping[str, Group], config: ReadinessConfig) -> Iterator[Cells]:
     tests, alpha = _tests(groups, config), 1 - config.confidence
-    found: dict[tuple[str, str], list[Row]] = {}
+    found: dict[tuple[str, str], list[Cells]] = {}
     for place, (use, name, condition, limit) in enumerate(config.stated):
         group = groups[name]
-        row: Row = {"use": use, "group": name, "condition": condition, "limit": limit}
+        row: Cells = {"use": use, "group": name, "condition": condition, "limit": limit}
         if condition == PATIENTS:
             row |= {"value": group.patients, "n_patients": group.patients, "verdict": MET if group.patients >= limit else NOT_MET}
         elif place not in tests:
@@ -146,7 +174,7 @@ def _verdicts(groups: Mapping[str, Group], config: ReadinessConfig) -> Iterator[
         failing = [row for row in rows if row["verdict"] == NOT_MET] or [row for row in rows if row["verdict"] != MET]
         verdict = MET if not failing else NOT_MET if failing[0]["verdict"] == NOT_MET else OPEN
         cases = list(dict.fromkeys(case for row in failing for case in row.get("cases", "").split()))[:SHOWN_CASES]
-        whole: Row = {"use": use, "group": name, "condition": WHOLE, "n_patients": groups[name].patients, "verdict": verdict}
+        whole: Cells = {"use": use, "group": name, "condition": WHOLE, "n_patients": groups[name].patients, "verdict": verdict}
         yield whole | {"failing": " ".join(row["condition"] for row in failing), "cases": " ".join(cases)}
 
 
@@ -156,7 +184,7 @@ def _cases(answers: Answers, condition: str, *, wanted: bool) -> list[str]:
     return [case for case, _ in sorted(found.items(), key=lambda entry: (-entry[1], entry[0]))]
 
 
-def _predictive_value(name: str, config: ReadinessConfig, answers: Answers, member: Member) -> Iterator[Row]:
+def _predictive_value(name: str, config: ReadinessConfig, answers: Answers, member: Member) -> Iterator[Cells]:
     """Give how often a named disease of the group would be there at the site's prevalence p: s p / (s p + f (1 - p)).
 
     s is the share of answers about patients of the group which name a disease of it first, f that of answers about other patients. Each bound
@@ -165,7 +193,7 @@ def _predictive_value(name: str, config: ReadinessConfig, answers: Answers, memb
     p = config.groups[name].prevalence
     if p is None:
         return
-    row: Row = {"group": name, "condition": VALUE, "limit": p}
+    row: Cells = {"group": name, "condition": VALUE, "limit": p}
     own, others = (named_rates(answers, member, inside=inside) for inside in (True, False))
     if not own or not others:
         yield row | {"n_patients": len(own) + len(others), "verdict": NOT_MEASURED}
@@ -179,3 +207,33 @@ def _predictive_value(name: str, config: ReadinessConfig, answers: Answers, memb
 def _ppv(sensitivity: float, false: float, prevalence: float) -> float | None:
     named = sensitivity * prevalence + false * (1 - prevalence)
     return sensitivity * prevalence / named if named > 0 else None
+
+
+def readiness_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say how many conditions of the site are met; never a recommendation."""
+    rows = tables["readiness"]
+    stated = [row for row in rows if row.get("use")]
+    patients = max((row["n_patients"] for row in rows if isinstance(row["n_patients"], int)), default=0)
+    n = f"up to {counted(patients, 'patient')} a group, {counted(len(stated), 'stated condition')}"
+    if not stated:
+        return Takeaway("No condition is stated, so nothing is met or not met: thresholds belong to the site.", n)
+    met, not_met = (sum(row["verdict"] == verdict for row in stated) for verdict in ("met", "not met"))
+    verb = {1: "is"}
+    told = (
+        f"{met} {verb.get(met, 'are')} met, {not_met} {verb.get(not_met, 'are')} not met and {len(stated) - met - not_met} cannot be told"
+    )
+    return Takeaway(f"Of {counted(len(stated), 'verdict')}, {told}.", n)
+
+
+TABLE = Table(
+    name="readiness",
+    row=ReadinessRow,
+    rows=of_study(readiness_rows),
+    suppression=Suppression(
+        f"{MODEL} use group condition limit stated",
+        labels=lambda row: [] if row["group"] == ALL else [(f"group {row['group']}", "")],
+        always="cases",
+        says="verdict",
+    ),
+    takeaways={"readiness": readiness_takeaway},
+)

@@ -15,9 +15,12 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianWord
 from neuralmedbench.tables.clinicians.rated import chances, grades_of, words_of
-from neuralmedbench.tables.descriptive import headline
+from neuralmedbench.tables.declare import Table, of_study
 from neuralmedbench.tables.outcomes import Key as Arm
+from neuralmedbench.tables.outcomes import headline
+from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.suppression import MODEL, Suppression
 from neuralmedbench.tables.trust.calibration import RatedAnswers, bounds_of_unjudged, calibrated_rate
 
 SCORE = "score"
@@ -27,8 +30,6 @@ FEWEST_ANSWERS, FEWEST_PATIENTS = 20, 8
 """With fewer rated answers, or answers of fewer patients, of a model its corrected rate is not shown on the leaderboard. (Our rule.)"""
 
 CORRECTED = ("calibrated", "calibrated_low", "calibrated_high")
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,32 @@ class _Drawn:
     simulated: bool
 
 
-def calibrated_rows(study: Study) -> list[Row]:
+@dataclass(frozen=True, kw_only=True)
+class CalibratedRow(ResultRow):
+    """The pass rate of one model by one grader, raw and corrected by clinicians."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    grader: str
+    raw: float | None = None
+    raw_low: float | None = None
+    raw_high: float | None = None
+    calibrated: float | None = None
+    calibrated_low: float | None = None
+    calibrated_high: float | None = None
+    if_unjudged_failed: float | None = None
+    if_unjudged_passed: float | None = None
+    n_rated: int | None = None
+    n_patients_rated: int | None = None
+    n_unjudged: int | None = None
+    n_answers: int | None = None
+    n_patients: int | None = None
+    simulated: bool | None = None
+    note: str | None = None
+
+
+def calibrated_rows(study: Study) -> list[CalibratedRow]:
     """Rows of `calibrated.csv`.
 
     Parameters
@@ -66,25 +92,21 @@ def calibrated_rows(study: Study) -> list[Row]:
             for benchmark in study.benchmarks.values():
                 if benchmark.outcomes.repeatable.any() and (own or not simulated):
                     rows += list(_rows_of_model(study, benchmark, model, drawn))
-    return sorted(rows, key=lambda row: (row["simulated"], list(study.benchmarks).index(row["benchmark"])))
+    rows.sort(key=lambda row: (row["simulated"], list(study.benchmarks).index(row["benchmark"])))
+    return [CalibratedRow(**row) for row in rows]
 
 
-def with_calibration(leaderboard: list[Row], calibrated: list[Row]) -> list[Row]:
-    """Add the rates that clinicians corrected, never those of simulated raters, to the rows of the leaderboard where enough was rated."""
-    found = {
-        (row["benchmark"], row["model"]): row
-        for row in calibrated
-        if row["grader"] == SCORE and not row["simulated"] and row["calibrated"] is not None and not is_too_few(row)
-    }
-    return [row | {name: found.get((row["benchmark"], row["model"]), {}).get(name) for name in CORRECTED} for row in leaderboard]
+def corrects_score(row: CalibratedRow) -> bool:
+    """Whether a row corrects the score on the leaderboard: by clinicians, never by simulated raters, and of enough rated answers."""
+    return row.grader == SCORE and not row.simulated and row.calibrated is not None and not is_too_few(row)
 
 
-def is_too_few(row: Row) -> bool:
+def is_too_few(row: Mapping[str, Any]) -> bool:
     """Whether a row of `calibrated.csv` rests on too few rated answers to be shown beside a score."""
     return bool(row["n_rated"] < FEWEST_ANSWERS or row["n_patients_rated"] < FEWEST_PATIENTS)
 
 
-def _rows_of_model(study: Study, benchmark: BenchmarkStudy, model: str, drawn: _Drawn) -> Iterator[Row]:
+def _rows_of_model(study: Study, benchmark: BenchmarkStudy, model: str, drawn: _Drawn) -> Iterator[Cells]:
     scores = headline(benchmark.scores[model])
     passed = {response_key(row): float(row.passed) for row in scores if row.passed is not None and not row.missing}
     yield _row(study, benchmark, Arm(model), drawn, grader=SCORE, passed=passed)
@@ -96,7 +118,7 @@ def _rows_of_model(study: Study, benchmark: BenchmarkStudy, model: str, drawn: _
             )
 
 
-def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _Drawn, *, grader: str, passed: Mapping[Key, float]) -> Row:
+def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _Drawn, *, grader: str, passed: Mapping[Key, float]) -> Cells:
     outcomes = benchmark.outcomes
     used = outcomes.repeatable if grader != SCORE else np.ones(len(outcomes.items), dtype=bool)
     threshold = study.form.passes.from_ if study.form.passes else 0
@@ -106,7 +128,7 @@ def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _Drawn, *, 
         values = np.full(len(used), np.nan)
     raw, corrected = rate_interval(values, outcomes.patients, study.settings), calibrated_rate(answers, study.settings)
     failed, right = bounds_of_unjudged(answers)
-    row: Row = {"benchmark": benchmark.name, "model": model.model, "grader": grader}
+    row: Cells = {"benchmark": benchmark.name, "model": model.model, "grader": grader}
     row |= {"raw": raw.value, "raw_low": raw.low, "raw_high": raw.high}
     row |= dict(zip(CORRECTED, corrected[:3], strict=True))
     row |= {
@@ -122,7 +144,7 @@ def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _Drawn, *, 
     return row | {"note": _note(row)}
 
 
-def _note(row: Row) -> str:
+def _note(row: Cells) -> str:
     if not row["n_rated"]:
         who = "simulated rater" if row["simulated"] else "clinician"
         return f"no {who} has judged an answer" if row["simulated"] or row["n_unjudged"] else f"grader only: no {who} has rated an answer"
@@ -152,3 +174,14 @@ def _answers(
         patients=np.unique(outcomes.patients[places], return_inverse=True)[1].reshape(-1).astype(np.int64),
     )
     return answers, places
+
+
+TABLE = Table(
+    name="calibrated",
+    row=CalibratedRow,
+    rows=of_study(calibrated_rows),
+    suppression=Suppression(
+        f"{MODEL} grader simulated",
+        rated="n_patients_rated calibrated calibrated_low calibrated_high if_unjudged_failed if_unjudged_passed n_rated n_unjudged",
+    ),
+)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from neuralmedbench.tables.rows import Cells
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.trust.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS
 from neuralmedbench.tables.trust.table import FEWEST_UNITS
 
 ENOUGH = f"{FEWEST_ANSWERS} answers of {FEWEST_PATIENTS} patients"
 
-Row = dict[str, Any]
 
-
-def ratings_badge(study: Study) -> Row:
+def ratings_badge(study: Study) -> Cells:
     """Say how many ratings of clinicians there are; simulated ones are none."""
     clinical = [row for row in study.sampled_ratings if not row.simulated and not row.adjudicated]
     if clinical:

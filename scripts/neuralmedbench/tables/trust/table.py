@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from neuralmedbench.estimates.intervals import Interval, codes_of
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import Score
+from neuralmedbench.records.words import counted, decimal
 from neuralmedbench.tables.axes import MODELS_FOR_A_CORRELATION
 from neuralmedbench.tables.clinicians.rated import Opinions, grades_of, opinions_of
-from neuralmedbench.tables.descriptive import METRICS, headline
+from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.outcomes import headline
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.suppression import Suppression
 from neuralmedbench.tables.trust.concordance import COEFFICIENTS, Pairs, concordance, concordance_of_units, means_of_units
 from neuralmedbench.tables.trust.makers import same_maker
+from neuralmedbench.tables.words import Takeaway
+
+METRICS = ("cosine", "bertscore_f1")
+"""Measures of similarity."""
 
 CLINICIAN = "clinician"
 """The judge of the ceiling: one clinician against another."""
 
 FEWEST_UNITS = MODELS_FOR_A_CORRELATION
 """Answers, items or models that a coefficient needs, as a correlation over models does elsewhere; a mean difference needs one. (Our rule.)"""
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,41 @@ class _Judge:
     wanted: tuple[str, ...]
 
 
-def trust_rows(study: Study) -> list[Row]:
+@dataclass(frozen=True, kw_only=True)
+class GraderVsClinicianRow(ResultRow):
+    """How well one judge follows clinicians, over answers, items or models."""
+
+    benchmark: str
+    judge: str
+    kind: str | None = None
+    level: str | None = None
+    model: str
+    in_reference_pool: bool | None = None
+    pearson: float | None = None
+    pearson_low: float | None = None
+    pearson_high: float | None = None
+    spearman: float | None = None
+    spearman_low: float | None = None
+    spearman_high: float | None = None
+    icc: float | None = None
+    icc_low: float | None = None
+    icc_high: float | None = None
+    kappa: float | None = None
+    kappa_low: float | None = None
+    kappa_high: float | None = None
+    auc: float | None = None
+    auc_low: float | None = None
+    auc_high: float | None = None
+    bias: float | None = None
+    bias_low: float | None = None
+    bias_high: float | None = None
+    same_maker: str | None = None
+    n: int | None = None
+    n_patients: int | None = None
+    simulated: bool | None = None
+
+
+def trust_rows(study: Study) -> list[GraderVsClinicianRow]:
     """Rows of `grader_vs_clinician.csv`.
 
     Parameters
@@ -59,26 +98,9 @@ def trust_rows(study: Study) -> list[Row]:
             scores = [row for table in benchmark.scores.values() for row in headline(table) if response_key(row) in opinions]
             for judge in _judges(study, benchmark, scores, opinions):
                 rows += [
-                    {"benchmark": benchmark.name, "judge": judge.name, "kind": judge.kind} | row | {"simulated": simulated}
+                    GraderVsClinicianRow(benchmark=benchmark.name, judge=judge.name, kind=judge.kind, simulated=simulated, **row)
                     for row in _rows_of_judge(study, judge, scores, opinions)
                 ]
-    return rows
-
-
-def with_clinicians(similarity: list[Row], trust: list[Row]) -> list[Row]:
-    """Add to the rows of `similarity.csv` over all levels how well each measure tells what clinicians pass; simulated raters never."""
-    found = {
-        (row["benchmark"], row["model"], row["judge"]): row
-        for row in trust
-        if row["level"] == "response" and row["kind"] == "similarity" and not row["simulated"]
-    }
-    rows = []
-    for entry in similarity:
-        row = dict(entry)
-        if row["level"] == "all":
-            own = found.get((row["benchmark"], row["model"], row["metric"]), {})
-            row |= {f"auc_vs_clinicians{end}": own.get(f"auc{end}") for end in ("", "_low", "_high")} | {"n_rated": own.get("n", 0)}
-        rows.append(row)
     return rows
 
 
@@ -103,7 +125,7 @@ def _judges(study: Study, benchmark: BenchmarkStudy, scores: Sequence[Score], op
     yield _Judge(CLINICIAN, CLINICIAN, several, tuple(name for name in COEFFICIENTS if name != "bias"))
 
 
-def _rows_of_judge(study: Study, judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions]) -> Iterator[Row]:
+def _rows_of_judge(study: Study, judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions]) -> Iterator[Cells]:
     known = [row for row in scores if response_key(row) in judge.values]
     if not known:
         return
@@ -115,7 +137,7 @@ def _rows_of_judge(study: Study, judge: _Judge, scores: Sequence[Score], opinion
     yield _row(study, judge, known, opinions, level="model")
 
 
-def _row(study: Study, judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions], *, level: str, model: str = "") -> Row:
+def _row(study: Study, judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions], *, level: str, model: str = "") -> Cells:
     pairs = _pairs(judge, scores, opinions, level)
     units = len(scores) if level == "response" else int(pairs.units.max()) + 1
     wanted = judge.wanted if level == "response" else tuple(name for name in judge.wanted if name in ("pearson", "spearman", "icc", "bias"))
@@ -125,12 +147,12 @@ def _row(study: Study, judge: _Judge, scores: Sequence[Score], opinions: Mapping
         found = concordance_of_units(pairs, study.settings, wanted)
     else:
         found = concordance(pairs if level == "response" else means_of_units(pairs), study.settings, wanted)
-    row: Row = {"level": level, "model": model} | _bounds(found)
+    row: Cells = {"level": level, "model": model} | _bounds(found)
     same = same_maker(study.all_graders[judge.name], study.models[model], study.all_graders) if judge.kind == "grader" and model else ""
     return row | {"n": units, "n_patients": len({score.patient_id for score in scores}), "same_maker": same}
 
 
-def _bounds(found: Mapping[str, Interval]) -> Row:
+def _bounds(found: Mapping[str, Interval]) -> Cells:
     return {
         f"{name}{end}": value for name, interval in found.items() for end, value in zip(("", "_low", "_high"), interval[:3], strict=True)
     }
@@ -157,3 +179,61 @@ def _pairs(judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinio
     value, clinician, passed, weight, places = (np.array(column) for column in zip(*rows, strict=True))
     names = [score.item_id if level == "item" else score.model for score in scores]
     return Pairs(value, clinician, passed, weight, codes_of(names)[places], codes_of([score.patient_id for score in scores])[places])
+
+
+def trust_line(study: Study, tables: Tables) -> str:
+    """Say above the block on graders how far they follow clinicians, or why that is not known."""
+    if told := _followed(study, tables):
+        return told[0].upper() + told[1:]
+    if any(not row["simulated"] for row in tables["grader_vs_clinician"]):
+        return "Clinicians have rated too few answers to say how well a grader follows them."
+    if tables["grader_vs_clinician"]:
+        return "No clinician has rated an answer. What stands here is of simulated raters, and says nothing about a grader or a model."
+    return "No clinician has rated an answer: every open score on this page is a grader's word alone."
+
+
+def _followed(study: Study, tables: Tables) -> str:
+    rows = [row for row in tables["grader_vs_clinician"] if not row["simulated"] and row["level"] == "response" and not row["model"]]
+    told = []
+    for benchmark in study.benchmarks.values():
+        own = {row["judge"]: row for row in rows if row["benchmark"] == benchmark.name}
+        grader = next((own[name] for name in study.graders if name in own and own[name].get("icc") is not None), None)
+        if grader:
+            title, ceiling = study.graders[grader["judge"]].title, own.get(CLINICIAN, {})
+            one = (
+                f"{title} follows one clinician with an ICC of {_coefficient(grader)} on {grader['n']} answers of {benchmark.config.title}"
+            )
+            other = "no answer has a second clinician to compare with"
+            if ceiling.get("icc") is not None:
+                other = f"one clinician follows another with {_coefficient(ceiling)}"
+            told.append(f"{one}; {other}")
+    return "; ".join(told) + "." if told else ""
+
+
+def _coefficient(row: Cells) -> str:
+    value = decimal(row["icc"])
+    if row["icc_low"] is None:
+        return value
+    low, high = (decimal(row[name]) for name in ("icc_low", "icc_high"))
+    return f"{value} ({low} to {high})"
+
+
+def trust_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say how far graders follow clinicians, and over how many answers."""
+    rows = [row for row in tables["grader_vs_clinician"] if row["level"] == "response" and not row["model"]]
+    real = [row for row in rows if not row["simulated"]]
+    answers, patients = (max((row[name] for row in real or rows), default=0) for name in ("n", "n_patients"))
+    made_up = " (simulated ratings)" if rows and not real else ""
+    return Takeaway(
+        trust_line(study, tables),
+        f"up to {counted(answers, 'rated answer')}, {counted(patients, 'patient')}{made_up}" if rows else "0 rated answers",
+    )
+
+
+TABLE = Table(
+    name="grader_vs_clinician",
+    row=GraderVsClinicianRow,
+    rows=of_study(trust_rows),
+    suppression=Suppression("benchmark judge kind level model in_reference_pool same_maker simulated"),
+    takeaways={"trust": trust_takeaway},
+)

@@ -1,28 +1,25 @@
-"""Parts of the sentences: shares with their intervals, counts with their nouns, and what an `n =` line holds."""
+"""Wording shared by the sentences of the tables: shares with their intervals, counts with their nouns, lists."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from neuralmedbench.records.words import capital, counted, listing, percent_with_span
 from neuralmedbench.tables.prior import PRIOR
+from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
-
-Row = dict[str, Any]
-Tables = dict[str, list[Row]]
 
 
 @dataclass(frozen=True)
-class Said:
+class Takeaway:
     """What stands above a block: its takeaway, and what it counts (without `n =`)."""
 
     takeaway: str
     n: str
 
 
-def share(row: Row, name: str) -> str:
+def share(row: Cells, name: str) -> str:
     """Write a share with its interval.
 
     Examples
@@ -33,7 +30,7 @@ def share(row: Row, name: str) -> str:
     return percent_with_span(row[name], row.get(f"{name}_low"), row.get(f"{name}_high"))
 
 
-def value_share(row: Row) -> str:
+def value_share(row: Cells) -> str:
     """Write the column `value` of a tidy table with its interval."""
     return share({"p": row["value"], "p_low": row["low"], "p_high": row["high"]}, "p")
 
@@ -43,12 +40,12 @@ def without_head(sentence: str) -> str:
     return capital(sentence.partition(": ")[2] or sentence)
 
 
-def models_of(tables: Tables, benchmark: str) -> list[Row]:
+def models_of(tables: Tables, benchmark: str) -> list[Cells]:
     """Rows of the leaderboard that are models: no prior, no reader."""
     return [row for row in tables["leaderboard"] if row["benchmark"] == benchmark and row["model"] != PRIOR and not row.get("reader")]
 
 
-def best_of(tables: Tables, benchmark: str) -> Row | None:
+def best_of(tables: Tables, benchmark: str) -> Cells | None:
     """Row of the model that stands first; None when no model has a rank."""
     ranked = [row for row in models_of(tables, benchmark) if row.get("rank")]
     return min(ranked, key=lambda row: (row["rank"], row["model"])) if ranked else None
@@ -67,9 +64,9 @@ def whole_size(study: Study, tables: Tables) -> str:
     return by_benchmark(told) or "0 answers"
 
 
-def largest(rows: Iterable[Row]) -> str:
+def largest(rows: Iterable[Cells]) -> str:
     """Items and patients by benchmark; where rows differ, of the one with the most."""
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[Cells]] = {}
     for row in rows:
         found.setdefault(row["benchmark"], []).append(row)
     told = []

@@ -1,4 +1,4 @@
-"""Numbers that are none: an infinite confidence, a similarity that could not be computed. They are left out, and it is said."""
+"""Drop non-finite values (NaN, infinity) from records, and count what was dropped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _floats(record: Any) -> tuple[tuple[str, bool], ...]:
     return tuple((one.name, "None" in str(one.type)) for one in fields(record) if str(one.type) in ("float", "float | None"))
 
 
-def finite(rows: Sequence[R]) -> tuple[list[R], int]:
+def drop_nonfinite(rows: Sequence[R]) -> tuple[list[R], int]:
     """Leave out what is no number.
 
     Parameters
@@ -51,7 +51,7 @@ def finite(rows: Sequence[R]) -> tuple[list[R], int]:
     return kept, number
 
 
-def odd_statements(study: Study) -> list[str]:
+def nonfinite_statements(study: Study) -> list[str]:
     """Say what was left out; nothing when every number is one."""
     told = [
         f"{benchmark.config.title} ({', '.join(f'{number:,} in {kind}' for kind, number in benchmark.odd_numbers.items())})"

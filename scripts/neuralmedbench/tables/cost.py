@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import LOCAL, destination_of
 from neuralmedbench.records.responses import MISSING_STATES, Response
+from neuralmedbench.tables.declare import Table
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
+from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.suppression import MODEL, Suppression
 
 PASS1 = ("pass1", "pass1_low", "pass1_high")
 MONEY = ("cost_usd", "usd_per_item", "usd_per_right_answer")
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True, kw_only=True)
+class CostRow(ResultRow):
+    """One model on one benchmark; USD as text with nine decimals, because an answer may cost less than a millionth of a dollar."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    title: str | None = None
+    pass1: float | None = None
+    pass1_low: float | None = None
+    pass1_high: float | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+    answers: int | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost_usd: str | None = None
+    usd_per_item: str | None = None
+    usd_per_right_answer: str | None = None
+    priced_on: str | None = None
+    on_frontier: bool | None = None
+    note: str | None = None
 
 
-def cost_rows(study: Study, leaderboard: Sequence[Row]) -> list[Row]:
+def cost_rows(study: Study, leaderboard: Sequence[Mapping[str, Any]]) -> list[CostRow]:
     """Rows of `cost.csv`.
 
     Parameters
@@ -43,13 +69,13 @@ def cost_rows(study: Study, leaderboard: Sequence[Row]) -> list[Row]:
         models = [model for model in study.models if model not in study.readers]
         found = [_row(benchmark, model, study.models[model], board[name, model]) for model in models]
         rows += _with_frontier(found, {model for model in models if board[name, model].get("rank") is not None})
-    return [row | {name: f"{row[name]:.9f}" for name in MONEY if row.get(name) is not None} for row in rows]
+    return [CostRow(**(row | {name: f"{row[name]:.9f}" for name in MONEY if row.get(name) is not None})) for row in rows]
 
 
-def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Row) -> Row:
+def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Mapping[str, Any]) -> Cells:
     scored = {item.item_id for item in benchmark.outcomes.items}
     answers = [row for row in benchmark.responses[model] if _counts(row, scored)]
-    row: Row = {"benchmark": benchmark.name, "model": model, "title": config.title} | {name: placed[name] for name in PASS1}
+    row: Cells = {"benchmark": benchmark.name, "model": model, "title": config.title} | {name: placed[name] for name in PASS1}
     row |= {"n_items": placed["n_items"], "n_patients": placed["n_patients"], "answers": len(answers)}
     row |= {name: _total([getattr(answer, name) for answer in answers]) for name in ("prompt_tokens", "completion_tokens")}
     prices = config.prices
@@ -88,12 +114,20 @@ def _why_no_price(model: str, config: ModelConfig) -> str:
     return "no price: runs here" if local else "no price in its yaml"
 
 
-def _with_frontier(rows: list[Row], ranked: set[str]) -> list[Row]:
+def _with_frontier(rows: list[Cells], ranked: set[str]) -> list[Cells]:
     """Mark which of the models with a price and a rank are on the frontier; the others have no mark."""
     priced = [row for row in rows if row.get("usd_per_item") is not None and row["pass1"] is not None and row["model"] in ranked]
     return [row | {"on_frontier": not any(_beats(other, row) for other in priced)} if row in priced else row for row in rows]
 
 
-def _beats(one: Row, other: Row) -> bool:
+def _beats(one: Cells, other: Cells) -> bool:
     ahead = (other["usd_per_item"] - one["usd_per_item"], one["pass1"] - other["pass1"])
     return min(ahead) >= 0 and max(ahead) > 0
+
+
+TABLE = Table(
+    name="cost",
+    row=CostRow,
+    rows=lambda results: cost_rows(results.study, results.tables["leaderboard"]),
+    suppression=Suppression(f"{MODEL} title priced_on note"),
+)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from neuralmedbench.config.places import without_places
 from neuralmedbench.records.served import Served, served_by
-from neuralmedbench.tables.asking.calls import GRADER
+from neuralmedbench.tables.calls import GRADER
+from neuralmedbench.tables.rows import Cells
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-
-Row = dict[str, Any]
 
 
 def mixed_rows(study: Study) -> list[tuple[str, str, list[Served]]]:
@@ -41,7 +38,7 @@ def _of_grader(benchmark: BenchmarkStudy, grader: str) -> list[Served]:
     return served_by(calls.values())
 
 
-def served_badges(study: Study) -> list[Row]:
+def served_badges(study: Study) -> list[Cells]:
     """Warn in a few words; nothing when every model was one model throughout."""
     who = sorted({_title(study, model) for _, model, _ in mixed_rows(study)})
     return [{"name": "Served models", "state": "warn", "text": f"changed within the run: {', '.join(who)}"}] if who else []

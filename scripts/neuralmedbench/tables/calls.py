@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,25 +14,48 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.records.served import served_by
+from neuralmedbench.records.words import counted, listing
+from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.words import Takeaway
 
 NOT_KNOWN, NOT_ASKED = "not known", "not asked here"
 GRADER = "grader "
 """What stands before the name of a grader where models are listed."""
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True, kw_only=True)
+class EfficiencyRow(ResultRow):
+    """The calls of one model on one benchmark; USD, seconds."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    requests: int | None = None
+    answered: int | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    latency_median_s: float | None = None
+    latency_p90_s: float | None = None
+    cost_usd: float | None = None
+    attempts: int | None = None
+    first_called_on: str | None = None
+    last_called_on: str | None = None
+    served_models: int | None = None
+    fingerprints: int | None = None
 
 
-def efficiency_rows(study: Study) -> list[Row]:
+def efficiency_rows(study: Study) -> list[EfficiencyRow]:
     """Rows of `efficiency.csv`; no table but it and `destinations.csv` holds latency, attempts or dates."""
     return [
-        {"benchmark": name, "model": model} | _efficiency(responses)
+        EfficiencyRow(benchmark=name, model=model, **_efficiency(responses))
         for name, benchmark in study.benchmarks.items()
         for model, responses in benchmark.responses.items()
     ]
 
 
-def _efficiency(responses: list[Response]) -> Row:
+def _efficiency(responses: list[Response]) -> Cells:
     latencies = [row.latency_s for row in responses if row.latency_s is not None]
     costs = [row.cost_usd for row in responses if row.cost_usd is not None]
     dates = sorted({row.called_on for row in responses} - {""})
@@ -59,7 +81,23 @@ def _total(numbers: list[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def destination_rows(study: Study) -> list[Row]:
+@dataclass(frozen=True, kw_only=True)
+class DestinationRow(ResultRow):
+    """What was sent to one destination for one model or grader."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    destination: str
+    requests: int | None = None
+    calls: int | None = None
+    pictures: int | None = None
+    characters: int | None = None
+    first_called_on: str | None = None
+    last_called_on: str | None = None
+
+
+def destination_rows(study: Study) -> list[DestinationRow]:
     """Rows of `destinations.csv`: what was sent by model and destination, graders that ask a model included.
 
     Where it went, and on which day, is what was written down with each answer and each failure. An answer that was kept before that was
@@ -102,7 +140,7 @@ def _sent_to_grade(grade: Grade) -> _Sent:
     return _Sent(grade.destination, grade.attempts, 0, grade.characters_sent, grade.called_on)
 
 
-def _rows_of(benchmark: str, who: str, sent: list[_Sent], model: ModelConfig) -> list[Row]:
+def _rows_of(benchmark: str, who: str, sent: list[_Sent], model: ModelConfig) -> list[DestinationRow]:
     """One row a destination; one for the present destination when nothing was sent."""
     today = _destination(who, model)
     places = defaultdict[str, list[_Sent]](list)
@@ -111,19 +149,19 @@ def _rows_of(benchmark: str, who: str, sent: list[_Sent], model: ModelConfig) ->
     return [_row(benchmark, who, place, places[place]) for place in sorted(places) or [today]]
 
 
-def _row(benchmark: str, who: str, place: str, sent: list[_Sent]) -> Row:
+def _row(benchmark: str, who: str, place: str, sent: list[_Sent]) -> DestinationRow:
     days = sorted({one.day for one in sent} - {""})
-    return {
-        "benchmark": benchmark,
-        "model": who,
-        "destination": place,
-        "requests": len(sent),
-        "calls": sum(one.calls for one in sent),
-        "pictures": sum(one.pictures for one in sent),
-        "characters": sum(one.characters for one in sent),
-        "first_called_on": days[0] if days else None,
-        "last_called_on": days[-1] if days else None,
-    }
+    return DestinationRow(
+        benchmark=benchmark,
+        model=who,
+        destination=place,
+        requests=len(sent),
+        calls=sum(one.calls for one in sent),
+        pictures=sum(one.pictures for one in sent),
+        characters=sum(one.characters for one in sent),
+        first_called_on=days[0] if days else None,
+        last_called_on=days[-1] if days else None,
+    )
 
 
 def _destination(name: str, model: ModelConfig) -> str:
@@ -133,3 +171,45 @@ def _destination(name: str, model: ModelConfig) -> str:
         return destination_of(name, model)
     except ConfigError:  # then nothing was sent: the engine asks the same question first
         return NOT_KNOWN
+
+
+def destinations_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say who received de-identified data."""
+    rows = tables["destinations"]
+    abroad = sorted({row["destination"] for row in rows if row["requests"] and row["destination"] != "local"})
+    calls = counted(sum(row["calls"] or 0 for row in rows), "call")
+    pictures = counted(sum(row["pictures"] or 0 for row in rows), "picture")
+    nothing = "Nothing left this machine for the answers and grades of this run."
+    return Takeaway(f"De-identified data went to {listing(abroad)}." if abroad else nothing, f"{calls}, {pictures}")
+
+
+def cost_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say what was paid, as far as prices are known."""
+    rows = tables["efficiency"]
+    requests = counted(sum(row["requests"] or 0 for row in rows), "request")
+    paid = [row for row in rows if row["cost_usd"] is not None]
+    priced = len({row["model"] for row in paid})
+    models = counted(len({row["model"] for row in rows}), "model")
+    told = (
+        f"{sum(row['cost_usd'] for row in paid):,.2f} USD by the prices of {priced} of {models}."
+        if paid
+        else "No price is known for a model of this run."
+    )
+    return Takeaway(told, f"{requests} to {models}")
+
+
+EFFICIENCY = Table(
+    name="efficiency",
+    row=EfficiencyRow,
+    rows=of_study(efficiency_rows),
+    suppression=None,
+    takeaways={"cost": cost_takeaway},
+)
+
+DESTINATIONS = Table(
+    name="destinations",
+    row=DestinationRow,
+    rows=of_study(destination_rows),
+    suppression=None,
+    takeaways={"left": destinations_takeaway},
+)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from neuralmedbench.records.results import POOL_MARKS
+from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import Study
 
 MARK = "in_reference_pool"
-
-Row = dict[str, Any]
 
 
 def reference_pools(study: Study) -> dict[str, frozenset[str]]:
@@ -18,30 +16,19 @@ def reference_pools(study: Study) -> dict[str, frozenset[str]]:
     return {name: frozenset(benchmark.config.reference_pool) for name, benchmark in study.benchmarks.items()}
 
 
-def marked(rows: Sequence[Row], columns: Sequence[str], pools: Mapping[str, frozenset[str]]) -> list[Row]:
-    """Mark the models of the reference pools in the rows of one table.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Its rows.
-    columns : sequence of str
-        Its columns; those of `POOL_MARKS` are filled, unless the row has them already.
-    pools : mapping of str to frozenset of str
-        Models of the pool by benchmark.
-
-    Returns
-    -------
-    list of dict
-        The rows with their marks.
-    """
-    named = {mark: POOL_MARKS[mark] for mark in columns if mark in POOL_MARKS}
+def with_pool_marks(rows: Sequence[ResultRow], pools: Mapping[str, frozenset[str]]) -> list[Cells]:
+    """Give the cells of the rows of one table, those of `POOL_MARKS` filled, unless the row has them already."""
     return [
-        {mark: row[model] in pools[row[benchmark]] for mark, (benchmark, model) in named.items() if mark not in row} | row for row in rows
+        _marks(row, pools) | {column: value for column, value in row.items() if value is not None or column not in POOL_MARKS}
+        for row in rows
     ]
 
 
-def statement(study: Study) -> list[str]:
+def _marks(row: ResultRow, pools: Mapping[str, frozenset[str]]) -> Cells:
+    return {mark: row[model] in pools[row[benchmark]] for mark, (benchmark, model) in POOL_MARKS.items() if row.get(mark, True) is None}
+
+
+def pool_statements(study: Study) -> list[str]:
     """Say in words who is marked and why; nothing when no benchmark of the run has a reference pool."""
     told = [
         f"{benchmark.config.title} ({', '.join(benchmark.config.reference_pool)})"

@@ -1,1 +1,0 @@
-"""What was asked of whom: calls, their price, and the model that answered."""

@@ -1,0 +1,105 @@
+"""The de-identification audit and its score on phantoms: `deid_audit.csv` and `deidentification.csv`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neuralmedbench.estimates.exact import clopper_pearson
+from neuralmedbench.records.words import counted, listing
+from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.suppression import Suppression
+from neuralmedbench.tables.words import Takeaway
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeidAuditRow(ResultRow):
+    """One check of the audit of one benchmark."""
+
+    benchmark: str
+    profile: str | None = None
+    kind: str | None = None
+    state: str | None = None
+    check: str
+    value: int | None = None
+
+
+def audit_rows(study: Study) -> list[DeidAuditRow]:
+    """Rows of `deid_audit.csv`: names of checks and counts, never values."""
+    rows = []
+    for name, benchmark in study.benchmarks.items():
+        audit = benchmark.audit
+        head = {"benchmark": name, "profile": audit.profile, "kind": audit.kind, "state": audit.state}
+        checks = {
+            "identifiers left after cleaning": audit.leaks,
+            "files covered": len(audit.covered),
+            "items whose answer a text names": benchmark.leaking,
+            "of them accepted with a reason": benchmark.leaks_accepted,
+        } | dict(sorted(audit.checks.items()))
+        rows += [DeidAuditRow(**head, check=check, value=value) for check, value in checks.items()]
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeidentificationRow(ResultRow):
+    """One kind of planted identifier, and how often it was treated as required."""
+
+    benchmark: str
+    place: str | None = None
+    action: str | None = None
+    category: str | None = None
+    required: int | None = None
+    right: int | None = None
+    share: float | None = None
+    patients: int | None = None
+    patients_right: int | None = None
+    patients_low: float | None = None
+    patients_high: float | None = None
+
+
+def score_rows(study: Study) -> list[DeidentificationRow]:
+    """Rows of `deidentification.csv`: of what was planted in phantoms, how much was treated as it had to be.
+
+    Checks of one patient are alike, as all files of a series share their header: the exact interval is that of the share of patients for whom
+    every check was right.
+    """
+    rows: list[Cells] = []
+    for name, benchmark in study.benchmarks.items():
+        for score in benchmark.audit.score:
+            low, high = clopper_pearson(score.patients_right, score.patients, study.settings.confidence)
+            rows.append(
+                {"benchmark": name}
+                | {key: getattr(score, key) for key in ("place", "action", "category", "required", "right", "patients", "patients_right")}
+                | {"share": score.right / score.required, "patients_low": low, "patients_high": high}
+            )
+    return [DeidentificationRow(**row) for row in rows]
+
+
+def privacy_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say whether the audits passed, and how much of what was planted was removed."""
+    audits = [benchmark.audit for benchmark in study.benchmarks.values()]
+    passed = sum(audit.state == "passed" for audit in audits)
+    told = [f"The audit passed for {passed} of {counted(len(audits), 'benchmark')}"]
+    for row in tables["deidentification"]:
+        if (row["place"], row["action"]) == ("all", "removals"):
+            told.append(f"on {row['benchmark']}, {row['right']:,} of {row['required']:,} planted identifiers were removed")
+    patients = len({item.patient_id for benchmark in study.benchmarks.values() for item in benchmark.items})
+    kinds = listing(sorted({audit.kind for audit in audits})) if audits else "nobody"
+    return Takeaway(f"{'; '.join(told)}.", f"{counted(len(audits), 'benchmark')}, {counted(patients, 'patient')}; subjects: {kinds}")
+
+
+DEID_AUDIT = Table(
+    name="deid_audit",
+    row=DeidAuditRow,
+    rows=of_study(audit_rows),
+    suppression=Suppression("benchmark profile kind state check", mark="value", patients="value", whole=False),
+)
+
+DEIDENTIFICATION = Table(
+    name="deidentification",
+    row=DeidentificationRow,
+    rows=of_study(score_rows),
+    suppression=Suppression("benchmark place action category", mark="patients", patients="patients"),
+    takeaways={"privacy": privacy_takeaway},
+)

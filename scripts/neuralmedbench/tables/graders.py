@@ -1,0 +1,124 @@
+"""What each grader gave, and how often it agrees with the first one: `graders.csv`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuralmedbench.records.items import Family, Runner
+from neuralmedbench.records.keys import Key, response_key
+from neuralmedbench.records.responses import ResponseState
+from neuralmedbench.records.scores import GradeState
+from neuralmedbench.records.words import capital, counted, percent
+from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.suppression import MODEL, Suppression
+from neuralmedbench.tables.words import Takeaway
+
+CORE, MAIN = "core_diagnosis", "main_condition"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraderRow(ResultRow):
+    """What one grader gave to one model."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    grader: str
+    ok: int | None = None
+    failed: int | None = None
+    skipped: int | None = None
+    mean_core_diagnosis: float | None = None
+    mean_main_condition: float | None = None
+    agreement_with_first: float | None = None
+    note: str | None = None
+
+
+def grader_rows(study: Study) -> list[GraderRow]:
+    """Rows of `graders.csv`: what each grader gave, and how often it says pass when the first one does."""
+    rows = []
+    for benchmark in study.benchmarks.values():
+        for model in study.models:
+            first = _verdicts(benchmark, model, next(iter(study.graders), ""))
+            rows += [
+                GraderRow(**(_grader_row(benchmark, model, grader, first) | _other_task(study, grader)))
+                for grader in study.graders
+                if benchmark.grades[model, grader]
+            ]
+    return rows
+
+
+def _other_task(study: Study, grader: str) -> Cells:
+    """Say of a grader that judges no diagnosis what it judges; that it left the diagnoses to others is no shortcoming."""
+    config = study.graders[grader]
+    seats = [study.all_graders[member] for member in config.members] or [config]
+    tasks = {seat.task for seat in seats if seat.kind == "llm"} - {"diagnosis"}
+    return {"note": f"judges {tasks.pop()}, no diagnosis"} if tasks else {}
+
+
+def _verdicts(benchmark: BenchmarkStudy, model: str, grader: str) -> dict[Key, bool]:
+    grades = benchmark.grades.get((model, grader), [])
+    return {response_key(grade): grade.value >= 0.5 for grade in grades if grade.criterion == CORE and grade.value is not None}
+
+
+def _grader_row(benchmark: BenchmarkStudy, model: str, grader: str, first: dict[Key, bool]) -> Cells:
+    grades, own = benchmark.grades[model, grader], _verdicts(benchmark, model, grader)
+    states = Counter(grade.state for grade in grades)
+    shared = own.keys() & first.keys()
+    means = {name: [grade.value for grade in grades if grade.criterion == name and grade.value is not None] for name in (CORE, MAIN)}
+    return {
+        "benchmark": benchmark.name,
+        "model": model,
+        "grader": grader,
+        "ok": states[GradeState.OK],
+        "failed": states[GradeState.FAILED],
+        "skipped": states[GradeState.SKIPPED],
+        "mean_core_diagnosis": float(np.mean(means[CORE])) if means[CORE] else None,
+        "mean_main_condition": float(np.mean(means[MAIN])) if means[MAIN] else None,
+        "agreement_with_first": sum(own[key] == first[key] for key in shared) / len(shared) if shared else None,
+        "note": _left_to_readers(benchmark, model, own) if states[GradeState.OK] else "gave no grade",
+    }
+
+
+def _left_to_readers(benchmark: BenchmarkStudy, model: str, judged: Iterable[Key]) -> str:
+    """Say how many free answers a grader left to one that reads: means over the others are no means of the model."""
+    free = {item.item_id for item in benchmark.items if item.runner is Runner.OPEN and item.family is Family.QUESTION_ANSWERING}
+    free &= {row.item_id for row in benchmark.gold}
+    answers = {response_key(row) for row in benchmark.responses[model] if row.item_id in free and row.state is ResponseState.OK}
+    answers &= {response_key(row) for row in benchmark.scores[model]}  # of the samples of a vote only the elected one is graded
+    left = len(answers - set(judged))
+    return f"left {left} free answers to graders that read" if left else ""
+
+
+def graders_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say who graded, and how far the later graders agree with the first."""
+    rows = tables["graders"]
+    given, failed = (sum(row[name] or 0 for row in rows) for name in ("ok", "failed"))
+    active = [name for name in study.all_graders if any(row["grader"] == name and row["ok"] for row in rows)]
+    silent = [name for name in study.all_graders if name not in active and any(row["grader"] == name for row in rows)]
+    if not active:
+        return Takeaway("No answer has been graded.", "0 grades")
+    told = [
+        f"{study.all_graders[name].title} gave {counted(sum(row['ok'] for row in rows if row['grader'] == name), 'grade')}"
+        for name in active
+    ]
+    agreed = [row["agreement_with_first"] for row in rows if row["grader"] in active[1:] and row["agreement_with_first"] is not None]
+    if agreed:
+        told.append(f"the others agree with the first on {percent(min(agreed))} to {percent(max(agreed))} of the answers")
+    told += [f"{study.all_graders[name].title} gave none" for name in silent]
+    missing = f", {failed:,} failed" if failed else ""
+    return Takeaway(f"{capital('; '.join(told))}.", f"{counted(given, 'grade')}{missing}, over all arms")
+
+
+TABLE = Table(
+    name="graders",
+    row=GraderRow,
+    rows=of_study(grader_rows),
+    suppression=Suppression(f"{MODEL} grader note", mark="ok", patients=""),
+    takeaways={"graders": graders_takeaway},
+)

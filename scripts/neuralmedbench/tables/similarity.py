@@ -1,0 +1,130 @@
+"""Similarity of words, and how well it separates right from wrong diagnoses: `similarity.csv`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from neuralmedbench.estimates.intervals import codes_of
+from neuralmedbench.estimates.separation import separation
+from neuralmedbench.records.items import Level
+from neuralmedbench.records.keys import response_key
+from neuralmedbench.records.scores import Score, SimilarityRow
+from neuralmedbench.records.words import counted
+from neuralmedbench.tables.declare import Table
+from neuralmedbench.tables.disclosure.sets import Label
+from neuralmedbench.tables.outcomes import headline
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.suppression import ALL, MODEL, REPEATABLE, SCORED, Suppression
+from neuralmedbench.tables.trust.table import METRICS, GraderVsClinicianRow, trust_rows
+from neuralmedbench.tables.words import Takeaway
+
+SAME = frozenset({"exact", "synonym", "child"})
+"""Relations to the reference that pass."""
+
+DESCRIPTIVE = "descriptive: similar words are not a right diagnosis"
+
+Pair = tuple[Score, SimilarityRow]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimilarityTableRow(ResultRow):
+    """One measure of similarity of one model's answers, over all levels or one."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    level: str | None = None
+    metric: str | None = None
+    mean: float | None = None
+    n: int | None = None
+    auc_vs_vocabulary: float | None = None
+    auc_low: float | None = None
+    auc_high: float | None = None
+    auc_n: int | None = None
+    auc_vs_clinicians: float | None = None
+    auc_vs_clinicians_low: float | None = None
+    auc_vs_clinicians_high: float | None = None
+    n_rated: int | None = None
+    note: str | None = None
+
+
+def similarity_rows(study: Study) -> list[SimilarityTableRow]:
+    """Rows of `similarity.csv`: mean similarity, and how well it separates same from other diagnoses by the vocabulary.
+
+    A similarity of another text than the scored one is stale and left out. Answers of which the vocabulary wrote an abbreviation out stand in
+    the mean and not in the area: what the vocabulary made equal cannot show that the encoder agrees with it.
+    """
+    rows = []
+    for benchmark in study.benchmarks.values():
+        near = {(response_key(row), row.text_sha256): row for row in benchmark.similarity}
+        for model, scores in benchmark.scores.items():
+            keys = [(row, (response_key(row), row.text_sha256)) for row in headline(scores)]
+            pairs = [(row, near[key]) for row, key in keys if key in near]
+            for level, part in _by_level(pairs).items():
+                rows += [_similarity_row(study, benchmark.name, model, metric, part) | {"level": level} for metric in METRICS]
+    return [SimilarityTableRow(**row) for row in rows if row["n"]]
+
+
+def _by_level(pairs: list[Pair]) -> dict[str, list[Pair]]:
+    """All answers, then those of each level, also when there is only one: the papers report similarity by level."""
+    levels = sorted({score.level for score, _ in pairs} - {Level.NONE})
+    return {"all": pairs, **{level: [pair for pair in pairs if pair[0].level == level] for level in levels}}
+
+
+def _similarity_row(study: Study, benchmark: str, model: str, metric: str, pairs: list[Pair]) -> Cells:
+    known = [(score, near) for score, near in pairs if getattr(near, metric) is not None]
+    own = [(score, near) for score, near in known if not near.expanded]
+    row: Cells = {"benchmark": benchmark, "model": model, "metric": metric, "n": len(known), "auc_n": len(own), "note": DESCRIPTIVE}
+    if not known:
+        return row
+    row["mean"] = float(np.mean([getattr(near, metric) for _, near in known]))
+    values = np.array([getattr(near, metric) for _, near in own], dtype=np.float64)
+    same = np.array([score.relation in SAME for score, _ in own], dtype=bool)
+    auc, low, high = separation(values, same, codes_of([score.patient_id for score, _ in own]), study.settings)
+    return row | {"auc_vs_vocabulary": auc, "auc_low": low, "auc_high": high}
+
+
+def similarity_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say how badly likeness of words tells a right diagnosis from a wrong one."""
+    rows = [row for row in tables["similarity"] if row["level"] == "all"]
+    n = counted(sum(row["n"] for row in rows if row["metric"] == rows[0]["metric"]), "answer") if rows else "0 answers"
+    measured = [row for row in rows if row["auc_vs_clinicians"] is not None]
+    if measured:
+        row = min(measured, key=lambda row: (row["auc_vs_clinicians"], row["model"]))
+        told = f"Likeness of words separates what clinicians pass with an area of {row['auc_vs_clinicians']:.2f} at worst; 0.50 is chance."
+        return Takeaway(told, n)
+    if not rows:
+        return Takeaway("No similarity was measured in this run.", n)
+    return Takeaway("Descriptive, never a verdict: no clinician has rated an answer that it could be held against.", n)
+
+
+def with_clinicians(rows: list[SimilarityTableRow], trust: list[GraderVsClinicianRow]) -> list[SimilarityTableRow]:
+    """Add to the rows over all levels how well each measure tells what clinicians pass; simulated raters never."""
+    found = {
+        (row.benchmark, row.model, row.judge): row
+        for row in trust
+        if row.level == "response" and row.kind == "similarity" and not row.simulated
+    }
+    return [_with_area(row, found.get((row.benchmark, row.model, row.metric or ""))) if row.level == "all" else row for row in rows]
+
+
+def _with_area(row: SimilarityTableRow, own: GraderVsClinicianRow | None) -> SimilarityTableRow:
+    if own is None:
+        return replace(row, n_rated=0)
+    return replace(row, auc_vs_clinicians=own.auc, auc_vs_clinicians_low=own.auc_low, auc_vs_clinicians_high=own.auc_high, n_rated=own.n)
+
+
+def _labels(row: Cells) -> list[Label]:
+    return [] if row["level"] == ALL else [(f"{REPEATABLE} level", row["level"]), (f"{SCORED} level", row["level"])]
+
+
+TABLE = Table(
+    name="similarity",
+    row=SimilarityTableRow,
+    rows=lambda results: with_clinicians(similarity_rows(results.study), results.once(trust_rows)),
+    suppression=Suppression(f"{MODEL} level metric note", mark="n", patients="", labels=_labels),
+    takeaways={"similarity": similarity_takeaway},
+)

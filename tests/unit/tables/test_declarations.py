@@ -1,0 +1,148 @@
+"""What tables declare: columns that figures, page and records can rely on, cells of the declared types, each block said once."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment, nodes
+
+from conftest import ROOT
+from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
+from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.figures.gallery import FIGURES
+from neuralmedbench.figures.table import FEWEST
+from neuralmedbench.records.result_columns import TABLES as SCHEMA
+from neuralmedbench.tables.all_tables import TABLES
+from neuralmedbench.tables.declare import Results
+from neuralmedbench.tables.study import read_study
+
+PYTHON_TYPES = {"str": str, "int": int, "float": (int, float), "bool": bool}
+TEMPLATES = ROOT / "scripts" / "neuralmedbench" / "report" / "templates"
+OF_ROWS = {"selectattr", "rejectattr", "groupby", "mask", "without", "by"}
+"""Filters of templates whose first argument is a column."""
+
+ROW_NAMES = {"row", "rows", "part", "own", "first", "best", "last"}
+"""What rows are called in figures."""
+
+
+@cache
+def made(root: Path) -> Results:
+    write_study(root, models=("alpha", "beta"), patients=6)
+    study = read_study(
+        root,
+        (DEPTH, BREADTH),
+        ("alpha", "beta"),
+        GRADERS,
+        vocabulary=Path("config/vocabulary.yaml"),
+        settings=Settings(resamples=20, seed=1),
+    )
+    results = Results(study)
+    for table in TABLES:
+        results.tables[table.name] = table.rows(results)
+    return results
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return made(tmp_path_factory.mktemp("declared"))
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_cells_are_of_the_declared_types(results: Results, table) -> None:  # type: ignore[no-untyped-def]
+    for row in results.tables[table.name]:
+        assert type(row) is table.row
+        for column, kind in table.columns.items():
+            value = row[column]
+            fits = isinstance(value, PYTHON_TYPES[kind]) and (kind == "bool" or not isinstance(value, bool))
+            assert fits or (value is None and next(one for one in fields(row) if one.name == column).default is None), (column, value)
+
+
+def test_a_column_that_a_table_does_not_declare_is_refused() -> None:
+    for table in TABLES:
+        with pytest.raises(TypeError, match="unexpected keyword"):
+            table.row(**dict.fromkeys(table.columns), misspelt=1)
+
+
+def test_every_table_and_every_class_of_rows_is_declared_once() -> None:
+    assert len({table.name for table in TABLES}) == len({table.row for table in TABLES}) == len(TABLES)
+    assert list(SCHEMA) == [table.name for table in TABLES]
+
+
+def columns_of(tables: set[str]) -> set[str]:
+    return {column for table in tables for column in SCHEMA[table]}
+
+
+@pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.j2")), ids=lambda path: path.name)
+def test_a_template_reads_columns_that_its_tables_have(path: Path) -> None:
+    unknown: list[str] = []
+    _walk(Environment(extensions=["jinja2.ext.do"]).parse(path.read_text(encoding="utf-8")), {}, unknown)
+    assert unknown == []
+
+
+def _tables_in(node: nodes.Node, bound: dict[str, set[str]]) -> set[str]:
+    """Tables whose rows an expression gives."""
+    found = set[str]()
+    for one in [node, *node.find_all(nodes.Getattr)]:
+        if isinstance(one, nodes.Getattr) and isinstance(one.node, nodes.Name) and one.node.name == "tables":
+            found.add(one.attr)
+    for name in [node, *node.find_all(nodes.Name)]:
+        if isinstance(name, nodes.Name):
+            found |= bound.get(name.name, set())
+    return found
+
+
+def _walk(node: nodes.Node, bound: dict[str, set[str]], unknown: list[str]) -> None:
+    if isinstance(node, nodes.For | nodes.Assign):
+        source = node.iter if isinstance(node, nodes.For) else node.node
+        tables = _tables_in(source, bound) if _is_rows(source) else set()
+        names = [node.target, *node.target.find_all(nodes.Name)]
+        bound |= {name.name: tables for name in names if isinstance(name, nodes.Name)}
+    if isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name) and node.node.name == "tables":
+        unknown += [node.attr] if node.attr not in SCHEMA else []
+    read = None
+    if isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
+        read = node.node, node.attr
+    elif isinstance(node, nodes.Getitem) and isinstance(node.node, nodes.Name) and isinstance(node.arg, nodes.Const):
+        read = node.node, node.arg.value
+    elif isinstance(node, nodes.Filter) and node.name in OF_ROWS and isinstance(node.args[0], nodes.Const):
+        read = node.node, node.args[0].value
+    if read is not None and isinstance(read[1], str):
+        tables = _tables_in(read[0], bound)
+        unknown += [read[1]] if tables and read[1] not in columns_of(tables) else []
+    for child in node.iter_child_nodes():
+        _walk(child, bound, unknown)
+
+
+def _is_rows(node: nodes.Node) -> bool:
+    """Whether an expression gives rows of a table, and not something that was computed from them."""
+    while isinstance(node, nodes.Filter) and node.name in OF_ROWS | {"list", "first", "last", "sort"} and node.node is not None:
+        node = node.node
+    return isinstance(node, nodes.Name) or (
+        isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name) and node.node.name == "tables"
+    )
+
+
+def test_a_figure_reads_columns_that_its_tables_have() -> None:
+    modules: dict[str, set[str]] = {}
+    for figure in FIGURES.values():
+        assert figure.table in SCHEMA
+        for function in (figure.draw, figure.describe):
+            modules.setdefault(function.__module__, set()).add(figure.table)
+    assert len(modules) > 5
+    for module, tables in modules.items():
+        tree = ast.parse(Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8"))
+        read = {
+            str(node.slice.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Subscript)
+            and isinstance(node.slice, ast.Constant)
+            and isinstance(node.slice.value, str)
+            and any(isinstance(one, ast.Name) and one.id in ROW_NAMES for one in ast.walk(node.value))
+        }
+        added = {key.value for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys if isinstance(key, ast.Constant)}
+        assert read <= columns_of(tables) | {FEWEST} | added, (module, read - columns_of(tables))
