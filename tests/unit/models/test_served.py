@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from neuralmedbench.tables.calls import destination_rows, efficiency_rows
-from neuralmedbench.tables.served_models import served_badges, served_statements
 
 from fixtures.scoring import answered
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
@@ -18,6 +16,8 @@ from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.records.served import served_by
+from neuralmedbench.tables.calls import destination_rows, efficiency_rows
+from neuralmedbench.tables.served_models import served_badges, served_statements
 from neuralmedbench.tables.study import Study, read_study
 
 MAY, JUNE = "m-2026-05-01", "m-2026-06-01"
@@ -111,7 +111,7 @@ def test_what_was_sent_is_counted_by_the_host_that_was_asked_then_and_not_by_the
     rows[3] = replace(rows[3], destination="local", called_on="2026-05-04")
     rows[2] = replace(rows[2], called_on="2026-05-02")
     found = destination_rows(with_responses(study, rows))[:2]
-    assert [list(row.values())[2:] for row in found] == [
+    assert [list(row.values())[3:] for row in found] == [
         ["api.example.org", 3, 6, 9, 300, "2026-05-01", "2026-05-02"],
         ["local", 1, 2, 3, 100, "2026-05-04", "2026-05-04"],
     ]
@@ -124,7 +124,7 @@ def test_two_requests_that_say_the_same_are_counted_once_and_a_call_that_failed_
     never = replace(never, call_keys=(), state=ResponseState.SKIPPED, attempts=0, images_sent=0, characters_sent=0)
     nobody = replace(failed, repeat=9, destination="", called_on="", images_sent=0, characters_sent=0)
     found = destination_rows(with_responses(study, [one, same, failed, never, nobody]))[:2]
-    assert [list(row.values())[2:] for row in found] == [
+    assert [list(row.values())[3:] for row in found] == [
         ["api.example.org", 1, 3, 2, 10, "2026-05-03", "2026-05-03"],
         ["local", 1, 1, 2, 10, "2026-01-02", "2026-01-02"],
     ]
@@ -133,7 +133,17 @@ def test_two_requests_that_say_the_same_are_counted_once_and_a_call_that_failed_
 def test_the_calls_of_a_grader_are_counted_by_text_and_not_by_criterion(study: Study) -> None:
     sent = grades(study, 3, destination="judge.example", attempts=2, characters_sent=50, called_on="2026-05-01")
     row = destination_rows(with_responses(study, [], sent))[-1]
-    assert list(row.values()) == [DEPTH, "grader llm", "judge.example", 3, 6, 0, 150, "2026-05-01", "2026-05-01"]
+    assert [value for column, value in row.items() if column != "in_reference_pool"] == [
+        DEPTH,
+        "grader llm",
+        "judge.example",
+        3,
+        6,
+        0,
+        150,
+        "2026-05-01",
+        "2026-05-01",
+    ]
     nothing = destination_rows(with_responses(study, []))[-1]
     assert (nothing["destination"], nothing["requests"], nothing["first_called_on"]) == ("judge.example", 0, None)
 
