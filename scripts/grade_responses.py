@@ -16,7 +16,7 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.llm.grader_requests import scored_responses
-from neuralmedbench.scoring.llm.model_grading import grade_with_model
+from neuralmedbench.scoring.llm.model_grading import GraderRun, grade_with_model
 from neuralmedbench.scoring.rubric import grade_with_rubric
 
 
@@ -48,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         grades = grade_with_rubric(responses, items, gold, vocabulary, grader=args.grader)
     else:
         allowed = load_benchmark(args.config, args.benchmark).allowed_destinations
-        to = {"grader": args.grader, "names": args.names, "destinations": allowed}
-        grades = grade_with_model(responses, items, gold, grader, **to, **call_arguments(args))
+        run = GraderRun(grader=args.grader, config=grader, names=args.names, destinations=allowed, **call_arguments(args))
+        grades = grade_with_model(responses, items, gold, run)
     write_records(args.out, Grade, grades, key=lambda row: (response_key(row), row.criterion))
     return 0
 

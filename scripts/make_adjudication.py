@@ -26,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.ratings.adjudication import adjudication_lines, freeze_stored_adjudication, require_complete, require_new_name
     from neuralmedbench.ratings.folders import write_round
     from neuralmedbench.ratings.form import read_form
+    from neuralmedbench.ratings.rounds import RoundMaterial
     from neuralmedbench.recording.rated_answers import model_names, rated_answers
 
     args = parse_args(argv)
@@ -34,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     run, form = read_run(args.configfiles), read_form(args.form)
     if not args.unfinished:
         require_complete(folder, form)
-    frozen = freeze_stored_adjudication(folder, args.name, form, rated_answers(run, form.rounds.families), model_names(run.models))
+    material = RoundMaterial(form, rated_answers(run, form.rounds.families), model_names(run.models))
+    frozen = freeze_stored_adjudication(folder, args.name, material)
     write_round(folder / args.name, frozen)
     print("\n".join(adjudication_lines(folder, args.name, frozen)))
     return 0

@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.ratings.answering.answer_rounds import freeze_answers
     from neuralmedbench.ratings.folders import answer_round_lines, require_new, round_lines, write_round
     from neuralmedbench.ratings.form import read_form
-    from neuralmedbench.ratings.rounds import freeze_round
+    from neuralmedbench.ratings.rounds import RoundMaterial, freeze_round
     from neuralmedbench.recording.asked_items import asked_items
     from neuralmedbench.recording.rated_answers import model_names, rated_answers
 
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_round(folder, asked)
         print("\n".join(answer_round_lines(folder, asked)))
         return 0
-    frozen = freeze_round(args.round, form, rated_answers(run, form.rounds.families), model_names(run.models))
+    frozen = freeze_round(args.round, RoundMaterial(form, rated_answers(run, form.rounds.families), model_names(run.models)))
     write_round(folder, frozen)
     print("\n".join(round_lines(folder, frozen)))
     return 0

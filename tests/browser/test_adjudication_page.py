@@ -14,7 +14,7 @@ from neuralmedbench.config.workflow import read_run
 from neuralmedbench.ratings.adjudication import freeze_stored_adjudication
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.imports import import_round
-from neuralmedbench.ratings.rounds import freeze_round
+from neuralmedbench.ratings.rounds import RoundMaterial, freeze_round
 from neuralmedbench.recording.rated_answers import rated_answers
 from neuralmedbench.records.keys import response_key, text_digest
 
@@ -36,14 +36,14 @@ def test_an_adjudicator_decides_the_lines_in_question_and_nothing_else(tmp_path:
     write_rated_study(tmp_path, patients=1)
     candidates = rated_answers(read_run(folder=tmp_path / "config"), FORM.rounds.families, tmp_path)
     folder = tmp_path / "data" / "ratings" / "r01"
-    round_ = freeze_round("r01", FORM, candidates, [], root=tmp_path)
+    round_ = freeze_round("r01", RoundMaterial(FORM, candidates, [], root=tmp_path))
     write_round(folder, round_)
     for packet, values in zip(round_.key.packets, (FIRST, FIRST | {"dx_correct": 0, "reasoning": 4}), strict=True):
         whole = filled(packet, FORM.rubric, values, rater={"id": packet.rater, "simulated": True})
         (folder / f"rating_{packet.rater}.json").write_text(json.dumps(whole))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
-        write_round(folder / "adjudication", freeze_stored_adjudication(folder, "adjudication", FORM, candidates, []))
+        write_round(folder / "adjudication", freeze_stored_adjudication(folder, "adjudication", RoundMaterial(FORM, candidates, [])))
     with browser(tmp_path) as chromium:
         chromium.open(folder / "adjudication" / "packets" / "adjudicator.html")
         seen = chromium.run(SEEN)

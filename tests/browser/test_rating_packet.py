@@ -16,7 +16,7 @@ from fixtures.tables import HOSTILE
 from neuralmedbench.config.workflow import read_run
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.imports import import_round
-from neuralmedbench.ratings.rounds import FrozenRound, freeze_round
+from neuralmedbench.ratings.rounds import FrozenRound, RoundMaterial, freeze_round
 from neuralmedbench.recording.rated_answers import rated_answers
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.scores import Rating
@@ -48,7 +48,7 @@ def made(root: Path) -> tuple[Path, FrozenRound, dict[Any, str]]:
     """Give the folder of a round with one rater, the round, and the texts of all answers as they stand."""
     write_rated_study(root, patients=2, hostile=True)
     candidates = rated_answers(read_run(folder=root / "config"), FORM.rounds.families, root)
-    frozen = freeze_round("r01", FORM, candidates, [], root=root, secret="07")
+    frozen = freeze_round("r01", RoundMaterial(FORM, candidates, [], root=root, secret="07"))
     write_round(root / "data" / "ratings" / "r01", frozen)
     return root / "data" / "ratings" / "r01", frozen, {response_key(one.response): text_digest(one.response.text) for one in candidates}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from neuralmedbench.ratings.exports import RatedResponse, RoundKey
 from neuralmedbench.ratings.form import AdjudicationSettings, RatingForm
 from neuralmedbench.ratings.imports import FOLDER, AdjudicationKey, adjudication_keys, import_round, read_round
 from neuralmedbench.ratings.page import Json, packet_page
-from neuralmedbench.ratings.rounds import Showing, make_packet
+from neuralmedbench.ratings.rounds import RoundMaterial, Showing, make_packet
 from neuralmedbench.records.blinding import hide_names
 from neuralmedbench.records.keys import Key, response_key, text_digest
 from neuralmedbench.records.scores import SIMULATED_ROUND, Rating, RatingPart
@@ -83,16 +82,7 @@ class FrozenAdjudication:
 
 
 def freeze_adjudication(
-    name: str,
-    key: RoundKey,
-    form: RatingForm,
-    ratings: Sequence[Rating],
-    candidates: Iterable[RatingCandidate],
-    *,
-    names: Sequence[str],
-    done: Collection[Key] = (),
-    root: Path = Path(),
-    secret: str = "",
+    name: str, key: RoundKey, material: RoundMaterial, ratings: Sequence[Rating], *, done: Collection[Key] = ()
 ) -> FrozenAdjudication:
     """Make the packet of an adjudicator.
 
@@ -102,20 +92,12 @@ def freeze_adjudication(
         Of its folder.
     key : RoundKey
         Of the round.
-    form : Form
-        The rubric, and what counts as a disagreement.
+    material : RoundMaterial
+        The form, which says what counts as a disagreement, and the answers as they stand now.
     ratings : sequence of Rating
         Of the round, as they are imported.
-    candidates : iterable of Candidate
-        Answers as they stand now.
-    names : sequence of str
-        Names by which an answer could give its model away.
     done : collection of Key
         Responses that an earlier packet has asked for.
-    root : Path
-        Repository root, to which the paths of pictures are relative.
-    secret : str
-        Hexadecimal; ids and orders come from it. A new one is made when it is empty.
 
     Returns
     -------
@@ -134,9 +116,9 @@ def freeze_adjudication(
     if len(simulated) > 1:
         message = f"{key.round_id}: ratings of clinicians and of a program do not mix; take the simulated exports out of its folder"
         raise RatingError(message)
-    queue = {response: reasons for response, reasons in queue_of(given, form.adjudication).items() if response not in set(done)}
+    queue = {response: reasons for response, reasons in queue_of(given, material.form.adjudication).items() if response not in set(done)}
     rated = {_response(one): one for packet in key.packets for one in packet.items.values() if one.part is RatingPart.SAMPLE}
-    now = {response_key(one.response): one for one in candidates}
+    now = {response_key(one.response): one for one in material.candidates}
     standing = {
         response: reasons
         for response, reasons in queue.items()
@@ -147,19 +129,19 @@ def freeze_adjudication(
             f"{key.round_id}: there is no disagreement that a further rater has to decide{' and that was not asked before' if done else ''}"
         )
         raise RatingError(message)
-    secret, rater = secret or secrets.token_hex(32), name.replace(FOLDER, "adjudicator", 1)
+    secret, rater = material.secret, name.replace(FOLDER, "adjudicator", 1)
     values = _values(given)
     order = {response: _in_no_order(values[response], f"{secret}/{response}") for response in standing}
     shown = [
         _showing(
             now[response],
             rated[response],
-            names,
+            material.names,
             {"axes": list(axes), "ratings": [_shown_values(values[response][one], axes) for one in order[response]]},
         )
         for response, axes in standing.items()
     ]
-    packet, data = make_packet(rater, shown, _adjudication_form(key, form), secret, root)
+    packet, data = make_packet(rater, shown, _adjudication_form(key, material.form), secret, material.root)
     responses = {item_id: _response(one) for item_id, one in packet.items.items()}
     whole = AdjudicationKey(
         schema="neuralmedbench.adjudication_key/1",
@@ -252,14 +234,12 @@ def require_complete(folder: Path, form: RatingForm) -> None:
         raise RatingError(message)
 
 
-def freeze_stored_adjudication(
-    folder: Path, name: str, form: RatingForm, candidates: Sequence[RatingCandidate], names: Sequence[str]
-) -> FrozenAdjudication:
-    """Make the packet out of what lies in the folder of a round; see :func:`adjudicating.rounds.freeze_adjudication`."""
-    key, _ = read_round(folder, form)
-    texts = {response_key(one.response): text_digest(one.response.text) for one in candidates}
+def freeze_stored_adjudication(folder: Path, name: str, material: RoundMaterial) -> FrozenAdjudication:
+    """Make the packet from the files in the folder of a round; arguments and errors as of :func:`freeze_adjudication`."""
+    key, _ = read_round(folder, material.form)
+    texts = {response_key(one.response): text_digest(one.response.text) for one in material.candidates}
     done = set().union(*(responses_of(one) for one in adjudication_keys(folder)))
-    return freeze_adjudication(name, key, form, import_round(folder, form, texts), candidates, names=names, done=done)
+    return freeze_adjudication(name, key, material, import_round(folder, material.form, texts), done=done)
 
 
 def adjudication_lines(folder: Path, name: str, frozen: FrozenAdjudication) -> list[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Protocol
+
+from pydantic import BaseModel
 
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.ratings.adjudication import FrozenAdjudication
 from neuralmedbench.ratings.answering.answer_rounds import FrozenAnswerRound
 from neuralmedbench.ratings.imports import KEY_FILE
 from neuralmedbench.ratings.rounds import FrozenRound
@@ -17,6 +19,18 @@ from neuralmedbench.runtime.atomic_write import partial_folder, write_text
 
 PACKETS = "packets"
 """Folder of the pages, beside the key: they alone go to raters."""
+
+
+class Round(Protocol):
+    """A round before it is written, of any kind: the key that stays here, and the page of each rater by pseudonym."""
+
+    @property
+    def key(self) -> BaseModel:
+        """What stands behind every opaque id."""
+
+    @property
+    def pages(self) -> dict[str, str]:
+        """HTML by pseudonym."""
 
 
 def require_new(folder: Path) -> None:
@@ -35,7 +49,7 @@ def require_new(folder: Path) -> None:
         raise RatingError(message)
 
 
-def write_round(folder: Path, frozen: FrozenRound | FrozenAnswerRound | FrozenAdjudication) -> None:
+def write_round(folder: Path, frozen: Round) -> None:
     """Write a round, whole or not at all; only its owner can read the key.
 
     Raises
@@ -59,30 +73,30 @@ def write_round(folder: Path, frozen: FrozenRound | FrozenAnswerRound | FrozenAd
 def round_lines(folder: Path, frozen: FrozenRound) -> list[str]:
     """Say what was made and what a person does with it."""
     parts = Counter(rated.part for packet in frozen.key.packets for rated in packet.items.values())
-    drawn, frame = (sum(getattr(stratum, name) for stratum in frozen.key.strata.values()) for name in ("drawn", "frame"))
-    lines = [f"{folder.name}: {drawn} of {frame} answers drawn from {len(frozen.key.strata)} strata (model x family x level)"]
-    for packet in frozen.key.packets:
-        megabytes = len(frozen.pages[packet.rater].encode()) / 1e6
-        lines.append(f"  {folder.as_posix()}/{PACKETS}/{packet.rater}.html: {len(packet.order)} to rate, {megabytes:.1f} MB")
+    lines = _draw_lines(folder, frozen, "answers", "model x family x level", "rate")
     if not parts[RatingPart.CONTROL_RIGHT] or not parts[RatingPart.CONTROL_WRONG]:
         lines.append("  controls of one kind are missing: no question of the round has an answer from which one can be made")
-    lines.append(f"Give each rater one page and nothing else; {KEY_FILE} never leaves this place.")
-    lines.append(
-        f"Put the exports into {folder.as_posix()}/, add {folder.name} to `rating_rounds` of the configuration, and run the workflow."
-    )
-    return lines
+    return [
+        *lines,
+        f"Give each rater one page and nothing else; {KEY_FILE} never leaves this place.",
+        f"Put the exports into {folder.as_posix()}/, add {folder.name} to `rating_rounds` of the configuration, and run the workflow.",
+    ]
 
 
 def answer_round_lines(folder: Path, frozen: FrozenAnswerRound) -> list[str]:
-    """Say what was made and what a person does with it."""
-    strata = frozen.key.strata
-    drawn, frame = (sum(getattr(stratum, name) for stratum in strata.values()) for name in ("drawn", "frame"))
-    lines = [f"{folder.name}: {drawn} of {frame} questions drawn from {len(strata)} strata (benchmark x family x level)"]
-    for packet in frozen.key.packets:
-        megabytes = len(frozen.pages[packet.rater].encode()) / 1e6
-        lines.append(f"  {folder.as_posix()}/{PACKETS}/{packet.rater}.html: {len(packet.order)} to answer, {megabytes:.1f} MB")
+    """Say what was made of a round of answers and what a person does with it."""
     return [
-        *lines,
+        *_draw_lines(folder, frozen, "questions", "benchmark x family x level", "answer"),
         f"Give each reader one page and nothing else; {KEY_FILE} never leaves this place.",
         f"Put the exports (JSON) into {folder.as_posix()}/ and run: python scripts/import_reader.py --round {folder.name}",
     ]
+
+
+def _draw_lines(folder: Path, frozen: FrozenRound | FrozenAnswerRound, units: str, strata: str, task: str) -> list[str]:
+    """Say how many were drawn of how many, and which page goes to whom."""
+    drawn, frame = (sum(getattr(stratum, name) for stratum in frozen.key.strata.values()) for name in ("drawn", "frame"))
+    lines = [f"{folder.name}: {drawn} of {frame} {units} drawn from {len(frozen.key.strata)} strata ({strata})"]
+    for packet in frozen.key.packets:
+        megabytes = len(frozen.pages[packet.rater].encode()) / 1e6
+        lines.append(f"  {folder.as_posix()}/{PACKETS}/{packet.rater}.html: {len(packet.order)} to {task}, {megabytes:.1f} MB")
+    return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -37,32 +37,40 @@ class FrozenRound:
     pages: dict[str, str]
 
 
-def freeze_round(
-    round_id: str,
-    form: RatingForm,
-    candidates: Iterable[RatingCandidate],
-    names: Sequence[str],
-    *,
-    root: Path = Path(),
-    secret: str = "",
-    pseudonyms: Sequence[str] = (),
-) -> FrozenRound:
+@dataclass(frozen=True)
+class RoundMaterial:
+    """What the packets of a round are made of.
+
+    Attributes
+    ----------
+    form : RatingForm
+        The rubric, and how the round is drawn and shown.
+    candidates : sequence of RatingCandidate
+        Every answer that may be shown: the population for which the probabilities of the draw hold.
+    names : sequence of str
+        Names by which an answer could give its model away; they are hidden.
+    root : Path
+        Repository root, to which the paths of pictures are relative.
+    secret : str
+        Hexadecimal; opaque ids and orders come from it. A new one by default.
+    """
+
+    form: RatingForm
+    candidates: Sequence[RatingCandidate]
+    names: Sequence[str]
+    root: Path = Path()
+    secret: str = field(default_factory=lambda: secrets.token_hex(32))
+
+
+def freeze_round(round_id: str, material: RoundMaterial, *, pseudonyms: Sequence[str] = ()) -> FrozenRound:
     """Draw a round and make its packets.
 
     Parameters
     ----------
     round_id : str
         Its name; other names draw other answers.
-    form : Form
-        The rubric and how the round is drawn.
-    candidates : iterable of Candidate
-        Every answer that may be drawn: the population for which the probabilities hold.
-    names : sequence of str
-        Names by which an answer could give its model away.
-    root : Path
-        Repository root, to which the paths of pictures are relative.
-    secret : str
-        Hexadecimal; from it come opaque ids and orders. A new one is made when it is empty.
+    material : RoundMaterial
+        The form and the answers.
     pseudonyms : sequence of str
         Of the raters; `rater-1` and so on when empty.
 
@@ -78,13 +86,13 @@ def freeze_round(
     DataError
         If a picture is not the one that was sent.
     """
-    settings, secret = form.rounds, secret or secrets.token_hex(32)
-    frame = sorted(candidates, key=lambda one: response_key(one.response))
+    form, settings = material.form, material.form.rounds
+    frame = sorted(material.candidates, key=lambda one: response_key(one.response))
     if not frame:
         message = f"{round_id}: there is no answer to draw from the families {', '.join(settings.families)}; run the workflow first"
         raise RatingError(message)
     drawn = draw([one.stratum for one in frame], settings.responses, f"{settings.seed}/{round_id}")
-    chosen = [_showing(frame[place], names, drawn.strata[frame[place].stratum].probability) for place in drawn.places]
+    chosen = [_showing(frame[place], material.names, drawn.strata[frame[place].stratum].probability) for place in drawn.places]
     controls = [
         Showing(control.candidate, (control.text,), _control(control.candidate, control.text, control.part))
         for control in make_controls([one.candidate for one in chosen], settings.controls, Random(f"{settings.seed}/{round_id}/controls"))
@@ -94,7 +102,7 @@ def freeze_round(
     for number in range(settings.raters):
         rater = pseudonyms[number] if pseudonyms else f"rater-{number + 1}"
         own = [one for one, raters in zip(chosen, seen_by, strict=True) if number in raters]
-        key, data = make_packet(rater, [*own, *controls], form, secret, root)
+        key, data = make_packet(rater, [*own, *controls], form, material.secret, material.root)
         packets.append(key)
         pages[rater] = packet_page(data)
     whole = RoundKey(
@@ -102,7 +110,7 @@ def freeze_round(
         round_id=round_id,
         rubric=form.rubric,
         seed=settings.seed,
-        secret=secret,
+        secret=material.secret,
         first_judgement=list(settings.first_judgement),
         strata=drawn.strata,
         packets=packets,

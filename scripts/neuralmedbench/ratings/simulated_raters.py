@@ -16,7 +16,7 @@ from random import Random
 from neuralmedbench.ratings.candidates import RatingCandidate
 from neuralmedbench.ratings.exports import MarkedError, PacketKey, RatedItem, RatedResponse, Rater, RatingExport, RoundKey
 from neuralmedbench.ratings.form import RatingForm
-from neuralmedbench.ratings.rounds import FrozenRound, freeze_round
+from neuralmedbench.ratings.rounds import FrozenRound, RoundMaterial, freeze_round
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import SIMULATED_ROUND, Grade, GradeState, RatingPart
 from neuralmedbench.records.taxonomy import ERRORS, counts_under
@@ -110,7 +110,8 @@ def _freeze(form: RatingForm, candidates: Sequence[RatingCandidate], names: Sequ
         "responses": max(form.rounds.responses, strata),
     }
     whole = form.model_copy(update={"rounds": form.rounds.model_copy(update=settings)})
-    return freeze_round(SIMULATED_ROUND, whole, candidates, names, root=root, secret=SECRET, pseudonyms=tuple(SIMULATED_RATERS))
+    material = RoundMaterial(whole, candidates, names, root=root, secret=SECRET)
+    return freeze_round(SIMULATED_ROUND, material, pseudonyms=tuple(SIMULATED_RATERS))
 
 
 def _empty(form: RatingForm) -> FrozenRound:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_grader, load_model
-from neuralmedbench.config.model import GraderConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.explain import explain
@@ -18,10 +17,19 @@ from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.scoring.llm.grader_requests import read_model_grader
+from neuralmedbench.scoring.llm.model_grading import GraderRun
 
 
 def explain_stored_grades(benchmark: str, model: str, grader: str, wanted: Callable[[Response], bool], *, root: Path = Path()) -> str:
-    """Explain the grades of some answers by the files of a run; raises as `explain_grades`, and DataError if a table is absent."""
+    """Explain the grades of some answers by the files of a run.
+
+    Raises
+    ------
+    ConfigError
+        If the grader asks no model, or its prompt is not usable.
+    DataError
+        If a table is absent.
+    """
     tables = root / "results"
     responses = read_records(tables / "responses" / benchmark / f"{model}.parquet", Response)
     grades = tables / "grades" / benchmark / model / f"{grader}.parquet"
@@ -29,10 +37,13 @@ def explain_stored_grades(benchmark: str, model: str, grader: str, wanted: Calla
         [row for row in current_rows(responses) if wanted(row)],
         {row.item_id: row for row in read_records(root / "data" / "items" / f"{benchmark}.parquet", Item)},
         {row.item_id: row for row in read_records(root / "data" / "gold" / f"{benchmark}.parquet", Gold)},
-        load_grader(root / "config" / "graders" / f"{grader}.yaml"),
+        GraderRun(
+            grader=grader,
+            config=load_grader(root / "config" / "graders" / f"{grader}.yaml"),
+            ledger=root / "data" / "ledger" / benchmark / "graders" / model / f"{grader}.jsonl",
+            names=load_model(root / "config" / "models" / f"{model}.yaml").names(model),
+        ),
         grades=read_records(grades, Grade) if grades.exists() else None,
-        ledger=root / "data" / "ledger" / benchmark / "graders" / model / f"{grader}.jsonl",
-        names=load_model(root / "config" / "models" / f"{model}.yaml").names(model),
     )
 
 
@@ -40,48 +51,23 @@ def explain_grades(
     responses: Sequence[Response],
     items: Mapping[str, Item],
     gold: Mapping[str, Gold],
-    config: GraderConfig,
+    run: GraderRun,
     *,
     grades: Sequence[Grade] | None,
-    ledger: Path,
-    names: Sequence[str] = (),
 ) -> str:
-    """Write down for each answer what its grader is sent, what the ledger holds of it, and its grades.
-
-    Parameters
-    ----------
-    responses : sequence of Response
-        Answers to one item.
-    items, gold : mapping
-        By item id.
-    config : GraderConfig
-        The grader's yaml.
-    grades : sequence of Grade or None
-        The table of grades; None when there is none.
-    ledger : Path
-        Ledger of the grader for the model.
-    names : sequence of str
-        Names of the model that answered.
-
-    Returns
-    -------
-    str
-        One part a text: equal answers to an item are graded once.
-
-    Raises
-    ------
-    ConfigError
-        If the grader asks no model, or its prompt is not usable.
-    """
+    """Write for each answer to one item what its grader is sent, what the ledger holds of it, and its grades (None: no table is there)."""
+    config = run.config
     if config.model is None or config.prompt is None:
         how = f"counts the votes of {', '.join(config.members)}" if config.members else "grades by the vocabulary and the rubric alone"
         message = f"this grader asks no model: it {how}"
         raise ConfigError(message)
-    asker, entries, closed = read_model_grader(config.title, config, names), read_ledger(ledger), closed_because(config.model)
+    grader = read_model_grader(config.title, config, run.names)
+    entries, closed = read_ledger(run.ledger), closed_because(config.model)
+    # equal answers to an item are graded once
     texts: dict[str, list[Response]] = defaultdict(list)
     parts = []
     for row in responses:
-        if row.item_id in gold and asker.wants(row, items[row.item_id], gold[row.item_id]):
+        if row.item_id in gold and grader.wants(row, items[row.item_id], gold[row.item_id]):
             texts[text_digest(row.text)].append(row)
         else:
             why = (
@@ -91,8 +77,8 @@ def explain_grades(
             )
             parts.append(f"{_name(row)} is not graded: {why}")
     for digest, rows in texts.items():
-        request = asker.request(rows[0], items[rows[0].item_id], gold[rows[0].item_id])
-        lines = [f"grading of {', '.join(_name(row) for row in rows)}", explain(request, config.model, entries, ledger=ledger)]
+        request = grader.request(rows[0], items[rows[0].item_id], gold[rows[0].item_id])
+        lines = [f"grading of {', '.join(_name(row) for row in rows)}", explain(request, config.model, entries, ledger=run.ledger)]
         found = [grade for grade in grades or () if grade.text_sha256 == digest and grade.item_id == rows[0].item_id]
         lines.append(f"  table of grades: {_grade_words(found) if grades is not None else 'it is not there'}")
         lines += [f"  what is not in the ledger cannot be asked for here: {closed}"] if closed else []

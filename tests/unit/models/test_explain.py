@@ -26,7 +26,7 @@ from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response
 from neuralmedbench.scoring.grade_explanations import explain_grades
-from neuralmedbench.scoring.llm.model_grading import grade_with_model
+from neuralmedbench.scoring.llm.model_grading import GraderRun, grade_with_model
 
 SYSTEM = "You are a neurologist."
 HELLO = "http://127.0.0.1:9/v1"
@@ -247,15 +247,13 @@ def grading(bench, monkeypatch):
             graded,
             {ITEM.item_id: ITEM},
             {ITEM.item_id: GOLD},
-            config,
-            grader="llm",
-            ledger=bench.ledger,
-            destinations=("local",),
-            max_failed_fraction=None,
+            GraderRun(grader="llm", config=config, ledger=bench.ledger, destinations=("local",)),
         )
 
     def told(grades, settings=config):
-        text = explain_grades(rows, {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, settings, grades=grades, ledger=bench.ledger)
+        text = explain_grades(
+            rows, {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, GraderRun(grader="llm", config=settings, ledger=bench.ledger), grades=grades
+        )
         return text, [line for line in text.splitlines() if line.startswith(("grading", "sample", "  "))]
 
     return rows, config, grade, told

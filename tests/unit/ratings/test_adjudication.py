@@ -19,6 +19,7 @@ from neuralmedbench.ratings.adjudication import AdjudicationReason, freeze_store
 from neuralmedbench.ratings.exports import RoundKey, read_file
 from neuralmedbench.ratings.form import read_form
 from neuralmedbench.ratings.imports import AdjudicationKey, import_round
+from neuralmedbench.ratings.rounds import RoundMaterial
 from neuralmedbench.recording.rated_answers import rated_answers
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.scores import Rating, RatingPart
@@ -230,4 +231,4 @@ def test_answers_that_have_changed_are_left_out_and_counted(study: Path, folder:
     drawn = [row for row in imported(study, folder) if row.part is RatingPart.SAMPLE]
     gone = response_key(drawn[0])
     kept = [one for one in candidates if response_key(one.response) != gone]
-    assert len(freeze_stored_adjudication(folder, "adjudication", SMALL, kept, []).key.axes) == 7
+    assert len(freeze_stored_adjudication(folder, "adjudication", RoundMaterial(SMALL, kept, [])).key.axes) == 7

@@ -26,7 +26,7 @@ from neuralmedbench.files.tables import read_records
 from neuralmedbench.ratings.candidates import RatingCandidate, make_controls
 from neuralmedbench.ratings.exports import PacketKey, RatedResponse, RoundKey, read_file
 from neuralmedbench.ratings.folders import write_round
-from neuralmedbench.ratings.rounds import FrozenRound, freeze_round
+from neuralmedbench.ratings.rounds import FrozenRound, RoundMaterial, freeze_round
 from neuralmedbench.ratings.sampling import GAP, allocate, assign_raters, draw, presentation_order
 from neuralmedbench.recording.rated_answers import model_names, rated_answers
 from neuralmedbench.records.blinding import hide_names
@@ -53,7 +53,7 @@ def candidates(study: Path) -> list[RatingCandidate]:
 
 @pytest.fixture(scope="module")
 def frozen(study: Path, candidates: list[RatingCandidate]) -> FrozenRound:
-    return freeze_round("r01", FORM, candidates, [*MODELS], root=study, secret="ab")
+    return freeze_round("r01", RoundMaterial(FORM, candidates, [*MODELS], root=study, secret="ab"))
 
 
 def run_of(root: Path) -> Run:
@@ -165,10 +165,10 @@ def test_a_packet_shows_what_was_sent_with_the_very_pictures(frozen: FrozenRound
 
 
 def test_the_reference_is_in_a_packet_only_when_the_form_says_so(study: Path, candidates: list[RatingCandidate]) -> None:
-    told = data_of(freeze_round("r01", FORM, candidates, [], root=study).pages["rater-1"])
+    told = data_of(freeze_round("r01", RoundMaterial(FORM, candidates, [], root=study)).pages["rater-1"])
     assert all(item["reference"][0].startswith("Reference: ") for item in told["items"])
     silent = form(responses=24, raters=3, reference="never", first_judgement=())
-    data = data_of(freeze_round("r01", silent, candidates, [], root=study).pages["rater-1"])
+    data = data_of(freeze_round("r01", RoundMaterial(silent, candidates, [], root=study)).pages["rater-1"])
     assert all(item["reference"] == [] for item in data["items"])
 
 
@@ -201,8 +201,8 @@ def test_a_control_has_the_form_in_which_its_question_asks_to_be_answered(candid
 def test_equal_secrets_give_equal_bytes_and_another_one_gives_other_ids_for_the_same_sample(
     study: Path, candidates: list[RatingCandidate], frozen: FrozenRound
 ) -> None:
-    assert freeze_round("r01", FORM, candidates, [*MODELS], root=study, secret="ab") == frozen
-    other = freeze_round("r01", FORM, candidates, [*MODELS], root=study, secret="cd")
+    assert freeze_round("r01", RoundMaterial(FORM, candidates, [*MODELS], root=study, secret="ab")) == frozen
+    other = freeze_round("r01", RoundMaterial(FORM, candidates, [*MODELS], root=study, secret="cd"))
     assert {row.text_sha256 for row in of_part(other.key.packets[0], RatingPart.SAMPLE)} == {
         row.text_sha256 for row in of_part(frozen.key.packets[0], RatingPart.SAMPLE)
     }
@@ -211,7 +211,9 @@ def test_equal_secrets_give_equal_bytes_and_another_one_gives_other_ids_for_the_
 
 def test_hostile_answers_cannot_end_the_data_of_the_page(tmp_path: Path) -> None:
     write_rated_study(tmp_path, patients=1, hostile=True)
-    made = freeze_round("r01", form(responses=20), rated_answers(run_of(tmp_path), FORM.rounds.families, tmp_path), [], root=tmp_path)
+    made = freeze_round(
+        "r01", RoundMaterial(form(responses=20), rated_answers(run_of(tmp_path), FORM.rounds.families, tmp_path), [], root=tmp_path)
+    )
     page = made.pages["rater-1"]
     assert HOSTILE not in page
     assert page.count("<script") == page.count("</script>") == 2
@@ -266,12 +268,12 @@ def test_answers_to_other_questions_or_pictures_are_refused(tmp_path: Path) -> N
     (tmp_path / requests[0].turns[0].images[0].path).write_bytes(b"another picture")
     found = rated_answers(run_of(tmp_path), FORM.rounds.families, tmp_path)
     with pytest.raises(DataError, match="not the one that was sent"):
-        freeze_round("r01", form(responses=20), found, [], root=tmp_path)
+        freeze_round("r01", RoundMaterial(form(responses=20), found, [], root=tmp_path))
 
 
 def test_a_round_without_answers_is_refused(study: Path) -> None:
     with pytest.raises(RatingError, match="no answer to draw"):
-        freeze_round("r01", FORM, [], [], root=study)
+        freeze_round("r01", RoundMaterial(FORM, [], [], root=study))
 
 
 def test_the_names_of_a_run_are_those_of_its_models(study: Path) -> None:

@@ -124,11 +124,7 @@ def grade(monkeypatch, engine: Engine, *texts: str, destinations=("api.openai.co
         rows,
         {ITEM.item_id: ITEM},
         {ITEM.item_id: GOLD},
-        CONFIG,
-        grader="llm",
-        ledger=tmp_path / "ledger.jsonl",
-        destinations=destinations,
-        max_failed_fraction=None,
+        model_grading.GraderRun(grader="llm", config=CONFIG, ledger=tmp_path / "ledger.jsonl", destinations=destinations),
     )
 
 
@@ -203,7 +199,7 @@ def test_a_candidate_cannot_leave_its_tags(monkeypatch):
 def test_a_grader_without_a_model_or_a_usable_prompt_is_refused(monkeypatch, tmp_path):
     with pytest.raises(ConfigError, match="needs `model` and `prompt`"):
         model_grading.grade_with_model(
-            [], {}, {}, CONFIG.model_copy(update={"model": None}), grader="llm", ledger=tmp_path, destinations=(), max_failed_fraction=None
+            [], {}, {}, model_grading.GraderRun(grader="llm", config=CONFIG.model_copy(update={"model": None}), ledger=tmp_path)
         )
     with pytest.raises(ConfigError, match="is not there"):
         grader_requests.load_template(tmp_path / "absent.j2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from neuralmedbench.config.model import GraderConfig, ModelConfig
@@ -23,20 +23,41 @@ from neuralmedbench.scoring.llm.grader_requests import ModelGrader, read_model_g
 from neuralmedbench.scoring.rubric import make_grade
 
 
-def grade_with_model(
-    responses: Iterable[Response],
-    items: Mapping[str, Item],
-    gold: Mapping[str, Gold],
-    config: GraderConfig,
-    *,
-    grader: str,
-    ledger: Path,
-    destinations: Sequence[str],
-    max_failed_fraction: float | None,
-    names: Sequence[str] = (),
-    replay: bool = False,
-    control: RunLimits = UNLIMITED,
-) -> list[Grade]:
+@dataclass(frozen=True, kw_only=True)
+class GraderRun:
+    """One grader over the answers of one model.
+
+    Attributes
+    ----------
+    grader : str
+        Name of the grader.
+    config : GraderConfig
+        Its yaml.
+    ledger : Path
+        Ledger of this grader for this model: no grade is paid for twice.
+    names : sequence of str
+        Names of the model that answered, which the grader must not learn.
+    destinations : sequence of str
+        `allowed_destinations` of the benchmark.
+    max_failed_fraction : float or None
+        A larger share of failed calls is an error.
+    replay : bool
+        Take every grade from the ledger and ask for nothing. A grader that asked nothing left an empty ledger: it stays skipped.
+    control : RunLimits
+        As of `models.engine.answer_requests`.
+    """
+
+    grader: str
+    config: GraderConfig
+    ledger: Path
+    names: Sequence[str] = ()
+    destinations: Sequence[str] = ()
+    max_failed_fraction: float | None = None
+    replay: bool = False
+    control: RunLimits = UNLIMITED
+
+
+def grade_with_model(responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], run: GraderRun) -> list[Grade]:
     """Grade the responses of one model by asking another one.
 
     Parameters
@@ -45,28 +66,14 @@ def grade_with_model(
         Answers of one model.
     items, gold : mapping
         By item id; an item without gold is not graded.
-    config : GraderConfig
-        The grader's yaml.
-    grader : str
-        Name of the grader.
-    ledger : Path
-        Ledger of this grader for this model: no grade is paid for twice.
-    destinations : sequence of str
-        `allowed_destinations` of the benchmark.
-    max_failed_fraction : float or None
-        A larger share of failed calls is an error.
-    names : sequence of str
-        Names of the model that answered, which the grader must not learn.
-    replay : bool
-        Take every grade from the ledger and ask for nothing. A grader that asked nothing left an empty ledger: it stays skipped.
-    control : RunLimits
-        As of `models.engine.answer_requests`.
+    run : GraderRun
+        The grader, its ledger and its limits.
 
     Returns
     -------
     list of Grade
         The criteria of the grader's task for every open or dialogue response that was answered. Rows are `skipped` when the grader may not
-        or cannot be asked, `failed` when its answer did not come or could not be read, or when what it says does not hold.
+        or cannot be asked, `failed` when its answer did not come, could not be read, or quotes what the answer does not hold.
 
     Raises
     ------
@@ -75,29 +82,31 @@ def grade_with_model(
     ProviderError
         As `models.engine.answer_requests`.
     """
-    asker = read_model_grader(grader, config, names)
-    assert config.model
-    wanted = [row for row in responses if row.item_id in gold and asker.wants(row, items[row.item_id], gold[row.item_id])]
-    if reason := _may_not_ask(grader, config.model, ledger, destinations, replay=replay):
+    model_grader, model, grader = read_model_grader(run.grader, run.config, run.names), run.config.model, run.grader
+    assert model
+    wanted = [row for row in responses if row.item_id in gold and model_grader.wants(row, items[row.item_id], gold[row.item_id])]
+    if reason := _may_not_ask(run, model):
         print(f"grader {grader}: {len(wanted)} answers are not graded: {reason}", file=sys.stderr)
-        if not replay:
-            with open_ledger(ledger):  # left empty, it says that nothing was asked
+        if not run.replay:
+            with open_ledger(run.ledger):  # left empty, it says that nothing was asked
                 pass
         return [
             grade
             for row in wanted
-            for grade in _missing(row, asker.task.criteria(items[row.item_id], gold[row.item_id]), grader, GradeState.SKIPPED, reason)
+            for grade in _missing(
+                row, model_grader.task.criteria(items[row.item_id], gold[row.item_id]), grader, GradeState.SKIPPED, reason
+            )
         ]
-    requests = {(row.item_id, text_digest(row.text)): asker.request(row, items[row.item_id], gold[row.item_id]) for row in wanted}
+    requests = {(row.item_id, text_digest(row.text)): model_grader.request(row, items[row.item_id], gold[row.item_id]) for row in wanted}
     answers = answer_requests(
         list(requests.values()),
-        config.model,
+        model,
         name=grader,
-        ledger=ledger,
-        destinations=destinations,
-        max_failed_fraction=max_failed_fraction,
-        replay=replay,
-        control=control,
+        ledger=run.ledger,
+        destinations=run.destinations,
+        max_failed_fraction=run.max_failed_fraction,
+        replay=run.replay,
+        control=run.control,
     )
     log_served_models(f"grader {grader}", answers)
     by_text = {(answer.item_id, answer.strategy): answer for answer in answers}
@@ -105,34 +114,35 @@ def grade_with_model(
     return [
         _with_call(grade, answer)
         for row, answer in pairs
-        for grade in _grades(row, answer, asker, grader, of=(items[row.item_id], gold[row.item_id]))
+        for grade in _grades(row, answer, model_grader, grader, of=(items[row.item_id], gold[row.item_id]))
     ]
 
 
-def _may_not_ask(grader: str, model: ModelConfig, ledger: Path, destinations: Sequence[str], *, replay: bool) -> str:
-    if replay and ledger.exists() and ledger.stat().st_size:
+def _may_not_ask(run: GraderRun, model: ModelConfig) -> str:
+    """Say why the grader may not or cannot be asked; empty when it can, or when its grades are in the ledger."""
+    if run.replay and run.ledger.exists() and run.ledger.stat().st_size:
         return ""
     try:
-        check_destination(grader, model, destinations)
+        check_destination(run.grader, model, run.destinations)
     except ConfigError as error:
         return str(error)
-    if not replay and model.api_key_env and not os.environ.get(model.api_key_env) and not ledger.exists():
+    if not run.replay and model.api_key_env and not os.environ.get(model.api_key_env) and not run.ledger.exists():
         return f"the environment variable {model.api_key_env} is not set"
     return ""
 
 
-def _grades(response: Response, answer: Response, asker: ModelGrader, grader: str, *, of: tuple[Item, Gold]) -> list[Grade]:
-    points = asker.task.criteria(*of)
+def _grades(response: Response, answer: Response, model_grader: ModelGrader, grader: str, *, of: tuple[Item, Gold]) -> list[Grade]:
+    points = model_grader.task.criteria(*of)
     if answer.state is ResponseState.SKIPPED:
         return _missing(response, points, grader, GradeState.SKIPPED, answer.error)
     if answer.state is not ResponseState.OK:
         return _missing(response, points, grader, GradeState.FAILED, f"the grader's answer is {answer.state}")
-    words = asker.task.read(answer.text, asker.subject(response, *of))
-    if words is None:
+    judgements = model_grader.task.read(answer.text, model_grader.subject(response, *of))
+    if judgements is None:
         return _missing(response, points, grader, GradeState.FAILED, "the grader's answer is not in its form")
     return [
-        make_grade(response, grader, word.criterion, value=word.value, weight=points[word.criterion], explanation=word.explanation)
-        for word in words
+        make_grade(response, grader, one.criterion, value=one.value, weight=points[one.criterion], explanation=one.explanation)
+        for one in judgements
     ]
 
 
