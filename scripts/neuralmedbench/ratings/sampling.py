@@ -106,7 +106,7 @@ def assign_raters(number: int, raters: int, per_response: int) -> list[tuple[int
 
     Examples
     --------
-    >>> assign(4, 3, 2)
+    >>> assign_raters(4, 3, 2)
     [(0, 1), (0, 2), (1, 2), (0, 1)]
     """
     groups = list(combinations(range(raters), per_response))

@@ -169,9 +169,9 @@ def vignette_and_lead_in(text: str) -> tuple[str, str]:
 
     Examples
     --------
-    >>> told_and_asked("A man of 60 falls. Dr. Who sees a tremor. What is it? Which drug helps?")
+    >>> vignette_and_lead_in("A man of 60 falls. Dr. Who sees a tremor. What is it? Which drug helps?")
     ('A man of 60 falls. Dr. Who sees a tremor.', 'What is it? Which drug helps?')
-    >>> told_and_asked("Which lobe is affected? Fluid is bright.")
+    >>> vignette_and_lead_in("Which lobe is affected? Fluid is bright.")
     ('', 'Which lobe is affected? Fluid is bright.')
     """
     sentences = _sentences(text.strip())

@@ -39,7 +39,7 @@ def list_entries(value: Any) -> list[Any]:
 
     Examples
     --------
-    >>> parts('["a", "b"]'), parts("a; b"), parts(None)
+    >>> list_entries('["a", "b"]'), list_entries("a; b"), list_entries(None)
     (['a', 'b'], ['a', 'b'], [])
     """
     if isinstance(value, list | tuple):
@@ -65,7 +65,7 @@ def day_of(value: Any) -> str:
 
     Examples
     --------
-    >>> day("2023-04-16T00:00:00"), day("spring")
+    >>> day_of("2023-04-16T00:00:00"), day_of("spring")
     ('2023-04-16', '')
     """
     found = DAY.match(cell_text(value))

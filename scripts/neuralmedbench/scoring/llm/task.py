@@ -172,9 +172,9 @@ def contains_quote(text: str, quote: str) -> bool:
 
     Examples
     --------
-    >>> holds("There is a mass in the left insula.", "a mass in the Left insula")
+    >>> contains_quote("There is a mass in the left insula.", "a mass in the Left insula")
     True
-    >>> holds("There is a mass in the left insula.", "a mass in the right insula")
+    >>> contains_quote("There is a mass in the left insula.", "a mass in the right insula")
     False
     """
     wanted = _plain(quote).strip(" .…\"'")
