@@ -20,7 +20,7 @@ from neuralmedbench.runtime.parent_run import name_this_run
 from neuralmedbench.runtime.storage import check_places, check_project
 from neuralmedbench.models.run_limits import RunLimits
 from neuralmedbench.models.resources import resources_of
-from neuralmedbench.recording.mending import mend_records
+from neuralmedbench.recording.metadata import repair_metadata
 from snakemake.exceptions import WorkflowError
 
 
@@ -61,7 +61,7 @@ if workflow.is_main_process:
         raise WorkflowError(f"{type(error).__name__}: {error}") from None
     for notice in RUN.notices():
         print(notice, file=sys.stderr)
-    for torn in mend_records():
+    for torn in repair_metadata():
         print(
             f"{torn}: Snakemake's record of it is torn; it is made again",
             file=sys.stderr,

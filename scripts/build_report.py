@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.files.memory import uncollected
+from neuralmedbench.files.tables import gc_paused
 from neuralmedbench.report.page import incomplete_line, write_report
 from neuralmedbench.report.source import read_source
 from neuralmedbench.runtime.commands import run_command
@@ -28,7 +28,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     run = args.benchmarks, args.models, args.graders
-    with uncollected():
+    with gc_paused():
         source = read_source(args.root, args.results, *run, profile=args.profile, papers=args.published)
         remarks = write_report(args.out, source, args.max_megabytes)
     print(*remarks, incomplete_line(source), sep="\n", file=sys.stderr)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.estimates.intervals import Settings
-from neuralmedbench.files.memory import uncollected
+from neuralmedbench.files.tables import gc_paused
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.tables.disclosure.release import Release
 from neuralmedbench.tables.study import read_study
@@ -33,7 +33,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     settings = Settings(args.resamples, args.seed, args.confidence, args.max_missing_fraction)
-    with uncollected():
+    with gc_paused():
         study = read_study(args.root, args.benchmarks, args.models, args.graders, vocabulary=args.vocabulary, settings=settings)
         write_tables(study, args.out_tables, args.out_metrics, Release(args.profile, args.min_patients_shown))
     return 0

@@ -4,8 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.files.memory import uncollected
-from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.files.tables import gc_paused, read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Gold, Item, ShownLesion
 from neuralmedbench.records.requests import Request
@@ -30,7 +29,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    with uncollected():
+    with gc_paused():
         cases = bundle_cases(
             read_records(args.items, Item),
             read_records(args.gold, Gold),

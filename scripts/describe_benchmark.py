@@ -5,8 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.cards.card import read_card
 from neuralmedbench.cards.croissant import describe, unstated
-from neuralmedbench.cards.filled import filled_card
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import read_records
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     items = read_records(args.items, Item)
     description = describe(
-        args.benchmark, load_benchmark(args.config, args.benchmark), filled_card(args.config, args.benchmark), items, args.items
+        args.benchmark, load_benchmark(args.config, args.benchmark), read_card(args.config, args.benchmark), items, args.items
     )
     write_json(args.out, description)
     if missing := unstated(description):

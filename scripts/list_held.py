@@ -21,12 +21,12 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    from neuralmedbench.recording.held import find_held, withdrawn_ids
+    from neuralmedbench.recording.patient_traces import find_traces, withdrawn_ids
 
     args = parse_args(argv)
     table = read_case_table(args.config / "benchmarks" / f"{args.benchmark}.cases.tsv")
     excluded = sum(bool(row.exclude) for row in table)
-    held = find_held(Path(), withdrawn_ids(table))
+    held = find_traces(Path(), withdrawn_ids(table))
     print(f"{args.benchmark}: {excluded} of {len(table)} cases are excluded; {len(held)} places still hold them", file=sys.stderr)
     for entry in held:
         print(f"{entry.path}\t{entry.what}")

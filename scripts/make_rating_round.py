@@ -24,8 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.ratings.folders import answer_round_lines, require_new, round_lines, write_round
     from neuralmedbench.ratings.form import read_form
     from neuralmedbench.ratings.rounds import RoundMaterial, freeze_round
-    from neuralmedbench.recording.asked_items import asked_items
     from neuralmedbench.recording.rated_answers import model_names, rated_answers
+    from neuralmedbench.recording.reader_answers import asked_items
 
     args = parse_args(argv)
     folder = args.folder / wildcard(args.round)

@@ -11,7 +11,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    from neuralmedbench.recording.pull import pull
+    from neuralmedbench.recording.repository import pull
 
     parse_args(argv)
     pulled = pull()

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from neuralmedbench.recording.cells import find_cell
+from neuralmedbench.recording.table_lookup import look_up_cell
 from neuralmedbench.recording.trace import trace
 from neuralmedbench.runtime.commands import run_command
 
@@ -19,7 +19,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    print(trace(find_cell(args.table, args.row, args.column), responses=args.responses))
+    print(trace(look_up_cell(args.table, args.row, args.column), responses=args.responses))
     return 0
 
 

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from neuralmedbench.atlas.anatomy import distance_to_brain, template_head
 from neuralmedbench.atlas.matching import Floats, Pose, Target, agreement, climb, refine
 from neuralmedbench.errors import DataError
-from neuralmedbench.files.transforms import as_matrix
-from neuralmedbench.files.volumes import image_like
+from neuralmedbench.files.volumes import as_matrix, image_like
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

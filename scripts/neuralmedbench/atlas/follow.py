@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from neuralmedbench.atlas.fit import GRID_MM, SEARCH_GRID_MM
 from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, make_target
-from neuralmedbench.files.transforms import as_matrix, as_transform
-from neuralmedbench.files.volumes import grid_over, resample_to
+from neuralmedbench.files.volumes import as_matrix, as_transform, grid_over, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

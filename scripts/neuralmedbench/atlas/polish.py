@@ -9,7 +9,7 @@ import numpy as np
 from neuralmedbench.atlas.anatomy import template_head
 from neuralmedbench.atlas.fit import BRAIN_CENTRE, GRID_MM
 from neuralmedbench.atlas.matching import Pose, agreement, climb
-from neuralmedbench.files.transforms import Matrix, as_matrix, as_transform, homogeneous
+from neuralmedbench.files.volumes import Matrix, as_matrix, as_transform, homogeneous
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

@@ -36,7 +36,7 @@ from neuralmedbench.records.questions import (
     QuestionImage,
     Refusal,
 )
-from neuralmedbench.runtime.atomic_write import whole_file, whole_folder, write_text
+from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder, write_text
 
 LONG_WORDS = 60
 """A longer question is taken to tell of the case."""
@@ -109,7 +109,7 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
         If files or columns are not the set's, the number of questions is not the published one, or nothing can be taken.
     """
     source = SourceFolder(folder)
-    with whole_folder(places.pictures) as pictures:
+    with atomic_folder(places.pictures) as pictures:
         store = _Store(pictures)
         taken, refused = _accept_rows(data_set.read(source), store)
         found = len(taken) + len(refused)
@@ -233,7 +233,7 @@ def _check_number(data_set: DataSet, found: int, *, part: bool) -> None:
 
 
 def _write_images(path: Path, store: _Store) -> None:
-    with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+    with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(IMAGE_COLUMNS)
         writer.writerows(store.rows.values())

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.cards.filled import FilledCard
-from neuralmedbench.cards.settings import Rai
+from neuralmedbench.cards.card import BenchmarkCard, Rai
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of
@@ -121,7 +120,7 @@ COLUMNS: dict[str, Column] = {
 """What is described of the columns of `data/items/<benchmark>.parquet`, by name of the field."""
 
 
-def describe(benchmark: str, config: BenchmarkConfig, card: FilledCard, items: Sequence[Item], table: Path) -> dict[str, Any]:
+def describe(benchmark: str, config: BenchmarkConfig, card: BenchmarkCard, items: Sequence[Item], table: Path) -> dict[str, Any]:
     """Describe a benchmark that may be shared.
 
     Parameters
@@ -179,7 +178,7 @@ def unstated(description: dict[str, Any]) -> list[str]:
     return [name for name in REQUIRED if name not in description]
 
 
-def _description(config: BenchmarkConfig, card: FilledCard, items: Sequence[Item]) -> str:
+def _description(config: BenchmarkConfig, card: BenchmarkCard, items: Sequence[Item]) -> str:
     said = {item.id: item.note for form in card.forms for item in form.items if item.answer == "yes"}
     count = f"{len(items)} questions on {len({item.case_id for item in items})} cases."
     return " ".join(

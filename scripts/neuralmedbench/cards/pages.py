@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neuralmedbench.cards.filled import filled_card
+from neuralmedbench.cards.card import read_card
 from neuralmedbench.config.checklists import SAID, ChecklistConfig
 from neuralmedbench.config.load import load_benchmark, load_checklists
 
@@ -59,7 +59,7 @@ def card_pages(folder: Path) -> dict[str, str]:
     """
     pages, lines = {}, [INDEX, "## Cards that are here", "", "| benchmark | form | answers |", "| --- | --- | --- |"]
     for name in sorted(path.stem for path in (folder / "cards").glob("*.yaml")):
-        forms = filled_card(folder, name).forms
+        forms = read_card(folder, name).forms
         title = load_benchmark(folder, name).title if (folder / "benchmarks" / f"{name}.yaml").is_file() else name
         source = f"config/cards/{name}.yaml"
         pages[f"docs/cards/{name}.md"] = _page(title, source, forms, level=2)

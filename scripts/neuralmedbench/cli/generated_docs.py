@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from neuralmedbench.cards.settings import CardConfig, CardForm
+from neuralmedbench.cards.card import CardConfig, CardForm
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.checklists import ChecklistConfig
 from neuralmedbench.config.curation import CurationConfig

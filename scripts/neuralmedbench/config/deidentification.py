@@ -1,4 +1,4 @@
-"""Keys of the section `deidentification` of a benchmark: what is removed, and what may be kept."""
+"""The section `deidentification` of a benchmark: what is removed, and what may be kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,22 @@ from typing import Any, Literal, get_args
 from pydantic import Field, field_validator
 
 from neuralmedbench.config.section import Section
-from neuralmedbench.config.sections import CUT_SECTIONS
+
+CUT_SECTIONS = (
+    # English
+    "impression", "imp", "diagnosis", "diagnoses", "dx", "ddx", "differential", "differential diagnosis", "assessment", "assessment and plan", "a/p", "a&p",
+    "plan", "conclusion", "conclusions", "opinion", "interpretation", "formulation", "radiology report", "imaging report", "mri report", "ct report",
+    "report", "imaging", "neuroimaging", "radiology", "mri", "mr", "ct", "mri brain", "mri head", "ct head", "ct brain", "pathology", "histology",
+    # German, Dutch
+    "beurteilung", "diagnose", "diagnosen", "zusammenfassung", "procedere", "befund", "conclusie", "beleid", "beoordeling", "verslag",
+    # French, Spanish, Italian, Portuguese
+    "diagnostic", "synthèse", "conduite à tenir", "interprétation", "compte rendu", "impresión", "diagnóstico", "conclusión", "conclusiones",
+    "juicio clínico", "valoración", "informe", "diagnosi", "conclusioni", "impressione", "referto", "conclusão", "hipótese diagnóstica", "impressão",
+    "avaliação", "laudo",
+    # Swedish, Danish, Norwegian, Polish
+    "bedömning", "diagnos", "vurdering", "konklusion", "konklusjon", "rozpoznanie", "wnioski",
+)  # fmt: skip
+
 
 Profile = Literal["pseudonymised", "safe_harbor"]
 HeaderOption = Literal["113101", "113102", "113103", "113104", "113105", "113107", "113108", "113109", "113111"]

@@ -1,4 +1,4 @@
-"""Reading the configuration; what is wrong is said in one line, with the nearest right word."""
+"""Read the configuration; a mistake is one line that names the nearest known word."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import yaml
@@ -16,12 +16,26 @@ from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.checklists import ChecklistConfig
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
-from neuralmedbench.config.places import without_places
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.config.section import NAME
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.yaml_text import load_yaml
+
+WITHHELD = "(withheld: a place on the machine of the run)"
+
+
+def without_places(value: Any) -> Any:
+    """Give a configuration value in which every path that leads out of the project is withheld: folder names can name a patient."""
+    if isinstance(value, dict):
+        return {key: without_places(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [without_places(entry) for entry in value]
+    leads_out = isinstance(value, str) and (
+        value.startswith(("/", "~", "\\")) or ".." in PurePath(value).parts or value[1:3] in {":/", ":\\"}
+    )
+    return WITHHELD if leads_out else value
+
 
 C = TypeVar("C", bound=BaseModel)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from neuralmedbench.files.bids import write_description
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.records.case import CaseRecord, State
-from neuralmedbench.runtime.atomic_write import whole_file
+from neuralmedbench.runtime.atomic_write import atomic_file
 
 IGNORED = ("audit*", "review*", "score*", "**/case.json", "**/text", "**/text/**", "**/review", "**/review/**")
 """Our own files: records, the audit, cleaned notes and what a reviewer looks at."""
@@ -40,7 +40,7 @@ def write_dataset(folder: Path, benchmark: str, cases: Sequence[tuple[CaseRecord
         Every case with its folder. One that was kept back is a participant without scans, because its folder is there.
     """
     write_description(folder, f"{benchmark}, de-identified", "raw", ABOUT.format(benchmark=benchmark), IGNORED)
-    with whole_file(folder / "participants.tsv") as partial, partial.open("w", encoding="utf-8", newline="") as file:
+    with atomic_file(folder / "participants.tsv") as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(COLUMNS)
         for case, place in sorted(cases, key=lambda one: one[0].case_id):

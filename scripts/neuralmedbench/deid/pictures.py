@@ -28,7 +28,7 @@ from neuralmedbench.files.identity import read_identity
 from neuralmedbench.files.picture_cases import count_pictures, picture_manifest
 from neuralmedbench.files.plain_pictures import open_picture, write_picture
 from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest, State
-from neuralmedbench.runtime.atomic_write import whole_file
+from neuralmedbench.runtime.atomic_write import atomic_file
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -80,7 +80,7 @@ def deidentify_pictures(
     used = [number for number, fate in enumerate(fates) if fate.state is State.OK]
     if burned_in == "keep" and subjects != "patient":
         for number in used:
-            with whole_file(out / fates[number].path) as partial:
+            with atomic_file(out / fates[number].path) as partial:
                 shutil.copyfile(source / fates[number].path, partial)  # ingest wrote pixels and nothing else
             checks["pictures_kept"] += 1
     else:

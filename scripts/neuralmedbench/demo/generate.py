@@ -23,7 +23,7 @@ from neuralmedbench.files.plain_pictures import write_grey
 from neuralmedbench.files.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.records.answer_key import AnswerKey
 from neuralmedbench.records.columns import RECORD_COLUMNS
-from neuralmedbench.runtime.atomic_write import whole_folder, write_text
+from neuralmedbench.runtime.atomic_write import atomic_folder, write_text
 
 FURTHER_ROWS = (
     PhantomRecordRow(variable="health plan", value="{plan}"),
@@ -54,7 +54,7 @@ def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path, *,
     Below `out`: `dicom/`, `notes/`, `record.csv`, `slices/` with `slices.json`, `planted.json`, `answer_key.json`, `files.json`.
     """
     phantom = make_phantom(patient)
-    with whole_folder(out) as folder:
+    with atomic_folder(out) as folder:
         written, pictures = _write_scans(folder, phantom, patient)
         notes = _write_notes(folder, patient)
         record = _write_record(folder, patient)

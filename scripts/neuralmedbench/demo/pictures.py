@@ -15,7 +15,7 @@ from neuralmedbench.demo.scanner import Pose, SliceStack
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import write_table
 from neuralmedbench.records.columns import PICTURE_COLUMNS
-from neuralmedbench.runtime.atomic_write import whole_folder
+from neuralmedbench.runtime.atomic_write import atomic_folder
 
 SIDE_PX = 256
 LESION_MM2 = 40.0
@@ -105,7 +105,7 @@ def collect_pictures(folders: list[Path], key: bytes, pictures: Path, table: Pat
     Pictures of a diseased patient that do not show the disease are left out: their class would be a riddle.
     """
     rows = []
-    with whole_folder(pictures) as target:
+    with atomic_folder(pictures) as target:
         for folder in folders:
             patient = find_patient(folder.parent.name, key)
             listed = read_json(folder / "slices.json")

@@ -1,36 +1,88 @@
-"""Every figure of the report: its table, its title, and the words that stand in for it."""
+"""All figures of the report: their tables, titles and descriptions, and how they are written as SVG."""
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 from neuralmedbench.figures.confidence import describe_reliability, describe_risk_coverage, draw_reliability, draw_risk_coverage
-from neuralmedbench.figures.contrasts import describe_arms, describe_axes, draw_arms, draw_axes
 from neuralmedbench.figures.cost import describe_cost, draw_cost, keep_cost
-from neuralmedbench.figures.decomposition import describe_decomposition, draw_decomposition
-from neuralmedbench.figures.errors import describe_errors, draw_errors, keep_errors
+from neuralmedbench.figures.errors import describe_decomposition, describe_errors, draw_decomposition, draw_errors, keep_errors
 from neuralmedbench.figures.flow import describe_case_flow, draw_case_flow
-from neuralmedbench.figures.heatmap import describe_heatmap, draw_heatmap, keep_heatmap
-from neuralmedbench.figures.pairwise import describe_pairwise, draw_pairwise
+from neuralmedbench.figures.matrices import describe_heatmap, describe_pairwise, draw_heatmap, draw_pairwise, keep_heatmap
 from neuralmedbench.figures.panels import empty_figure
 from neuralmedbench.figures.rates import (
+    describe_arms,
+    describe_axes,
     describe_leaderboard,
     describe_passk,
     describe_slices,
+    draw_arms,
+    draw_axes,
     draw_leaderboard,
     draw_passk,
     draw_slices,
     keep_slices,
 )
 from neuralmedbench.figures.style import styled
-from neuralmedbench.figures.svg import save_figure
 from neuralmedbench.figures.table import FEWEST, SMALL, Row, having
 from neuralmedbench.figures.trust import describe_trust, draw_trust, keep_trust
 from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import mark_of
+from neuralmedbench.runtime.atomic_write import write_text
+
+FONT = re.compile(r"^(?:(?P<weight>bold|[0-9]{3}) )?(?P<size>[0-9.]+)px (?P<family>.+)$")
+
+
+def save_figure(path: Path, figure: Any, *, title: str, description: str) -> None:
+    """Write a matplotlib figure as SVG.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    figure : matplotlib.figure.Figure
+        The figure; it is closed.
+    title, description : str
+        What a screen reader says: the name of the figure, and what it shows.
+    """
+    import matplotlib.pyplot as plt
+
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight", pad_inches=0.06)
+    plt.close(figure)
+    write_text(path, plain_svg(buffer.getvalue(), title, description))
+
+
+def plain_svg(text: str, title: str, description: str) -> str:
+    """Turn matplotlib's SVG into a self-contained element: attributes instead of styles, title and description first."""
+    body = text[text.index("<svg") :]
+    body = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<defs>\s*</defs>|<!--.*?-->", "", body, flags=re.DOTALL)
+    body = re.sub(r' style="([^"]*)"', lambda match: _attributes(match[1]), body)
+    body = re.sub(r"\n\s*\n+", "\n", body)
+    head = f'<title id="title">{escape(title)}</title>\n<desc id="desc">{escape(description)}</desc>'
+    opening = re.sub(r' (?:width|height)="[^"]*pt"', "", body[: body.index(">")])
+    opening = f'{opening} role="img" aria-labelledby="title desc" stroke-linejoin="round" stroke-linecap="butt"'
+    return f"{opening}>\n{head}{body[body.index('>') + 1 :].rstrip()}\n"
+
+
+def _attributes(style: str) -> str:
+    found: dict[str, str] = {}
+    for declaration in style.split(";"):
+        name, _, value = (part.strip() for part in declaration.partition(":"))
+        font = FONT.match(value) if name == "font" else None
+        if font:
+            found |= {"font-size": font["size"], "font-family": "sans-serif"}
+            if font["weight"]:
+                found["font-weight"] = font["weight"]
+        elif name:
+            found[name] = value
+    return "".join(f' {name}="{escape(value, {chr(34): "&quot;"})}"' for name, value in found.items())
 
 
 @dataclass(frozen=True)

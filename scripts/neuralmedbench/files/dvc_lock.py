@@ -14,7 +14,7 @@ DVC_LOCK = Path("dvc.lock")
 
 
 @dataclass(frozen=True)
-class Recorded:
+class DvcOut:
     """One recorded out: the MD5 digest by which DVC's cache knows it, its size in bytes, the stage that owns it."""
 
     md5: str
@@ -27,7 +27,7 @@ class Recorded:
         return self.md5.endswith(".dir")
 
 
-def read_dvc_lock(path: Path = DVC_LOCK) -> dict[str, Recorded]:
+def read_dvc_lock(path: Path = DVC_LOCK) -> dict[str, DvcOut]:
     """Read what was recorded.
 
     Parameters
@@ -48,9 +48,7 @@ def read_dvc_lock(path: Path = DVC_LOCK) -> dict[str, Recorded]:
     try:
         stages = load_yaml(path.read_text(encoding="utf-8"))["stages"]
         return {
-            out["path"]: Recorded(out["md5"], out["size"], name)
-            for name, stage in sorted(stages.items())
-            for out in stage.get("outs") or ()
+            out["path"]: DvcOut(out["md5"], out["size"], name) for name, stage in sorted(stages.items()) for out in stage.get("outs") or ()
         }
     except FileNotFoundError:
         return {}

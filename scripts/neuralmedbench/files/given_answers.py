@@ -1,4 +1,4 @@
-"""Reading the answers that others collected: tables, and the logs of two other harnesses."""
+"""Answers that others collected: the record, and the CSV and JSON-lines files that hold them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,42 @@ import json
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.rows import delimited_rows, json_line_rows
-from neuralmedbench.records.given import COLUMNS, GivenAnswer
+
+GIVEN_COLUMNS = ("item", "sample", "arm", "strategy", "text", "turns")
+"""Columns of a table of given answers; all but `item` may be absent, and one of `text` and `turns` must be there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenAnswer:
+    """One answer of somebody else's run.
+
+    Attributes
+    ----------
+    where : str
+        Where it stands in its file.
+    item : str
+        Id of the item, with or without the benchmark's name before it.
+    sample : int
+        Which of the answers to this item, from 0.
+    turns : tuple of str
+        One text; of a dialogue the text of every turn.
+    seconds : tuple of float
+        How long each of them took; empty when nobody knows.
+    """
+
+    where: str
+    item: str
+    sample: int
+    turns: tuple[str, ...]
+    arm: str = "full"
+    strategy: str = "direct"
+    seconds: tuple[float, ...] = ()
 
 
 def read_given(path: Path, form: str, item_key: str = "") -> list[GivenAnswer]:
@@ -22,7 +52,7 @@ def read_given(path: Path, form: str, item_key: str = "") -> list[GivenAnswer]:
     path : Path
         The file.
     form : str
-        `table` (.csv or .jsonl with `COLUMNS`), `inspect` (.json, or .eval) or `lmms-eval` (samples, .jsonl).
+        `table` (.csv or .jsonl with `GIVEN_COLUMNS`), `inspect` (.json, or .eval) or `lmms-eval` (samples, .jsonl).
     item_key : str
         lmms-eval: key in `doc` that holds the item's id; without it `doc_id` is the id.
 
@@ -56,8 +86,8 @@ def _table(path: Path, _: str) -> Iterator[GivenAnswer]:
     seen: Counter[tuple[str, str, str]] = Counter()
     for line, row in _rows(path):
         where = f"{path.name}, line {line}"
-        if unknown := sorted(set(row) - set(COLUMNS)):
-            message = f"{where}: unknown column {unknown[0]!r}; known: {', '.join(COLUMNS)}"
+        if unknown := sorted(set(row) - set(GIVEN_COLUMNS)):
+            message = f"{where}: unknown column {unknown[0]!r}; known: {', '.join(GIVEN_COLUMNS)}"
             raise DataError(message)
         if not row.get("item") or not (row.get("text") is not None or row.get("turns")):
             message = f"{where}: `item` and `text` (or `turns`) are needed"

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.json_files import record_adapter
-from neuralmedbench.runtime.atomic_write import whole_file
+from neuralmedbench.runtime.atomic_write import atomic_file
 
 R = TypeVar("R")
 
@@ -29,7 +29,7 @@ def write_lines(path: Path, record: type[R], rows: Iterable[R]) -> None:
         The rows.
     """
     adapter = record_adapter(record)
-    with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+    with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         for row in rows:
             value = adapter.dump_python(row, mode="json", exclude_defaults=True)
             file.write(json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n")

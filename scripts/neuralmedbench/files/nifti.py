@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.runtime.atomic_write import whole_file
+from neuralmedbench.runtime.atomic_write import atomic_file
 
 FLAT = 0.1
 """Of a box with these sides, how much of its volume voxels must have at least; a tilt by 45 degrees leaves 0.7."""
@@ -88,7 +88,7 @@ def write_nifti(path: Path, volume: Volume) -> None:
     for place in (image.set_qform, image.set_sform):
         place(volume.affine, code=1)
     image.header.set_xyzt_units("mm")
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         partial.write_bytes(gzip.compress(image.to_bytes(), compresslevel=1, mtime=0))
 
 

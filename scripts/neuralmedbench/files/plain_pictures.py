@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.runtime.atomic_write import whole_file
+from neuralmedbench.runtime.atomic_write import atomic_file
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -168,5 +168,5 @@ def write_picture(path: Path, picture: Image) -> None:
     from PIL import Image as Pillow
 
     bare = Pillow.frombytes(picture.mode, picture.size, picture.tobytes())
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         bare.save(partial, format="PNG", compress_level=6)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.runtime.atomic_write import whole_file
+from neuralmedbench.runtime.atomic_write import atomic_file
 
 Levels = npt.NDArray[np.uint8]
 GREYS = 15
@@ -87,5 +87,5 @@ def write_levels(path: Path, levels: Levels) -> None:
     greys = [round(255 * level / (GREYS - 1)) for level in range(GREYS)]
     picture = Image.fromarray(levels)
     picture.putpalette([part for grey in greys for part in (grey, grey, grey)] + list(YELLOW))
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         picture.save(partial, format="PNG", optimize=True)

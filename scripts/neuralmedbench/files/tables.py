@@ -1,22 +1,166 @@
-"""Tables of records: Parquet files whose schema is the record's."""
+"""Tables of records as Parquet files whose schema is the record's, and result tables as CSV."""
 
 from __future__ import annotations
 
 import csv
+import gc
 import math
 import sys
-from collections.abc import Callable, Iterable
+import types
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 from pydantic import ValidationError
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.files.arrow_rows import rows_of
 from neuralmedbench.files.json_files import record_adapter
-from neuralmedbench.files.memory import uncollected
-from neuralmedbench.records.schema import arrow_schema
-from neuralmedbench.runtime.atomic_write import whole_file
+from neuralmedbench.runtime.atomic_write import atomic_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """Give the rows of a table, as `table.to_pylist(maps_as_pydicts="strict")` does.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Columns of the types that `files.tables.arrow_type` gives.
+
+    Returns
+    -------
+    list of dict
+        One a row; equal texts of a column are one object.
+
+    Raises
+    ------
+    KeyError
+        If a map holds a key twice.
+    """
+    names = table.schema.names
+    columns = [[value for chunk in column.chunks for value in _values(chunk)] for column in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _values(array: pa.Array) -> list[Any]:
+    """Give the values of an array; a place without a value is None."""
+    import pyarrow as pa
+
+    kind = array.type
+    if pa.types.is_string(kind):
+        return _texts(array)
+    if pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        parts = (_values(part) for part in array.flatten())
+        return _with_gaps(array, [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)])
+    if pa.types.is_map(kind):
+        keys, items = _values(array.keys), _values(array.items)
+        return _with_gaps(array, [_map(keys[first:end], items[first:end]) for first, end in _ranges(array)])
+    if pa.types.is_list(kind):
+        inner = _values(array.values)
+        return _with_gaps(array, [inner[first:end] for first, end in _ranges(array)])
+    # a number has no None: its gaps are filled and emptied again
+    filled = array.fill_null(pa.scalar(0).cast(kind)) if array.null_count else array
+    return _with_gaps(array, filled.to_numpy(zero_copy_only=False).tolist())
+
+
+def _texts(array: pa.StringArray) -> list[str | None]:
+    encoded = array.dictionary_encode()
+    words = np.append(encoded.dictionary.to_numpy(zero_copy_only=False), np.array([None], dtype=object))
+    places = encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
+    return list(words[places])
+
+
+def _ranges(array: pa.ListArray) -> Iterator[tuple[int, int]]:
+    return pairwise(array.offsets.to_numpy().tolist())
+
+
+def _map(keys: list[Any], items: list[Any]) -> dict[Any, Any]:
+    found = dict(zip(keys, items, strict=True))
+    if len(found) < len(keys):
+        message = "a key stands twice in a map"
+        raise KeyError(message)
+    return found
+
+
+def _with_gaps(array: pa.Array, values: list[Any]) -> list[Any]:
+    if not array.null_count:
+        return values
+    gaps = array.is_null().to_numpy(zero_copy_only=False).tolist()
+    return [None if gap else value for gap, value in zip(gaps, values, strict=True)]
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """Keep the collector of cyclic garbage out of a block that makes many records.
+
+    Records hold no cycles, so none of them is ever its garbage; left on, it looks at each of them again and again.
+    """
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
+SCALARS = {bool: "bool_", int: "int64", float: "float64", str: "string"}
+
+
+def arrow_type(hint: Any) -> pa.DataType:
+    """Arrow type of one annotation.
+
+    Parameters
+    ----------
+    hint : type
+        A scalar, a StrEnum, `X | None`, `tuple[X, ...]`, `tuple[X, Y, Z]` of equal types, `dict[str, X]` or a record.
+
+    Returns
+    -------
+    pyarrow.DataType
+        Every type is nullable; a tuple is a list, a dict is a map, a record is a struct.
+
+    Raises
+    ------
+    TypeError
+        If the annotation has no Arrow type.
+    """
+    import pyarrow as pa
+
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return arrow_type(next(argument for argument in arguments if argument is not type(None)))
+    if origin is tuple:
+        return pa.list_(arrow_type(arguments[0]))
+    if origin is dict:
+        return pa.map_(pa.string(), arrow_type(arguments[1]))
+    if isinstance(hint, type) and is_dataclass(hint):
+        return pa.struct(list(arrow_schema(hint)))
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return pa.string()
+    if hint in SCALARS:
+        return getattr(pa, SCALARS[hint])()
+    message = f"no Arrow type for {hint!r}"
+    raise TypeError(message)
+
+
+def arrow_schema(record: type) -> pa.Schema:
+    """Arrow schema of a record, columns in the order of its fields."""
+    import pyarrow as pa
+
+    hints = get_type_hints(record)
+    return pa.schema([pa.field(entry.name, arrow_type(hints[entry.name])) for entry in fields(record)])
+
 
 R = TypeVar("R")
 
@@ -41,7 +185,7 @@ def write_records(path: Path, record: type[R], rows: Iterable[R], *, key: Callab
     version = sys.modules[record.__module__].SCHEMA_VERSION
     schema = arrow_schema(record).with_metadata({"record": record.__name__, "schema_version": str(version)})
     values = record_adapter(list[record]).dump_python(sorted(rows, key=key))  # type: ignore[valid-type]
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         pq.write_table(pa.Table.from_pylist(values, schema=schema), partial, compression="zstd")
 
 
@@ -83,7 +227,7 @@ def read_records(path: Path, record: type[R]) -> list[R]:
         message = f"{path.name}: columns do not fit {record.__name__} ({', '.join(odd)}); run its stage again"
         raise DataError(message)
     try:
-        with uncollected():
+        with gc_paused():
             rows: list[R] = record_adapter(list[record]).validate_python(rows_of(table))  # type: ignore[valid-type]
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
@@ -110,7 +254,7 @@ def write_table(path: Path, rows: Iterable[dict[str, Any]], columns: Iterable[st
         If a row has a key that is not a column.
     """
     names = list(columns)
-    with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+    with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names, lineterminator="\n")
         writer.writeheader()
         for row in rows:

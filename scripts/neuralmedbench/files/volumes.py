@@ -1,4 +1,4 @@
-"""Volumes: read as LPS+ float32, written so that equal voxels are equal bytes."""
+"""Volumes and their geometry: SimpleITK images as arrays (LPS+, mm), and affine transforms as homogeneous matrices."""
 
 from __future__ import annotations
 
@@ -12,11 +12,40 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.runtime.atomic_write import whole_file
+from neuralmedbench.runtime.atomic_write import atomic_file
 from neuralmedbench.runtime.storage import disk_full
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
+
+Matrix = npt.NDArray[np.float64]
+
+
+def homogeneous(linear: npt.NDArray[np.floating], shift: npt.NDArray[np.floating]) -> Matrix:
+    """Put the linear part, shape (3, 3), and the shift, shape (3,), into one matrix, shape (4, 4)."""
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = linear, shift
+    return matrix
+
+
+def as_matrix(transform: sitk.Transform) -> Matrix:
+    """Give the homogeneous matrix, shape (4, 4), of a rigid, similarity or affine transform, whatever its centre."""
+    linear = np.array([transform.TransformVector(axis, (0.0, 0.0, 0.0)) for axis in np.eye(3).tolist()]).T
+    return homogeneous(linear, np.array(transform.TransformPoint((0.0, 0.0, 0.0))))
+
+
+def as_transform(matrix: npt.NDArray[np.floating]) -> sitk.AffineTransform:
+    """Turn a homogeneous matrix, shape (4, 4), into a transform."""
+    import SimpleITK as sitk
+
+    transform = sitk.AffineTransform(3)
+    transform.SetMatrix(matrix[:3, :3].ravel().tolist())
+    transform.SetTranslation(matrix[:3, 3].tolist())
+    return transform
+
 
 ORIENTATION = "LPS"
 NIFTI_HEADER_BYTES = 352
@@ -162,7 +191,7 @@ def write_volume(path: Path, image: sitk.Image) -> None:
     for key in image.GetMetaDataKeys():
         image.EraseMetaData(key)
     voxel_bytes = sitk.GetArrayViewFromImage(image).nbytes
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         sitk.WriteImage(image, partial.as_posix())
         if _stored_bytes(partial) < NIFTI_HEADER_BYTES + voxel_bytes:  # ITK says nothing of a disk that is full
             raise disk_full()

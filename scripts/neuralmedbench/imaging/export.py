@@ -8,7 +8,7 @@ from pathlib import Path
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.imaging.normalise import VOLUMES, read_rigid
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
-from neuralmedbench.runtime.atomic_write import whole_file, write_text
+from neuralmedbench.runtime.atomic_write import atomic_file, write_text
 
 ABOUT = """
 Normalised head scans of the benchmark {benchmark}, made from its de-identified scans.
@@ -83,6 +83,6 @@ def _uri(case_id: str, name: str) -> str:
 
 def _write(stem: Path, volume: Path, sidecar: dict[str, object]) -> None:
     """Compress a volume without time or name, so that equal volumes are equal bytes."""
-    with whole_file(stem.with_name(f"{stem.name}.nii.gz")) as partial:
+    with atomic_file(stem.with_name(f"{stem.name}.nii.gz")) as partial:
         partial.write_bytes(gzip.compress(volume.read_bytes(), compresslevel=6, mtime=0))
     write_json(stem.with_name(f"{stem.name}.json"), sidecar)

@@ -19,8 +19,7 @@ from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import read_json, write_json
-from neuralmedbench.files.transforms import as_transform
-from neuralmedbench.files.volumes import as_stored, grid_over, read_volume, write_volume
+from neuralmedbench.files.volumes import as_stored, as_transform, grid_over, read_volume, write_volume
 from neuralmedbench.imaging.bias import correct_bias
 from neuralmedbench.imaging.brain import find_brain
 from neuralmedbench.imaging.measure import contrast, measure_reference, millilitres
@@ -29,7 +28,7 @@ from neuralmedbench.imaging.register import Reference, make_reference, register,
 from neuralmedbench.imaging.units import share_window
 from neuralmedbench.imaging.windows import COMPUTED, window_of
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
-from neuralmedbench.runtime.atomic_write import whole_folder
+from neuralmedbench.runtime.atomic_write import atomic_folder
 from neuralmedbench.runtime.storage import full_disk_behind
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: Settings) 
     sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(1)
     ordered = order_series(case.series, settings.reference_order)
     aside = {entry.series_id: UNKNOWN_KIND for entry in case.series if entry.sequence is Sequence.UNKNOWN}
-    with whole_folder(target / VOLUMES) as folder:
+    with atomic_folder(target / VOLUMES) as folder:
         first, *others = ordered
         image = _flattened(first, source, settings)
         rough = coarse_head(image, GRID_MM)

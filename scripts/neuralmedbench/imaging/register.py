@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, make_target, refine
-from neuralmedbench.files.transforms import as_matrix
-from neuralmedbench.files.volumes import centre_of
+from neuralmedbench.files.volumes import as_matrix, centre_of
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

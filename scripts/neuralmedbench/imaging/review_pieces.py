@@ -12,13 +12,12 @@ import numpy.typing as npt
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.small_pictures import Levels, lettered, outlined, side_by_side, to_levels, write_levels
-from neuralmedbench.files.transforms import as_transform
-from neuralmedbench.files.volumes import grid_over, read_volume
+from neuralmedbench.files.volumes import as_transform, grid_over, read_volume
 from neuralmedbench.imaging.mirror import make_side, mirrored_margin
 from neuralmedbench.imaging.normalise import read_rigid
 from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, Limit
 from neuralmedbench.records.case import CaseRecord, Series
-from neuralmedbench.runtime.atomic_write import whole_folder
+from neuralmedbench.runtime.atomic_write import atomic_folder
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -57,7 +56,7 @@ def write_case_pieces(case: CaseRecord, folder: Path) -> None:
 
     sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(1)
     quality = {"case": _numbers(case.quality, REFERENCE_LIMITS)}
-    with whole_folder(folder / REVIEW) as out:
+    with atomic_folder(folder / REVIEW) as out:
         first, *others = case.series
         native = read_volume(folder / first.path)
         grid = _around_head(native)
@@ -91,7 +90,7 @@ def write_chosen_pieces(case: CaseRecord, folder: Path) -> None:
         Its folder. `review/` in it is replaced: `<series_id>_slices.png` for every series of which there are pictures, in their
         order, small.
     """
-    with whole_folder(folder / REVIEW) as out:
+    with atomic_folder(folder / REVIEW) as out:
         for series in case.series:
             entries = [entry for entry in case.slices if entry.volume_sha256 == series.volume_sha256]
             tiles = [_small(folder / entry.path, TILE_PX if len(entry.tiles) < 2 else MONTAGE_PX) for entry in entries]

@@ -26,7 +26,7 @@ from neuralmedbench.imaging.policy import SlicePolicy
 from neuralmedbench.imaging.scans import Place, Points, Scan, carry, centre_points, load, places, slice_index
 from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, Window
 from neuralmedbench.records.case import CaseRecord, Plane, Slice, Tile
-from neuralmedbench.runtime.atomic_write import whole_folder
+from neuralmedbench.runtime.atomic_write import atomic_folder
 
 PLANES = (Plane.AXIAL, Plane.CORONAL, Plane.SAGITTAL)
 
@@ -68,7 +68,7 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
 
     leaders: dict[Plane, tuple[Points, Points]] = {}
     slices: dict[str, Slice] = {}
-    with whole_folder(pictures) as folder:
+    with atomic_folder(pictures) as folder:
         for series in case.series:
             scan = load(series, source)
             voxels = sitk.GetArrayViewFromImage(scan.image)

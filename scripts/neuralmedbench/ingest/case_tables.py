@@ -17,7 +17,7 @@ from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.pseudonyms import DIGITS, case_pseudonym, patient_pseudonym
 from neuralmedbench.files.raw_index import RawFile, RawIndex, write_raw_index
 from neuralmedbench.ingest.listing import Listing, Pseudonyms
-from neuralmedbench.runtime.atomic_write import whole_file, write_text
+from neuralmedbench.runtime.atomic_write import atomic_file, write_text
 
 UNITS = {"age": "years"}
 
@@ -89,7 +89,7 @@ def write_listing(listing: Listing, table: Path, private: Path) -> None:
     for case_id in gone:
         shutil.rmtree(private / case_id, ignore_errors=True)
     rows += [before[case_id] for case_id in gone if before[case_id].exclude]
-    with whole_file(private / "listing.tsv") as partial, partial.open("w", encoding="utf-8", newline="") as file:
+    with atomic_file(private / "listing.tsv") as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(("case_id", "place", "left_out"))
         writer.writerows((case.index.case_id, case.place, "") for case in listing.cases)

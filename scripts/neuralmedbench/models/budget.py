@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from neuralmedbench.config.load import without_places
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.token_estimate import Estimator, answers_of_a_call, longest_answer

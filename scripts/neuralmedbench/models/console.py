@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from neuralmedbench.config.places import without_places
+from neuralmedbench.config.load import without_places
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.served import Served, served_by
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from neuralmedbench.config.load import without_places
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.config.places import without_places
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.call_keys import KEY_VERSION, request_key, sent_schema
 from neuralmedbench.models.conversation import PromptMessage, next_messages

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.given_answers import GivenAnswer
 from neuralmedbench.models.call_keys import request_key
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.ledger import LedgerEntry, open_ledger, read_ledger
 from neuralmedbench.models.ledger_entries import new_entry
 from neuralmedbench.models.samples import AnswerStore, item_key, resume_sample, stored_answer
-from neuralmedbench.records.given import GivenAnswer
 from neuralmedbench.records.requests import Request
 
 IMPORTED = "imported"

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from neuralmedbench.config.load import without_places
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.config.places import without_places
 from neuralmedbench.models.call_keys import KEY_VERSION
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from neuralmedbench.config.load import without_places
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.config.places import without_places
 from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.files.dvc_lock import read_dvc_lock
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, read_ledger

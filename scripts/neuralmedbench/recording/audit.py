@@ -1,22 +1,106 @@
-"""Whether what lies here is what it was made from: Snakemake's records against the files of today."""
+"""Compare the files here with Snakemake's records of what they were made from, and answers with the recorded ledgers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.dvc_lock import DVC_LOCK, Recorded, read_dvc_lock
-from neuralmedbench.recording.changed_answers import changed_answers
-from neuralmedbench.recording.metadata import Made, read_metadata
+from neuralmedbench.files.dvc_lock import DVC_LOCK, DvcOut, read_dvc_lock
+from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.recording.metadata import OutputRecord, read_metadata
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
-from neuralmedbench.recording.snakemake import planned_rules
-from neuralmedbench.recording.stages import TARGET
+from neuralmedbench.recording.stages import TARGET, planned_rules
+
+SHOWN = 3
 
 
-def reached(made: Iterable[Made], target: str) -> dict[str, Made]:
+def changed_answers(recorded: Mapping[str, DvcOut], cached: Mapping[str, Path], root: Path = Path()) -> tuple[list[str], list[str]]:
+    """Compare every ledger with its recorded one, and every answer with the digest in its line.
+
+    Parameters
+    ----------
+    recorded : mapping of str to Recorded
+        What `dvc.lock` records, by path.
+    cached : mapping of str to Path
+        Where the recorded content of a path lies in DVC's cache, if it is there.
+    root : Path
+        The repository root.
+
+    Returns
+    -------
+    findings : list of str
+        One line for each ledger in which a recorded line was changed or is gone, or an answer does not fit its digest.
+    notes : list of str
+        One line when recorded ledgers are not in the cache, so that they could not be compared line by line.
+    """
+    findings, by_digest = [], 0
+    for path, before in sorted(recorded.items()):
+        if not path.startswith(LEDGERS):
+            continue
+        here, copy = root / path, cached.get(path)
+        if not here.is_file():
+            findings.append(f"{path}: the recorded ledger is not here; `make pull` brings it")
+        elif copy is not None and copy.is_file():
+            findings += _compared(path, here, copy)
+        else:
+            by_digest += 1
+            findings += _by_digest(path, here, before)
+    for here in sorted((root / LEDGERS).rglob("*.jsonl")):
+        path = here.relative_to(root).as_posix()
+        if not any(finding.startswith(f"{path}: ") for finding in findings):
+            findings += _misfits(path, here)
+    notes = [f"{by_digest} recorded ledgers are not in DVC's cache: compared by the digest of all they held (`dvc fetch` brings them)"]
+    return findings, notes if by_digest else []
+
+
+def _compared(path: str, here: Path, copy: Path) -> list[str]:
+    """Look for every recorded line among the lines here."""
+    with here.open("rb") as now, copy.open("rb") as recorded:
+        lines = [line.rstrip(b"\r\n") for line in now]
+        there = set(lines)
+        missing = [_named(line) for line in recorded if line.strip() and line.rstrip(b"\r\n") not in there]
+    if not missing:
+        return []
+    places = {_named(line)[0]: number for number, line in enumerate(lines, start=1)}
+    shown = [f"that to {item} ({f'line {places[key]} here' if key in places else 'gone'})" for key, item in missing[:SHOWN]]
+    more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+    number = f"{len(missing)} recorded answer{'s' if len(missing) > 1 else ''}"
+    remedy = "delete changed lines and run `make pull`, which brings the recorded ones back"
+    return [f"{path}: {number} changed or gone: {', '.join(shown)}{more}; {remedy}"]
+
+
+def _by_digest(path: str, here: Path, before: DvcOut) -> list[str]:
+    """Compare the beginning of a ledger with the digest of all that was recorded: a ledger only grows."""
+    with here.open("rb") as file:
+        if hashlib.md5(file.read(before.size), usedforsecurity=False).hexdigest() == before.md5:
+            return []
+    fault = f"its first {before.size} bytes are not what dvc.lock records: a recorded answer was changed, or answers were united in another order"
+    return [f"{path}: {fault}; `dvc fetch` brings the recorded ledger, then audit again"]
+
+
+def _misfits(path: str, here: Path) -> list[str]:
+    try:
+        read_ledger(here)
+    except DataError as error:
+        return [f"{path}: {error}"]
+    return []
+
+
+def _named(line: bytes) -> tuple[str, str]:
+    """Key and item of a line; its digest and no item when it is no answer."""
+    try:
+        value = json.loads(line)
+        return str(value["key"]), str(value.get("item_id") or "an item without a name")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return hashlib.sha256(line).hexdigest(), "an unreadable line"
+
+
+def reached(made: Iterable[OutputRecord], target: str) -> dict[str, OutputRecord]:
     """Pick the records of what a target was made from.
 
     Parameters
@@ -32,7 +116,7 @@ def reached(made: Iterable[Made], target: str) -> dict[str, Made]:
         Records of the target and of everything behind it, by path, sorted.
     """
     records = {entry.path: entry for entry in made}
-    found: dict[str, Made] = {}
+    found: dict[str, OutputRecord] = {}
     waiting = [target]
     while waiting:
         path = waiting.pop()
@@ -42,7 +126,7 @@ def reached(made: Iterable[Made], target: str) -> dict[str, Made]:
     return dict(sorted(found.items()))
 
 
-def stale_files(records: dict[str, Made], root: Path = Path()) -> list[str]:
+def stale_files(records: dict[str, OutputRecord], root: Path = Path()) -> list[str]:
     """Find outputs whose inputs are no longer the ones that they were made from.
 
     Snakemake compares an input only when it is newer than the output: a file that was put back with an old time, or results that
@@ -97,7 +181,7 @@ def audit_run(configfiles: Sequence[str]) -> list[str]:
     stale = stale_files(records)
     planned = [f"{rule}: out of date, Snakemake would run it" for rule in planned_rules(configfiles)]
     changed: list[str] = []
-    recorded: dict[str, Recorded] = {}
+    recorded: dict[str, DvcOut] = {}
     cached: dict[str, Path] = {}
     if not why_not_versioned() and DVC_LOCK.is_file():
         with open_repository() as repository:

@@ -13,14 +13,14 @@ from neuralmedbench.records.scores import Grade, GradeState
 
 
 @dataclass(frozen=True)
-class Incomplete:
+class IncompleteFile:
     """One table with rows that are missing because of us: its path, and how many of them in which state."""
 
     path: str
     states: dict[str, int]
 
 
-def incomplete_files(run: Run, root: Path = Path()) -> list[Incomplete]:
+def incomplete_files(run: Run, root: Path = Path()) -> list[IncompleteFile]:
     """Find the tables of responses and grades that have missing rows.
 
     Parameters
@@ -39,8 +39,8 @@ def incomplete_files(run: Run, root: Path = Path()) -> list[Incomplete]:
     # nobody can be asked again for what a reader was not shown
     responses = [f"results/responses/{benchmark}/{model}.parquet" for benchmark, model in pairs if not run.models[model].reader]
     grades = [f"results/grades/{benchmark}/{model}/{grader}.parquet" for benchmark, model in pairs for grader in run.all_graders]
-    found = [Incomplete(path, _missing_answers(root / path)) for path in responses if (root / path).is_file()]
-    found += [Incomplete(path, _missing_grades(root / path)) for path in grades if (root / path).is_file()]
+    found = [IncompleteFile(path, _missing_answers(root / path)) for path in responses if (root / path).is_file()]
+    found += [IncompleteFile(path, _missing_grades(root / path)) for path in grades if (root / path).is_file()]
     return [entry for entry in found if entry.states]
 
 
@@ -52,7 +52,7 @@ def _missing_grades(path: Path) -> dict[str, int]:
     return dict(Counter(str(row.state) for row in read_records(path, Grade) if row.state is not GradeState.OK))
 
 
-def incomplete_line(found: list[Incomplete]) -> str:
+def incomplete_line(found: list[IncompleteFile]) -> str:
     """Say in one line how much is missing; empty when nothing is."""
     words = []
     for kind, folder in (("answers", "results/responses/"), ("grades", "results/grades/")):

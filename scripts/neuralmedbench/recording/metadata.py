@@ -1,10 +1,12 @@
-"""What Snakemake wrote down about every file that it made."""
+"""Snakemake's records of what it made: read, and repaired after a power cut, when a torn one would silently switch its checks off."""
 
 from __future__ import annotations
 
 import json
+import os
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +14,7 @@ METADATA = Path(".snakemake/metadata")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class OutputRecord:
     """How one file was made.
 
     Attributes
@@ -42,7 +44,7 @@ class Made:
     ended: float
 
 
-def read_metadata(folder: Path = METADATA) -> Iterator[Made]:
+def read_metadata(folder: Path = METADATA) -> Iterator[OutputRecord]:
     """Read the records of all files, sorted by path; none when there is no folder.
 
     A record that is torn (Snakemake was killed while it wrote it) is passed over: Snakemake makes such a file again.
@@ -64,7 +66,7 @@ def read_metadata(folder: Path = METADATA) -> Iterator[Made]:
             value = json.loads(file.read_text(encoding="utf-8"))
         except ValueError:
             continue
-        yield Made(
+        yield OutputRecord(
             path=path,
             rule=value.get("rule") or "",
             shellcmd=value.get("shellcmd") or "",
@@ -78,3 +80,60 @@ def read_metadata(folder: Path = METADATA) -> Iterator[Made]:
 def path_of(record: Path) -> str:
     """Give the path that a record speaks of, from the record's place in Snakemake's folder."""
     return urlsafe_b64decode("".join(part.removeprefix("@") for part in record.parts)).decode()
+
+
+INCOMPLETE = Path(".snakemake/incomplete")
+LOCKS = Path(".snakemake/locks")
+MARK = '{"external_jobid": null}'
+"""What Snakemake writes for an output whose job has begun."""
+
+
+def repair_metadata(root: Path = Path()) -> list[str]:
+    """Mark the outputs whose record cannot be read as incomplete, so that Snakemake makes them again.
+
+    Snakemake writes its records in place, not whole or not at all. A torn one it passes over with a warning: the output then counts
+    as up to date for ever, whatever happens to its settings and code. (A killed Snakemake leaves such an output marked as incomplete
+    by itself; only a power cut can keep the removal of the mark and lose the record.) Nothing is asked again: answers stand in the
+    ledger.
+
+    Parameters
+    ----------
+    root : Path
+        The repository root.
+
+    Returns
+    -------
+    list of str
+        The outputs that will be made again, sorted. Empty while another Snakemake works here: a record that it is writing looks torn.
+    """
+    if any((root / LOCKS).glob("*")):
+        return []
+    metadata, incomplete = root / METADATA, root / INCOMPLETE
+    torn = _unreadable(metadata)
+    for place in {*_unreadable(incomplete), *torn}:
+        mark = incomplete / place
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.write_text(MARK, encoding="utf-8")
+    for place in torn:
+        (metadata / place).unlink(missing_ok=True)
+    return sorted(torn.values())
+
+
+def _unreadable(folder: Path) -> dict[Path, str]:
+    """Places (relative to the folder) of records that are no JSON object, with the paths of which they speak."""
+    found: dict[Path, str] = {}
+    for parent, _, names in os.walk(folder):  # a run of 10,000 cases has 100,000 records
+        for name in names:
+            if not _is_record(os.path.join(parent, name)):
+                with suppress(ValueError):  # a stray file, whose name is no record's
+                    place = Path(parent, name).relative_to(folder)
+                    found[place] = path_of(place)
+    return found
+
+
+def _is_record(file: str) -> bool:
+    with open(file, "rb") as record:
+        try:
+            return isinstance(json.load(record), dict)
+        except ValueError:
+            return False

@@ -77,14 +77,14 @@ class PlanRow:
 
 
 @dataclass(frozen=True)
-class Unplanned:
+class PlanGap:
     """A benchmark whose prompts are not there yet, and how they are made."""
 
     benchmark: str
     remedy: str
 
 
-def plan_run(run: Run, root: Path = Path()) -> tuple[list[PlanRow], list[Unplanned]]:
+def plan_run(run: Run, root: Path = Path()) -> tuple[list[PlanRow], list[PlanGap]]:
     """Look ahead for every benchmark, model and grader of the run lists.
 
     Parameters
@@ -108,12 +108,12 @@ def plan_run(run: Run, root: Path = Path()) -> tuple[list[PlanRow], list[Unplann
     """
     vocabulary = read_vocabulary(root / run.config.vocabulary)
     rows: list[PlanRow] = []
-    unplanned: list[Unplanned] = []
+    unplanned: list[PlanGap] = []
     for benchmark in run.benchmarks:
         prompts = f"data/prompts/{benchmark}.parquet"
         if not (root / prompts).is_file():
             unplanned.append(
-                Unplanned(benchmark, f"its prompts are not there yet; `snakemake --cores 8 -- {prompts}` makes them and asks nothing")
+                PlanGap(benchmark, f"its prompts are not there yet; `snakemake --cores 8 -- {prompts}` makes them and asks nothing")
             )
             continue
         rows += _Planner(run, benchmark, root, vocabulary).rows(read_records(root / prompts, Request))

@@ -1,24 +1,73 @@
-"""The plan of a run in words, and as a table."""
+"""The plan of a run as text and as a table."""
 
 from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.models.budget import NANO, SpendTotals
-from neuralmedbench.recording.plan import PlanRow, Unplanned
-from neuralmedbench.recording.plan_sizes import left_out_lines
-from neuralmedbench.runtime.atomic_write import whole_file
+from neuralmedbench.recording.plan import PlanGap, PlanRow
+from neuralmedbench.runtime.atomic_write import atomic_file
+from neuralmedbench.tables.papers.size import by_published_size, size_words
+
+SIZES_HEAD = ("estimate for", "asked", "calls", "prompt tokens", "answer tokens, at most", "USD, about", "at most")
+
+
+def left_out_lines(run: Run) -> Iterator[str]:
+    """Say of every benchmark that the run leaves out what is missing, and what asking it would take where its size was published.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+
+    Yields
+    ------
+    str
+        Lines for a person. The numbers are those of the table `plan` in `results/tables/paper/`.
+    """
+    for name, path in run.absent.items():
+        yield f"{name}: left out, {path} is not there"
+    for paper, published in run.published.items():
+        if run.why_absent(paper):
+            yield from _size_lines(run, published)
+
+
+def _size_lines(run: Run, published: PublishedConfig) -> Iterator[str]:
+    yield f"{published.benchmark}, {published.title}; to bring it here: {published.import_}"
+    yield f"  {size_words(published.size)}"
+    rows = by_published_size(published, run.models, run.all_graders)
+    cells = [
+        (
+            published.benchmark,
+            f"{row.grader} on {row.model}" if row.grader else row.model,
+            f"{row.calls:,}",
+            f"{row.prompt_tokens:,}",
+            "-" if row.completion_tokens is None else f"{row.completion_tokens:,}",
+            row.unknown or f"{row.usd:,.2f}",
+            "-" if row.most_usd is None else f"{row.most_usd:,.2f}",
+        )
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(SIZES_HEAD, *cells, strict=True)]
+    for line in (SIZES_HEAD, *cells):
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+    known = [(row.usd, row.most_usd) for row in rows if row.usd is not None and row.most_usd is not None]
+    usd, most = (sum(amounts) for amounts in zip(*known, strict=True)) if known else (0.0, 0.0)
+    unpriced = f", and {len(rows) - len(known)} whose cost is not known" if len(known) < len(rows) else ""
+    yield f"  estimated in all: {sum(row.calls for row in rows):,} calls, {usd:,.2f} USD, at most {most:,.2f} USD{unpriced}"
+
 
 HEAD = ("benchmark", "asked", "samples", "answered", "calls", "prompt", "completion", "USD", "at most", "prices of", "goes to", "key")
 WORDS = "Nothing was sent. prompt and completion: tokens in thousands, probably / as they are set aside before a call (a byte a token)."
 
 
-def plan_lines(rows: Sequence[PlanRow], unplanned: Sequence[Unplanned], run: Run, spending: SpendTotals) -> list[str]:
+def plan_lines(rows: Sequence[PlanRow], unplanned: Sequence[PlanGap], run: Run, spending: SpendTotals) -> list[str]:
     """Write a plan for a person.
 
     Parameters
@@ -51,7 +100,7 @@ def write_plan(path: Path, rows: Iterable[PlanRow]) -> None:
     """Write a plan as CSV: one line a row, money in USD, tokens and calls as numbers."""
     values = [{**{key: value for key, value in asdict(row).items() if key != "outlook"}, **asdict(row.outlook)} for row in rows]
     names = list(values[0]) if values else [field for field in PlanRow.__dataclass_fields__ if field != "outlook"]
-    with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+    with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(values)

@@ -1,8 +1,8 @@
-"""What readers of a round answered, made into models whose answers are imported: checked as a whole before anything is written."""
+"""Turn the answers of readers in a round into models with imported answers; all are checked before anything is written."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,18 +10,70 @@ import yaml
 
 from neuralmedbench.config.load import load_model
 from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import RatingError
+from neuralmedbench.files.cases import read_audit
+from neuralmedbench.files.given_answers import GivenAnswer
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.imported_answers import ImportCounts, check_import, import_answers
 from neuralmedbench.models.readers import requests_for
+from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.ratings.answering.answer_forms import AnswerExport, AnswerRoundKey, AskedItem, forms_of
 from neuralmedbench.ratings.answering.answer_imports import given_answers, read_exports
 from neuralmedbench.ratings.answering.answer_rounds import RoundQuestion
 from neuralmedbench.ratings.exports import read_file
 from neuralmedbench.ratings.imports import KEY_FILE
-from neuralmedbench.recording.asked_items import read_asked
-from neuralmedbench.records.given import GivenAnswer
+from neuralmedbench.records.items import Arm, Family, Gold, Item, Strategy
 from neuralmedbench.records.requests import Request
 from neuralmedbench.runtime.atomic_write import write_text
+from neuralmedbench.tables.outcomes import can_pass
+
+
+def asked_items(run: Run, families: Collection[Family], root: Path = Path()) -> list[RoundQuestion]:
+    """Collect the questions that a round may draw: those that have a reference, as they are asked under arm `full`, strategy `direct`.
+
+    Parameters
+    ----------
+    run : Run
+        Its benchmarks.
+    families : collection of Family
+        Task families that are asked.
+    root : Path
+        Repository root.
+
+    Returns
+    -------
+    list of Asked
+        Of all benchmarks. The reference itself stays behind.
+
+    Raises
+    ------
+    DeidentificationError
+        If an audit did not pass, or does not cover a picture.
+    DataError
+        If a table is absent.
+    """
+    return [one for benchmark in run.benchmarks for one in _of_benchmark(benchmark, families, root)]
+
+
+def read_asked(benchmark: str, data: Path) -> dict[str, RoundQuestion]:
+    """Read the questions of a benchmark, as they are asked now under arm `full`, strategy `direct`, by item."""
+    items = {row.item_id: row for row in read_records(data / f"items/{benchmark}.parquet", Item)}
+    requests = read_records(data / f"prompts/{benchmark}.parquet", Request)
+    return {
+        row.item_id: RoundQuestion(items[row.item_id], row)
+        for row in requests
+        if row.item_id in items and (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)
+    }
+
+
+def _of_benchmark(benchmark: str, families: Collection[Family], root: Path) -> Iterator[RoundQuestion]:
+    gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
+    asked = [one for one in read_asked(benchmark, root / "data").values() if one.item.family in families]
+    found = [one for one in asked if can_pass(one.item, gold.get(one.item.item_id))]
+    check_asked([one.request for one in found], read_audit(root / f"data/deidentified/{benchmark}/audit.json"))
+    yield from found
+
 
 RESPONSES = "results/responses"
 HEAD = "# Written by scripts/import_reader.py: the answers of one reader of the round {round_id} (docs/ratings.md).\n"

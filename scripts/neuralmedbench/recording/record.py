@@ -13,8 +13,7 @@ from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.recording.audit import reached, stale_files
 from neuralmedbench.recording.metadata import read_metadata
 from neuralmedbench.recording.repository import open_repository, why_not_versioned
-from neuralmedbench.recording.snakemake import planned_rules
-from neuralmedbench.recording.stages import TARGET, dvc_yaml
+from neuralmedbench.recording.stages import TARGET, dvc_yaml, planned_rules
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.runtime.atomic_write import write_text
 

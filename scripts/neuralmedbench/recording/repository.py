@@ -1,4 +1,4 @@
-"""DVC, asked through its library; what goes wrong there is one line here."""
+"""DVC through its library: errors become one line, and `pull` brings recorded files and ledger lines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import yaml
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.dvc_lock import DVC_LOCK
 from neuralmedbench.files.yaml_text import load_yaml
+from neuralmedbench.models.ledger import add_missing
 from neuralmedbench.runtime.atomic_write import write_text
 
 LEDGERS = "data/ledger/"
@@ -172,3 +174,44 @@ def _explained(error: Exception) -> DataError | ConfigError:
             " or throw them away with `make clean`; then pull again"
         )
     return ConfigError(f"dvc failed ({type(error).__name__}): `dvc status` says more")
+
+
+@dataclass(frozen=True)
+class PullResult:
+    """What a pull did: files that changed, and answers that the ledgers gained."""
+
+    files: int
+    answers: int
+
+
+def pull() -> PullResult:
+    """Bring everything that `dvc.lock` names.
+
+    All of it is fetched before anything here is touched. Ledgers are not replaced but united by key: an answer that was paid for here
+    after the recorded run stays.
+
+    Returns
+    -------
+    Pulled
+        What was done.
+
+    Raises
+    ------
+    ConfigError
+        If nothing was recorded, there is no remote, or another process works with DVC.
+    DataError
+        If an object is missing everywhere, the remote cannot be reached, or files here were never recorded and would be lost.
+    """
+    if reason := why_not_versioned():
+        message = f"nothing can be pulled: {reason}"
+        raise ConfigError(message)
+    if not DVC_LOCK.is_file():
+        message = f"nothing was recorded in this commit: {DVC_LOCK} is not there; run the pipeline, or check out a commit that has it"
+        raise ConfigError(message)
+    with open_repository() as repository:
+        if repository.missing():
+            repository.fetch()
+        outs = repository.outs()
+        answers = sum(add_missing(Path(path), cached) for path, cached in outs.items() if path.startswith(LEDGERS))
+        files = repository.checkout([path for path in outs if not path.startswith(LEDGERS)])
+    return PullResult(files, answers)

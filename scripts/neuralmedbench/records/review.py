@@ -23,7 +23,7 @@ class ExcludeReason(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ReviewedFiles:
     """What the sheets show (`data/reviews/<benchmark>/review.json`): what a person signs.
 
     Attributes

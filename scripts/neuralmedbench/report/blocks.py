@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from neuralmedbench.report.source import Source
+from neuralmedbench.report.source import PageSource
 
 RESULTS, TRUST, DATA, DETAIL = "Results", "Trust", "Data", "Detail"
 TABLES, PAGE = "build_tables", "build_report"
@@ -13,11 +13,11 @@ RUN, BENCHMARK, MODEL = "config/config.yaml", "config/benchmarks/", "config/mode
 STATISTICS = (RUN, "statistics")
 
 
-def _always(_: Source) -> bool:
+def _always(_: PageSource) -> bool:
     return True
 
 
-def _with_rows(table: str) -> Callable[[Source], bool]:
+def _with_rows(table: str) -> Callable[[PageSource], bool]:
     return lambda source: bool(source.tables.get(table))
 
 
@@ -53,7 +53,7 @@ class Block:
     files: tuple[str, ...] = ()
     rule: str = TABLES
     config: tuple[str, str] = STATISTICS
-    needs: Callable[[Source], bool] = _always
+    needs: Callable[[PageSource], bool] = _always
 
     @property
     def template(self) -> str:
@@ -156,7 +156,7 @@ BLOCKS = (
 """What a reader wants first stands first; checklists stand last."""
 
 
-def shown(source: Source) -> tuple[Block, ...]:
+def shown(source: PageSource) -> tuple[Block, ...]:
     """Give the blocks that stand on the page of a run."""
     return tuple(block for block in BLOCKS if block.needs(source))
 

@@ -1,17 +1,22 @@
-"""The case browser: one packed block a case, which the page unpacks and turns into elements when the case is opened."""
+"""The case browser: one packed block per case, its thumbnails, and which cases fit on the page."""
 
 from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
+import io
 import json
 import math
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from neuralmedbench.records.bundle import BundleResponse, CaseBundle
+from neuralmedbench.errors import DataError
+from neuralmedbench.files.digests import bytes_with_digest
+from neuralmedbench.records.bundle import BundleImage, BundleResponse, CaseBundle
 
 FULL, DIRECT = "full", "direct"
 ITEM = ("item_id", "family", "level", "question", "context", "answer", "findings", "established", "options", "facts", "place")
@@ -165,3 +170,86 @@ def _columns(responses: tuple[BundleResponse, ...]) -> Json:
 def _number(value: float | None) -> float | None:
     """JSON has no NaN, and a page that reads one opens no case."""
     return None if value is None or math.isnan(value) else value
+
+
+PREVIEW_PX = 256
+PREVIEW_QUALITY = 62
+
+
+def add_previews(known: dict[str, str], bundles: Iterable[CaseBundle], root: Path) -> None:
+    """Add the previews of all pictures of some items that are not known yet.
+
+    Parameters
+    ----------
+    known : dict of str to str
+        Previews by the digest of the picture that was sent, as `preview` gives them; benchmarks may share pictures.
+    bundles : iterable of CaseBundle
+        The items.
+    root : Path
+        Repository root: the pictures' paths are relative to it. A picture that is not on this machine has no preview.
+
+    Raises
+    ------
+    DataError
+        If a picture is not the one that was sent.
+    """
+    for bundle in bundles:
+        for image in bundle.images:
+            if image.sha256 not in known and (text := preview(image, root)):
+                known[image.sha256] = text
+
+
+def preview(image: BundleImage, root: Path) -> str:
+    """Give a small WebP copy of a picture in base64; empty when the picture is not on this machine.
+
+    Raises
+    ------
+    DataError
+        If the file is not the picture that was sent.
+    """
+    from PIL import Image
+
+    path = root / image.path
+    if not path.is_file():
+        return ""
+    content = bytes_with_digest(path, image.sha256)
+    if content is None:
+        message = f"picture {image.sha256[:12]} of the case browser is not the one that was sent; run `cut_slices` and what follows again"
+        raise DataError(message)
+    small = Image.open(io.BytesIO(content)).convert("RGB")
+    small.thumbnail((PREVIEW_PX, PREVIEW_PX), Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    small.save(buffer, "WEBP", quality=PREVIEW_QUALITY, method=4)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def with_room(blocks: Sequence[CaseBlock], pictures: Mapping[str, str], excess: int) -> tuple[list[CaseBlock], dict[str, str]]:
+    """Leave out the answers and pictures of as few cases as it takes to save some characters.
+
+    Parameters
+    ----------
+    blocks : sequence of CaseBlock
+        All cases of the page.
+    pictures : mapping of str to str
+        Previews by digest.
+    excess : int
+        Characters to save, at least.
+
+    Returns
+    -------
+    blocks : list of CaseBlock
+        In the same order, some with nothing packed. Those in which every graded answer passes come first; among equals a digest of the
+        anchor decides, which knows nothing of the answers.
+    pictures : dict of str to str
+        Those that a case with answers still shows.
+    """
+    used = Counter(digest for block in blocks for digest in block.pictures)
+    emptied = set[str]()
+    for block in sorted(blocks, key=lambda block: (block.flagged, hashlib.sha256(block.anchor.encode()).hexdigest())):
+        if excess <= 0:
+            break
+        emptied.add(block.anchor)
+        used.subtract(block.pictures)
+        excess -= len(block.packed) + sum(len(pictures.get(digest, "")) for digest in block.pictures if not used[digest])
+    kept = [replace(block, packed="") if block.anchor in emptied else block for block in blocks]
+    return kept, {digest: text for digest, text in pictures.items() if used[digest]}

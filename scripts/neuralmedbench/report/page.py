@@ -15,10 +15,9 @@ from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import groups
 from neuralmedbench.records.words import DASH, DASHED, decimal, p_value, percent, percent_span, points, points_span, spaced, whole
 from neuralmedbench.report.blocks import BLOCKS, menu, shown
-from neuralmedbench.report.cases import case_index
-from neuralmedbench.report.room import with_room
-from neuralmedbench.report.source import Source
-from neuralmedbench.report.visible import shown as made_visible
+from neuralmedbench.report.cases import case_index, with_room
+from neuralmedbench.report.source import PageSource
+from neuralmedbench.report.source import shown as made_visible
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.papers.shape import shapes
 
@@ -55,7 +54,7 @@ FILTERS: dict[str, Callable[..., str]] = {
 """The filters of the templates: how the cells of the tables look, the same everywhere."""
 
 
-def render(source: Source) -> str:
+def render(source: PageSource) -> str:
     """Render the page.
 
     Parameters
@@ -111,7 +110,7 @@ def templates(said: dict[str, dict[str, str]]) -> Environment:
     return environment
 
 
-def write_report(path: Path, source: Source, max_megabytes: float) -> list[str]:
+def write_report(path: Path, source: PageSource, max_megabytes: float) -> list[str]:
     """Write the page; where it has no room for the answers of all cases, those of some are left out, and it says so.
 
     Returns
@@ -147,7 +146,7 @@ def write_report(path: Path, source: Source, max_megabytes: float) -> list[str]:
     return remarks
 
 
-def incomplete_line(source: Source) -> str:
+def incomplete_line(source: PageSource) -> str:
     """Count the responses that are not there, for the person who runs the pipeline."""
     # nobody can be asked again for what a reader was not shown
     readers = {row["model"] for row in source.tables["leaderboard"] if row["reader"]}

@@ -11,8 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.config.load import load_asked
-from neuralmedbench.config.places import without_places
+from neuralmedbench.config.load import load_asked, without_places
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.files.templates import version_of

@@ -1,33 +1,126 @@
-"""What the report is made of, read from files; the report computes no number."""
+"""Everything that the report shows, read from files; the report computes no number."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from neuralmedbench.cards.filled import filled_card
+from neuralmedbench.cards.card import read_card
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.checklists import ChecklistConfig
-from neuralmedbench.config.load import load_benchmark, load_checklists, load_grader, load_model, load_published, load_readiness, read_yaml
-from neuralmedbench.config.places import without_places
+from neuralmedbench.config.load import (
+    load_benchmark,
+    load_checklists,
+    load_grader,
+    load_model,
+    load_published,
+    load_readiness,
+    read_yaml,
+    without_places,
+)
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.gallery import FIGURES
+from neuralmedbench.figures.style import INK
 from neuralmedbench.figures.table import Row
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.case import Audit
-from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.report.cases import CaseBlock, case_blocks
-from neuralmedbench.report.inline import inline_svg
-from neuralmedbench.report.previews import add_previews
-from neuralmedbench.report.withheld import check_profile, with_marks
+from neuralmedbench.records.results import COLUMNS, mark_of
+from neuralmedbench.report.cases import CaseBlock, add_previews, case_blocks
+
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""Control characters but tab and line ends, marks that change the direction of a line, halves of pairs, and tags that nobody sees."""
+
+
+def visible(text: str) -> str:
+    r"""Write characters that are not seen as their code points.
+
+    Examples
+    --------
+    >>> visible("left\u202ethgir")
+    'left⟨U+202E⟩thgir'
+    """
+    return UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+
+
+def shown(value: object) -> object:
+    """Make what a template puts in visible; what was made by a template already is left as it is."""
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+CSS_PX_PER_UNIT = 1.4
+"""Figures are drawn in points; this is their largest size on the page."""
+
+
+def inline_svg(text: str, name: str) -> str:
+    """Prepare an SVG file for a page that holds several.
+
+    Parameters
+    ----------
+    text : str
+        An SVG file of `draw_figures`.
+    name : str
+        Prefix of every id, because an id may stand on a page once.
+
+    Returns
+    -------
+    str
+        The element; text and lines take the colour of the page's text, so that they follow the dark theme.
+    """
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
+    text = re.sub(
+        r'aria-labelledby="([^"]+)"', lambda found: f'aria-labelledby="{" ".join(f"{name}-{part}" for part in found[1].split())}"', text
+    )
+    width = float(re.search(r'viewBox="0 0 ([0-9.]+)', text)[1])  # type: ignore[index]
+    text = text.replace("<svg ", f'<svg width="{width * CSS_PX_PER_UNIT:.0f}" ', 1)
+    return visible(text.replace(INK, "currentColor").strip())
+
+
+class SuppressedCell(str):
+    """An empty cell that knows why it is empty: as a number it is written as its mark."""
+
+    __slots__ = ("mark",)
+    mark: str
+
+    def __new__(cls, mark: str) -> SuppressedCell:
+        """Make a cell that is empty and not shown, because of `mark`."""
+        cell = super().__new__(cls, "")
+        cell.mark = mark
+        return cell
+
+
+def with_marks(rows: Iterable[Row]) -> list[Row]:
+    """Let the empty cells of hidden rows say why they are empty."""
+    return [{name: cell or SuppressedCell(mark) for name, cell in row.items()} if (mark := mark_of(row)) else row for row in rows]
+
+
+def check_profile(profile: str, withheld: list[str], disclosure: object) -> None:
+    """Refuse a public page of patients who are not public from tables that hide nothing.
+
+    Raises
+    ------
+    ConfigError
+        If the tables were made for an internal report.
+    """
+    if profile == "public" and withheld and not disclosure:
+        message = (
+            f"{', '.join(withheld)}: the tables were made for an internal report, a public one of patients who are not public needs others: "
+            "set `report.profile: public` and make tables, figures and report again"
+        )
+        raise ConfigError(message)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +133,7 @@ class Paper:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class PageSource:
     """Everything that the page shows.
 
     Attributes
@@ -105,7 +198,7 @@ def read_source(
     *,
     profile: str,
     papers: Sequence[str] = (),
-) -> Source:
+) -> PageSource:
     """Read everything that the page shows.
 
     Parameters
@@ -138,7 +231,7 @@ def read_source(
     notes = read_json(results / "tables" / "notes.json")
     check_profile(profile, withheld, notes.get("disclosure"))
     cases, pictures = _read_cases(root, results, shown)
-    return Source(
+    return PageSource(
         profile=profile,
         benchmarks={name: load_benchmark(folder, name) for name in benchmarks},
         titles={name: load_model(folder / "models" / f"{name}.yaml").title for name in models}
@@ -155,7 +248,7 @@ def read_source(
         files=_run_files(root, {"benchmarks": benchmarks, "models": models, "graders": graders}),
         checklists=load_checklists(folder),
         readiness=load_readiness(folder / "readiness.yaml"),
-        cards={name: filled_card(folder, name).forms for name in benchmarks},
+        cards={name: read_card(folder, name).forms for name in benchmarks},
         descriptions=_descriptions(results / "croissant", benchmarks),
         papers=[
             Paper(

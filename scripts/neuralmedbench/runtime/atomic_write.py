@@ -82,7 +82,7 @@ def _make(parent: Path) -> tuple[Path, int]:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """Give a temporary name beside `path` to write to, and rename it when the block ends well.
 
     Parameters
@@ -103,7 +103,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """Give a temporary folder beside `path` to fill, and put it in the place of `path` when the block ends well.
 
     Parameters
@@ -141,7 +141,7 @@ def _to_disk(path: Path) -> None:
 
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
     """Write UTF-8 text; the file is whole or absent, and nobody but its owner ever reads a private one."""
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
         if private:
             partial.chmod(0o600)

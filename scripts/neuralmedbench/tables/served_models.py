@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuralmedbench.config.places import without_places
+from neuralmedbench.config.load import without_places
 from neuralmedbench.records.served import Served, served_by
 from neuralmedbench.tables.calls import GRADER
 from neuralmedbench.tables.rows import Cells

@@ -13,8 +13,7 @@ from neuralmedbench.atlas.fit import GRID_MM, brain_depth, fit_template
 from neuralmedbench.atlas.follow import _rigid_part, follow
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.atlas.polish import is_best_here, shape_gain
-from neuralmedbench.files.transforms import as_matrix, as_transform
-from neuralmedbench.files.volumes import image_like
+from neuralmedbench.files.volumes import as_matrix, as_transform, image_like
 
 FIRST = Shot("T1w", "2d")
 OTHERS = [

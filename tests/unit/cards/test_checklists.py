@@ -14,7 +14,7 @@ import yaml
 from conftest import ROOT
 from fixtures.report import build
 from fixtures.tables import BREADTH, DEPTH, write_study
-from neuralmedbench.cards.filled import filled_card
+from neuralmedbench.cards.card import read_card
 from neuralmedbench.cards.pages import card_pages
 from neuralmedbench.config.checklists import ChecklistConfig
 from neuralmedbench.config.load import load_checklists
@@ -63,7 +63,7 @@ def test_a_guideline_that_could_not_be_read_in_full_says_so() -> None:
 
 
 def test_the_datasheet_asks_what_its_authors_ask() -> None:
-    parts = {part: len(items) for part, items in filled_card(ROOT / "config", DEPTH).forms[1].parts.items()}
+    parts = {part: len(items) for part, items in read_card(ROOT / "config", DEPTH).forms[1].parts.items()}
     assert parts == {
         "Motivation": 3,
         "Composition": 16,
@@ -76,7 +76,7 @@ def test_the_datasheet_asks_what_its_authors_ask() -> None:
 
 
 def test_every_link_is_the_name_of_a_block() -> None:
-    forms = [*guidelines().values(), *(form for name in CARDS for form in filled_card(ROOT / "config", name).forms)]
+    forms = [*guidelines().values(), *(form for name in CARDS for form in read_card(ROOT / "config", name).forms)]
     places = {item.where[1:] for form in forms for item in form.items if item.where}
     assert places <= {block.id for block in BLOCKS}
     assert len(places) > 15
@@ -90,7 +90,7 @@ def test_no_link_of_the_page_leads_nowhere(page: str, name: str) -> None:
 
 
 def test_the_page_shows_every_item_and_counts_the_answers(page: str) -> None:
-    cards = {name: filled_card(ROOT / "config", name).forms for name in (DEPTH, BREADTH)}
+    cards = {name: read_card(ROOT / "config", name).forms for name in (DEPTH, BREADTH)}
     for name, forms in (("checklists", list(guidelines().values())), ("cards", [form for all_ in cards.values() for form in all_])):
         block = section(page, name)
         assert block.count(ROW) == sum(len(form.items) for form in forms)
@@ -113,7 +113,7 @@ def test_the_pages_of_the_documentation_are_those_of_the_yaml() -> None:
     for name, text in pages.items():
         assert (ROOT / name).read_text(encoding="utf-8") == text, f"{name} is stale: run `make docs`"
     assert {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "cards").iterdir()} == set(pages)
-    for form in filled_card(ROOT / "config", DEPTH).forms:
+    for form in read_card(ROOT / "config", DEPTH).forms:
         for item in form.items:
             assert f"| {item.id} | {item.about} |" in pages[f"docs/cards/{DEPTH}.md"]
 
@@ -144,7 +144,7 @@ def site(folder: Path, **cards: dict[str, Any]) -> Path:
 
 
 def test_a_benchmark_without_a_card_answers_what_its_yaml_says_and_leaves_the_rest_to_the_study_team(tmp_path: Path) -> None:
-    card = filled_card(site(tmp_path), "ward")
+    card = read_card(site(tmp_path), "ward")
     answered = {item.id: item.note for form in card.forms for item in form.items if item.answer != "study team"}
     assert sorted(answered) == ["asked", "axis", "deidentification", "destinations", "subjects"]
     assert answered["destinations"] == "Allowed: this machine."
@@ -161,7 +161,7 @@ def test_a_site_fills_in_its_own_card_and_takes_answers_of_another(tmp_path: Pat
         "croissant": {"license": "CC0-1.0", "creators": [{"name": "A ward", "kind": "organization"}]},
     }
     folder = site(tmp_path, base=base | {"croissant": {"version": "1.2.3"}}, ward=own)
-    card = filled_card(folder, "ward")
+    card = read_card(folder, "ward")
     said = {item.id: (item.answer, item.note) for item in card.forms[1].items}
     assert said["funding"] == ("no", "None.")
     assert said["raw"] == ("yes", "Kept.")
@@ -184,4 +184,4 @@ def test_a_site_fills_in_its_own_card_and_takes_answers_of_another(tmp_path: Pat
 def test_a_card_that_does_not_fit_is_refused(tmp_path: Path, card: dict[str, Any], told: str) -> None:
     folder = site(tmp_path, ward=card, chain={"like": "end"}, end={})
     with pytest.raises(ConfigError, match=told):
-        filled_card(folder, "ward")
+        read_card(folder, "ward")

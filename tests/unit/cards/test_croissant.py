@@ -15,8 +15,8 @@ import yaml
 import describe_benchmark
 from conftest import ROOT
 from fixtures.tables import item
+from neuralmedbench.cards.card import read_card
 from neuralmedbench.cards.croissant import COLUMNS, CONTEXT, REQUIRED, describe, unstated
-from neuralmedbench.cards.filled import filled_card
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of
@@ -82,7 +82,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def described(folder: Path = Path("config")) -> dict[str, Any]:
-    return describe("demo", load_benchmark(folder, "demo"), filled_card(folder, "demo"), asked(), Path("data/items/demo.parquet"))
+    return describe("demo", load_benchmark(folder, "demo"), read_card(folder, "demo"), asked(), Path("data/items/demo.parquet"))
 
 
 def nodes(value: object) -> list[dict[str, Any]]:
@@ -154,7 +154,7 @@ def test_no_shipped_card_names_an_answer_of_the_demo(name: str) -> None:
     patients = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in (ROOT / "scripts/neuralmedbench/demo/patients").glob("*.yaml")]
     words = {str(patient["diagnosis"]).lower() for patient in patients if "diagnosis" in patient}
     assert len(words) >= 8
-    text = json.dumps([form.model_dump() for form in filled_card(ROOT / "config", name).forms]).lower()
+    text = json.dumps([form.model_dump() for form in read_card(ROOT / "config", name).forms]).lower()
     assert [word for word in sorted(words) if word in text] == []
 
 
@@ -196,6 +196,6 @@ def test_the_command_writes_equal_bytes_and_refuses_a_private_benchmark(project:
 
 def test_the_demo_has_the_version_of_the_pipeline() -> None:
     version = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"]
-    known = filled_card(ROOT / "config", "demo").croissant
+    known = read_card(ROOT / "config", "demo").croissant
     assert known.version == version
     assert version in (known.cite_as or "")

@@ -10,8 +10,7 @@ import pytest
 from conftest import ROOT
 from neuralmedbench.cli.generated_docs import generated_files
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.load import check, load_benchmark, load_grader, load_model, load_pipeline, read_yaml
-from neuralmedbench.config.places import WITHHELD, without_places
+from neuralmedbench.config.load import WITHHELD, check, load_benchmark, load_grader, load_model, load_pipeline, read_yaml, without_places
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CASE_COLUMNS

@@ -18,7 +18,7 @@ from neuralmedbench.deid.faces import locate
 from neuralmedbench.deid.faces.deface import deface
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.nifti import Volume, read_nifti
-from neuralmedbench.files.transforms import as_matrix, as_transform
+from neuralmedbench.files.volumes import as_matrix, as_transform
 
 REAL = Path(os.environ.get("NMB_REAL_SCANS", "")) / "nifti" / "tcga-fg-6692"
 LOW, MIDDLE = slice(0, 12), slice(8, 20)

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import ROOT
 from fixtures.note_corpus import LabelledNote, NoteScore, Place, read_corpus, score_notes
-from neuralmedbench.config.sections import CUT_SECTIONS
+from neuralmedbench.config.deidentification import CUT_SECTIONS
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.notes.records import clean_record, record_identity

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from neuralmedbench.figures.cells import difference_colour, rate_colour, text_on
-from neuralmedbench.figures.decomposition import PERCEPTION, REASONING, RIGHT
-from neuralmedbench.figures.errors import CLASSES, COMMUNICATION
+from neuralmedbench.figures.errors import CLASSES, COMMUNICATION, PERCEPTION, REASONING, RIGHT
+from neuralmedbench.figures.matrices import difference_colour, rate_colour, text_on
 from neuralmedbench.figures.style import COLOURS, DARK, DIVERGING, looks, luminance
 from neuralmedbench.figures.trust import KINDS
 from neuralmedbench.records.taxonomy import TAXONOMY, PaperClass

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from neuralmedbench.figures.gallery import FEW_PATIENTS, FIGURES, draw_figures
+from neuralmedbench.figures.gallery import FEW_PATIENTS, FIGURES, draw_figures, plain_svg, save_figure
 from neuralmedbench.figures.panels import empty_figure
 from neuralmedbench.figures.style import INK, looks, styled
-from neuralmedbench.figures.svg import plain_svg, save_figure
 from neuralmedbench.figures.table import Row
 from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.report.inline import inline_svg
+from neuralmedbench.report.source import inline_svg
 
 MODELS = [f"m{number:02d}" for number in range(20)]
 LONG = "A vision-language model of another vendor with a title that is far too long for any axis"

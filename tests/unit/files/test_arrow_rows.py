@@ -7,8 +7,7 @@ import gc
 import pyarrow as pa
 import pytest
 
-from neuralmedbench.files.arrow_rows import rows_of
-from neuralmedbench.files.memory import uncollected
+from neuralmedbench.files.tables import gc_paused, rows_of
 
 KINDS = {
     "text": (pa.string(), ["a", None, "", "a", "ä\n"]),
@@ -68,9 +67,9 @@ def test_a_map_with_a_key_twice_is_refused() -> None:
 
 def test_the_collector_runs_again_after_a_block_without_it_also_when_it_fails() -> None:
     def fail() -> None:
-        with uncollected():
+        with gc_paused():
             assert not gc.isenabled()
-            with uncollected():
+            with gc_paused():
                 pass
             assert not gc.isenabled()
             raise RuntimeError

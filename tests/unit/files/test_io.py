@@ -29,7 +29,7 @@ from neuralmedbench.files.json_files import read_json, write_json
 from neuralmedbench.files.tables import read_records, write_records, write_table
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
 from neuralmedbench.records.items import Gold, GoldFields, Lesion
-from neuralmedbench.runtime.atomic_write import whole_file, whole_folder
+from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder
 from neuralmedbench.runtime.commands import run_command
 
 GOLD = Gold(
@@ -45,7 +45,7 @@ def test_a_file_that_fails_half_way_is_absent_and_the_old_one_stays(tmp_path: Pa
     path.write_text("old")
 
     def fail() -> None:
-        with whole_file(path) as partial:
+        with atomic_file(path) as partial:
             partial.write_text("half")
             raise RuntimeError
 
@@ -61,7 +61,7 @@ def test_a_folder_that_fails_half_way_is_absent_and_the_old_one_stays(tmp_path: 
     (path / "old.png").write_text("old")
 
     def fail() -> None:
-        with whole_folder(path) as partial:
+        with atomic_folder(path) as partial:
             (partial / "new.png").write_text("half")
             raise RuntimeError
 

@@ -17,13 +17,12 @@ from fixtures.models import model_config, request
 from fixtures.scoring import vocabulary
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.files.given_answers import read_given
+from neuralmedbench.files.given_answers import GivenAnswer, read_given
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.imported_answers import import_answers
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
-from neuralmedbench.records.given import GivenAnswer
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.scoring.scores import score_responses

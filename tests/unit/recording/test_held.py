@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from neuralmedbench.files.cases import CaseRow, write_case_table
-from neuralmedbench.recording.held import Held, find_held, withdrawn_ids
+from neuralmedbench.recording.patient_traces import PatientTrace, find_traces, withdrawn_ids
 
 
 def row(case_id: str, patient_id: str, exclude: str = "") -> CaseRow:
@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_every_kind_of_place_that_holds_a_withdrawn_case_is_listed(root: Path) -> None:
-    found = find_held(root, {"gone00000001"})
+    found = find_traces(root, {"gone00000001"})
     assert [(entry.path.rpartition("/")[2], entry.what) for entry in found if "metadata" not in entry.path] == [
         ("cdef", "1 row"),
         ("m.jsonl", "2 lines"),
@@ -49,7 +49,7 @@ def test_every_kind_of_place_that_holds_a_withdrawn_case_is_listed(root: Path) -
 
 
 def test_nothing_is_listed_when_no_case_is_excluded(root: Path) -> None:
-    assert find_held(root, withdrawn_ids([row("gone00000001", "p1")])) == []
+    assert find_traces(root, withdrawn_ids([row("gone00000001", "p1")])) == []
 
 
 def test_a_patient_with_another_case_in_use_is_not_searched_by_the_patients_id() -> None:
@@ -66,4 +66,6 @@ def test_the_command_prints_a_place_a_line(root: Path, monkeypatch: pytest.Monke
     assert list_held.main(["--benchmark", "own"]) == 0
     said = capsys.readouterr()
     assert "1 of 2 cases are excluded; 4 places" in said.err
-    assert Held("data/normalised/own/sub-gone00000001", "2 files") in [Held(*line.split("\t")) for line in said.out.splitlines()]
+    assert PatientTrace("data/normalised/own/sub-gone00000001", "2 files") in [
+        PatientTrace(*line.split("\t")) for line in said.out.splitlines()
+    ]

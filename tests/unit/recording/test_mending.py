@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from neuralmedbench.recording.mending import mend_records
-from neuralmedbench.recording.metadata import METADATA
+from neuralmedbench.recording.metadata import METADATA, repair_metadata
 
 RECORD = json.dumps({"rule": "cut_slices", "input_checksums": {"a": "sha256:00"}, "params": ["code"]})
 
@@ -27,25 +26,25 @@ def record_of(root: Path, output: str, content: str | bytes, kind: str = "metada
 def test_an_output_with_a_torn_record_is_marked_to_be_made_again(tmp_path, torn):
     whole = record_of(tmp_path, "data/slices/b/slices.parquet", RECORD)
     broken = record_of(tmp_path, "results/responses/b/m.parquet", torn)
-    assert mend_records(tmp_path) == ["results/responses/b/m.parquet"]
+    assert repair_metadata(tmp_path) == ["results/responses/b/m.parquet"]
     assert whole.read_text() == RECORD
     assert not broken.exists()
     (mark,) = (tmp_path / ".snakemake/incomplete").iterdir()
     assert mark.name == broken.name
     assert json.loads(mark.read_text()) == {"external_jobid": None}
-    assert mend_records(tmp_path) == []
+    assert repair_metadata(tmp_path) == []
 
 
 def test_a_record_with_a_long_name_is_found_in_its_folders(tmp_path):
     output = f"data/{'x' * 300}/case.json"
     broken = record_of(tmp_path, output, "{")
-    assert mend_records(tmp_path) == [output]
+    assert repair_metadata(tmp_path) == [output]
     assert (tmp_path / ".snakemake/incomplete" / broken.relative_to(tmp_path / METADATA)).is_file()
 
 
 def test_a_torn_mark_is_made_whole(tmp_path):
     mark = record_of(tmp_path, "results/metrics.json", "{", "incomplete")
-    assert mend_records(tmp_path) == []
+    assert repair_metadata(tmp_path) == []
     assert json.loads(mark.read_text()) == {"external_jobid": None}
 
 
@@ -54,17 +53,17 @@ def test_while_a_run_works_here_nothing_is_touched(tmp_path):
     broken = record_of(tmp_path, "results/metrics.json", "")
     (tmp_path / ".snakemake/locks").mkdir()
     (tmp_path / ".snakemake/locks/0.output.lock").touch()
-    assert mend_records(tmp_path) == []
+    assert repair_metadata(tmp_path) == []
     assert broken.exists()
 
 
 def test_files_that_are_no_records_are_left_alone(tmp_path):
     (tmp_path / METADATA).mkdir(parents=True)
     (tmp_path / METADATA / ".nfs000001").write_text("x")
-    assert mend_records(tmp_path) == []
+    assert repair_metadata(tmp_path) == []
     assert (tmp_path / METADATA / ".nfs000001").exists()
 
 
 def test_a_fresh_folder_has_nothing_to_mend(tmp_path):
-    assert mend_records(tmp_path) == []
+    assert repair_metadata(tmp_path) == []
     assert list(tmp_path.iterdir()) == []

@@ -19,11 +19,11 @@ from fixtures.models import model_config
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.workflow import Run, own_configfiles, read_run
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
-from neuralmedbench.files.dvc_lock import Recorded, read_dvc_lock
+from neuralmedbench.files.dvc_lock import DvcOut, read_dvc_lock
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.models.ledger import LedgerEntry, add_missing, check_recorded_ledger, open_ledger, read_ledger
 from neuralmedbench.recording import repository
-from neuralmedbench.recording.changed_answers import changed_answers
+from neuralmedbench.recording.audit import changed_answers
 from neuralmedbench.recording.incomplete import incomplete_files, incomplete_line
 from neuralmedbench.recording.metadata import read_metadata
 from neuralmedbench.recording.stages import dvc_yaml
@@ -231,7 +231,7 @@ def ledger_findings(root: Path, here: bytes | None, *, cached: bool = True) -> t
     (root / LEDGER).parent.mkdir(parents=True, exist_ok=True)
     if here is not None:
         (root / LEDGER).write_bytes(here)
-    recorded = {LEDGER.as_posix(): Recorded(hashlib.md5(RECORDED).hexdigest(), len(RECORDED), "infer@demo-m")}
+    recorded = {LEDGER.as_posix(): DvcOut(hashlib.md5(RECORDED).hexdigest(), len(RECORDED), "infer@demo-m")}
     return changed_answers(recorded, {LEDGER.as_posix(): root / ("cache" if cached else "absent")}, root)
 
 

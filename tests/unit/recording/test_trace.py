@@ -18,9 +18,8 @@ from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.ledger import LedgerEntry, open_ledger
-from neuralmedbench.recording.cells import find_cell
-from neuralmedbench.recording.recount import PARTS
-from neuralmedbench.recording.trace import trace
+from neuralmedbench.recording.table_lookup import look_up_cell
+from neuralmedbench.recording.trace import PARTS, trace
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
 from neuralmedbench.tables.study import read_study
@@ -107,7 +106,7 @@ def copy(study: Path, tmp_path: Path) -> Path:
 
 
 def cell(root: Path, table: str = "leaderboard", row: str = f"benchmark={DEPTH},model=alpha", column: str = "pass1"):
-    return find_cell(table, row, column, root / "results/tables")
+    return look_up_cell(table, row, column, root / "results/tables")
 
 
 def test_every_plain_number_of_the_tables_is_found_again_in_the_scores(study: Path) -> None:

@@ -18,9 +18,8 @@ from neuralmedbench.records.bundle import BundleGrade, BundleTurn
 from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Grade, GradeState
-from neuralmedbench.report.cases import CaseBlock, case_blocks, case_index
+from neuralmedbench.report.cases import CaseBlock, case_blocks, case_index, with_room
 from neuralmedbench.report.page import write_report
-from neuralmedbench.report.room import with_room
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.tables.bundle import bundle_cases, turns_of
 

@@ -13,14 +13,14 @@ from neuralmedbench.files.cases import read_case, write_case
 from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.runtime import atomic_write as partial
-from neuralmedbench.runtime.atomic_write import whole_file, whole_folder, write_text
+from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder, write_text
 
 BEGIN = """
 import os, pathlib, signal, sys
 from neuralmedbench.runtime import atomic_write
 target = pathlib.Path(sys.argv[1])
 """
-HALF_A_FILE = BEGIN + "with atomic_write.whole_file(target) as partial:\n    partial.write_text('half')\n    "
+HALF_A_FILE = BEGIN + "with atomic_write.atomic_file(target) as partial:\n    partial.write_text('half')\n    "
 DIE = "os.kill(os.getpid(), signal.SIGKILL)"
 LIVE = "print('ready', flush=True); input()"
 HALF_A_FOLDER = BEGIN + (
@@ -31,7 +31,7 @@ HALF_A_FOLDER = BEGIN + (
     f"        {DIE}\n"
     "    real(*names)\n"
     "os.replace = replace\n"
-    "with atomic_write.whole_folder(target) as partial:\n"
+    "with atomic_write.atomic_folder(target) as partial:\n"
     "    (partial / 'a.txt').write_text('new')\n"
 )
 
@@ -89,23 +89,23 @@ def test_half_done_work_is_part_of_no_case(tmp_path):
 @pytest.mark.parametrize(("move", "left"), [(1, "old"), (2, None)])
 def test_a_folder_is_the_old_one_or_absent_when_its_writer_is_killed(tmp_path, move, left):
     target = tmp_path / "png"
-    with whole_folder(target) as folder:
+    with atomic_folder(target) as folder:
         (folder / "a.txt").write_text("old")
         (folder / "b.txt").write_text("old")
     killed(HALF_A_FOLDER, target, move)
     assert target.exists() == (left is not None)
     assert {path.read_text() for path in target.glob("*")} == ({left} if left else set())
     partial._swept.clear()  # another process comes
-    with whole_folder(target) as folder:
+    with atomic_folder(target) as folder:
         (folder / "c.txt").write_text("later")
     assert [path.name for path in tmp_path.iterdir()] == ["png"]
     assert [path.name for path in target.iterdir()] == ["c.txt"]
 
 
 def test_of_two_writers_of_a_folder_the_later_one_wins_whole(tmp_path):
-    with whole_folder(tmp_path / "png") as first:
+    with atomic_folder(tmp_path / "png") as first:
         (first / "a.txt").write_text("first")
-        with whole_folder(tmp_path / "png") as second:
+        with atomic_folder(tmp_path / "png") as second:
             (second / "b.txt").write_text("second")
         assert [path.name for path in (tmp_path / "png").iterdir()] == ["b.txt"]
     assert [path.name for path in (tmp_path / "png").iterdir()] == ["a.txt"]
@@ -124,13 +124,13 @@ def test_a_folder_that_appears_between_the_two_moves_goes_the_same_way(tmp_path,
         real(source, place)
 
     monkeypatch.setattr(partial.os, "replace", replace)
-    with whole_folder(target) as folder:
+    with atomic_folder(target) as folder:
         (folder / "a.txt").touch()
     assert [path.name for path in target.iterdir()] == ["a.txt"]
     assert half_done(tmp_path) == []
 
 
 def test_nobody_else_can_look_into_half_done_work(tmp_path):
-    with whole_file(tmp_path / "a.txt") as partial_file:
+    with atomic_file(tmp_path / "a.txt") as partial_file:
         partial_file.write_text("x")
         assert partial_file.parent.stat().st_mode & 0o777 == 0o700

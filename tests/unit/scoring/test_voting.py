@@ -15,9 +15,8 @@ from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.ratings.exports import RatedResponse
-from neuralmedbench.recording.cells import find_cell
-from neuralmedbench.recording.recount import read_answers, recount
-from neuralmedbench.recording.trace import trace
+from neuralmedbench.recording.table_lookup import look_up_cell
+from neuralmedbench.recording.trace import read_answers, recount, trace
 from neuralmedbench.records.items import Family, Gold, Runner
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import Response, ResponseState
@@ -190,7 +189,7 @@ def test_the_headline_is_made_of_direct_answers_alone(study):
 def test_a_trace_counts_the_votes_again_and_lists_every_call_behind_them(study):
     row = next(row for row in rates(study) if (row["metric"], row["slice"]) == ("pass1", "all"))
     words = f"benchmark={DEPTH},model=alpha,arm=full,strategy=self_consistency,metric=pass1,slice=all"
-    text = trace(find_cell("rates", words, "value", study / "results/tables"), root=study)
+    text = trace(look_up_cell("rates", words, "value", study / "results/tables"), root=study)
     assert f"recomputed from the scores: {row['value']}, the same" in text
     answers = read_answers(DEPTH, "alpha", strategy="self_consistency", root=study)
     assert {(one.expected, len(one.scores), len(one.responses)) for one in answers} == {(1, 1, 5)}

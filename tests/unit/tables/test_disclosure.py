@@ -19,7 +19,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.results import COLUMNS, mark_of
 from neuralmedbench.report.page import FILTERS
-from neuralmedbench.report.withheld import check_profile, with_marks
+from neuralmedbench.report.source import check_profile, with_marks
 from neuralmedbench.tables.all_tables import TABLES
 from neuralmedbench.tables.disclosure.release import Release, shown_tables
 from neuralmedbench.tables.disclosure.sets import Crowd, Label, hidden_cells, mask_of

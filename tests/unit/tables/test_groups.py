@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 from fixtures.tables import BREADTH, DEPTH, item, score
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.recording.recount import PARTS
+from neuralmedbench.recording.trace import PARTS
 from neuralmedbench.records.items import Family, Gold, GoldFields, Item, ItemImage, Level, Runner
 from neuralmedbench.tables.groups import disease_family, item_groups, pictures_of
 from neuralmedbench.tables.outcomes import gather_outcomes

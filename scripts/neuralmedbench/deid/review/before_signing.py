@@ -15,7 +15,7 @@ from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.cases import read_audit, read_case_table, read_pictures, write_case_table
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.records.case import State
-from neuralmedbench.records.review import ExcludeReason, Shown
+from neuralmedbench.records.review import ExcludeReason, ReviewedFiles
 
 TABLE_WORDS = "review"
 """How the reason begins that stands in the case table."""
@@ -36,7 +36,7 @@ def read_decisions(entries: Sequence[str], config: BenchmarkConfig) -> dict[str,
     return excluded
 
 
-def check_up_to_date(sheets: Shown, config: BenchmarkConfig, config_folder: Path, data: Path) -> None:
+def check_up_to_date(sheets: ReviewedFiles, config: BenchmarkConfig, config_folder: Path, data: Path) -> None:
     """Refuse a signature under sheets that do not show the data as they are now.
 
     Parameters

@@ -12,7 +12,7 @@ from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.json_files import read_json_record, write_json_record
 from neuralmedbench.records.case import Audit, CaseRecord
-from neuralmedbench.records.review import ExcludeReason, Shown, SignedReview
+from neuralmedbench.records.review import ExcludeReason, ReviewedFiles, SignedReview
 
 TYPED_DIGITS = 12
 
@@ -28,7 +28,7 @@ def case_digest(clean: CaseRecord, cut: CaseRecord) -> str:
     return sha256_of_value({"files": covered_files(clean), "pictures": sorted(entry.sha256 for entry in cut.slices)})
 
 
-def shown(benchmark: str, profile: str, digests: Mapping[str, str]) -> Shown:
+def shown(benchmark: str, profile: str, digests: Mapping[str, str]) -> ReviewedFiles:
     """Put together what the sheets of a benchmark show.
 
     Parameters
@@ -41,11 +41,11 @@ def shown(benchmark: str, profile: str, digests: Mapping[str, str]) -> Shown:
     """
     cases = {case: digests[case] for case in sorted(digests)}
     digest = sha256_of_value({"benchmark": benchmark, "cases": cases, "profile": profile})
-    return Shown(benchmark=benchmark, profile=profile, digest=digest, cases=cases)
+    return ReviewedFiles(benchmark=benchmark, profile=profile, digest=digest, cases=cases)
 
 
 def sign(
-    sheets: Shown, digest: str, reviewer: str, *, accepted: Sequence[str], accept_rest: bool, excluded: Mapping[str, ExcludeReason]
+    sheets: ReviewedFiles, digest: str, reviewer: str, *, accepted: Sequence[str], accept_rest: bool, excluded: Mapping[str, ExcludeReason]
 ) -> SignedReview:
     """Sign what was sheets.
 
@@ -101,7 +101,7 @@ def sign(
     )
 
 
-def apply_review(audit: Audit, sheets: Shown, signed: SignedReview | None) -> Audit:
+def apply_review(audit: Audit, sheets: ReviewedFiles, signed: SignedReview | None) -> Audit:
     """Let a signature turn a pending audit into a passed one.
 
     Parameters
@@ -133,9 +133,9 @@ def apply_review(audit: Audit, sheets: Shown, signed: SignedReview | None) -> Au
     return replace(audit, state="passed", reason=f"signed on {signed.signed_on}", covered=covered, flow=flow)
 
 
-def read_shown(path: Path) -> Shown:
+def read_shown(path: Path) -> ReviewedFiles:
     """Read what the sheets show; DataError when it is absent or does not fit."""
-    return read_json_record(path, Shown, remedy="run the pipeline again")
+    return read_json_record(path, ReviewedFiles, remedy="run the pipeline again")
 
 
 def read_signed(path: Path) -> SignedReview | None:

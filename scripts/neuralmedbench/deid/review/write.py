@@ -15,8 +15,8 @@ from neuralmedbench.deid.score.tally import REMOVALS_TOTAL, TOTAL, WORDS_REMOVED
 from neuralmedbench.files.pages import page, table, tick, warning
 from neuralmedbench.records.answer_key import ScoreRow
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
-from neuralmedbench.records.review import ExcludeReason, Shown
-from neuralmedbench.runtime.atomic_write import whole_folder, write_text
+from neuralmedbench.records.review import ExcludeReason, ReviewedFiles
+from neuralmedbench.runtime.atomic_write import atomic_folder, write_text
 
 STATES = {
     "passed": "These data pass by themselves: they are of no patient, or public already. You need not sign.",
@@ -27,7 +27,7 @@ INDEX, SHEETS = "review.html", "sheets"
 PICTURES_A_SHEET = 60
 
 
-def write_case_review(rules: AuditRules, case_ids: Sequence[str], data: Path, out: Path) -> Shown:
+def write_case_review(rules: AuditRules, case_ids: Sequence[str], data: Path, out: Path) -> ReviewedFiles:
     """Write the review of a benchmark of `kind: scans`.
 
     Parameters
@@ -50,7 +50,7 @@ def write_case_review(rules: AuditRules, case_ids: Sequence[str], data: Path, ou
     digests: dict[str, str] = {}
     lines: list[IndexLine] = []
     clean: list[tuple[CaseRecord, Path]] = []
-    with whole_folder(out / SHEETS) as folder:
+    with atomic_folder(out / SHEETS) as folder:
         for case, before, after in zip(names, ["", *names[:-1]], [*names[1:], ""], strict=True):
             stages = stages_of(case, stage_folders(data, rules.benchmark))
             name = f"sub-{case}.html"
@@ -64,7 +64,7 @@ def write_case_review(rules: AuditRules, case_ids: Sequence[str], data: Path, ou
     return sheets
 
 
-def write_picture_review(rules: AuditRules, manifest: PictureManifest, folder: Path, out: Path) -> Shown:
+def write_picture_review(rules: AuditRules, manifest: PictureManifest, folder: Path, out: Path) -> ReviewedFiles:
     """Write the review of a benchmark of `kind: pictures`: sheets of `PICTURES_A_SHEET` pictures; as `write_case_review`.
 
     Parameters
@@ -79,7 +79,7 @@ def write_picture_review(rules: AuditRules, manifest: PictureManifest, folder: P
         Folder to write to.
     """
     lines: list[IndexLine] = []
-    with whole_folder(out / SHEETS) as sheets:
+    with atomic_folder(out / SHEETS) as sheets:
         for number, paths in enumerate(_groups(manifest), start=1):
             name = f"pictures-{number:04d}.html"
             write_text(sheets / name, _picture_sheet(manifest.benchmark, paths, folder, out / SHEETS / name))
@@ -92,7 +92,7 @@ def write_picture_review(rules: AuditRules, manifest: PictureManifest, folder: P
     return seen
 
 
-def shown_now(rules: AuditRules, case_ids: Sequence[str], data: Path) -> Shown:
+def shown_now(rules: AuditRules, case_ids: Sequence[str], data: Path) -> ReviewedFiles:
     """Tell what the sheets of a benchmark of scans would show of the data as they are now; parameters as in `write_case_review`."""
     digests = {}
     for case in case_ids:
@@ -130,7 +130,7 @@ class IndexLine:
     kept_back: str = ""
 
 
-def index_page(audit: Audit, shown: Shown, lines: Sequence[IndexLine]) -> str:
+def index_page(audit: Audit, shown: ReviewedFiles, lines: Sequence[IndexLine]) -> str:
     """HTML of the first page.
 
     Parameters
@@ -222,7 +222,7 @@ def _score(rows: Sequence[ScoreRow]) -> str:
     )
 
 
-def _how_to_sign(shown: Shown) -> str:
+def _how_to_sign(shown: ReviewedFiles) -> str:
     name, digits = escape(shown.benchmark), escape(shown.digest[:TYPED_DIGITS])
     reasons = ", ".join(reason.value for reason in ExcludeReason)
     command = f"python scripts/sign_review.py --benchmark {name} --reviewer INITIALS --digest {digits}"

@@ -10,6 +10,7 @@ from itertools import combinations
 from pathlib import Path
 
 from neuralmedbench.errors import RatingError
+from neuralmedbench.files.given_answers import GivenAnswer
 from neuralmedbench.ratings.answering.answer_forms import (
     ANSWER,
     CANDIDATES,
@@ -27,7 +28,6 @@ from neuralmedbench.ratings.answering.answer_forms import (
 )
 from neuralmedbench.ratings.exports import read_file
 from neuralmedbench.ratings.imports import KEY_FILE
-from neuralmedbench.records.given import GivenAnswer
 from neuralmedbench.records.questions import LETTERS
 
 NOT_STATED = "not stated"

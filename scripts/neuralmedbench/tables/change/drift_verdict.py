@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from neuralmedbench.config.places import without_places
+from neuralmedbench.config.load import without_places
 from neuralmedbench.errors import DataError
 from neuralmedbench.estimates.intervals import Settings
 from neuralmedbench.records.responses import Response

@@ -1,4 +1,4 @@
-"""What still holds a withdrawn patient: folders, rows of tables, lines of ledgers, records of Snakemake, objects of DVC's cache."""
+"""Find what still holds a withdrawn patient: folders, table rows, ledger lines, Snakemake's records, objects of DVC's cache."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPAQUE = (GZIP, PNG)
 
 
 @dataclass(frozen=True, order=True)
-class Held:
+class PatientTrace:
     """Something that still holds a withdrawn patient.
 
     Attributes
@@ -49,7 +49,7 @@ def withdrawn_ids(table: Sequence[CaseRow]) -> set[str]:
     return {row.case_id for row in gone} | {row.patient_id for row in gone if row.patient_id not in kept}
 
 
-def find_held(root: Path, ids: set[str]) -> list[Held]:
+def find_traces(root: Path, ids: set[str]) -> list[PatientTrace]:
     """Find everything below the repository root that names one of the ids.
 
     Parameters
@@ -69,15 +69,15 @@ def find_held(root: Path, ids: set[str]) -> list[Held]:
         return []
     names = re.compile("|".join(sorted(re.escape(name) for name in ids)))
     inside: dict[str, int] = defaultdict(int)
-    found: list[Held] = []
+    found: list[PatientTrace] = []
     for path in _files(root):
         relative = path.relative_to(root)
         folder = _folder_of(relative, names)
         if folder:
             inside[folder] += 1
         elif what := _what(path, names):
-            found.append(Held(relative.as_posix(), what))
-    return sorted([*found, *(Held(folder, _count(number, "file")) for folder, number in inside.items())])
+            found.append(PatientTrace(relative.as_posix(), what))
+    return sorted([*found, *(PatientTrace(folder, _count(number, "file")) for folder, number in inside.items())])
 
 
 def _files(root: Path) -> Iterator[Path]:

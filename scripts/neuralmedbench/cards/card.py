@@ -1,17 +1,105 @@
-"""Cards with their answers: what a card says, what the benchmark's own yaml says, and the study team for the rest."""
+"""A benchmark's card: its questions and settings, and the card with the answers filled in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from neuralmedbench.cards.settings import CardAnswer, CardConfig, CardForm, CroissantConfig, Rai
+from pydantic import Field, model_validator
+
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.checklists import ChecklistConfig, ChecklistItem
+from neuralmedbench.config.checklists import BLOCK, Answer, ChecklistConfig, ChecklistItem
 from neuralmedbench.config.load import check, load_benchmark, nearest, read_yaml
+from neuralmedbench.config.section import Name, Section
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import Axis
+
+Rai = Literal[
+    "dataCollection",
+    "dataCollectionMissingData",
+    "dataPreprocessingProtocol",
+    "dataAnnotationProtocol",
+    "dataAnnotationAnalysis",
+    "annotationsPerItem",
+    "annotatorDemographics",
+    "dataReleaseMaintenancePlan",
+    "personalSensitiveInformation",
+    "dataSocialImpact",
+    "dataBiases",
+    "dataLimitations",
+    "dataUseCases",
+]
+"""Properties of the Croissant RAI specification 1.0 that are free text and that a question of a card answers."""
+
+
+class CardQuestion(Section):
+    """One question of a form."""
+
+    id: Name = Field(description="Short name; cards answer by it.")
+    part: str = Field(description="Part of the form.")
+    about: str = Field(min_length=1, description="What it asks, in short words of our own.")
+    rai: Rai | None = Field(None, description="Property of a Croissant description (`rai:`) that takes the answer over.")
+
+
+class CardForm(Section):
+    """`config/cards/forms/<form>.yaml`: what is asked about every benchmark."""
+
+    title: str = Field(description="Name of the form.")
+    source: str = Field(description="Where its questions come from.")
+    missing: str = Field("", description="What of the published questions is not here, and why.")
+    questions: tuple[CardQuestion, ...] = Field(min_length=1, description="Its questions in order.")
+
+
+class CardAnswer(Section):
+    """One answer of a card."""
+
+    answer: Answer = Field(description="`yes`, `no`, `not applicable` or `study team`; whatever nobody answered is left to the study team.")
+    text: str = Field("", description="The answer in words.")
+    where: str = Field("", pattern=BLOCK, description="Block of the report that answers it or helps to, as `#block`.")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> CardAnswer:
+        if self.answer != "study team" and not (self.text or self.where):
+            message = f"is answered `{self.answer}` and says neither where nor how; write a text, or leave it to the study team"
+            raise ValueError(message)
+        return self
+
+
+class Creator(Section):
+    """Who made a data set."""
+
+    name: str = Field(min_length=1, description="Name.")
+    kind: Literal["person", "organization"] = Field(description="`person` or `organization`.")
+
+
+class CroissantConfig(Section):
+    """What a Croissant description says that no run can know; what is not given is left out of it."""
+
+    url: str | None = Field(None, pattern="^https?://", description="Web page of the data set.")
+    files_url: str | None = Field(
+        None,
+        pattern="^https?://",
+        description="Address below which its files are published; absent: paths count from the project's folder.",
+    )
+    license: str | None = Field(None, description="Address of the data's licence, as in https://spdx.org/licenses/CC-BY-4.0.html.")
+    creators: tuple[Creator, ...] = Field((), description="The people or organisations who made it.")
+    cite_as: str | None = Field(None, description="How to cite it, best as BibTeX.")
+    version: str | None = Field(None, pattern=r"^\d+\.\d+\.\d+$", description="Version of the data, as in 1.0.0.")
+    date_published: str | None = Field(None, pattern=r"^\d{4}-\d{2}-\d{2}$", description="Day on which it was published.")
+    keywords: tuple[str, ...] = Field((), description="Words by which it is found.")
+
+
+class CardConfig(Section):
+    """`config/cards/<benchmark>.yaml`: what is known of a benchmark."""
+
+    like: Name | None = Field(None, description="Another benchmark whose answers hold here too; what stands here goes before them.")
+    answers: dict[Name, dict[Name, CardAnswer]] = Field(
+        default_factory=dict, description="Answers by form (`benchmark-card`, `datasheet`) and question."
+    )
+    croissant: CroissantConfig = Field(default_factory=CroissantConfig, description="What its Croissant description says beside.")
+
 
 AXES = {
     Axis.DEPTH: "Depth: few hard cases, where the reasoning counts.",
@@ -26,7 +114,7 @@ SUBJECTS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilledCard:
+class BenchmarkCard:
     """Everything that is known of a benchmark.
 
     Attributes
@@ -44,7 +132,7 @@ class FilledCard:
     rai: dict[Rai, list[str]]
 
 
-def filled_card(folder: Path, benchmark: str) -> FilledCard:
+def read_card(folder: Path, benchmark: str) -> BenchmarkCard:
     """Fill in the forms for a benchmark.
 
     Parameters
@@ -77,7 +165,7 @@ def filled_card(folder: Path, benchmark: str) -> FilledCard:
             answer = given[name].get(question.id)
             if question.rai and answer and answer.text and answer.answer in ("yes", "no"):
                 rai.setdefault(question.rai, []).append(answer.text)
-    return FilledCard(forms=[_filled(form, given[name]) for name, form in forms.items()], croissant=card.croissant, rai=rai)
+    return BenchmarkCard(forms=[_filled(form, given[name]) for name, form in forms.items()], croissant=card.croissant, rai=rai)
 
 
 def facts(benchmark: BenchmarkConfig) -> dict[str, dict[str, CardAnswer]]:

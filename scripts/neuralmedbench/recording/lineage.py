@@ -1,4 +1,4 @@
-"""The files behind a table, as Snakemake recorded them, against the files that lie here now."""
+"""The files behind a table as Snakemake recorded them, compared with the files here now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from neuralmedbench.config.code_hash import code_hash
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.recording.metadata import Made
+from neuralmedbench.recording.metadata import OutputRecord
 
 PRIVATE = ("data/raw/", "data/ingested/")
 SHOWN = ("results/", "data/", "config/")
@@ -37,7 +37,7 @@ FAMILIES = ((r"/sub-[a-z0-9]+/", "/sub-*/"), (r"^(data/answers/[^/]+/)[^/]+\.jso
 
 
 @dataclass(frozen=True)
-class Subject:
+class RowScope:
     """What a row is about: benchmarks and models by name; None for all."""
 
     benchmarks: frozenset[str] | None
@@ -81,7 +81,7 @@ class Link:
     digests: Mapping[str, str]
     absent: tuple[str, ...]
     recorded: Mapping[tuple[str, str], str]
-    made: tuple[Made, ...]
+    made: tuple[OutputRecord, ...]
     sources: tuple[str, ...]
     unnamed: int
 
@@ -102,7 +102,7 @@ class Link:
         }
 
 
-def follow(table: str, records: Mapping[str, Made], subject: Subject, root: Path = Path()) -> list[Link]:
+def follow(table: str, records: Mapping[str, OutputRecord], subject: RowScope, root: Path = Path()) -> list[Link]:
     """Follow a file to everything that it was made from.
 
     Parameters
@@ -130,7 +130,7 @@ def follow(table: str, records: Mapping[str, Made], subject: Subject, root: Path
         behind = {path for one in level if one in records for path in _sources(records[one], subject)}
         level = sorted(behind - there, key=lambda path: (SHOWN.index(path.partition("/")[0] + "/"), path))
     chain = {path for paths in members.values() for path in paths}
-    users: dict[str, list[Made]] = defaultdict(list)
+    users: dict[str, list[OutputRecord]] = defaultdict(list)
     for made in records.values():
         for path in chain.intersection(made.inputs):
             if (made.path in chain or path == table) and (root / made.path).exists():
@@ -138,12 +138,18 @@ def follow(table: str, records: Mapping[str, Made], subject: Subject, root: Path
     return [_link(name, sorted(paths), records, users, subject=subject, root=root) for name, paths in members.items()]
 
 
-def _sources(made: Made, subject: Subject) -> list[str]:
+def _sources(made: OutputRecord, subject: RowScope) -> list[str]:
     return [path for path in made.inputs if _is_shown(path) and subject.concerns(path)]
 
 
 def _link(
-    name: str, paths: Sequence[str], records: Mapping[str, Made], users: Mapping[str, list[Made]], *, subject: Subject, root: Path
+    name: str,
+    paths: Sequence[str],
+    records: Mapping[str, OutputRecord],
+    users: Mapping[str, list[OutputRecord]],
+    *,
+    subject: RowScope,
+    root: Path,
 ) -> Link:
     made = tuple(records[path] for path in paths if path in records)
     return Link(
@@ -167,7 +173,7 @@ def _family(path: str) -> str:
     return path
 
 
-def code_of(made: Iterable[Made], root: Path = Path()) -> list[str]:
+def code_of(made: Iterable[OutputRecord], root: Path = Path()) -> list[str]:
     """Say which code made files: rule, digest of the code (and whether it is that of today), settings, one line each."""
     lines = set()
     for one in made:

@@ -1,4 +1,4 @@
-"""One cell of a table of results, found by what a person types."""
+"""Find one cell of a results table from what a person types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OF_ALL_ARMS = frozenset({"efficiency", "destinations", "graders"})
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A cell: its table, the number of its row (from 1), its column, and the words of the whole row."""
 
     table: str
@@ -67,7 +67,7 @@ class Cell:
         return frozenset(self.row[name] for name in there if self.row[name]) if there else None
 
 
-def find_cell(table: str, row: str, column: str, folder: Path = TABLES) -> Cell:
+def look_up_cell(table: str, row: str, column: str, folder: Path = TABLES) -> TableCell:
     """Find a cell.
 
     Parameters
@@ -106,7 +106,7 @@ def find_cell(table: str, row: str, column: str, folder: Path = TABLES) -> Cell:
         message = f"{name}: no column {column!r}{nearest(column, head)}"
         raise ConfigError(message)
     number = _by_number(name, row, len(rows)) if row.isdecimal() else _by_words(name, row, head, rows)
-    return Cell(name, number, column, rows[number - 1])
+    return TableCell(name, number, column, rows[number - 1])
 
 
 def _by_number(table: str, row: str, last: int) -> int:

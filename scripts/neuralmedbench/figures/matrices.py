@@ -1,0 +1,313 @@
+"""Figures of coloured cells with a number in each: pass@1 by group, and differences between all pairs of models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from neuralmedbench.figures.panels import DAGGER, dagger_note, named, short
+from neuralmedbench.figures.style import DARK, DIVERGING, INK, LIGHT, WIDTH_IN, luminance
+from neuralmedbench.figures.table import (
+    Row,
+    difference_words,
+    fewest_of,
+    first_sentences,
+    groups,
+    having,
+    is_small,
+    number,
+    sample_size,
+    sample_size_range,
+    value_of,
+)
+from neuralmedbench.records.results import HIDDEN, mark_of
+from neuralmedbench.records.words import counted, percent, spaced
+
+SEQUENTIAL = "cividis"
+
+
+def rate_colour(share: float) -> str:
+    """Colour of a share between 0 and 1, "#rrggbb"."""
+    import matplotlib as mpl
+    from matplotlib.colors import to_hex
+
+    return str(to_hex(mpl.colormaps[SEQUENTIAL](min(1.0, max(0.0, share)))))
+
+
+def difference_colour(difference: float, *, reach: float) -> str:
+    """Colour of a difference, "#rrggbb": neutral at 0, one colour for more and another for less, full at `reach`."""
+    from matplotlib.colors import LinearSegmentedColormap, to_hex
+
+    scale = LinearSegmentedColormap.from_list("difference", DIVERGING)
+    return str(to_hex(scale(0.5 + 0.5 * max(-1.0, min(1.0, difference / reach)))))
+
+
+def text_on(colour: str) -> str:
+    """Give the one of the two text colours that is easier to read on a colour.
+
+    Examples
+    --------
+    >>> text_on("#fde737") == DARK, text_on("#00224e") == LIGHT
+    (True, True)
+    """
+    shade = luminance(colour)
+    return DARK if (shade + 0.05) / (luminance(DARK) + 0.05) > (luminance(LIGHT) + 0.05) / (shade + 0.05) else LIGHT
+
+
+def draw_cell(
+    panel: Any, place: tuple[float, float], text: str, colour: str, *, few: bool = False, frame: bool = False, size: float = 8.5
+) -> None:
+    """Draw one cell.
+
+    Parameters
+    ----------
+    panel : matplotlib Axes
+        Where; a cell is 1 wide and 1 high.
+    place : tuple of float
+        Its middle, x and y.
+    text : str
+        What stands in it.
+    colour : str
+        Its colour, "#rrggbb".
+    few : bool
+        Whether few patients stand behind it: then it is hatched.
+    frame : bool
+        Whether it has a frame.
+    size : float
+        Size of the text in points.
+    """
+    from matplotlib.patches import Rectangle
+
+    x, y, on = *place, text_on(colour)
+    parts = [Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, facecolor=colour, linewidth=0)]
+    if few:  # under the number: a hatch behind it would be hard to read
+        parts.append(Rectangle((x - 0.48, y + 0.2), 0.96, 0.27, facecolor="none", edgecolor=on, hatch="//////", linewidth=0))
+    if frame:
+        parts.append(Rectangle((x - 0.46, y - 0.45), 0.92, 0.9, facecolor="none", edgecolor=INK, linewidth=1.3))
+    for part in parts:
+        part.set(in_layout=False, clip_on=False)  # a cell lies within its panel: nothing needs to be measured or cut
+        panel.add_artist(part)
+    panel.text(x, y - (0.12 if few else 0), text, ha="center", va="center_baseline", fontsize=size, color=on).set_in_layout(False)
+
+
+def square_off(panel: Any, columns: int, rows: int, labels: Sequence[str]) -> None:
+    """Make a panel hold `rows` x `columns` cells without axes, with the row labels at the left."""
+    panel.set(xlim=(-0.55, columns - 0.45), ylim=(rows - 0.4, -0.6))
+    panel.set_yticks(range(rows), labels)
+    panel.spines["bottom"].set_visible(False)
+    panel.tick_params(bottom=False, top=False, labelbottom=False, labeltop=True, length=0)
+
+
+ROW_IN, GAP, LETTER_IN, WIDEST_IN = 0.28, 0.9, 0.068, 8.2
+MOST = 12
+"""Groups of one kind that are drawn, those of most patients; the others stand in the table."""
+
+EVERYTHING = "all"
+
+
+@dataclass(frozen=True)
+class HeatmapRow:
+    """One row of a panel: the rows of the table that it is drawn from, and where it lies. Without rows it is the name of what follows."""
+
+    text: str
+    y: float
+    entries: tuple[Row, ...] = ()
+
+
+def keep_heatmap(rows: list[Row]) -> list[Row]:
+    """Rows of pass@1 under the full request, hidden ones too; groups that are all items or say nothing are left out."""
+    rows = [row for row in rows if row["metric"] == "pass1" and (row["arm"], row["strategy"]) == ("full", "direct")]
+    rows = [row for row in rows if number(row["value"]) is not None or mark_of(row)]
+    whole = {(row["benchmark"], row["model"]): row["n_items"] for row in rows if row["slice"] == EVERYTHING}
+
+    def says(row: Row) -> bool:
+        same = row["n_items"] == whole.get((row["benchmark"], row["model"]))
+        return row["slice"] == EVERYTHING or (row["value_of_slice"] not in {"none", "unknown"} and not same)
+
+    return [row for row in rows if says(row)]
+
+
+def draw_heatmap(rows: list[Row]) -> Any:
+    """Draw pass@1 of every model in every group, one panel a benchmark (from rates.csv)."""
+    import matplotlib.pyplot as plt
+
+    found = groups(rows, "benchmark")
+    lines = {name: lines_of(part) for name, part in found.items()}
+    inches = [ROW_IN * (part[-1].y + 1) for part in lines.values()]
+    models = {name: models_of(part) for name, part in found.items()}
+    across = max(len(one) for one in models.values())
+    labels_in = LETTER_IN * max(len(line.text) for part in lines.values() for line in part) + 0.1
+    wide = min(0.85, (WIDEST_IN - labels_in) / across)
+    letters = max(len(label) for one in models.values() for label in one.values())
+    turned = 1.4 * LETTER_IN * letters > wide
+    head = 0.5 + (LETTER_IN * letters if turned else 0.15)
+    size = (labels_in + wide * across, sum(inches) + head * len(found) + 0.5)
+    figure, grid = plt.subplots(len(found), 1, figsize=size, squeeze=False, height_ratios=inches, layout="constrained")
+    for (panel,), (benchmark, part) in zip(grid, lines.items(), strict=True):
+        _panel(panel, part, models[benchmark], turned=turned, size=min(8.5, 27 * wide))
+        panel.set_title(benchmark)
+    note = f"pass@1 in %; n counts patients; hatched: fewer than {fewest_of(rows[0])} patients"
+    hidden = "; – not shown" if any(number(row["value"]) is None for row in rows) else ""
+    figure.supxlabel(f"{note}{hidden}{dagger_note(rows)}", fontsize=8.5)
+    return figure
+
+
+def describe_heatmap(rows: list[Row]) -> str:
+    """Tell where the model that is best over all is best and worst among the groups that are not small."""
+    return first_sentences(_ends(name, part) for name, part in groups(rows, "benchmark").items())
+
+
+def _ends(benchmark: str, rows: list[Row]) -> str:
+    best = next(iter(models_of(rows)))
+    own = [row for row in rows if row["model"] == best and row["slice"] != EVERYTHING]
+    shown = having(own, "value")
+    large = [row for row in shown if not is_small(row)]
+    counts = [f"{len(shown) - len(large)} of fewer than {fewest_of(rows[0])} patients"]
+    counts += [f"{len(own) - len(shown)} not shown"] if len(shown) < len(own) else []
+    head = f"{benchmark}: {counted(len(models_of(rows)), 'model')} in {counted(len(own), 'group')}, {', '.join(counts)}"
+    if not large:
+        return f"{head}."
+    low, high = (one(large, key=lambda row: value_of(row, "value")) for one in (min, max))
+    ends = " to ".join(f"{percent(row['value'])} ({spaced(row['value_of_slice'])}, {sample_size(row)})" for row in (low, high))
+    return f"{head}; {best} is right in {ends} among the others."
+
+
+def models_of(rows: list[Row]) -> dict[str, str]:
+    """Models of a benchmark with their labels, the best over all items first."""
+    whole = {row["model"]: value_of(row, "value") for row in rows if row["slice"] == EVERYTHING}
+    labels = {row["model"]: named(row) for row in rows}
+    return {name: labels[name] for name in sorted(labels, key=lambda name: (-whole.get(name, -1.0), name))}
+
+
+def lines_of(rows: list[Row]) -> list[HeatmapRow]:
+    """Lines of a panel: all items, then every kind of group under its name."""
+    found: list[HeatmapRow] = []
+    y = -1.0
+    for part, entries in groups(rows, "slice").items():
+        by_value = groups(entries, "value_of_slice")
+        most = sorted(by_value, key=lambda value: -max(number(row["n_patients"]) or 0 for row in by_value[value]))[:MOST]
+        if part != EVERYTHING:
+            y += GAP + 0.1
+            more = f" ({len(most)} of {len(by_value)})" if len(most) < len(by_value) else ""
+            found.append(HeatmapRow(f"{spaced(part)}{more}", y))
+        for value in (value for value in by_value if value in most):
+            y += 1
+            found.append(HeatmapRow(_label(part, value, by_value[value]), y, tuple(by_value[value])))
+    return found
+
+
+def _label(part: str, value: str, entries: list[Row]) -> str:
+    patients = max(entries, key=lambda row: number(row["n_patients"]) or 0)["n_patients"]
+    name = {"all": "all items", "true": "yes", "false": "no"}.get(value, spaced(value)) if part != EVERYTHING else "all items"
+    return f"{short(name, 40)}, {'n not shown' if patients == HIDDEN else f'n = {patients}'}"
+
+
+def _panel(panel: Any, lines: list[HeatmapRow], models: dict[str, str], *, turned: bool, size: float) -> None:
+    place = {name: x for x, name in enumerate(models)}
+    drawn = [line for line in lines if line.entries]
+    square_off(panel, len(models), 1, [""])
+    panel.set_ylim(lines[-1].y + 0.6, -0.6)
+    panel.set_yticks([line.y for line in lines], [line.text for line in lines], fontsize=9)
+    for label, line in zip(panel.get_yticklabels(), lines, strict=True):
+        label.set_fontweight("normal" if line.entries else "bold")
+    how = {"rotation": 90} if turned else {}
+    panel.set_xticks(range(len(models)), list(models.values()), fontsize=9, **how)
+    for line in drawn:
+        for row in line.entries:
+            share, at = number(row["value"]), (place[row["model"]], line.y)
+            if share is None:  # what a public run hides
+                panel.text(*at, "–", ha="center", va="center_baseline", fontsize=size)
+            else:
+                draw_cell(panel, at, f"{100 * share:.0f}", rate_colour(share), few=is_small(row), size=size)
+
+
+ALPHA = 0.05
+LABELS_IN, CELL_IN, TITLE_IN = 1.9, 0.5, 0.75
+FEW = 5
+"""Models up to which two triangles stand beside each other."""
+
+
+def draw_pairwise(rows: list[Row]) -> Any:
+    """Draw each model minus each better one, the best first, one triangle a benchmark (from pairwise.csv)."""
+    import matplotlib.pyplot as plt
+
+    found = groups(rows, "benchmark")
+    orders = {name: order_of(part) for name, part in found.items()}
+    most = max(len(order) for order in orders.values())
+    across = 2 if most <= FEW and len(found) > 1 else 1
+    down = -(-len(found) // across)
+    cell = min(CELL_IN, (WIDTH_IN / across - LABELS_IN) / most)
+    size = (WIDTH_IN, (cell * most + TITLE_IN) * down + 0.3)
+    figure, grid = plt.subplots(down, across, figsize=size, squeeze=False, layout="constrained")
+    panels = [panel for line in grid for panel in line]
+    for panel in panels[len(found) :]:
+        panel.axis("off")
+    reach = max(0.1, math.ceil(10 * max(abs(value_of(row, "difference")) for row in rows)) / 10)
+    for panel, (benchmark, part) in zip(panels, found.items(), strict=False):
+        _triangle(panel, benchmark, part, orders[benchmark], reach=reach, size=min(8.5, 26 * cell))
+    note = f"points of pass@1, row minus column (by number); * and frame: p < {ALPHA:g} after Holm"
+    figure.supxlabel(f"{note}{dagger_note(rows)}", fontsize=8.5)
+    return figure
+
+
+def describe_pairwise(rows: list[Row]) -> str:
+    """Tell how many differences are significant, and the largest."""
+    return first_sentences(_largest(name, part) for name, part in groups(rows, "benchmark").items())
+
+
+def _largest(benchmark: str, rows: list[Row]) -> str:
+    most = max(rows, key=lambda row: abs(value_of(row, "difference")))
+    first, second = ("model_a", "model_b") if value_of(most, "difference") >= 0 else ("model_b", "model_a")
+    if first == "model_b":
+        most = most | {"difference": f"{-value_of(most, 'difference')}"} | dict(zip(("low", "high"), _turned(most), strict=True))
+    sure = sum(_significant(row) for row in rows)
+    return (
+        f"{benchmark}: {sure} of {len(rows)} paired differences are significant after Holm; the largest is {most[first]} ahead of"
+        f" {most[second]} by {difference_words(most)}; {sample_size(most)}."
+    )
+
+
+def _turned(row: Row) -> list[str]:
+    ends = (number(row["high"]), number(row["low"]))
+    return ["" if end is None else str(-end) for end in ends]
+
+
+def _significant(row: Row) -> bool:
+    p_value = number(row["p_holm"])
+    return p_value is not None and p_value < ALPHA
+
+
+def order_of(rows: list[Row]) -> list[str]:
+    """Models of a benchmark, the one that is ahead of the others by most first."""
+    ahead: dict[str, float] = {}
+    for row in rows:
+        for name, sign in ((row["model_a"], 1), (row["model_b"], -1)):
+            ahead[name] = ahead.get(name, 0.0) + sign * value_of(row, "difference")
+    return sorted(ahead, key=lambda name: (-round(ahead[name], 9), name))
+
+
+def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, reach: float, size: float) -> None:
+    place = {name: at for at, name in enumerate(order)}
+    pool = {row[f"model_{side}"] for row in rows for side in "ab" if row[f"{side}_in_reference_pool"] == "true"}
+    square_off(
+        panel,
+        len(order),
+        len(order),
+        [f"{short(name)}{DAGGER if name in pool else ''}\u00a0\u00a0\u00a0{at + 1}" for name, at in place.items()],
+    )
+    panel.set_xticks(range(len(order) - 1), [str(at + 1) for at in range(len(order) - 1)])
+    panel.tick_params(labelsize=min(9.5, size + 1))
+    panel.set_title(f"{short(benchmark)}: {sample_size_range(rows)}", fontsize=9.5)
+    panel.set_aspect("equal", anchor="N")
+    for at in range(len(order)):
+        panel.text(at, at, "–", ha="center", va="center_baseline", fontsize=size, color=INK, alpha=0.5)
+    for row in rows:
+        value = value_of(row, "difference")
+        across, down = place[row["model_b"]], place[row["model_a"]]
+        if across > down:
+            across, down, value = down, across, -value
+        sure = _significant(row)
+        text = f"{round(100 * value)}{'*' if sure else ''}".replace("-", "−")
+        draw_cell(panel, (across, down), text, difference_colour(value, reach=reach), size=size, frame=sure)
