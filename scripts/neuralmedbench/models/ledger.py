@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.files.dvc_lock import DVC_LOCK, read_dvc_lock
 from neuralmedbench.records.responses import MISSING_STATES, ResponseState, token_count
+from neuralmedbench.runtime.locks import read_holder, try_lock, write_holder
 from neuralmedbench.runtime.storage import has_room
 
 SYNC_EVERY = 64
@@ -244,16 +244,11 @@ def add_missing(path: Path, other: Path) -> int:
 @contextmanager
 def _only_writer(path: Path) -> Iterator[None]:
     with path.with_name(f".{path.name}.lock").open("a+b") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            holder = lock.read(20).decode("ascii", "ignore").strip() or "unknown"
+        if not try_lock(lock.fileno()):
+            holder = read_holder(lock.fileno()).pid or "unknown"
             message = f"{path.name}: process {holder} writes to this ledger; wait for it to end, two writers would pay twice"
-            raise ProviderError(message) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()).encode())
-        lock.flush()
+            raise ProviderError(message)
+        write_holder(lock.fileno())
         yield
 
 

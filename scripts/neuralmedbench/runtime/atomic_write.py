@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import tempfile
@@ -11,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+
+from neuralmedbench.runtime.locks import try_lock
 
 PREFIX = ".partial-"
 """How the names of half-done folders begin; `.dvcignore` names it too."""
@@ -57,9 +58,9 @@ def sweep(parent: Path) -> None:
         except OSError:  # somebody else was faster, or it is no folder
             continue
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-        except OSError:  # its writer lives, or this file system knows no locks: then nobody can tell
+            if try_lock(held):  # otherwise its writer lives
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # this file system knows no locks: then nobody can tell
             pass
         finally:
             os.close(held)
@@ -73,12 +74,12 @@ def _make(parent: Path) -> tuple[Path, int]:
         except FileNotFoundError:  # another process swept it before it could be held
             continue
         try:
-            fcntl.flock(held, fcntl.LOCK_EX)
+            locked = try_lock(held)
         except OSError:  # no locks here: nobody will sweep it
             return folder, held
-        if folder.is_dir():
+        if locked and folder.is_dir():
             return folder, held
-        os.close(held)
+        os.close(held)  # another process is sweeping it
 
 
 @contextmanager

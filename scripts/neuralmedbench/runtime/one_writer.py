@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import stat
@@ -11,11 +10,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 from neuralmedbench.errors import BusyError, ConfigError, StorageError
+from neuralmedbench.runtime.locks import LockHolder, read_holder, try_lock, write_holder
 from neuralmedbench.runtime.parent_run import run_has_ended
 from neuralmedbench.runtime.storage import shown
 
@@ -79,7 +78,7 @@ def wait_for_writers(outputs: Sequence[str]) -> None:
     wait = _Wait()
     for lock in sorted(_folder().glob("*.lock")):
         # a command that writes a folder holds the folder, Snakemake knows the files in it
-        while (holder := _holder_of(lock)) and any(place.is_relative_to(holder.output) for place in places):
+        while (holder := _holder_of(lock)) and any(place.is_relative_to(holder.note) for place in places):
             wait.pause(holder)
 
 
@@ -91,9 +90,7 @@ def _locked(output: Path) -> Iterator[None]:
         if run_has_ended():
             message = f"{shown(output)}: the run that asked for it has ended, nothing was done; run the same command again"
             raise BusyError(message)
-        with suppress(OSError):  # no room for the number: the lock holds all the same
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, f"{os.getpid()}\n{output}".encode(), 0)
+        write_holder(lock, str(output))
         yield
     finally:
         place.unlink(missing_ok=True)  # while it is held: who waits for this file notices that it is gone
@@ -107,50 +104,42 @@ def _take(place: Path, output: Path) -> int:
             lock = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise _no_temporary_folder(error) from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        holder = None
+        if try_lock(lock):
             with suppress(FileNotFoundError):
                 if os.fstat(lock).st_ino == place.stat().st_ino:
                     return lock
-            holder = None  # the process before removed the file between the two calls
-        except BlockingIOError:
-            holder = replace(_read_holder(lock), output=output)
+            # otherwise the process before removed the file between the two calls
+        else:
+            holder = LockHolder(read_holder(lock).pid, str(output))
         os.close(lock)
         if holder:
             wait.pause(holder)
 
 
-@dataclass(frozen=True)
-class _Holder:
-    """The process that holds a lock (0: not known), and what it writes."""
-
-    pid: int
-    output: Path
-
-
 class _Wait:
-    """The patience of one command: it says once whom it waits for, and ends."""
+    """How long one command waits: it says once for which process, and gives up after `WAIT_S` seconds."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
         self._limit_s = _wait_s()
-        self._said: set[_Holder] = set()
+        self._announced: set[LockHolder] = set()
 
-    def pause(self, holder: _Holder) -> None:
+    def pause(self, holder: LockHolder) -> None:
         """Wait a moment; BusyError when it took too long."""
         waited = time.monotonic() - self._start
-        who = f"process {holder.pid or '(number unknown)'} still writes {shown(holder.output)}"
+        who = f"process {holder.pid or '(number unknown)'} still writes {shown(Path(holder.note))}"
         if waited > self._limit_s:
             end = f" or end it with `kill {holder.pid}`" if holder.pid else ""
             message = f"{who}; when it belongs to a run that was killed, wait for its end{end}, then run the same command again"
             raise BusyError(message)
-        if waited > SAY_AFTER_S and holder not in self._said:
-            self._said.add(holder)
+        if waited > SAY_AFTER_S and holder not in self._announced:
+            self._announced.add(holder)
             print(f"{who}; waiting for it to end", file=sys.stderr, flush=True)
         time.sleep(POLL_S)
 
 
-def _holder_of(place: Path) -> _Holder | None:
+def _holder_of(place: Path) -> LockHolder | None:
     """Find who holds a lock; None when nobody does."""
     try:
         lock = os.open(place, os.O_RDONLY)
@@ -158,17 +147,9 @@ def _holder_of(place: Path) -> _Holder | None:
         return None
     try:
         # shared: two runs that look at the same time are not in each other's way
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _read_holder(lock)
+        return None if try_lock(lock, shared=True) else read_holder(lock)
     finally:
         os.close(lock)
-    return None
-
-
-def _read_holder(lock: int) -> _Holder:
-    pid, _, output = os.pread(lock, 4096, 0).decode("utf-8", "replace").partition("\n")
-    return _Holder(int(pid) if pid.isdigit() else 0, Path(output))
 
 
 def _wait_s() -> float:
