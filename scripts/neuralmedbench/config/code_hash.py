@@ -52,7 +52,7 @@ def reached_files(scripts: Path, command: str) -> set[Path]:
     start = scripts / f"{command}.py"
     files, queue, seen = {start}, [start], set[str]()
     while queue:
-        for name in _imports(queue.pop()):
+        for name in _imports(scripts, queue.pop()):
             if name in seen or name in EXEMPT:
                 continue
             seen.add(name)
@@ -67,14 +67,18 @@ def reached_files(scripts: Path, command: str) -> set[Path]:
 
 
 @cache
-def _imports(path: Path) -> tuple[str, ...]:
+def _imports(scripts: Path, path: Path) -> tuple[str, ...]:
+    """Names of the library that a file imports; relative imports count from the package of the file."""
+    package = path.relative_to(scripts).parent.parts  # of an `__init__.py` its own folder
     names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names.append(node.module)
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            names.append(module)
+            names += [f"{module}.{alias.name}" for alias in node.names]
     return tuple(sorted({name for name in names if name.split(".")[0] == "neuralmedbench"}))
 
 

@@ -28,7 +28,13 @@ def scripts(tmp_path: Path) -> Path:
         "neuralmedbench/b/lazy.py": "from neuralmedbench.c.deep import y\n",
         "neuralmedbench/b/table.yaml": "a: 1\n",
         "neuralmedbench/c/__init__.py": "",
-        "neuralmedbench/c/deep.py": "",
+        "neuralmedbench/c/deep.py": "from .beside import y\nfrom . import also\n\ndef f():\n    from ..b import far\n    from ..e.inner import z\n",
+        "neuralmedbench/c/beside.py": "",
+        "neuralmedbench/c/also.py": "",
+        "neuralmedbench/b/far.py": "",
+        "neuralmedbench/e/__init__.py": "from .face import w\n",
+        "neuralmedbench/e/face.py": "",
+        "neuralmedbench/e/inner.py": "from .. import e\n",
         "neuralmedbench/d/other.py": "",
     }
     for name, text in files.items():
@@ -68,6 +74,11 @@ def test_an_edit_of_what_is_reached_changes_the_hash(scripts: Path, name: str) -
 )
 def test_an_edit_of_what_computes_nothing_or_is_not_reached_changes_nothing(scripts: Path, name: str) -> None:
     assert not digest_after(scripts, name)
+
+
+@pytest.mark.parametrize("name", ["c/beside", "c/also", "b/far", "e/inner", "e/__init__", "e/face"])
+def test_an_edit_of_what_is_reached_by_a_relative_import_changes_the_hash(scripts: Path, name: str) -> None:
+    assert digest_after(scripts, f"neuralmedbench/{name}.py")
 
 
 def test_the_hash_does_not_depend_on_where_the_project_lies(scripts: Path, tmp_path: Path) -> None:
