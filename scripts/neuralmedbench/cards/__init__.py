@@ -1,1 +1,8 @@
-"""What is published about a benchmark beside its numbers: cards, reporting checklists, Croissant metadata."""
+"""What is published about a benchmark beside its numbers: cards, reporting checklists, Croissant metadata.
+
+Doors
+-----
+card: CardConfig, CardForm, read_card
+croissant: describe, unstated
+pages: card_pages
+"""

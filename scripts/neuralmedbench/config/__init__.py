@@ -1,1 +1,19 @@
-"""The configuration: typed once, read once, refused when it is wrong."""
+"""The configuration: typed once, read once, refused when it is wrong.
+
+Doors
+-----
+benchmark: BenchmarkConfig
+checklists: Answer, BLOCK, ChecklistConfig, ChecklistItem, SAID
+code_hash: code_hash
+curation: CurationConfig, load_curation
+deidentification: DeidentificationConfig, header_options
+juries: jury_members
+load: check, group_limit, load_asked, load_benchmark, load_checklists, load_grader, load_model, load_published, load_readiness, nearest, read_yaml, wildcard, without_places
+mappings: AnswerMapping, FOLDER, ImagesMapping, MappingConfig, OptionsMapping, PictureForm, load_mappings
+model: Downscale, GraderConfig, ModelConfig
+pipeline: PipelineConfig, RateLimit, SEQUENCE_ORDER
+published: Lookup, PublishedConfig, PublishedRow, PublishedSize, PublishedTable
+readiness: DiseaseGroup, ReadinessConfig
+section: Name, Section
+workflow: Run, own_configfiles, read_run, used_cases
+"""

@@ -1,1 +1,8 @@
-"""Figures: each is drawn from one table."""
+"""Figures: each is drawn from one table.
+
+Doors
+-----
+gallery: FIGURES, draw_figures
+style: INK, Look, looks
+table: Row, groups
+"""

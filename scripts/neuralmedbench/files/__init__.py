@@ -1,1 +1,35 @@
-"""File formats: reading and writing what the stages hand to each other."""
+"""File formats: reading and writing what the stages hand to each other.
+
+Doors
+-----
+answer_key: NAME, holds, left_in, plain, read_answer_key, searchable, write_answer_key
+bids: write_description
+case_flow: fate_of, flow_of_cases
+cases: CaseRow, KINDS, case_files, quarantine_on_error, read_audit, read_case, read_case_table, read_overrides, read_pictures, run_case_stage, write_audit, write_case, write_case_table, write_overrides, write_pictures
+dcm2niix: convert
+dicom: PREAMBLE, elements, header_and_length, header_bytes, looks_like_dicom, number, numbers, read_dicom, read_header, text, texts, value
+digests: bytes_with_digest, sha256_of, sha256_of_files, sha256_of_value
+dvc_lock: DVC_LOCK, DvcOut, read_dvc_lock
+eponyms: AS_EPONYM, EPONYMS, is_eponym
+given_answers: GivenAnswer, read_given
+identity: GENERIC, Identity, MIN_DIGITS, MIN_SEPARABLE, ORDINARY, fold, identity_pattern, read_identity, write_identity
+inside: file_inside
+json_files: read_json, read_json_record, write_json, write_json_record
+known_lesions: KnownLesion, read_known_lesion
+lines: read_lines, write_lines
+nifti: Volume, nifti_image, read_nifti, write_nifti
+pages: THUMBNAIL_PX, figure, page, picture_figure, table, tick, warning
+picture_cases: count_pictures, picture_manifest
+plain_pictures: MAX_BYTES, mime_type, open_picture, picture_head, write_grey, write_picture
+pseudonyms: DIGITS, case_pseudonym, date_shift_days, device_pseudonym, patient_pseudonym, read_key, uid_pseudonym, write_new_key
+raw_index: RawFile, RawIndex, RawPicture, read_raw_index, write_raw_index
+rows: delimited_rows, json_line_rows
+small_pictures: GREYS, Levels, lettered, outlined, side_by_side, to_levels, write_levels
+tables: gc_paused, read_records, read_table, write_records, write_table
+templates: Templates, version_of
+texts: UnreadableTextError, decode_text
+vocabulary: read_vocabulary
+volumes: Matrix, as_matrix, as_stored, as_transform, centre_of, grid_over, homogeneous, image_like, read_volume, resample_to, write_volume
+words: word_set
+yaml_text: load_yaml
+"""

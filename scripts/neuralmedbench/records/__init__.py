@@ -1,1 +1,25 @@
-"""What the stages hand each other: one frozen dataclass a record."""
+"""What the stages hand each other: one frozen dataclass a record.
+
+Doors
+-----
+answer_key: AnswerKey, CaseScore, NoteKey, NoteSpan, PixelBox, ScoreRow, SeriesKey, TagRule
+answer_leaks: AcceptedLeak, AcceptedLeaks, AnswerLeak, AnswerLeaks, SEVERITIES
+blinding: hide_names
+bundle: BundleGrade, BundleImage, BundleResponse, BundleTurn, CaseBundle
+case: Audit, CaseRecord, FileFate, PictureFate, PictureManifest, Plane, Sequence, Series, Slice, SliceRow, State, Tile
+checklist: ONLY_IN_CHECKLISTS, SECTIONS
+columns: ANSWER_COLUMNS, ANSWER_KEY_COLUMNS, PICTURE_COLUMNS, RECORD_COLUMNS, UNKNOWN_DAY
+curation: CurationRecord, DECISION_COLUMNS, Decision, KEPT, KeptQuestion, PoolModel, RECORD, REMOVED, RemovedQuestion, StageCount
+items: Arm, Axis, Criterion, DIAGNOSES, Disclosure, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, Level, NO_LESION, OPTION, Runner, ShownLesion, Strategy, Turn, gold_fields
+keys: Key, response_key, text_digest
+questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
+requests: Fact, Inquiry, Request, RequestImage, RequestTurn
+responses: MISSING_STATES, Response, ResponseState, current_rows, token_count
+results: COLUMNS, HIDDEN, NOT_SHOWN, POOL_MARKS, mark_of
+review: ExcludeReason, ReviewedFiles, SignedReview
+scores: Evidence, Grade, GradeState, ParseStatus, Prediction, Rating, RatingPart, SIMULATED_ROUND, Score, SimilarityRow
+served: Served, served_by, shown_name
+taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
+vocabulary: Diagnosis, Vocabulary, normal_form
+words: DASH, DASHED, ONCE, capital, counted, decimal, listing, p_equals, p_value, percent, percent_span, percent_with_span, points, points_span, spaced, whole
+"""

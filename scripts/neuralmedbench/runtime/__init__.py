@@ -1,1 +1,12 @@
-"""What exists because processes die, disks fill and two runs meet; everything else may ignore this room, but for `run_command`."""
+"""What exists because processes die, disks fill and two runs meet; everything else may ignore this room, but for `run_command`.
+
+Doors
+-----
+atomic_write: atomic_file, atomic_folder, is_partial, partial_folder, sweep, write_text
+commands: run_command
+locks: read_holder, try_lock, write_holder
+one_writer: wait_for_writers
+parent_run: name_this_run, this_run
+shared_log: Record, SharedLog, read_log
+storage: LEAST_ROOM_BYTES, check_places, check_project, disk_full, full_disk_behind, has_room
+"""
