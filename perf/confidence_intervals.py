@@ -18,16 +18,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from fixtures.coverage import QUANTITIES, coverage, truth
-from neuralmedbench.estimates.intervals import Settings, percentile_interval
+from neuralmedbench.estimates.calibration import area_under_risk, auroc, brier, calibration_error, width_bins
+from neuralmedbench.estimates.intervals import IntervalSettings, percentile_interval
 from neuralmedbench.tables.confidence.draws import Draws
-from neuralmedbench.tables.confidence.measures import auroc, brier, calibration_error, width_bins
 from neuralmedbench.tables.confidence.risk_coverage import tied_groups
-from neuralmedbench.tables.confidence.selective import area_under_risk
-from neuralmedbench.tables.confidence.sources import Confidences, Source
+from neuralmedbench.tables.confidence.sources import Confidences, ConfidenceSource
 
 ANSWERS, TRUTH = 4, 100_000
 TOO_SURE, PATIENTS = (0.0, 0.07, 0.15, 0.3), (8, 30, 120)
-SETTINGS = Settings(resamples=1000)
+SETTINGS = IntervalSettings(resamples=1000)
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -46,7 +45,7 @@ def made_up(seed: int, patients: int, too_sure: float) -> Confidences:
     right = (rng.random(codes.size) < 1 / (1 + np.exp(-logit))).astype(np.float64)
     nothing = np.zeros(0)
     return Confidences(
-        benchmark="", model="", arm="full", source=Source.STATED, value=value, right=right, items=np.arange(codes.size), patients=codes,
+        benchmark="", model="", arm="full", source=ConfidenceSource.STATED, value=value, right=right, items=np.arange(codes.size), patients=codes,
         rest_right=nothing, rest_patients=nothing.astype(np.int64), reasons={}, missing=0,
     )  # fmt: skip
 

@@ -24,13 +24,13 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
 from fixtures.scoring import ITEM, answered  # noqa: E402
 from neuralmedbench.config.pipeline import StatisticsConfig  # noqa: E402
-from neuralmedbench.estimates.intervals import Settings  # noqa: E402
+from neuralmedbench.estimates.intervals import IntervalSettings  # noqa: E402
 from neuralmedbench.files.tables import read_records, write_records  # noqa: E402
 from neuralmedbench.ratings.form import RatingForm, read_form  # noqa: E402
 from neuralmedbench.records.keys import response_key, text_digest  # noqa: E402
 from neuralmedbench.records.responses import Response  # noqa: E402
 from neuralmedbench.records.scores import Rating, RatingPart  # noqa: E402
-from neuralmedbench.tables.clinicians.agreement_table import agreement_rows  # noqa: E402
+from neuralmedbench.tables.clinicians.agreement import agreement_rows  # noqa: E402
 from neuralmedbench.tables.clinicians.raters import rater_rows  # noqa: E402
 
 FORM_FILE = ROOT / "config" / "rating.yaml"
@@ -103,7 +103,7 @@ def make_tables(ratings: list[Rating], answers: Sequence[Response], form: Rating
         sampled_ratings=[row for row in ratings if row.part is RatingPart.SAMPLE],
         benchmarks={"demo": SimpleNamespace(items=items, config=SimpleNamespace(reference_pool=()))},
         form=form,
-        settings=Settings(resamples=resamples),
+        settings=IntervalSettings(resamples=resamples),
     )
     wall, cpu = time.perf_counter(), time.process_time()
     rows = [*agreement_rows(study), *rater_rows(study)]

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import gc_paused
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.tables.disclosure.release import Release
@@ -19,10 +19,10 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--models", nargs="*", default=[], help="run list")
     parser.add_argument("--graders", nargs="*", default=[], help="run list; the first that gives a value counts")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, relative to the root")
-    parser.add_argument("--resamples", type=int, default=Settings.resamples)
-    parser.add_argument("--seed", type=int, default=Settings.seed)
-    parser.add_argument("--confidence", type=float, default=Settings.confidence)
-    parser.add_argument("--max-missing-fraction", type=float, default=Settings.max_missing_fraction)
+    parser.add_argument("--resamples", type=int, default=IntervalSettings.resamples)
+    parser.add_argument("--seed", type=int, default=IntervalSettings.seed)
+    parser.add_argument("--confidence", type=float, default=IntervalSettings.confidence)
+    parser.add_argument("--max-missing-fraction", type=float, default=IntervalSettings.max_missing_fraction)
     parser.add_argument("--profile", choices=("internal", "public"), default="internal", help="whom tables and report are for")
     parser.add_argument("--min-patients-shown", type=int, default=Release.fewest, help="public: numbers about fewer patients are hidden")
     parser.add_argument("--out-tables", type=Path, required=True, help="folder for the tables")
@@ -32,7 +32,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    settings = Settings(args.resamples, args.seed, args.confidence, args.max_missing_fraction)
+    settings = IntervalSettings(args.resamples, args.seed, args.confidence, args.max_missing_fraction)
     with gc_paused():
         study = read_study(args.root, args.benchmarks, args.models, args.graders, vocabulary=args.vocabulary, settings=settings)
         write_tables(study, args.out_tables, args.out_metrics, Release(args.profile, args.min_patients_shown))

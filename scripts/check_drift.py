@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import read_records
@@ -18,7 +18,7 @@ from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.requests import Request
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.tables.change.drift import Place, check_drift
+from neuralmedbench.tables.drift import DriftTarget, check_drift
 
 CHANGED = 3
 
@@ -45,10 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         requests,
         {row.item_id: row for row in read_records(Path(f"data/items/{name}.parquet"), Item)},
         {row.item_id: row for row in read_records(Path(f"data/gold/{name}.parquet"), Gold)},
-        Place.of(name, args.model),
+        DriftTarget.of(name, args.model),
         vocabulary=read_vocabulary(Path(config.vocabulary)),
         control=RunLimits.of(config),
-        settings=Settings(config.statistics.resamples, config.statistics.seed, config.statistics.confidence),
+        settings=IntervalSettings(config.statistics.resamples, config.statistics.seed, config.statistics.confidence),
     )
     write_json(Path(f"results/drift/{name}/{args.model}.json"), drift.found)
     print("\n".join(drift.lines))

@@ -8,9 +8,8 @@ from neuralmedbench.config.load import load_grader, load_model, load_published
 from neuralmedbench.files.tables import write_table
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.tables.papers.own import Own
-from neuralmedbench.tables.papers.published import COLUMNS, comparison_rows
-from neuralmedbench.tables.papers.typeset import latex, markdown
+from neuralmedbench.tables.papers.comparison import COLUMNS, comparison_rows, latex, markdown
+from neuralmedbench.tables.papers.own_results import OwnResults
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -28,7 +27,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     published = load_published(args.published)
-    own = Own(
+    own = OwnResults(
         benchmark=published.benchmark,
         models={path.stem: load_model(path) for path in args.models},
         graders={path.stem: load_grader(path) for path in args.graders},

@@ -7,10 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.confidence import confidences
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.calibration import (
+    MASS_BINS,
+    area_under_risk,
+    auroc,
+    best_area,
+    brier,
+    calibration_error,
+    mass_bins,
+    pessimistic,
+    selective_accuracy,
+    width_bins,
+)
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.tables.confidence.draws import GROUPS, Draws
-from neuralmedbench.tables.confidence.measures import MASS_BINS, auroc, brier, calibration_error, mass_bins, pessimistic, width_bins
-from neuralmedbench.tables.confidence.selective import area_under_risk, best_area, selective_accuracy
 
 VALUES = st.one_of(st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]), st.floats(0, 1))
 ANSWERS = st.lists(st.tuples(VALUES, st.booleans()), min_size=1, max_size=60)
@@ -76,7 +86,7 @@ def test_the_area_lies_between_the_best_and_the_worst_order(groups: list[tuple[i
 def test_intervals_hold_their_value_or_are_none(rows: list[tuple[float, bool]], patients: int) -> None:
     confidence, right = arrays(rows)
     codes = [place % patients for place in range(len(rows))]
-    draws = Draws(confidences(confidence.tolist(), right.tolist(), patients=codes), patients, Settings(resamples=100))
+    draws = Draws(confidences(confidence.tolist(), right.tolist(), patients=codes), patients, IntervalSettings(resamples=100))
     error = calibration_error(confidence, right, width_bins(confidence))
     low, high = draws.error_interval(error)
     assert (low is None) == (high is None)

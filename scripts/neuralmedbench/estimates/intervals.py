@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Settings:
+class IntervalSettings:
     """How intervals are made: resamples and seed of the bootstrap, confidence level, limit of missing answers."""
 
     resamples: int = 10_000
@@ -69,7 +69,7 @@ def resampling_weights(clusters: int, resamples: int, seed: int) -> Floats:
     return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=resamples).astype(np.float64)
 
 
-def resampled_means(values: Floats, patients: Ints, settings: Settings) -> Floats:
+def resampled_means(values: Floats, patients: Ints, settings: IntervalSettings) -> Floats:
     """Means of many columns under one set of resamples, so that differences between columns are paired.
 
     Parameters
@@ -96,7 +96,7 @@ def resampled_means(values: Floats, patients: Ints, settings: Settings) -> Float
 
 
 @lru_cache(maxsize=256)
-def _drawn_items(patients: bytes, clusters: int, settings: Settings) -> Floats:
+def _drawn_items(patients: bytes, clusters: int, settings: IntervalSettings) -> Floats:
     """Items in each resample; `patients` holds the patient of each item as 64-bit numbers. Many columns and models share them."""
     sizes = np.bincount(np.frombuffer(patients, dtype=np.int64), minlength=clusters).astype(np.float64)
     return np.asarray(resampling_weights(clusters, settings.resamples, settings.seed) @ sizes, dtype=np.float64)
@@ -140,7 +140,7 @@ def expanded_tail(clusters: int, confidence: float) -> float:
     return float(stats.norm.cdf(-reach))
 
 
-def rate_interval(values: Floats, patients: Ints, settings: Settings) -> Interval:
+def rate_interval(values: Floats, patients: Ints, settings: IntervalSettings) -> Interval:
     """Mean of item values with its interval.
 
     Parameters
@@ -162,7 +162,7 @@ def rate_interval(values: Floats, patients: Ints, settings: Settings) -> Interva
     return rate_intervals(values[:, None], patients, settings)[0]
 
 
-def rate_intervals(values: Floats, patients: Ints, settings: Settings) -> list[Interval]:
+def rate_intervals(values: Floats, patients: Ints, settings: IntervalSettings) -> list[Interval]:
     """Give the mean of each of many columns with its interval; columns that have the same items are resampled together.
 
     Parameters
@@ -199,7 +199,7 @@ def rate_intervals(values: Floats, patients: Ints, settings: Settings) -> list[I
     return found
 
 
-def exact_interval(values: Floats, patients: Ints, settings: Settings) -> Interval | None:
+def exact_interval(values: Floats, patients: Ints, settings: IntervalSettings) -> Interval | None:
     """Interval of a rate where the rules of `rate_interval` ask for an exact one; None where they ask for the bootstrap.
 
     Parameters

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from neuralmedbench.estimates.exact import FEW_PATIENTS
-from neuralmedbench.estimates.intervals import Floats, Ints, Settings, cluster_sums, percentile_interval, resampled_means
+from neuralmedbench.estimates.intervals import Floats, IntervalSettings, Ints, cluster_sums, percentile_interval, resampled_means
 
 EXACT_FLIPS_UP_TO = 12
 """Up to this many patients every pattern of signs is tried; above it patterns are drawn."""
@@ -32,7 +32,7 @@ class Difference(NamedTuple):
     patients: int
 
 
-def paired_difference(first: Floats, second: Floats, patients: Ints, settings: Settings) -> Difference:
+def paired_difference(first: Floats, second: Floats, patients: Ints, settings: IntervalSettings) -> Difference:
     """Mean of `first` minus mean of `second` over the items that both have.
 
     Parameters
@@ -53,7 +53,7 @@ def paired_difference(first: Floats, second: Floats, patients: Ints, settings: S
     return paired_differences([(first, second)], patients, settings)[0]
 
 
-def paired_differences(pairs: Sequence[tuple[Floats, Floats]], patients: Ints, settings: Settings) -> list[Difference]:
+def paired_differences(pairs: Sequence[tuple[Floats, Floats]], patients: Ints, settings: IntervalSettings) -> list[Difference]:
     """Give the difference of each of many pairs; pairs that share the same items are resampled together.
 
     Parameters
@@ -89,7 +89,7 @@ def paired_differences(pairs: Sequence[tuple[Floats, Floats]], patients: Ints, s
     return found
 
 
-def _difference(gaps: Floats, codes: Ints, resampled: Floats, p_value: float, settings: Settings) -> Difference:
+def _difference(gaps: Floats, codes: Ints, resampled: Floats, p_value: float, settings: IntervalSettings) -> Difference:
     clusters = int(codes.max()) + 1
     low, high = percentile_interval(resampled, clusters, settings.confidence)
     if low is not None and high is not None and clusters < FEW_PATIENTS:
@@ -122,7 +122,7 @@ def student_interval(values: Floats, patients: Ints, confidence: float) -> tuple
     return mean - half, mean + half
 
 
-def sign_flip_p(sums: Floats, settings: Settings) -> list[float]:
+def sign_flip_p(sums: Floats, settings: IntervalSettings) -> list[float]:
     """Test each column for no difference: the share of patterns of flipped patients that lie at least as far from zero.
 
     Parameters

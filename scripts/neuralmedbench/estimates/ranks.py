@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import stats
 
-from neuralmedbench.estimates.intervals import Floats, Ints, Settings, expanded_tail, resampled_means
+from neuralmedbench.estimates.intervals import Floats, IntervalSettings, Ints, expanded_tail, resampled_means
 
 
-def rank_ranges(values: Floats, patients: Ints, settings: Settings) -> list[tuple[int, int]]:
+def rank_ranges(values: Floats, patients: Ints, settings: IntervalSettings) -> list[tuple[int, int]]:
     """Range of ranks of each model over the resamples.
 
     Parameters

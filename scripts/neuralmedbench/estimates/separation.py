@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import Floats, Ints, Settings, percentile_interval, resampling_weights
+from neuralmedbench.estimates.intervals import Floats, IntervalSettings, Ints, percentile_interval, resampling_weights
 
 
-def separation(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, settings: Settings) -> tuple[float | None, ...]:
+def separation(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, settings: IntervalSettings) -> tuple[float | None, ...]:
     """Area under the ROC curve of a value for telling `same` from the rest, with a patient-clustered interval.
 
     Parameters

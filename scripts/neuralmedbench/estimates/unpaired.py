@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Floats, Ints, Settings, cluster_sums
+from neuralmedbench.estimates.intervals import Floats, IntervalSettings, Ints, cluster_sums
 
 AT_ONCE = 1_000
 """Shuffles that are worked on together."""
@@ -52,7 +52,7 @@ def square_and_add(first: Estimate, second: Estimate) -> Estimate:
     return Estimate(value, float(value - down), float(value + up))
 
 
-def shuffle_p(first: Floats, second: Floats, patients: tuple[Ints, Ints], settings: Settings) -> float:
+def shuffle_p(first: Floats, second: Floats, patients: tuple[Ints, Ints], settings: IntervalSettings) -> float:
     """Test for no difference: the share of random divisions of the patients whose means lie at least as far apart.
 
     Parameters

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from neuralmedbench.tables import answer_errors as errors
 from neuralmedbench.tables import (
     axes,
+    calibrated,
     calls,
     cohort,
     contamination,
@@ -20,18 +22,17 @@ from neuralmedbench.tables import (
     rates,
     ratings,
     reasoning,
+    revisions,
     similarity,
     turns,
     validity,
 )
-from neuralmedbench.tables.change import revisions
-from neuralmedbench.tables.clinicians import agreement_table, raters, readers
+from neuralmedbench.tables import grader_vs_clinician as trust
+from neuralmedbench.tables import readiness_table as readiness
+from neuralmedbench.tables.clinicians import agreement as agreement_table
+from neuralmedbench.tables.clinicians import raters, readers
 from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.declare import Table
-from neuralmedbench.tables.errors import table as errors
-from neuralmedbench.tables.readiness import table as readiness
-from neuralmedbench.tables.trust import calibrated
-from neuralmedbench.tables.trust import table as trust
 
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,

@@ -11,7 +11,7 @@ from neuralmedbench.estimates.intervals import (
     NOTHING,
     Floats,
     Interval,
-    Settings,
+    IntervalSettings,
     codes_of,
     percentile_interval,
     rate_interval,
@@ -19,11 +19,10 @@ from neuralmedbench.estimates.intervals import (
 )
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.words import counted, points
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.suppression import Suppression
 from neuralmedbench.tables.words import Takeaway, whole_size, without_head
 
 MODELS_FOR_A_CORRELATION = 8
@@ -48,7 +47,9 @@ def above_prior(score: Floats | float, prior: Floats | float) -> Floats:
         return np.where(room > 0, (np.asarray(score) - prior) / room, np.nan)
 
 
-def breadth_depth_gap(breadth: tuple[Floats, Floats, list[str]], depth: tuple[Floats, Floats, list[str]], settings: Settings) -> Interval:
+def breadth_depth_gap(
+    breadth: tuple[Floats, Floats, list[str]], depth: tuple[Floats, Floats, list[str]], settings: IntervalSettings
+) -> Interval:
     """Breadth minus depth, each as the share of the way from the prior to a perfect score.
 
     Parameters

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from neuralmedbench.records.items import DIAGNOSES
 from neuralmedbench.records.words import capital, counted, listing
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import ALL, Suppression, Table, of_study
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import ALL, Suppression
 from neuralmedbench.tables.words import Takeaway, by_benchmark, whole_size
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaseRow(ResultRow):
+class CaseStateRow(ResultRow):
     """One case."""
 
     benchmark: str
@@ -28,7 +27,7 @@ class CaseRow(ResultRow):
     n_items: int | None = None
 
 
-def case_rows(study: Study) -> list[CaseRow]:
+def case_rows(study: Study) -> list[CaseStateRow]:
     """Rows of `cases.csv`: every case of the table; for pictures and text the cases that have items."""
     rows: list[Cells] = []
     for name, benchmark in study.benchmarks.items():
@@ -51,7 +50,7 @@ def case_rows(study: Study) -> list[CaseRow]:
             | {"sequences": " ".join(sorted(sequences[case] - {""}))}
             for case in sorted(patients)
         ]
-    return [CaseRow(**row) for row in rows]
+    return [CaseStateRow(**row) for row in rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +126,7 @@ def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:
 
 CASES = Table(
     name="cases",
-    row=CaseRow,
+    row=CaseStateRow,
     rows=of_study(case_rows),
     suppression=Suppression("benchmark", each=True),
     takeaways={"cases": cases_takeaway},

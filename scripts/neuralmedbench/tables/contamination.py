@@ -10,16 +10,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import Floats, Ints, Settings, rate_interval
+from neuralmedbench.estimates.intervals import Floats, IntervalSettings, Ints, rate_interval
 from neuralmedbench.estimates.pairs import holm, paired_difference
 from neuralmedbench.estimates.unpaired import Estimate, shuffle_p, square_and_add
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.contrasts import answered
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.suppression import MODEL, Suppression
 from neuralmedbench.tables.words import Takeaway, titles_of
 
 FEWEST_PATIENTS = 8
@@ -126,7 +125,7 @@ def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cells
                 yield head | {"metric": metric} | found | ({"others": ", ".join(others)} if found.get("beyond_others") is not None else {})
 
 
-def contrast_of_sides(values: Floats, sides: Sides, patients: Ints, *, beside: list[Floats], settings: Settings) -> Cells:
+def contrast_of_sides(values: Floats, sides: Sides, patients: Ints, *, beside: list[Floats], settings: IntervalSettings) -> Cells:
     """Compare the rates of two groups of items.
 
     Parameters
@@ -167,7 +166,7 @@ def contrast_of_sides(values: Floats, sides: Sides, patients: Ints, *, beside: l
     return row | {"note": ALONE if beyond.value is None else BESIDE}
 
 
-def _beyond(values: Floats, sides: tuple[Mask, Mask], patients: Ints, *, beside: list[Floats], settings: Settings) -> Estimate:
+def _beyond(values: Floats, sides: tuple[Mask, Mask], patients: Ints, *, beside: list[Floats], settings: IntervalSettings) -> Estimate:
     """Give the difference that is left when the mean of models free of this cut-off is taken off, item by item."""
     if not beside:
         return Estimate(None, None, None)

@@ -11,11 +11,10 @@ from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.estimates.pairs import Difference, holm, mcnemar_exact, paired_difference, paired_differences
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.words import counted, listing
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import MODEL, Suppression, arm_labels
 from neuralmedbench.tables.words import Takeaway, largest, without_head
 
 

@@ -10,11 +10,10 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import LOCAL, destination_of
 from neuralmedbench.records.responses import MISSING_STATES, Response
-from neuralmedbench.tables.declare import Table
+from neuralmedbench.tables.declare import MODEL, Suppression, Table
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.suppression import MODEL, Suppression
 
 PASS1 = ("pass1", "pass1_low", "pass1_high")
 MONEY = ("cost_usd", "usd_per_item", "usd_per_right_answer")

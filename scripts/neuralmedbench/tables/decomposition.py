@@ -12,19 +12,18 @@ from neuralmedbench.estimates.intervals import (
     NOTHING,
     Floats,
     Interval,
+    IntervalSettings,
     Ints,
-    Settings,
     percentile_interval,
     rate_interval,
     resampled_means,
 )
 from neuralmedbench.records.words import percent_with_span
 from neuralmedbench.tables.contrasts import answered
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import MODEL, Suppression, arm_labels
 from neuralmedbench.tables.words import Takeaway, largest, without_head
 
 FEW_ERRORS = 5
@@ -44,7 +43,7 @@ class Decomposition(NamedTuple):
     patients: int
 
 
-def decompose(full: Floats, disclosed: Floats, patients: Ints, settings: Settings) -> Decomposition:
+def decompose(full: Floats, disclosed: Floats, patients: Ints, settings: IntervalSettings) -> Decomposition:
     """Divide the errors under `full` into those that the findings repair and those that they do not.
 
     Parameters
@@ -77,7 +76,7 @@ def decompose(full: Floats, disclosed: Floats, patients: Ints, settings: Setting
     return Decomposition(rates[0], rates[1], perception, reasoning, True, "", len(pair), clusters)
 
 
-def share_of_errors(left: Floats, errors: Floats, patients: Ints, settings: Settings) -> Interval:
+def share_of_errors(left: Floats, errors: Floats, patients: Ints, settings: IntervalSettings) -> Interval:
     """Give the share of the errors that is left, with its interval.
 
     Parameters

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.records.words import counted, listing
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import Suppression
 from neuralmedbench.tables.words import Takeaway
 
 

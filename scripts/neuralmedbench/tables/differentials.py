@@ -11,21 +11,20 @@ from neuralmedbench.estimates.intervals import (
     NOTHING,
     Floats,
     Interval,
+    IntervalSettings,
     Ints,
-    Settings,
     cluster_sums,
     exact_interval,
     percentile_interval,
     resampling_weights,
 )
+from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.scores import Score
-from neuralmedbench.tables.declare import Table, of_study
-from neuralmedbench.tables.disclosure.sets import Label
+from neuralmedbench.tables.declare import ALL, MODEL, RANKED, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import K, Key, Outcomes, headline
 from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.suppression import ALL, MODEL, RANKED, Suppression
 
 DEPTHS = {"top1": 1, "top3": 3, "top5": K}
 METRICS = (*DEPTHS, "mrr")
@@ -153,7 +152,7 @@ class _Lists:
         }
 
 
-def rate_intervals(values: Floats, patients: Ints, settings: Settings) -> list[Interval]:
+def rate_intervals(values: Floats, patients: Ints, settings: IntervalSettings) -> list[Interval]:
     """Means of many columns with intervals by the rules of `intervals.rate_interval`, under one set of resamples.
 
     Parameters

@@ -14,15 +14,14 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.structured.form import form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import MODEL, Suppression
 from neuralmedbench.tables.words import Takeaway, best_of, largest, share
 
 
-class Answered(NamedTuple):
+class FieldAnswer(NamedTuple):
     """One field of one scored answer: the score, the label that is true, and the labels that it may be, where the item lists them."""
 
     score: Score
@@ -69,13 +68,13 @@ def field_rows(study: Study) -> list[FieldRow]:
             asked = [row for row in headline(scores) if row.item_id in reference and row.fields_right is not None and not row.missing]
             for field in FIELDS:
                 known = [row for row in asked if field in (row.fields_right or {}) and field in reference[row.item_id]]
-                answers = [Answered(row, reference[row.item_id][field], forms[row.item_id].labels.get(field)) for row in known]
+                answers = [FieldAnswer(row, reference[row.item_id][field], forms[row.item_id].labels.get(field)) for row in known]
                 if answers:
                     rows.append(FieldRow(benchmark=benchmark.name, model=model, field=field, **_field_row(study, field, answers)))
     return rows
 
 
-def _field_row(study: Study, field: str, answers: list[Answered]) -> Cells:
+def _field_row(study: Study, field: str, answers: list[FieldAnswer]) -> Cells:
     right = np.array([(row.score.fields_right or {})[field] for row in answers], dtype=np.float64)
     interval = rate_interval(right, codes_of([row.score.patient_id for row in answers]), study.settings)
     said = [row.said(field) for row in answers]

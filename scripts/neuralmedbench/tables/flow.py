@@ -10,10 +10,9 @@ from typing import Any
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import Kind
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import Suppression, Table, grouped_by, of_study
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.suppression import Suppression, grouped_by
 from neuralmedbench.tables.words import Takeaway, by_benchmark
 
 QUARANTINE_STAGES = ("ingest", "deidentify", "normalise", "slices")

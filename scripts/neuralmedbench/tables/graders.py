@@ -13,10 +13,9 @@ from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState
 from neuralmedbench.records.words import capital, counted, percent
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.suppression import MODEL, Suppression
 from neuralmedbench.tables.words import Takeaway
 
 CORE, MAIN = "core_diagnosis", "main_condition"

@@ -9,18 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.config.model import GraderConfig
-from neuralmedbench.estimates.intervals import Settings, codes_of, rate_interval
+from neuralmedbench.estimates.intervals import IntervalSettings, codes_of, rate_interval
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import percent
 from neuralmedbench.scoring.jury import ballots, decide, enough, votes_of
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
-from neuralmedbench.tables.declare import Table, of_study
-from neuralmedbench.tables.errors.sheets import PRESENT
+from neuralmedbench.tables.answer_errors import PRESENT
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import DIRECT, FULL
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import MODEL, Suppression
 from neuralmedbench.tables.words import Takeaway
 
 RUBRIC = "rubric"
@@ -85,7 +84,9 @@ def jury_rows(study: Study) -> list[JuryRow]:
     return rows
 
 
-def _rows(members: Mapping[str, Sequence[Grade]], config: GraderConfig, patients: Mapping[str, str], settings: Settings) -> list[Cells]:
+def _rows(
+    members: Mapping[str, Sequence[Grade]], config: GraderConfig, patients: Mapping[str, str], settings: IntervalSettings
+) -> list[Cells]:
     votes: dict[str, list[tuple[str, Votes]]] = defaultdict(list)
     for (key, _, criterion), grades in ballots(members).items():
         if (key[1], key[2]) == (FULL, DIRECT):
@@ -100,7 +101,7 @@ def _kind(criterion: str) -> str:
     return criterion if named else RUBRIC
 
 
-def _row(criterion: str, rows: Sequence[tuple[str, Votes]], dropped: str, config: GraderConfig, settings: Settings) -> Cells:
+def _row(criterion: str, rows: Sequence[tuple[str, Votes]], dropped: str, config: GraderConfig, settings: IntervalSettings) -> Cells:
     seated = len(config.members) - bool(dropped)
     kept = [{name: value for name, value in votes.items() if name != dropped} for _, votes in rows]
     whole = [_word(criterion, votes, len(config.members), config.rule) for _, votes in rows]

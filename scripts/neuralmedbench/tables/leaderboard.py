@@ -10,15 +10,13 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
 from neuralmedbench.estimates.ranks import rank_ranges, tiers
 from neuralmedbench.records.words import capital, counted, percent
+from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
-from neuralmedbench.tables.declare import Table
-from neuralmedbench.tables.item_pairs import PAIR_RIGHT, PAIR_SAME
-from neuralmedbench.tables.outcomes import Key, Outcomes
+from neuralmedbench.tables.declare import Suppression, Table
+from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, Key, Outcomes
 from neuralmedbench.tables.prior import PRIOR
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
-from neuralmedbench.tables.suppression import Suppression
-from neuralmedbench.tables.trust.calibrated import CalibratedRow, calibrated_rows, corrects_score
 from neuralmedbench.tables.words import Takeaway, best_of, by_benchmark, models_of, share, titles_of, whole_size
 
 PRIOR_TITLE, CHANCE_TITLE = "Prior (commonest answers)", "Chance (one option)"

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, Interval, rate_intervals
+from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import Table
-from neuralmedbench.tables.disclosure.sets import Label
+from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppression, Table, arm_labels
 from neuralmedbench.tables.fields import FieldRow, field_rows
 from neuralmedbench.tables.groups import Mask, item_groups
-from neuralmedbench.tables.item_pairs import PAIR_METRICS
 from neuralmedbench.tables.leaderboard import RATES
-from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
+from neuralmedbench.tables.outcomes import DIRECT, FULL, PAIR_METRICS, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import ALL, RANKED, REPEATABLE, SCORED, Suppression, arm_labels
 from neuralmedbench.tables.words import Takeaway, whole_size
 
 Part = tuple[str, str]

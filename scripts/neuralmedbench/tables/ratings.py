@@ -10,14 +10,13 @@ import numpy as np
 from neuralmedbench.records.scores import Rating
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinicians.opinions import ClinicianWord, by_axis, clinician_words, fresh_sample
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.reference_pool import MARK, reference_pools
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import Suppression
 from neuralmedbench.tables.words import Takeaway
 
-Named = tuple[str, str, str, bool]
+RatedAxis = tuple[str, str, str, bool]
 """Round, model, axis, and whether the raters are simulated."""
 
 
@@ -39,14 +38,14 @@ class RatingRow(ResultRow):
 
 def rating_rows(study: Study) -> list[RatingRow]:
     """Rows of `ratings.csv`: means over answers of the clinicians' word; stale ratings are counted and left out."""
-    rows, stale, split = [], Counter[Named](), dict[tuple[str, bool], list[Rating]]()
+    rows, stale, split = [], Counter[RatedAxis](), dict[tuple[str, bool], list[Rating]]()
     pools, chose = reference_pools(study), set[tuple[str, str]]()
     for rating in study.sampled_ratings:
         split.setdefault((rating.round_id, rating.simulated), []).append(rating)
         stale[rating.round_id, rating.model, rating.axis, rating.simulated] += rating.stale
         if rating.model in pools.get(rating.item_id.partition("/")[0], ()):  # a round may rate items of several benchmarks
             chose.add((rating.round_id, rating.model))
-    words: dict[Named, list[ClinicianWord]] = {place: [] for place in stale}
+    words: dict[RatedAxis, list[ClinicianWord]] = {place: [] for place in stale}
     for (round_id, simulated), ratings in split.items():
         for axis, of_axis in by_axis(fresh_sample(ratings)).items():
             for key, word in clinician_words(of_axis, axis).items():

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import NOTHING, Settings, codes_of, rate_interval
+from neuralmedbench.estimates.intervals import NOTHING, IntervalSettings, codes_of, rate_interval
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import DIRECT, FULL
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.suppression import MODEL, Suppression
 from neuralmedbench.tables.words import Takeaway, value_share
 
 MEASURES = (EFFICIENCY, FACTUALITY, COMPLETENESS)
@@ -79,7 +78,7 @@ def _rows(benchmark: BenchmarkStudy, model: str, grades: list[Grade], study: Stu
     return [_row(measure, known[measure], failed[measure], study.settings) for measure in MEASURES if known[measure] or failed[measure]]
 
 
-def _row(measure: str, values: list[tuple[float, str]], failed: int, settings: Settings) -> Cells:
+def _row(measure: str, values: list[tuple[float, str]], failed: int, settings: IntervalSettings) -> Cells:
     clusters = codes_of([patient for _, patient in values])
     found = rate_interval(np.array([value for value, _ in values], dtype=np.float64), clusters, settings) if values else NOTHING
     return {

@@ -8,17 +8,16 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import codes_of
 from neuralmedbench.estimates.separation import separation
+from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Level
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Score, SimilarityRow
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import Table
-from neuralmedbench.tables.disclosure.sets import Label
+from neuralmedbench.tables.declare import ALL, MODEL, REPEATABLE, SCORED, Suppression, Table
+from neuralmedbench.tables.grader_vs_clinician import METRICS, GraderVsClinicianRow, trust_rows
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import ALL, MODEL, REPEATABLE, SCORED, Suppression
-from neuralmedbench.tables.trust.table import METRICS, GraderVsClinicianRow, trust_rows
 from neuralmedbench.tables.words import Takeaway
 
 SAME = frozenset({"exact", "synonym", "child"})

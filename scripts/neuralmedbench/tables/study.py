@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_readiness
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.readiness import ReadinessConfig
-from neuralmedbench.estimates.intervals import Floats, Settings
+from neuralmedbench.estimates.intervals import Floats, IntervalSettings
 from neuralmedbench.files.case_flow import flow_of_cases
 from neuralmedbench.files.cases import read_audit, read_case_table, read_pictures
 from neuralmedbench.files.json_files import read_json, read_json_record
@@ -29,10 +30,10 @@ from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score, SimilarityRow
 from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.tables.nonfinite import drop_nonfinite
 from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes
 from neuralmedbench.tables.prior import prior_values
 
+Record = TypeVar("Record")
 R = TypeVar("R", Score, Response, Grade)
 Numbered = TypeVar("Numbered", Score, Response, Grade, SimilarityRow)
 
@@ -103,7 +104,7 @@ class Study:
     form: RatingForm
     readiness: ReadinessConfig
     vocabulary: Vocabulary
-    settings: Settings
+    settings: IntervalSettings
     members: dict[str, GraderConfig] = field(default_factory=dict)
 
     @property
@@ -128,7 +129,7 @@ def is_sampled(model: ModelConfig) -> bool:
 
 
 def read_study(
-    root: Path, benchmarks: Sequence[str], models: Sequence[str], graders: Sequence[str], *, vocabulary: Path, settings: Settings
+    root: Path, benchmarks: Sequence[str], models: Sequence[str], graders: Sequence[str], *, vocabulary: Path, settings: IntervalSettings
 ) -> Study:
     """Read a run.
 
@@ -233,3 +234,50 @@ def _question_fates(folder: Path, pictures: list[PictureFate]) -> list[tuple[str
 def _present(rows: list[R], model: ModelConfig) -> list[R]:
     """Keep the rows of the present revision: every table but those of what changed is made of them alone."""
     return [row for row in rows if row.revision == model.revision]
+
+
+@cache
+def _floats(record: Any) -> tuple[tuple[str, bool], ...]:
+    """Give the numbers of a record, and of each whether it may be absent."""
+    return tuple((one.name, "None" in str(one.type)) for one in fields(record) if str(one.type) in ("float", "float | None"))
+
+
+def drop_nonfinite(rows: Sequence[Record]) -> tuple[list[Record], int]:
+    """Leave out what is no number.
+
+    Parameters
+    ----------
+    rows : sequence of record
+        Records of one kind.
+
+    Returns
+    -------
+    rows : list of record
+        The same with None in the place of a number that is NaN or infinite; rows that cannot be without it are left out.
+    number : int
+        How many numbers were left out.
+    """
+    if not rows:
+        return [], 0
+    record: Any = type(rows[0])
+    names = _floats(record)
+    kept, number = list[Record](), 0
+    for row in rows:
+        odd = [(name, optional) for name, optional in names if (value := getattr(row, name)) is not None and not math.isfinite(value)]
+        number += len(odd)
+        if not odd:
+            kept.append(row)
+        elif all(optional for _, optional in odd):
+            changes: dict[str, Any] = dict.fromkeys(name for name, _ in odd)
+            kept.append(replace(row, **changes))  # type: ignore[type-var]
+    return kept, number
+
+
+def nonfinite_statements(study: Study) -> list[str]:
+    """Say what was left out; nothing when every number is one."""
+    told = [
+        f"{benchmark.config.title} ({', '.join(f'{number:,} in {kind}' for kind, number in benchmark.odd_numbers.items())})"
+        for benchmark in study.benchmarks.values()
+        if benchmark.odd_numbers
+    ]
+    return [f"No numbers: values that are infinite or not a number count as absent: {'; '.join(told)}."] if told else []

@@ -12,11 +12,10 @@ from neuralmedbench.estimates.intervals import codes_of, rate_interval
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.terms import resolve
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import MODEL, Suppression
 
 RIGHT, ANCHORED, LOST = "right", "anchored", "lost"
 """Measures: the leader after a turn is right; a wrong first leader is still the last one; a right first leader is given up at the end."""

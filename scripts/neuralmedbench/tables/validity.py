@@ -11,11 +11,10 @@ from neuralmedbench.records.words import counted, percent
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import find_answer_object
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.suppression import ALL, MODEL, Suppression
 from neuralmedbench.tables.words import Takeaway
 
 PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)

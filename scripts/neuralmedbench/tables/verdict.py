@@ -1,21 +1,166 @@
-"""What the numbers say, in sentences that hold back when the numbers do."""
+"""What the numbers say, in sentences that hold back when the numbers do: for the top of the page, its badges and its rules."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from neuralmedbench.config.load import without_places
 from neuralmedbench.estimates.pairs import smallest_difference
 from neuralmedbench.records.items import Axis
+from neuralmedbench.records.served import Served, served_by
 from neuralmedbench.records.words import counted, listing, percent, percent_with_span
 from neuralmedbench.tables.axes import MODELS_FOR_A_CORRELATION, correlation_interval, gap_sentence, rank_correlation
+from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
+from neuralmedbench.tables.calls import GRADER
 from neuralmedbench.tables.confidence.reliability import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
-from neuralmedbench.tables.nonfinite import nonfinite_statements
+from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, _followed
 from neuralmedbench.tables.prior import PRIOR
 from neuralmedbench.tables.reference_pool import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
-from neuralmedbench.tables.served_models import served_badges, served_statements
-from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.trust.rules import ratings_badge, trust_statements
+from neuralmedbench.tables.study import BenchmarkStudy, Study, nonfinite_statements
+
+ENOUGH = f"{FEWEST_ANSWERS} answers of {FEWEST_PATIENTS} patients"
+
+
+def ratings_badge(study: Study) -> Cells:
+    """Say how many ratings of clinicians there are; simulated ones are none."""
+    clinical = [row for row in study.sampled_ratings if not row.simulated and not row.adjudicated]
+    if clinical:
+        text = f"{len(clinical)} by {len({row.rater_id for row in clinical})} raters"
+    else:
+        text = "none yet: grader only" + (" (simulated ones stand apart)" if study.sampled_ratings else "")
+    return {"name": "Clinician ratings", "state": "ok" if clinical else "none", "text": text}
+
+
+def trust_statements(study: Study) -> list[str]:
+    """Give the rules by which clinicians correct a score and are held against graders."""
+    passes = study.form.passes
+    if passes is None:
+        return ["A clinician's pass is not defined: `config/rating.yaml` has no `passes`, so no score is corrected by clinicians."]
+    return [
+        (
+            f"A clinician's pass: {passes.from_} or more on the axis {passes.axis}, of the mean over the raters of an answer, or of the adjudicated "
+            "value where there is one. (Our rule.)"
+        ),
+        (
+            "Calibrated score: the graders' pass rate over all answers, plus the mean of clinician minus grader over the rated ones, each weighted "
+            "with the inverse of the probability with which it was drawn (a prediction-powered mean). Answers that nobody could judge are left "
+            "out; calibrated.csv says what the score would be if all of them had failed or passed. Refused and truncated answers are wrong "
+            "without a clinician. Patients are resampled, and half a patient who contradicts the grader is added on each side, so that few "
+            f"ratings without a contradiction do not look like certainty. Shown beside a score from {ENOUGH} of a model on. (Our rules.)"
+        ),
+        (
+            "Graders against clinicians: a grader's value and one clinician's, before anything was adjudicated; every rated answer weighs the "
+            f"same, and coefficients are given from {FEWEST_UNITS} answers, items or models on. (Our rule.) Beside it one clinician against "
+            "another, the most that can be asked of a grader. Simulated raters stand apart and never correct a score."
+        ),
+    ]
+
+
+GRADER_ONLY = "Grader only:"
+
+
+def trust_notes(study: Study, tables: Tables) -> Cells:
+    """Give what the report says above its tables.
+
+    Parameters
+    ----------
+    study : Study
+        The run.
+    tables : dict of str to list of dict
+        Tables of results.
+
+    Returns
+    -------
+    dict
+        `grader_only`: by benchmark the line below a leaderboard that no clinician
+        corrected; benchmarks without open answers have none.
+    """
+    return {"grader_only": dict(_grader_only(study, tables))}
+
+
+def trust_sentences(study: Study, tables: Tables) -> list[str]:
+    """Say at a glance how far the graders can be trusted; nothing before clinicians have rated."""
+    told = _followed(study, tables)
+    return [f"Graders: {told}"] if told else []
+
+
+def _grader_only(study: Study, tables: Tables) -> Iterable[tuple[str, str]]:
+    corrected = {row["benchmark"] for row in tables["leaderboard"] if row.get("calibrated") is not None}
+    for name, benchmark in study.benchmarks.items():
+        rows = [row for row in tables["calibrated"] if (row["benchmark"], row["grader"], row["simulated"]) == (name, SCORE, False)]
+        if not benchmark.outcomes.repeatable.any() or name in corrected:
+            continue
+        if study.form.passes is None:
+            yield name, f"{GRADER_ONLY} config/rating.yaml does not say what a clinician's pass is."
+        elif any(row["n_rated"] for row in rows):
+            yield name, f"{GRADER_ONLY} clinicians have rated too few of these answers; they count from {ENOUGH} of a model on."
+        else:
+            yield name, f"{GRADER_ONLY} no clinician has rated this run."
+
+
+def mixed_rows(study: Study) -> list[tuple[str, str, list[Served]]]:
+    """Find who was served as more than one model.
+
+    Parameters
+    ----------
+    study : Study
+        The run.
+
+    Returns
+    -------
+    list of (str, str, list of Served)
+        Benchmark, model (or `grader <name>`: over the answers of all models, which one grader should measure alike), and what was served.
+    """
+    found = []
+    for name, benchmark in study.benchmarks.items():
+        for model, responses in benchmark.responses.items():
+            found.append((name, model, served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)))
+        for grader, config in study.all_graders.items():
+            if config.model is not None:
+                found.append((name, f"{GRADER}{grader}", _of_grader(benchmark, grader)))
+    return [row for row in found if len({one.name for one in row[2]}) > 1]
+
+
+def _of_grader(benchmark: BenchmarkStudy, grader: str) -> list[Served]:
+    grades = [grade for (_, one), rows in benchmark.grades.items() if one == grader for grade in rows]
+    calls = {(grade.model, grade.item_id, grade.text_sha256): (grade.served_model, grade.fingerprint, grade.called_on) for grade in grades}
+    return served_by(calls.values())
+
+
+def served_badges(study: Study) -> list[Cells]:
+    """Warn in a few words; nothing when every model was one model throughout."""
+    who = sorted({_title(study, model) for _, model, _ in mixed_rows(study)})
+    return [{"name": "Served models", "state": "warn", "text": f"changed within the run: {', '.join(who)}"}] if who else []
+
+
+def served_statements(study: Study) -> list[str]:
+    """Say in words who was served as what; nothing when every model was one model throughout."""
+    rows = mixed_rows(study)
+    if not rows:
+        return []
+    told = "; ".join(f"{_title(study, model)} on {study.benchmarks[name].config.title}: {_words(served)}" for name, model, served in rows)
+    return [
+        (
+            f"Served models: a provider answered under one name with more than one model ({told}). The score of such a model is that of a "
+            "mixture, and a grader that changed did not measure all answers alike."
+        )
+    ]
+
+
+def _title(study: Study, who: str) -> str:
+    if who.startswith(GRADER):
+        return f"{GRADER}{study.all_graders[who.removeprefix(GRADER)].title}"
+    return study.models[who].title
+
+
+def _words(served: list[Served]) -> str:
+    counts: dict[str, int] = {}
+    for one in served:
+        counts[one.name] = counts.get(one.name, 0) + one.answers
+    return ", ".join(f"{count:,} answers by {without_places(name)}" for name, count in counts.items())
 
 
 def sentences(study: Study, tables: Tables) -> list[str]:

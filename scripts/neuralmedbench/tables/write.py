@@ -9,15 +9,14 @@ from typing import Any
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import write_table
 from neuralmedbench.tables.all_tables import TABLES
-from neuralmedbench.tables.change.revisions import change_notes, change_sentences
 from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.declare import Results
-from neuralmedbench.tables.disclosure.release import Release, shown_tables
+from neuralmedbench.tables.disclosure.release import Release, public_tables
 from neuralmedbench.tables.reference_pool import reference_pools, with_pool_marks
+from neuralmedbench.tables.revisions import change_notes, change_sentences
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.trust.words import trust_notes, trust_sentences
-from neuralmedbench.tables.verdict import badges, notes, sentences
+from neuralmedbench.tables.verdict import badges, notes, sentences, trust_notes, trust_sentences
 
 METRICS = ("pass1", "pass1_low", "pass1_high", "pass5", "candidates5", "rank", "tier", "missing_fraction")
 
@@ -40,7 +39,7 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     for table in TABLES:
         results.tables[table.name] = table.rows(results)
     cells = {table.name: with_pool_marks(results.tables[table.name], pools) for table in TABLES}
-    shown = shown_tables(study, cells, {table.name: table.suppression for table in TABLES}, release or Release())
+    shown = public_tables(study, cells, {table.name: table.suppression for table in TABLES}, release or Release())
     for table in TABLES:
         write_table(folder / f"{table.name}.csv", shown.tables[table.name], table.columns)
     rest, seen = shown.study, shown.told  # a sentence may not tell what a table hides

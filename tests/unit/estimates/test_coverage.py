@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fixtures.coverage import QUANTITIES, coverage, truth
-from neuralmedbench.estimates.intervals import Settings, resampled_means
+from neuralmedbench.estimates.intervals import IntervalSettings, resampled_means
 
-STUDIES, SETTINGS = 200, Settings(resamples=400)
+STUDIES, SETTINGS = 200, IntervalSettings(resamples=400)
 FRAGILE = [
     ("pass@1, one sample", "hard"),
     ("pass@5", "easy"),

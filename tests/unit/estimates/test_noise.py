@@ -7,10 +7,10 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from neuralmedbench.estimates.intervals import Settings
-from neuralmedbench.tables.change.noise import compare_answers
+from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.estimates.noise_floor import compare_answers
 
-FAST = Settings(resamples=199)
+FAST = IntervalSettings(resamples=199)
 
 
 def test_a_small_example_can_be_worked_out_by_hand() -> None:
@@ -35,7 +35,7 @@ def test_the_disagreements_are_those_of_all_pairs_of_answers() -> None:
 
 @pytest.mark.parametrize(("p", "q"), [((0.5, 0.5, 0), (0.5, 0.5, 0)), ((0.7, 0.2, 0.1), (0.1, 0.3, 0.6)), ((1, 0, 0), (0, 0, 1))])
 def test_the_excess_is_on_average_half_the_squared_distance_of_the_two_distributions(p: tuple[float, ...], q: tuple[float, ...]) -> None:
-    none = Settings(resamples=1)
+    none = IntervalSettings(resamples=1)
     expected = 0.0
     for old in product("ABC", repeat=2):
         for new in product("ABC", repeat=3):
@@ -50,7 +50,7 @@ def test_the_p_value_is_the_share_of_all_shuffles_within_items() -> None:
     old, new = [["A", "A", "B"], ["A", "B"]], [["B", "B"], ["B", "B", "C"]]
 
     def excess(first: list[list[str]], second: list[list[str]]) -> float:
-        found = compare_answers(first, second, Settings(resamples=1)).excess
+        found = compare_answers(first, second, IntervalSettings(resamples=1)).excess
         assert found is not None
         return found
 
@@ -64,7 +64,7 @@ def test_the_p_value_is_the_share_of_all_shuffles_within_items() -> None:
     exact = np.mean(np.array(shuffles) >= excess(old, new) - 1e-9)
     assert 0.05 < exact < 0.95
     # 20,000 draws: the standard error is below 0.0036
-    assert compare_answers(old, new, Settings(resamples=20_000)).p_value == pytest.approx(exact, abs=0.015)
+    assert compare_answers(old, new, IntervalSettings(resamples=20_000)).p_value == pytest.approx(exact, abs=0.015)
 
 
 def drawn(rng: np.random.Generator, chances: np.ndarray, samples: int) -> list[list[str]]:

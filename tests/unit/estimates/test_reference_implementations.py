@@ -15,9 +15,10 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
+from neuralmedbench.estimates.agreement import complete_rows, icc
 from neuralmedbench.estimates.exact import effective_size, one_sided_bounds
 from neuralmedbench.estimates.intervals import (
-    Settings,
+    IntervalSettings,
     expanded_tail,
     percentile_interval,
     rate_interval,
@@ -26,10 +27,9 @@ from neuralmedbench.estimates.intervals import (
 )
 from neuralmedbench.estimates.pairs import mcnemar_exact, sign_flip_p, smallest_difference, student_interval
 from neuralmedbench.estimates.unpaired import Estimate, shuffle_p, square_and_add
-from neuralmedbench.tables.clinicians.agreement import complete_rows, icc
 
 TO = 1e-6
-SETTINGS = Settings(resamples=500)
+SETTINGS = IntervalSettings(resamples=500)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_two_intervals_squared_and_added_are_newcombes_of_statsmodels(counts: tu
 def test_shuffled_groups_are_the_permutation_test_of_scipy() -> None:
     rng = np.random.default_rng(4)
     first, second = rng.random(9).round(1), (rng.random(12) + 0.2).round(1)
-    found = shuffle_p(first, second, (np.arange(9), np.arange(9, 21)), Settings(resamples=20_000))
+    found = shuffle_p(first, second, (np.arange(9), np.arange(9, 21)), IntervalSettings(resamples=20_000))
     reference = stats.permutation_test(
         (first, second),
         lambda one, other, axis: one.mean(axis=axis) - other.mean(axis=axis),

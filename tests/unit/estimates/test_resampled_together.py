@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuralmedbench.estimates.intervals import Settings, rate_interval, rate_intervals
+from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval, rate_intervals
 from neuralmedbench.estimates.pairs import paired_difference, paired_differences
 
-SETTINGS = Settings(resamples=200)
+SETTINGS = IntervalSettings(resamples=200)
 
 
 def columns(patients: int) -> tuple[np.ndarray, np.ndarray]:

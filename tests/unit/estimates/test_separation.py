@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuralmedbench.estimates.intervals import Settings, codes_of, resampling_weights
+from neuralmedbench.estimates.intervals import IntervalSettings, codes_of, resampling_weights
 from neuralmedbench.estimates.separation import both_drawn, separation, wins
 
 
@@ -39,7 +39,7 @@ def test_single_precision_is_used_only_where_it_is_exact(scale: float) -> None:
 
 def test_the_area_is_the_share_of_pairs_in_order_and_lies_in_its_interval() -> None:
     values, same, patients = answers(7, 200, 40)
-    area, low, high = separation(values + same, same, patients, Settings(resamples=500))
+    area, low, high = separation(values + same, same, patients, IntervalSettings(resamples=500))
     assert area is not None
     assert low is not None
     assert high is not None
@@ -50,5 +50,5 @@ def test_the_area_is_the_share_of_pairs_in_order_and_lies_in_its_interval() -> N
 
 def test_answers_of_one_kind_have_no_area() -> None:
     values, same, patients = answers(0, 10, 3)
-    assert separation(values, np.ones_like(same), patients, Settings(resamples=10)) == (None, None, None)
-    assert separation(values, np.zeros_like(same), patients, Settings(resamples=10)) == (None, None, None)
+    assert separation(values, np.ones_like(same), patients, IntervalSettings(resamples=10)) == (None, None, None)
+    assert separation(values, np.zeros_like(same), patients, IntervalSettings(resamples=10)) == (None, None, None)

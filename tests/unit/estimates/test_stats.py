@@ -15,7 +15,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from neuralmedbench.estimates.exact import clopper_pearson, effective_size
 from neuralmedbench.estimates.intervals import (
-    Settings,
+    IntervalSettings,
     expanded_tail,
     percentile_interval,
     rate_interval,
@@ -32,7 +32,7 @@ from neuralmedbench.tables.prior import chance_among_commonest
 from neuralmedbench.tables.similarity import separation
 from neuralmedbench.tables.verdict import _correlation
 
-FAST = Settings(resamples=2000)
+FAST = IntervalSettings(resamples=2000)
 
 
 @pytest.mark.parametrize("k", [1, 3, 5])
@@ -94,7 +94,7 @@ def test_the_bootstrap_of_patients_is_that_of_scipy() -> None:
         method="percentile",
         rng=1,
     ).confidence_interval
-    found = rate_interval(values, patients, Settings(resamples=10_000))
+    found = rate_interval(values, patients, IntervalSettings(resamples=10_000))
     assert found.method == "bootstrap"
     assert (found.low, found.high) == pytest.approx((reference.low, reference.high), abs=0.004)
 
@@ -141,7 +141,9 @@ def test_mcnemar_is_the_binomial_test_on_the_discordant_pairs() -> None:
 def test_the_sign_flip_test_is_exact_for_few_patients_and_close_for_many() -> None:
     assert sign_flip_p(np.ones((4, 1)), FAST)[0] == pytest.approx(2 / 16)
     sums = np.random.default_rng(5).normal(0.3, 1, 40)
-    assert sign_flip_p(sums[:, None], Settings(resamples=20_000))[0] == pytest.approx(scipy_stats.ttest_1samp(sums, 0).pvalue, abs=0.02)
+    assert sign_flip_p(sums[:, None], IntervalSettings(resamples=20_000))[0] == pytest.approx(
+        scipy_stats.ttest_1samp(sums, 0).pvalue, abs=0.02
+    )
     assert sign_flip_p(np.ones((30, 1)), FAST)[0] > 0
 
 
@@ -162,7 +164,7 @@ def test_the_smallest_visible_difference_is_seen_in_four_of_five_studies(patient
     rng, codes = np.random.default_rng(8), np.arange(patients)
     gaps = rng.normal(0, 0.2, patients)
     truth = smallest_difference(paired_difference(gaps, np.zeros(patients), codes, FAST).spread, 0.95, patients) * 0.2 / gaps.std(ddof=1)
-    seen = [sign_flip_p(rng.normal(truth, 0.2, (patients, 1)), Settings(resamples=400))[0] < 0.05 for _ in range(250)]
+    seen = [sign_flip_p(rng.normal(truth, 0.2, (patients, 1)), IntervalSettings(resamples=400))[0] < 0.05 for _ in range(250)]
     assert 0.72 <= np.mean(seen) <= 0.88
 
 

@@ -113,6 +113,15 @@ def test_the_ground_floor_imports_nothing_else_of_ours(room: str) -> None:
         assert rooms(imports(path)) <= {room}, path.name
 
 
+def test_no_module_of_the_library_imports_itself_over_others() -> None:
+    """Imports inside functions and for type checking count too: a circle has no first page to read."""
+    modules = {".".join(path.relative_to(LIBRARY.parent).with_suffix("").parts): path for path in LIBRARY.rglob("*.py")}
+    left = {name: imports(path) & modules.keys() - {name} for name, path in modules.items()}
+    while free := {name for name, needed in left.items() if not needed}:
+        left = {name: needed - free for name, needed in left.items() if name not in free}
+    assert sorted(left) == []
+
+
 def test_the_wing_of_scans_imports_nothing_of_the_evaluation_side() -> None:
     scans = {"errors", "records", "files", "runtime", "config", "atlas", "ingest", "deid", "imaging"}
     for room in ("atlas", "ingest", "deid", "imaging"):

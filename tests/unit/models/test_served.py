@@ -10,15 +10,15 @@ import pytest
 
 from fixtures.scoring import answered
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.models.console import served_models_line
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.records.served import served_by
 from neuralmedbench.tables.calls import destination_rows, efficiency_rows
-from neuralmedbench.tables.served_models import served_badges, served_statements
 from neuralmedbench.tables.study import Study, read_study
+from neuralmedbench.tables.verdict import served_badges, served_statements
 
 MAY, JUNE = "m-2026-05-01", "m-2026-06-01"
 
@@ -27,7 +27,7 @@ MAY, JUNE = "m-2026-05-01", "m-2026-06-01"
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     root = tmp_path_factory.mktemp("study")
     write_study(root, models=("alpha",), patients=3)
-    return read_study(root, [DEPTH, BREADTH], ["alpha"], GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=Settings())
+    return read_study(root, [DEPTH, BREADTH], ["alpha"], GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=IntervalSettings())
 
 
 def with_responses(study: Study, rows: list[Response], grades: Sequence[Grade] = ()) -> Study:

@@ -14,7 +14,7 @@ import pytest
 
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.ledger import LedgerEntry, open_ledger
@@ -69,7 +69,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
             book.add(LedgerEntry(key=row.call_keys[0], state="ok", text="never shown"))
     write_records(root / SCORES, Score, scores, key=order)
     write_records(root / RESPONSES, Response, responses, key=order)
-    settings = Settings(resamples=100, seed=1, confidence=0.95, max_missing_fraction=0.02)
+    settings = IntervalSettings(resamples=100, seed=1, confidence=0.95, max_missing_fraction=0.02)
     write_tables(
         read_study(root, [DEPTH, BREADTH], MODELS, GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=settings),
         root / "results/tables",

@@ -14,9 +14,9 @@ import score_structured
 from conftest import ROOT
 from fixtures.structured import ANSWER, jsonl, line, literal_label, literal_metrics, said
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.estimates.calibration import auroc, brier, calibration_error, linspace_bins, risk_coverage_area
+from neuralmedbench.estimates.label_averages import average, tally
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.structured.averages import average, tally
-from neuralmedbench.scoring.structured.calibration import brier_score, expected_calibration_error, risk_coverage_area, separation
 from neuralmedbench.scoring.structured.compatible import compatible_metrics
 from neuralmedbench.scoring.structured.corrected import corrected_metrics
 from neuralmedbench.scoring.structured.form import PUBLISHED, STEPS
@@ -165,7 +165,8 @@ def test_a_confidence_that_is_no_number_takes_calibration_away_and_nothing_else(
 def test_a_bin_is_open_below_and_closed_above_and_zero_is_in_the_first(confidence: float, place: int) -> None:
     """An answer in the same bin offsets the other's gap; in another bin both gaps count."""
     inside = place / 10 + 0.05
-    together = expected_calibration_error(np.array([1.0, 0.0]), np.array([confidence, inside]))
+    confidences = np.array([confidence, inside])
+    together = calibration_error(confidences, np.array([1.0, 0.0]), linspace_bins(confidences, 10), 10)
     assert together == pytest.approx(abs(1 - confidence - inside) / 2)
 
 
@@ -174,17 +175,17 @@ def test_calibration_measures_are_those_of_scikit_learn() -> None:
 
     rng = np.random.default_rng(1)
     right, confidence = (rng.random(50) < 0.6).astype(float), rng.integers(0, 6, 50) / 5
-    assert brier_score(right, confidence) == pytest.approx(brier_score_loss(right, confidence))
-    assert separation(right, confidence) == pytest.approx(roc_auc_score(right, confidence))
-    assert separation(np.ones(3), np.ones(3)) is None
-    assert brier_score(np.ones(0), np.ones(0)) is expected_calibration_error(np.ones(0), np.ones(0)) is None
+    assert brier(confidence, right) == pytest.approx(brier_score_loss(right, confidence))
+    assert auroc(confidence, right) == pytest.approx(roc_auc_score(right, confidence))
+    assert auroc(np.ones(3), np.ones(3)) is None
+    assert brier(np.ones(0), np.ones(0)) is calibration_error(np.ones(0), np.ones(0), np.ones(0, dtype=np.int64)) is None
 
 
 def test_the_risk_coverage_area_of_ties_is_that_of_a_random_order() -> None:
     right, confidence = np.array([1.0, 0.0, 1.0, 0.0]), np.array([0.9, 0.5, 0.5, 0.5])
     orders = [[0, 1, 2, 3], [0, 2, 1, 3], [0, 2, 3, 1], [0, 3, 2, 1], [0, 1, 3, 2], [0, 3, 1, 2]]
     wanted = np.mean([np.mean(np.cumsum(1 - right[order]) / np.arange(1, 5)) for order in orders])
-    assert risk_coverage_area(right, confidence) == pytest.approx(wanted)
+    assert risk_coverage_area(confidence, right) == pytest.approx(wanted)
     assert risk_coverage_area(np.zeros(0), np.zeros(0)) is None
 
 

@@ -11,7 +11,7 @@ import pytest
 from fixtures.scoring import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, answered, differential, vocabulary
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.scoring.similarity import bertscore_f1, comparable, similarity_rows, weights_folder
@@ -110,7 +110,9 @@ def test_the_area_is_made_of_answers_in_their_own_words_and_of_the_texts_that_we
     """Half of the right answers are abbreviations: written out they would separate perfectly."""
     write_study(tmp_path, models=("alpha",), patients=4)
     names = [DEPTH, BREADTH]
-    study = read_study(tmp_path, names, ["alpha"], GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=Settings(resamples=50))
+    study = read_study(
+        tmp_path, names, ["alpha"], GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=IntervalSettings(resamples=50)
+    )
     found = study.benchmarks[DEPTH]
     right = {response_key(row) for row in found.scores["alpha"] if row.passed}
     plain = [replace(row, cosine=0.5) for row in found.similarity]

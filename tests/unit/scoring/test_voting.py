@@ -12,7 +12,7 @@ import pytest
 
 from fixtures.scoring import GOLD, ITEM, LESION_ITEM, answered, differential, lesion_answer, vocabulary
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.ratings.exports import RatedResponse
 from neuralmedbench.recording.table_lookup import look_up_cell
@@ -159,7 +159,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     votes[0] = replace(votes[0], passed=None, missing=True, state="failed")
     write_records(scores_file, Score, [*scores, *votes], key=order)
     write_records(responses_file, Response, [*responses, *(replace(row, **VOTES) for row in responses if row.arm == "full")], key=order)
-    settings = Settings(resamples=50, seed=1, confidence=0.95, max_missing_fraction=0.02)
+    settings = IntervalSettings(resamples=50, seed=1, confidence=0.95, max_missing_fraction=0.02)
     read = read_study(root, [DEPTH, BREADTH], ("alpha", "beta"), GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=settings)
     write_tables(read, root / "results/tables", root / "results/metrics.json")
     return root

@@ -13,14 +13,14 @@ import pytest
 
 from conftest import ROOT
 from fixtures.agreement import AXIS, rating
-from neuralmedbench.estimates.intervals import Settings, cluster_sums, resampling_weights
+from neuralmedbench.estimates.intervals import IntervalSettings, cluster_sums, resampling_weights
 from neuralmedbench.files.tables import read_table, write_table
 from neuralmedbench.ratings.form import read_form
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.report.page import templates
-from neuralmedbench.tables.clinicians import agreement_table
-from neuralmedbench.tables.clinicians.agreement_table import agreement_rows
+from neuralmedbench.tables.clinicians import agreement as agreement_table
+from neuralmedbench.tables.clinicians.agreement import agreement_rows
 from neuralmedbench.tables.clinicians.opinions import by_axis, clinician_words
 from neuralmedbench.tables.clinicians.raters import rater_rows
 from neuralmedbench.tables.ratings import rating_rows
@@ -36,7 +36,7 @@ def study_of(ratings: Sequence[Rating], resamples: int = 300) -> Any:
         sampled_ratings=[row for row in ratings if row.part is RatingPart.SAMPLE],
         benchmarks={"demo": SimpleNamespace(items=items, config=SimpleNamespace(reference_pool=()))},
         form=FORM,
-        settings=Settings(resamples=resamples),
+        settings=IntervalSettings(resamples=resamples),
     )
 
 
@@ -88,7 +88,7 @@ def test_resamples_draw_patients_and_not_answers() -> None:
     first, second = (agreement_rows(study_of(rows))[4] for rows in (once, twice))
     assert (first["value"], first["low"], first["high"]) == (second["value"], second["low"], second["high"])
     same = np.array([[float(a.value == b.value), 1.0] for a, b in zip(once[:20], once[20:], strict=True)])
-    sums = resampling_weights(10, 300, Settings.seed) @ cluster_sums(same, np.repeat(np.arange(10), 2), 10)
+    sums = resampling_weights(10, 300, IntervalSettings.seed) @ cluster_sums(same, np.repeat(np.arange(10), 2), 10)
     assert first["low"] >= np.min(sums[:, 0] / sums[:, 1])
 
 

@@ -13,7 +13,7 @@ from fixtures.tables import DEPTH, item, score
 from neuralmedbench.config.load import load_model
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.intervals import Settings, rate_interval
+from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval
 from neuralmedbench.estimates.unpaired import Estimate, square_and_add
 from neuralmedbench.records.items import Family, Gold, Level, Runner
 from neuralmedbench.tables.contamination import (
@@ -28,7 +28,7 @@ from neuralmedbench.tables.contamination import (
 )
 from neuralmedbench.tables.outcomes import gather_outcomes
 
-SETTINGS = Settings(resamples=400)
+SETTINGS = IntervalSettings(resamples=400)
 OLD, NEW = "2024-03-01", "2025-02-01"
 
 

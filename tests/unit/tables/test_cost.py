@@ -10,7 +10,7 @@ import pytest
 
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.config.model import ModelConfig, Prices
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import write_table
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.results import COLUMNS
@@ -32,7 +32,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     root = tmp_path_factory.mktemp("cost")
     write_study(root, models=MODELS, patients=4)
     found = read_study(
-        root, (DEPTH, BREADTH), MODELS, GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=Settings(resamples=20, seed=1)
+        root, (DEPTH, BREADTH), MODELS, GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=IntervalSettings(resamples=20, seed=1)
     )
     models = {name: with_price(model) if name in USD else model for name, model in found.models.items()}
     return with_responses(replace(found, models=models), lambda row: replace(row, cost_usd=USD.get(row.model)))

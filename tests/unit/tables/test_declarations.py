@@ -13,7 +13,7 @@ from jinja2 import Environment, nodes
 
 from conftest import ROOT
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.table import FEWEST
 from neuralmedbench.records.result_columns import TABLES as SCHEMA
@@ -39,7 +39,7 @@ def made(root: Path) -> Results:
         ("alpha", "beta"),
         GRADERS,
         vocabulary=Path("config/vocabulary.yaml"),
-        settings=Settings(resamples=20, seed=1),
+        settings=IntervalSettings(resamples=20, seed=1),
     )
     results = Results(study)
     for table in TABLES:

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from fixtures.report import build
 from fixtures.tables import BREADTH, DEPTH, write_study
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.estimates.suppression import CellSize, Label, mask_of, suppressed_cells
 from neuralmedbench.records.results import COLUMNS, mark_of
 from neuralmedbench.report.page import FILTERS
 from neuralmedbench.report.source import check_profile, with_marks
 from neuralmedbench.tables.all_tables import TABLES
-from neuralmedbench.tables.disclosure.release import Release, shown_tables
-from neuralmedbench.tables.disclosure.sets import Crowd, Label, hidden_cells, mask_of
+from neuralmedbench.tables.disclosure.release import Release, public_tables
 from neuralmedbench.tables.study import read_study
 
 FEWEST = 4
@@ -79,7 +79,7 @@ def rank(masks: list[int], size: int) -> int:
 def test_no_hidden_number_can_be_worked_out_from_those_that_are_shown(drawn: tuple[list[str], list[tuple[str, ...]]]) -> None:
     patients, groups = drawn
     cells, total = cells_of(groups), mask_of(range(len(patients)))
-    small, companions = hidden_cells(cells, total, Crowd(patients, FEWEST))
+    small, companions = suppressed_cells(cells, total, CellSize(patients, FEWEST))
     assert small == {label for label, mask in cells.items() if people(mask, patients) < FEWEST}
     shown = {label: mask for label, mask in cells.items() if label not in small | companions}
     for label in small:
@@ -98,8 +98,8 @@ def test_no_hidden_number_can_be_worked_out_from_those_that_are_shown(drawn: tup
 def test_the_next_smallest_group_goes_with_a_small_one_and_no_more() -> None:
     patients = [f"p{number}" for number in range(30)]
     parts = {"a": range(3), "b": range(3, 13), "c": range(13, 30)}
-    small, companions = hidden_cells(
-        {("level", name): mask_of(part) for name, part in parts.items()}, mask_of(range(30)), Crowd(patients, 10)
+    small, companions = suppressed_cells(
+        {("level", name): mask_of(part) for name, part in parts.items()}, mask_of(range(30)), CellSize(patients, 10)
     )
     assert (small, companions) == ({("level", "a")}, {("level", "b")})
 
@@ -107,8 +107,8 @@ def test_the_next_smallest_group_goes_with_a_small_one_and_no_more() -> None:
 def test_several_small_groups_that_are_many_together_need_no_other() -> None:
     patients = [f"p{number}" for number in range(30)]
     parts = {"a": range(5), "b": range(5, 10), "c": range(10, 30)}
-    small, companions = hidden_cells(
-        {("level", name): mask_of(part) for name, part in parts.items()}, mask_of(range(30)), Crowd(patients, 10)
+    small, companions = suppressed_cells(
+        {("level", name): mask_of(part) for name, part in parts.items()}, mask_of(range(30)), CellSize(patients, 10)
     )
     assert (small, companions) == ({("level", "a"), ("level", "b")}, set())
 
@@ -116,7 +116,7 @@ def test_several_small_groups_that_are_many_together_need_no_other() -> None:
 def test_a_group_within_another_one_goes_when_what_lies_between_is_small() -> None:
     patients = [f"p{number}" for number in range(40)]
     cells = {("family", "dialogue"): mask_of(range(20)), ("disease", "stroke"): mask_of(range(18))}
-    small, companions = hidden_cells(cells, mask_of(range(40)), Crowd(patients, 10))
+    small, companions = suppressed_cells(cells, mask_of(range(40)), CellSize(patients, 10))
     assert (small, companions) == (set(), {("disease", "stroke")})
 
 
@@ -130,7 +130,7 @@ def test_a_small_group_that_is_a_sum_and_difference_of_shown_ones_takes_one_with
         ("d", "both"): left & right,
         ("d", "rest"): mask_of(range(60, 90)),
     }
-    small, companions = hidden_cells(cells, mask_of(range(90)), Crowd(patients, 10))
+    small, companions = suppressed_cells(cells, mask_of(range(90)), CellSize(patients, 10))
     assert (small, companions) == ({("d", "both")}, {("b", "right")})
 
 
@@ -225,9 +225,11 @@ def test_a_run_of_few_patients_shows_no_number_at_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kind", "profile"), [("phantom", "public"), ("public", "public"), ("patient", "internal")])
 def test_nothing_else_is_hidden(tmp_path: Path, kind: str, profile: str) -> None:
     write_study(tmp_path, models=(), patients=2, kind=kind)
-    study = read_study(tmp_path, [DEPTH, BREADTH], (), (), vocabulary=Path("config/vocabulary.yaml"), settings=Settings(resamples=100))
+    study = read_study(
+        tmp_path, [DEPTH, BREADTH], (), (), vocabulary=Path("config/vocabulary.yaml"), settings=IntervalSettings(resamples=100)
+    )
     tables: dict[str, list[dict[str, object]]] = {name: [] for name in COLUMNS}
-    shown = shown_tables(study, tables, {name: RULES.get(name) for name in COLUMNS}, Release(profile))
+    shown = public_tables(study, tables, {name: RULES.get(name) for name in COLUMNS}, Release(profile))
     assert shown.tables is tables
     assert shown.told is tables
     assert (shown.study, shown.notes(), shown.blocks({"cases": {}})) == (study, {}, {"cases": {}})

@@ -19,7 +19,7 @@ from fixtures.models import Server, model_config, reply, running_server
 from fixtures.scoring import differential, vocabulary
 from fixtures.tables import item
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError, ProviderError
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.cases import write_audit
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.models import retry
@@ -28,9 +28,9 @@ from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.requests import Request, RequestTurn
-from neuralmedbench.tables.change.drift import FIRST_REPEAT, ITEMS, Place, check_drift, fixed_requests
+from neuralmedbench.tables.drift import FIRST_REPEAT, ITEMS, DriftTarget, check_drift, fixed_requests
 
-FAST = Settings(resamples=400)
+FAST = IntervalSettings(resamples=400)
 NAMES = ("glioblastoma", "meningioma", "brain abscess")
 BEFORE, AFTER = (0.8, 0.1, 0.1), (0.2, 0.2, 0.6)
 FREE = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 0, "dated": "x"}
@@ -81,7 +81,7 @@ class Bench:
         self.items = questions()
         self.gold = {name: Gold(item_id=name, answer="glioblastoma") for name in self.items}
         self.requests = [request_of(one) for one in self.items.values()]
-        self.place = Place(
+        self.place = DriftTarget(
             name="m",
             model=model_config(api_base=server.address, seed=1, temperature=1.0, max_attempts=1),
             destinations=("local",),
@@ -276,7 +276,7 @@ def project(bench, tmp_path, monkeypatch):
     write_records(Path("data/gold/b.parquet"), Gold, bench.gold.values(), key=lambda row: row.item_id)
     audit = Audit(benchmark="b", profile="pseudonymised", kind="phantom", state="passed", checks={}, covered={})
     write_audit(Path("data/deidentified/b/audit.json"), audit)
-    bench.place = Place.of("b", "m")
+    bench.place = DriftTarget.of("b", "m")
     bench.run()
     return bench
 

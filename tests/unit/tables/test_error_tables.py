@@ -15,7 +15,7 @@ import yaml
 from conftest import ROOT
 from fixtures.tables import _grade, item, score
 from neuralmedbench.config.model import GraderConfig
-from neuralmedbench.estimates.intervals import Settings, rate_interval
+from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval
 from neuralmedbench.ratings.form import RatingForm, read_form
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.responses import Response
@@ -23,12 +23,12 @@ from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.report.page import templates
-from neuralmedbench.tables.errors.table import error_rows, weighted_rate
+from neuralmedbench.tables.answer_errors import error_rows, weighted_rate
 from neuralmedbench.tables.graders import grader_rows
 from neuralmedbench.tables.juries import jury_rows
 from neuralmedbench.tables.reasoning import reasoning_rows
 
-SETTINGS = Settings(resamples=500)
+SETTINGS = IntervalSettings(resamples=500)
 ITEMS = [item("b", f"c{n}", f"p{n}", Family.DIFFERENTIAL_DIAGNOSIS, level=Level.DIRECT, runner=Runner.OPEN) for n in range(4)]
 ITEMS[3] = replace(ITEMS[3], lesion_shown=False)
 GOLD = [Gold(item_id=one.item_id, answer="x", findings_complete=number == 0) for number, one in enumerate(ITEMS)]
@@ -58,7 +58,7 @@ class OneStudy:
     ratings: list[Rating] = field(default_factory=list)
     models: tuple[str, ...] = ("m",)
     form: RatingForm = field(default_factory=lambda: read_form(ROOT / "config" / "rating.yaml"))
-    settings: Settings = SETTINGS
+    settings: IntervalSettings = SETTINGS
 
     @property
     def all_graders(self) -> dict[str, GraderConfig]:

@@ -11,7 +11,7 @@ import pytest
 
 from fixtures.scoring import ITEM, PICTURE_ITEM, RESPONSE, differential, vocabulary
 from neuralmedbench.benchmarks.neurovlm_labels import answer_schema
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Gold, GoldFields, Item
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
@@ -51,7 +51,7 @@ def study() -> Study:
     scores += scored(ITEM, differential("glioblastoma")) + scored(ITEM, "glioblastoma", repeat=1)
     scores += [replace(row, arm="no_image") for row in scores]
     benchmark = SimpleNamespace(name="demo", items=[*PICTURES, ITEM], gold=GOLD, scores={"m": scores, "silent": []})
-    return cast(Study, SimpleNamespace(benchmarks={"demo": benchmark}, settings=Settings(100, 1, 0.95)))
+    return cast(Study, SimpleNamespace(benchmarks={"demo": benchmark}, settings=IntervalSettings(100, 1, 0.95)))
 
 
 def test_fields_tell_coverage_from_accuracy(study: Study) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from fixtures.tables import item, score
 from neuralmedbench.records.items import Axis, Family, Gold, Level, Runner
-from neuralmedbench.tables.item_pairs import PAIR_METRICS
-from neuralmedbench.tables.outcomes import Key, gather_outcomes
+from neuralmedbench.tables.outcomes import PAIR_METRICS, Key, gather_outcomes
 
 ITEMS = [
     replace(

@@ -16,10 +16,9 @@ from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.tables import write_table
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.tables.papers.own import Own, model_id
-from neuralmedbench.tables.papers.published import comparison_rows, wilson
+from neuralmedbench.tables.papers.comparison import comparison_rows, escape, latex, markdown, wilson
+from neuralmedbench.tables.papers.own_results import OwnResults, model_id
 from neuralmedbench.tables.papers.shape import shapes
-from neuralmedbench.tables.papers.typeset import escape, latex, markdown
 
 PAPERS = sorted((ROOT / "config" / "published").glob("*.yaml"))
 GPT = {"gpt-4o": load_model(ROOT / "config" / "models" / "gpt-4o.yaml")}
@@ -72,8 +71,10 @@ def test_a_place_of_ours_that_no_table_has_is_refused(tmp_path: Path, before: st
         comparison_rows(published := load_published(tmp_path / "x.yaml"), ours_of(published, tmp_path, absent=WHY))
 
 
-def ours_of(published: PublishedConfig, folder: Path, *, absent: str = "", models: Any = None) -> Own:
-    return Own(benchmark=published.benchmark, models=GPT if models is None else models, graders=GRADERS, folder=folder, absent=absent)
+def ours_of(published: PublishedConfig, folder: Path, *, absent: str = "", models: Any = None) -> OwnResults:
+    return OwnResults(
+        benchmark=published.benchmark, models=GPT if models is None else models, graders=GRADERS, folder=folder, absent=absent
+    )
 
 
 def write_results(folder: Path, **tables: list[dict[str, Any]]) -> None:
@@ -309,7 +310,7 @@ def test_the_plan_estimates_calls_and_money_by_the_published_size_and_the_comman
 
 def test_a_model_without_prices_says_so_in_the_plan(medbench: PublishedConfig, tmp_path: Path) -> None:
     free = {"free": GPT["gpt-4o"].model_copy(update={"prices": None})}
-    rows = comparison_rows(medbench, Own(benchmark="neural-medbench", models=free, folder=tmp_path, absent=WHY))
+    rows = comparison_rows(medbench, OwnResults(benchmark="neural-medbench", models=free, folder=tmp_path, absent=WHY))
     (cell,) = [row for row in rows if row["table"] == "plan" and row["column"] == "most_usd"]
     assert (cell["value"], cell["missing"]) == (None, "no prices in its yaml")
 

@@ -17,16 +17,16 @@ from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.config.load import load_readiness
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.exact import holm_levels, p_at_least, p_at_most, share_bounds
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.estimates.pairs import holm
 from neuralmedbench.files.tables import read_table, write_table
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Family, Gold
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.page import templates
-from neuralmedbench.tables.readiness.bounds import bounds, holm_levels, p_at_least, p_at_most
-from neuralmedbench.tables.readiness.groups import when_stated
-from neuralmedbench.tables.readiness.table import readiness_rows
+from neuralmedbench.tables.readiness_conditions import when_stated
+from neuralmedbench.tables.readiness_table import readiness_rows
 from neuralmedbench.tables.study import Study, read_study
 
 SHIPPED = ROOT / "config" / "readiness.yaml"
@@ -47,7 +47,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """Give a made-up run of 40 patients."""
     root = tmp_path_factory.mktemp("readiness")
     write_study(root, models=("alpha", "beta"), patients=40)
-    settings = Settings(resamples=50, seed=1)
+    settings = IntervalSettings(resamples=50, seed=1)
     return read_study(root, [DEPTH, BREADTH], ("alpha", "beta"), GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=settings)
 
 
@@ -59,7 +59,7 @@ def verdicts(study: Study, config: ReadinessConfig, model: str = "alpha") -> dic
 
 @pytest.mark.parametrize(("events", "patients"), [(0, 8), (3, 8), (8, 8), (1, 120), (60, 120)])
 def test_bounds_and_p_values_are_those_of_the_exact_binomial_test(events: int, patients: int) -> None:
-    found = bounds(events, patients, 0.95)
+    found = share_bounds(events, patients, 0.95)
     above = stats.binomtest(events, patients, 0.3, alternative="greater")
     below = stats.binomtest(events, patients, 0.3, alternative="less")
     assert found.low == pytest.approx(above.proportion_ci(0.95, method="exact").low, abs=1e-6)
@@ -73,7 +73,7 @@ def test_a_bound_holds_as_often_as_it_says_when_patients_have_several_answers(pa
     rng = np.random.default_rng(3)
     shares = rng.beta(2, 3, size=(2000, patients))  # a patient's answers are alike
     events = (rng.binomial(5, shares) / 5).sum(axis=1)
-    held = np.mean([bounds(float(value), patients, 0.95).low <= 0.4 for value in events])
+    held = np.mean([share_bounds(float(value), patients, 0.95).low <= 0.4 for value in events])
     assert held > 0.94
 
 

@@ -14,16 +14,16 @@ from scipy import stats as scipy_stats
 from fixtures.report import build
 from fixtures.scoring import vocabulary
 from fixtures.tables import BREADTH, DEPTH, GRADERS, item, score, write_study
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.items import Family, Item, Level, Runner
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState, current_rows
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Grade, ParseStatus, Score
-from neuralmedbench.tables.change.revisions import both_sides, change_words, flip_rows, is_change, leader_of, metric_rows
+from neuralmedbench.tables.revisions import both_sides, change_words, flip_rows, is_change, leader_of, metric_rows
 
-FAST = Settings(resamples=400)
+FAST = IntervalSettings(resamples=400)
 MODELS = ("alpha", "beta", "gamma")
 
 

@@ -16,7 +16,7 @@ import build_tables
 import bundle_cases
 from fixtures.tables import BREADTH, DEPTH, GRADERS, item, lose_answers, score, write_study
 from neuralmedbench.estimates.exact import clopper_pearson
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Axis, Family, Gold, GoldFields, Item, Level, Runner
@@ -137,7 +137,7 @@ def test_a_model_whose_answers_are_missing_stands_on_no_axis() -> None:
         ]
         models = {"m": SimpleNamespace(title="M")}
         return axis_rows(
-            SimpleNamespace(benchmarks={side.name: side for side in sides}, models=models, readers={}, settings=Settings(300))
+            SimpleNamespace(benchmarks={side.name: side for side in sides}, models=models, readers={}, settings=IntervalSettings(300))
         )[0]
 
     whole = row(answers(0, [True]) + answers(1, [False]) + answers(2, [False]))

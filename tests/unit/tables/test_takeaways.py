@@ -10,11 +10,11 @@ import pytest
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.blocks import BLOCKS
 from neuralmedbench.tables.all_tables import TABLES
+from neuralmedbench.tables.answer_errors import errors_takeaway
 from neuralmedbench.tables.calls import destinations_takeaway
 from neuralmedbench.tables.contrasts import pairwise_takeaway
-from neuralmedbench.tables.errors.table import errors_takeaway
 from neuralmedbench.tables.ratings import ratings_takeaway
-from neuralmedbench.tables.readiness.table import readiness_takeaway
+from neuralmedbench.tables.readiness_table import readiness_takeaway
 from neuralmedbench.tables.rows import Tables
 from neuralmedbench.tables.study import Study
 

@@ -18,19 +18,17 @@ from conftest import ROOT
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.ratings.form import read_form
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Rating, RatingPart, Score
 from neuralmedbench.report.page import templates
-from neuralmedbench.tables.clinicians.opinions import ClinicianWord
-from neuralmedbench.tables.clinicians.rated import chances, opinions_of, words_of
+from neuralmedbench.tables.calibrated import calibrated_rows
+from neuralmedbench.tables.clinicians.opinions import ClinicianWord, chances, opinions_of, words_of
+from neuralmedbench.tables.grader_vs_clinician import maker_of, same_maker, trust_rows
 from neuralmedbench.tables.study import Study, read_study
-from neuralmedbench.tables.trust.calibrated import calibrated_rows
-from neuralmedbench.tables.trust.makers import maker_of, same_maker
-from neuralmedbench.tables.trust.rules import trust_statements
-from neuralmedbench.tables.trust.table import trust_rows
+from neuralmedbench.tables.verdict import trust_statements
 from neuralmedbench.tables.write import write_tables
 
 MODELS = ("alpha", "beta", "gamma")
@@ -77,7 +75,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def rated(root: Path) -> Rated:
     """Give the study with other ratings: it is read once."""
-    vocabulary, settings = Path("config/vocabulary.yaml"), Settings(resamples=200)
+    vocabulary, settings = Path("config/vocabulary.yaml"), IntervalSettings(resamples=200)
     study = read_study(root, [DEPTH, BREADTH], MODELS, GRADERS, vocabulary=vocabulary, settings=settings)
     return lambda rows: replace(study, ratings=list(rows))
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from fixtures.scoring import vocabulary
-from neuralmedbench.estimates.intervals import Settings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.scores import Score
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.turns import turn_rows
@@ -24,7 +24,9 @@ def sample(item: str, *turns: tuple[str, bool], repeat: int = 0, **changes: Any)
 
 def rows_of(*scores: Score) -> dict[tuple[str, int | None], dict[str, Any]]:
     study = SimpleNamespace(
-        benchmarks={"b": SimpleNamespace(name="b", scores={"m": list(scores)})}, vocabulary=vocabulary(), settings=Settings(200, 1, 0.95)
+        benchmarks={"b": SimpleNamespace(name="b", scores={"m": list(scores)})},
+        vocabulary=vocabulary(),
+        settings=IntervalSettings(200, 1, 0.95),
     )
     return {(row["measure"], row["turn"]): row for row in turn_rows(cast(Study, study))}
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from neuralmedbench.scoring.structured.averages import average, tally
-from neuralmedbench.scoring.structured.calibration import Floats, brier_score, expected_calibration_error, separation
+from neuralmedbench.estimates.calibration import auroc, brier, calibration_error, linspace_bins
+from neuralmedbench.estimates.intervals import Floats
+from neuralmedbench.estimates.label_averages import average, tally
 from neuralmedbench.scoring.structured.prediction_rows import (
+    ECE_BINS,
     UNDETERMINED,
     PredictionRow,
     has_reference,
@@ -144,9 +146,9 @@ def _calibration(right: Floats, confidence: Floats) -> Metrics:
     if np.isnan(confidence).any():  # its library refuses such a series as a whole
         return dict.fromkeys(("ece", "brier", "auc"))
     return {
-        "ece": expected_calibration_error(right, confidence),
-        "brier": brier_score(right, confidence),
-        "auc": separation(right, confidence),
+        "ece": calibration_error(confidence, right, linspace_bins(confidence, ECE_BINS), ECE_BINS),
+        "brier": brier(confidence, right),
+        "auc": auroc(confidence, right),
     }
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from neuralmedbench.scoring.structured.averages import average, tally
-from neuralmedbench.scoring.structured.calibration import brier_score, expected_calibration_error, risk_coverage_area, separation
+from neuralmedbench.estimates.calibration import auroc, brier, calibration_error, linspace_bins, risk_coverage_area
+from neuralmedbench.estimates.label_averages import average, tally
 from neuralmedbench.scoring.structured.form import PUBLISHED, STEPS, is_share
-from neuralmedbench.scoring.structured.prediction_rows import PredictionRow
+from neuralmedbench.scoring.structured.prediction_rows import ECE_BINS, PredictionRow
 from neuralmedbench.scoring.structured_answer import FIELDS, label
 
 REFERENCE = {"class": "class", "subtype": "subclass", "modality": "modality", "sequence": "modality_subtype", "plane": "axial_plane"}
@@ -162,9 +162,9 @@ def _confidence_metrics(outcomes: Sequence[Outcome], reference: Mapping[str, Map
     confidence = np.array([float(value) if use else 0.0 for value, use in zip(raw, usable, strict=True)], dtype=np.float64)  # type: ignore[arg-type]
     against = np.where(usable, confidence, 1 - right)  # without a usable confidence: certain of what is wrong, not at all of what is right
     order = np.where(named, confidence, -1.0)
-    stated = right[usable], confidence[usable]
+    stated = confidence[usable], right[usable]
     n, n_all = int(usable.sum()), len(known)
-    ece = expected_calibration_error(*stated)
+    ece = calibration_error(*stated, linspace_bins(stated[0], ECE_BINS), ECE_BINS)
     # each of the others is a bin of its own with the widest gap, so that it never offsets somebody's gap in a shared one
     gaps = n * (ece or 0.0) + n_all - n
     unusable = sum(value is not None and not is_share(value) for value in raw)
@@ -172,10 +172,10 @@ def _confidence_metrics(outcomes: Sequence[Outcome], reference: Mapping[str, Map
         "confidence_stated": _share(n, n_all),
         "confidence_unusable": _share(unusable, n_all),
         "ece_of_stated_confidence": {"value": ece, "n": n},
-        "brier_of_stated_confidence": {"value": brier_score(*stated), "n": n},
-        "auroc_of_stated_confidence": {"value": separation(*stated), "n": n},
+        "brier_of_stated_confidence": {"value": brier(*stated), "n": n},
+        "auroc_of_stated_confidence": {"value": auroc(*stated), "n": n},
         "risk_coverage_area_of_stated_confidence": {"value": risk_coverage_area(*stated), "n": n},
         "ece_pessimistic": {"value": gaps / n_all if n_all else None, "n": n_all},
-        "brier_pessimistic": {"value": brier_score(right, against), "n": n_all},
-        "risk_coverage_area": {"value": risk_coverage_area(right, order), "n": n_all},
+        "brier_pessimistic": {"value": brier(against, right), "n": n_all},
+        "risk_coverage_area": {"value": risk_coverage_area(order, right), "n": n_all},
     }

@@ -22,6 +22,9 @@ NO_REFERENCE = (None, "", "null", "nan")
 
 Rule = tuple[frozenset[str], tuple[str, ...], tuple[str, ...], str]
 
+ECE_BINS = 10
+"""Bins of the published code for the expected calibration error."""
+
 
 @cache
 def _rules(series: str) -> tuple[Rule, ...]:

@@ -1,223 +1,199 @@
-"""Agreement of raters: coefficients as functions of sums, so that a resample of patients is one row of weights times sums per patient."""
+"""`agreement.csv`: how far the raters of a round agree before anything is adjudicated, with intervals over patients."""
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Floats
+from neuralmedbench.estimates.agreement import (
+    ac2,
+    coincidences,
+    complete_rows,
+    icc,
+    ordinal_alpha,
+    paired,
+    pairs_of,
+    quadratic_kappa,
+    shares_of_pairs,
+    weighted_shares,
+)
+from neuralmedbench.estimates.intervals import Floats, IntervalSettings, cluster_sums, percentile_interval, resampling_weights
+from neuralmedbench.records.taxonomy import ERROR_AXIS
+from neuralmedbench.tables.clinicians.raters import Panel, panels, rated_rounds
+from neuralmedbench.tables.declare import Suppression, Table, of_study
+from neuralmedbench.tables.rows import Cells, ResultRow
+from neuralmedbench.tables.study import Study
+
+ALL, PAIR, SELF = "all", "pair", "self"
+"""Between whom: all raters of the round, two of them, or a rater's first and second showing."""
+
+MOST_UNDEFINED = 0.1
+"""Above this share of resamples without a value there is no interval: what is left is no sample of the coefficient."""
+
+CHUNK = 64
+"""Pairs of raters that are resampled at once: 50 raters make 1,225 pairs, which together would take gigabytes."""
+
+Coefficients = Callable[[Floats], Mapping[str, Floats]]
 
 
-def coincidences(values: Floats, scale: Floats) -> Floats:
-    """Give each answer's share of Krippendorff's coincidence matrix.
+@dataclass(frozen=True, kw_only=True)
+class AgreementRow(ResultRow):
+    """One coefficient of agreement on one axis of one round."""
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (answers, raters)
-        Points of `scale`; NaN where a rater gave none.
-    scale : ndarray of float, shape (points,)
-        Ascending.
-
-    Returns
-    -------
-    ndarray of float, shape (answers, points * points)
-        Zero for answers with fewer than two values.
-    """
-    counts = _counts(values, scale)
-    raters = counts.sum(axis=1)
-    pairs = counts[:, :, None] * counts[:, None, :] - np.eye(len(scale)) * counts[:, :, None]
-    return (pairs / np.maximum(raters - 1, 1)[:, None, None] * (raters > 1)[:, None, None]).reshape(len(values), -1)
-
-
-def ordinal_alpha(sums: Floats) -> Floats:
-    """Krippendorff's alpha with the ordinal metric: any number of raters, values may be missing.
-
-    Parameters
-    ----------
-    sums : ndarray of float, shape (..., points * points)
-        Sums of :func:`coincidences`.
-
-    Returns
-    -------
-    ndarray of float, shape (...)
-        1 - observed / expected disagreement; NaN where all values are the same.
-
-    References
-    ----------
-    Krippendorff, Content Analysis, 4th ed. (2019), chapter 12. The ordinal difference of two points is that of their mid-ranks among the
-    pairable values, squared.
-    """
-    points = round(np.sqrt(sums.shape[-1]))
-    table = sums.reshape(*sums.shape[:-1], points, points)
-    margin = table.sum(axis=-1)
-    ranks = np.cumsum(margin, axis=-1) - margin / 2
-    apart = (ranks[..., :, None] - ranks[..., None, :]) ** 2
-    observed = (table * apart).sum(axis=(-2, -1))
-    expected = (margin[..., :, None] * margin[..., None, :] * apart).sum(axis=(-2, -1))
-    return _one_minus((margin.sum(axis=-1) - 1) * observed, expected)
+    round_id: str
+    simulated: bool | None = None
+    axis: str | None = None
+    between: str | None = None
+    rater_a: str | None = None
+    rater_b: str | None = None
+    measure: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n_responses: int | None = None
+    n_patients: int | None = None
+    n_raters: int | None = None
+    undefined: int | None = None
+    note: str | None = None
 
 
-def weighted_shares(values: Floats, scale: Floats) -> Floats:
-    """Give each answer's share of the sums from which AC2 is made.
-
-    Parameters
-    ----------
-    values, scale
-        As in :func:`coincidences`.
-
-    Returns
-    -------
-    ndarray of float, shape (answers, 3 + points)
-        Weighted agreement within the answer, whether it has two values, whether it has one, and its share of each point.
-    """
-    counts = _counts(values, scale)
-    raters = counts.sum(axis=1)
-    agreed = (counts * (counts @ _quadratic(scale) - 1)).sum(axis=1) / np.maximum(raters * (raters - 1), 1)
-    shares = counts / np.maximum(raters, 1)[:, None]
-    return np.column_stack([agreed * (raters > 1), raters > 1, raters > 0, shares])
-
-
-def ac2(sums: Floats, scale: Floats) -> Floats:
-    """Gwet's AC2 with quadratic weights: any number of raters, values may be missing.
+def agreement_rows(study: Study) -> list[AgreementRow]:
+    """Rows of `agreement.csv`.
 
     Parameters
     ----------
-    sums : ndarray of float, shape (..., 3 + points)
-        Sums of :func:`weighted_shares`.
-    scale : ndarray of float, shape (points,)
-        Every point of the form, used or not: chance depends on how many there are.
+    study : Study
+        The run. Controls never enter; second showings only the agreement of a rater with oneself; adjudicated values nowhere. A rating of a
+        text that has changed since counts: its raters saw the same text.
 
     Returns
     -------
-    ndarray of float, shape (...)
-        (observed - chance) / (1 - chance); 1 where all values are the same; NaN where no answer has two values.
-
-    References
-    ----------
-    Gwet, Handbook of Inter-Rater Reliability, 4th ed. (2014), chapters 3 to 5: weight 1 - (k - l)^2 / (max - min)^2; chance is the sum of
-    the weights times sum(p (1 - p)) / (q (q - 1)) over the q points, p of all answers with a value.
+    list of dict
+        By round, axis, and between whom; simulated raters in rows of their own.
     """
-    points = len(scale)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        observed = sums[..., 0] / sums[..., 1]
-        share = sums[..., 3:] / sums[..., 2, None]
-        chance = _quadratic(scale).sum() * (share * (1 - share)).sum(axis=-1) / (points * (points - 1))
-        return np.asarray((observed - chance) / (1 - chance), dtype=np.float64)
+    rows = []
+    for (round_id, simulated), ratings in rated_rounds(study).items():
+        for panel in panels(ratings, study):
+            rows += [
+                AgreementRow(round_id=round_id, simulated=simulated, axis=panel.axis, **row) for row in _axis_rows(panel, study.settings)
+            ]
+    return rows
 
 
-def complete_rows(values: Floats) -> Floats:
-    """Give each answer's share of the sums of a two-way analysis of variance.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (answers, raters)
-        NaN where a rater gave none: then the answer does not count.
-
-    Returns
-    -------
-    ndarray of float, shape (answers, 3 + raters)
-        Whether it counts, its sum squared, its sum of squares, and its values.
-    """
-    complete = (~np.isnan(values)).all(axis=1, keepdims=True)
-    known = np.where(complete, values, 0.0)
-    return np.column_stack([complete, known.sum(axis=1) ** 2, (known**2).sum(axis=1), known])
-
-
-def icc(sums: Floats) -> tuple[Floats, Floats]:
-    """Intraclass correlation of two-way random effects, absolute agreement: of one rater, ICC(2,1), and of the mean of all, ICC(2,k).
-
-    Parameters
-    ----------
-    sums : ndarray of float, shape (..., 3 + raters)
-        Sums of :func:`complete_rows`.
-
-    Returns
-    -------
-    tuple of ndarray of float, shape (...)
-        NaN with fewer than two answers, or where all values are the same.
-
-    References
-    ----------
-    Shrout and Fleiss, Psychological Bulletin 86 (1979) 420; ICC(A,1) and ICC(A,k) of McGraw and Wong, Psychological Methods 1 (1996) 30.
-    """
-    answers, raters = sums[..., 0], sums.shape[-1] - 3
-    total = sums[..., 3:].sum(axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        centre = total**2 / (answers * raters)
-        between = sums[..., 1] / raters - centre
-        of_raters = (sums[..., 3:] ** 2).sum(axis=-1) / answers - centre
-        ms_answers, ms_raters = between / (answers - 1), of_raters / (raters - 1)
-        ms_rest = (sums[..., 2] - centre - between - of_raters) / ((answers - 1) * (raters - 1))
-        shift = (ms_raters - ms_rest) / answers
-        spread = ms_answers + (raters - 1) * ms_rest + raters * shift
-        one, mean = (ms_answers - ms_rest) / spread, (ms_answers - ms_rest) / (ms_answers + shift)
-    defined = (answers > 1.5) & (sums[..., 2] - centre > 1e-9)
-    return np.where(defined, one, np.nan), np.where(defined, mean, np.nan)
+def _axis_rows(panel: Panel, settings: IntervalSettings) -> Iterator[Cells]:
+    yield from _estimates(panel, settings)
+    if panel.axis.startswith(ERROR_AXIS):
+        return  # of so many rare marks pairs of raters tell little
+    pairs = pairs_of(len(panel.raters))
+    if len(panel.raters) > 1:
+        one, other = (panel.first[:, [pair[side] for pair in pairs]] for side in (0, 1))
+        names = [{"between": PAIR, "rater_a": panel.raters[a], "rater_b": panel.raters[b], "n_raters": 2} for a, b in pairs]
+        yield from _pair_rows(panel, paired(one, other), names, settings, _of_pair)
+    again = paired(panel.first, panel.second)
+    if again[..., 0].any():
+        names = [{"between": SELF, "rater_a": rater, "n_raters": 1} for rater in panel.raters]
+        yield from _pair_rows(panel, again, names, settings, _of_showings)
+        pooled = again.sum(axis=1, keepdims=True)
+        yield from _pair_rows(panel, pooled, [{"between": SELF, "n_raters": int(again[..., 0].any(axis=0).sum())}], settings, _of_showings)
 
 
-def paired(first: Floats, second: Floats) -> Floats:
-    """Give each answer's share of the sums of two raters, or of two showings.
+def _estimates(panel: Panel, settings: IntervalSettings) -> Iterator[Cells]:
+    """Coefficients of all raters together, over the answers that two of them rated."""
+    known = ~np.isnan(panel.first)
+    shared, active = known.sum(axis=1) > 1, known.any(axis=0)
+    answers, patients, raters = panel.first[shared][:, active], panel.patients[shared], int(active.sum())
+    head = {"between": ALL, "n_raters": raters}
+    wanted = ("alpha_ordinal", "ac2_quadratic", "icc_2_1", "icc_2_k", "same", "within_one")
+    few = {0: "no answer was rated by two", 1: "one answer was rated by two"}
+    if note := "fewer than two raters gave a value" if raters < 2 else few.get(len(answers), ""):
+        for measure in wanted:
+            yield head | {"measure": measure, "n_responses": len(answers), "n_patients": len(np.unique(patients)), "note": note}
+        return
+    scale = panel.scale
+    one, other = (answers[:, [pair[side] for pair in pairs_of(raters)]] for side in (0, 1))
+    parts = [coincidences(answers, scale), weighted_shares(answers, scale), complete_rows(answers), paired(one, other).sum(axis=1)]
+    edges = np.cumsum([part.shape[1] for part in parts])[:-1]
 
-    Parameters
-    ----------
-    first, second : ndarray of float, shape (answers, pairs)
-        NaN where one gave no value: then the answer does not count for that pair.
+    def coefficients(sums: Floats) -> dict[str, Floats]:
+        table, shares, rows, pairs = np.split(sums, edges, axis=-1)
+        found = (ordinal_alpha(table), ac2(shares, scale), *icc(rows), *shares_of_pairs(pairs))
+        return dict(zip(wanted, found, strict=True))
 
-    Returns
-    -------
-    ndarray of float, shape (answers, pairs, 7)
-        Whether it counts, first, second, sum of squares, squared difference, whether they are equal, whether they are within one point.
-    """
-    known = ~(np.isnan(first) | np.isnan(second))
-    one, other = np.where(known, first, 0.0), np.where(known, second, 0.0)
-    apart = np.abs(one - other)
-    return np.stack([known, one, other, one**2 + other**2, apart**2, known & (apart < 0.5), known & (apart < 1.5)], axis=-1).astype(
-        np.float64
-    )
-
-
-def quadratic_kappa(sums: Floats) -> Floats:
-    """Cohen's kappa with quadratic weights on the points of the form.
-
-    Parameters
-    ----------
-    sums : ndarray of float, shape (..., 7)
-        Sums of :func:`paired`.
-
-    Returns
-    -------
-    ndarray of float, shape (...)
-        NaN where both gave one and the same value throughout.
-
-    References
-    ----------
-    Cohen, Psychological Bulletin 70 (1968) 213: 1 - mean squared difference / the one expected of independent raters.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return _one_minus(sums[..., 4], sums[..., 3] - 2 * sums[..., 1] * sums[..., 2] / sums[..., 0])
+    complete = parts[2][:, 0] > 0
+    counted = {name: complete if name.startswith("icc") else np.ones(len(answers), dtype=bool) for name in wanted}
+    sums = cluster_sums(np.concatenate(parts, axis=1), patients, panel.clusters)
+    points, draws = _drawn(sums, coefficients, settings)
+    for measure in wanted:
+        count = {"n_responses": int(counted[measure].sum()), "n_patients": len(np.unique(patients[counted[measure]]))}
+        reason = "no two answers were rated by all raters" if measure.startswith("icc") and complete.sum() < 2 else ""
+        yield head | count | _row(measure, float(points[measure]), draws[measure], settings, patients=count["n_patients"], reason=reason)
 
 
-def shares_of_pairs(sums: Floats) -> tuple[Floats, Floats]:
-    """Shares of equal values and of values within one point, from sums of :func:`paired`; NaN without a pair."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return sums[..., 5] / sums[..., 0], sums[..., 6] / sums[..., 0]
+def _of_pair(sums: Floats) -> dict[str, Floats]:
+    """Give the coefficients of two raters: kappa, ICC(2,1) and the share within one point."""
+    known, one, other, squares, apart = (sums[..., place] for place in range(5))
+    # of two raters the square of an answer's sum is twice its sum of squares less the squared difference
+    return {
+        "kappa_quadratic": quadratic_kappa(sums),
+        "icc_2_1": icc(np.stack([known, 2 * squares - apart, squares, one, other], axis=-1))[0],
+        "within_one": shares_of_pairs(sums)[1],
+    }
 
 
-def pairs_of(raters: int) -> list[tuple[int, int]]:
-    """Every pair of raters by their places, in order."""
-    return list(combinations(range(raters), 2))
+def _of_showings(sums: Floats) -> dict[str, Floats]:
+    same, near = shares_of_pairs(sums)
+    return {"kappa_quadratic": quadratic_kappa(sums), "same": same, "within_one": near}
 
 
-def _counts(values: Floats, scale: Floats) -> Floats:
-    """How many raters gave each point: shape (answers, points)."""
-    return np.asarray((values[:, :, None] == scale).sum(axis=1), dtype=np.float64)
+def _pair_rows(panel: Panel, parts: Floats, names: list[Cells], settings: IntervalSettings, coefficients: Coefficients) -> Iterator[Cells]:
+    """Rows of many pairs; `parts` has the shape (answers, pairs, 7)."""
+    for start in range(0, len(names), CHUNK):
+        some = parts[:, start : start + CHUNK]
+        flat = cluster_sums(some.reshape(len(some), -1), panel.patients, panel.clusters)
+        points, draws = _drawn(flat, _of_shape(coefficients, some.shape[1:]), settings)
+        for place, name in enumerate(names[start : start + CHUNK]):
+            known = some[:, place, 0] > 0
+            answers, patients = int(some[:, place, 0].sum()), len(np.unique(panel.patients[known]))
+            for measure, values in points.items():
+                row = _row(
+                    measure, float(values[place]), draws[measure][:, place], settings, patients=patients,
+                    reason="" if answers > 1 else "fewer than two answers",
+                )  # fmt: skip
+                yield name | {"n_responses": answers, "n_patients": patients} | row
 
 
-def _quadratic(scale: Floats) -> Floats:
-    return np.asarray(1 - (scale[:, None] - scale) ** 2 / (scale[-1] - scale[0]) ** 2, dtype=np.float64)
+def _of_shape(coefficients: Coefficients, shape: tuple[int, ...]) -> Coefficients:
+    """Take sums in one row a patient to the shape (pairs, 7) that the coefficients of pairs read."""
+    return lambda sums: coefficients(sums.reshape(*sums.shape[:-1], *shape))
 
 
-def _one_minus(observed: Floats, expected: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(expected > 1e-9, 1 - observed / expected, np.nan), dtype=np.float64)
+def _drawn(sums: Floats, coefficients: Coefficients, settings: IntervalSettings) -> tuple[Mapping[str, Floats], Mapping[str, Floats]]:
+    """Coefficients of all patients, and of every resample of them: shapes (...) and (resamples, ...)."""
+    weights = resampling_weights(len(sums), settings.resamples, settings.seed)
+    return coefficients(sums.sum(axis=0)), coefficients(weights @ sums)
+
+
+def _row(measure: str, value: float, draws: Floats, settings: IntervalSettings, *, patients: int, reason: str) -> Cells:
+    """Give one estimate; resamples without a value are counted, and too many of them leave no interval."""
+    if reason or np.isnan(value):
+        return {"measure": measure, "note": reason or "every rating is the same"}
+    undefined = int(np.isnan(draws).sum())
+    notes = [f"{undefined} of {len(draws)} resamples have no value"] if undefined else []
+    low, high = None, None
+    if undefined > MOST_UNDEFINED * len(draws):
+        notes.append("no interval")
+    else:
+        low, high = percentile_interval(draws, patients, settings.confidence)
+        if low is None:
+            notes.append("no interval: one patient" if patients < 2 else "no interval: nothing varies over patients")
+    return {"measure": measure, "value": value, "low": low, "high": high, "undefined": undefined, "note": "; ".join(notes)}
+
+
+TABLE = Table(
+    name="agreement",
+    row=AgreementRow,
+    rows=of_study(agreement_rows),
+    suppression=Suppression("round_id simulated axis between rater_a rater_b measure note"),
+)

@@ -12,12 +12,11 @@ from neuralmedbench.estimates.intervals import rate_interval
 from neuralmedbench.estimates.pairs import paired_difference
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.contrasts import answered
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import ALL, SCORED, Suppression, Table, grouped_by, of_study
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.suppression import ALL, SCORED, Suppression, grouped_by
 from neuralmedbench.tables.words import Takeaway, share
 
 SLICES = ("family", "level")

@@ -6,9 +6,16 @@ from functools import cached_property
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Floats, Interval, Ints, Settings, exact_interval, percentile_interval, resampling_weights
-from neuralmedbench.tables.confidence.measures import MASS_BINS, mass_bins, width_bins
-from neuralmedbench.tables.confidence.selective import area_under_risk, selective_accuracy
+from neuralmedbench.estimates.calibration import MASS_BINS, area_under_risk, mass_bins, selective_accuracy, width_bins
+from neuralmedbench.estimates.intervals import (
+    Floats,
+    Interval,
+    IntervalSettings,
+    Ints,
+    exact_interval,
+    percentile_interval,
+    resampling_weights,
+)
 from neuralmedbench.tables.confidence.sources import Confidences
 
 GROUPS = 6 * MASS_BINS
@@ -28,7 +35,7 @@ class Draws:
         Resamples, seed and confidence.
     """
 
-    def __init__(self, found: Confidences, patients: int, settings: Settings) -> None:
+    def __init__(self, found: Confidences, patients: int, settings: IntervalSettings) -> None:
         self.found, self.patients, self.settings = found, patients, settings
         self.groups = mass_bins(found.value, GROUPS)
         self.clusters = len(set(found.patients.tolist()))
@@ -156,7 +163,7 @@ class Draws:
         return (None, None) if low is None or high is None else (max(0.0, low), min(1.0, high))
 
 
-def rate_of(right: Floats, patients: Ints, drawn: Floats, settings: Settings) -> Interval:
+def rate_of(right: Floats, patients: Ints, drawn: Floats, settings: IntervalSettings) -> Interval:
     """Interval of a share of answers, by the rules of `intervals.rate_interval`, with resamples that were drawn before.
 
     Parameters

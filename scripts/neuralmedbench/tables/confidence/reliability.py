@@ -7,29 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Settings, exact_interval, percentile_interval
+from neuralmedbench.estimates.calibration import MASS_BINS, WIDTH_BINS, auroc, brier, calibration_error, mass_bins, pessimistic, width_bins
+from neuralmedbench.estimates.intervals import IntervalSettings, exact_interval, percentile_interval
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.confidence.draws import Draws, rate_of
-from neuralmedbench.tables.confidence.measures import (
-    MASS_BINS,
-    WIDTH_BINS,
-    auroc,
-    brier,
-    calibration_error,
-    mass_bins,
-    pessimistic,
-    width_bins,
-)
 from neuralmedbench.tables.confidence.risk_coverage import RiskCoverageRow, abstention_takeaway, risk_rows
-from neuralmedbench.tables.confidence.sources import REASONS, Confidences, Source, gather_confidences
-from neuralmedbench.tables.declare import Table
+from neuralmedbench.tables.confidence.sources import REASONS, Confidences, ConfidenceSource, gather_confidences
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, grouped_by
 from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import MODEL, Suppression, arm_labels, grouped_by
 from neuralmedbench.tables.words import Takeaway
 
-NONE = {Source.STATED: "none stated", Source.AGREEMENT: "no vote", Source.TOKENS: "none kept"}
+NONE = {ConfidenceSource.STATED: "none stated", ConfidenceSource.AGREEMENT: "no vote", ConfidenceSource.TOKENS: "none kept"}
 """What is noted where no answer has a confidence."""
 
 
@@ -168,7 +158,9 @@ def _summary(found: Confidences, draws: Draws) -> Cells:
         "auroc": separates,
     }
     row |= _ends("overconfidence", _overconfidence(found, draws))
-    if 0 < row["accuracy"] < 1:  # resamples of answers that are all right, or all wrong, do not know that one could be otherwise
+    if (
+        0 < row["accuracy"] < 1 and apart is not None
+    ):  # resamples of answers that are all right, or all wrong, do not know that one could be otherwise
         row |= _ends("ece", draws.error_interval(apart)) | _ends("brier", draws.around(squared, draws.brier))
     return row | _ends("auroc", draws.around(separates, draws.auroc, auroc(draws.groups.astype(np.float64), right)))
 
@@ -182,7 +174,9 @@ def _overconfidence(found: Confidences, draws: Draws) -> tuple[float | None, flo
     return (None, None) if share is None or share.low is None or share.high is None else (mean - share.high, mean - share.low)
 
 
-def _shift(found: Confidences, full: Mapping[tuple[str, Source], Confidences], patients: int, settings: Settings) -> Cells:
+def _shift(
+    found: Confidences, full: Mapping[tuple[str, ConfidenceSource], Confidences], patients: int, settings: IntervalSettings
+) -> Cells:
     """Say how much more overconfident a model is under an arm than under full, on the items of which both have a confidence."""
     other = full.get((found.model, found.source))
     if found.arm == FULL or other is None:
@@ -225,7 +219,7 @@ def confidence_sentence(study: Study, rows: list[Cells]) -> str:
         Rows of `confidence.csv`.
     """
     models_only = [row for row in rows if row["model"] not in study.readers]
-    stated = [row for row in models_only if row["arm"] == FULL and row["source"] == Source.STATED and row["with_confidence"]]
+    stated = [row for row in models_only if row["arm"] == FULL and row["source"] == ConfidenceSource.STATED and row["with_confidence"]]
     if not stated:
         return "No model of this run states how sure it is."
     sure = [row for row in stated if row["overconfidence_low"] is not None and row["overconfidence_low"] > 0]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuralmedbench.estimates.calibration import area_under_risk, best_area, selective_accuracy
 from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.confidence.draws import Draws, rate_of
-from neuralmedbench.tables.confidence.selective import area_under_risk, best_area, selective_accuracy
 from neuralmedbench.tables.confidence.sources import REASONS, Confidences
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study

@@ -24,7 +24,7 @@ REASONS = ("refused", "truncated", "abstained", "unparsable", UNSTATED)
 """Why an answer has no confidence; the first that fits counts. The last: it was read, and states none."""
 
 
-class Source(StrEnum):
+class ConfidenceSource(StrEnum):
     """Where a confidence comes from."""
 
     STATED = "stated"
@@ -53,7 +53,7 @@ class Confidences:
     benchmark: str
     model: str
     arm: str
-    source: Source
+    source: ConfidenceSource
     value: Floats
     right: Floats
     items: Ints
@@ -96,10 +96,10 @@ def gather_confidences(study: Study, benchmark: BenchmarkStudy) -> Iterator[Conf
         tokens = {response_key(row): row.mean_logprob for row in benchmark.responses.get(model, []) if row.mean_logprob is not None}
         for key in sorted(key for key in benchmark.outcomes.counts if (key.model, key.strategy) == (model, DIRECT)):
             rows = arms[key.arm]
-            yield _answers(benchmark, key, Source.STATED, rows, places=places, confidence=_stated)
+            yield _answers(benchmark, key, ConfidenceSource.STATED, rows, places=places, confidence=_stated)
             if tokens:
                 likely = _Likelihood(tokens)
-                yield _answers(benchmark, key, Source.TOKENS, rows, places=places, confidence=likely)
+                yield _answers(benchmark, key, ConfidenceSource.TOKENS, rows, places=places, confidence=likely)
             if benchmark.outcomes.counts[key].sampled:
                 voted = _agreement(study, benchmark, key, rows, places=places)
                 if voted is not None:
@@ -131,7 +131,7 @@ def _reason(row: Score) -> str:
 def _answers(
     benchmark: BenchmarkStudy,
     key: Key,
-    source: Source,
+    source: ConfidenceSource,
     rows: Iterable[Score],
     *,
     places: Mapping[str, int],
@@ -156,7 +156,7 @@ def _agreement(
     votes = [elect_sample(own, study.vocabulary) for _, own in sorted(groups.items())]
     there = [vote for vote in votes if not vote.row.missing and vote.row.passed is not None]
     known = [(vote.row, vote.votes / vote.samples if vote.votes else None) for vote in there]
-    return _gathered(benchmark, key, Source.AGREEMENT, known, places=places, missing=len(voting) - len(there))
+    return _gathered(benchmark, key, ConfidenceSource.AGREEMENT, known, places=places, missing=len(voting) - len(there))
 
 
 def _is_free(item: Item) -> bool:
@@ -166,7 +166,7 @@ def _is_free(item: Item) -> bool:
 def _gathered(
     benchmark: BenchmarkStudy,
     key: Key,
-    source: Source,
+    source: ConfidenceSource,
     known: Sequence[tuple[Score, float | None]],
     *,
     places: Mapping[str, int],

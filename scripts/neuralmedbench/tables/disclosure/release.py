@@ -2,16 +2,82 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from neuralmedbench.records.results import NOT_SHOWN
-from neuralmedbench.tables.disclosure.guards import Guard, RoundGuard
-from neuralmedbench.tables.disclosure.marks import row_marks
+from neuralmedbench.records.results import HIDDEN, NOT_SHOWN
+from neuralmedbench.tables.calibrated import SCORE
+from neuralmedbench.tables.declare import Suppression
+from neuralmedbench.tables.disclosure.parts import BenchmarkDisclosure, RoundDisclosure
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import Suppression
-from neuralmedbench.tables.trust.calibrated import SCORE
+
+
+def suppressed_rows(
+    rule: Suppression,
+    rows: Sequence[Cells],
+    own: Sequence[Sequence[BenchmarkDisclosure | RoundDisclosure]],
+    guards: Mapping[str, BenchmarkDisclosure],
+) -> list[str]:
+    """Mark the hidden rows of one table.
+
+    Parameters
+    ----------
+    rule : Rule
+        Of the table.
+    rows : sequence of dict
+        Its rows.
+    own : sequence of sequence of Guard or RoundGuard
+        What guards each row.
+    guards : mapping of str to Guard
+        By benchmark.
+
+    Returns
+    -------
+    list of str
+        `<10` (or another limit) where few patients are behind a row, `(hidden)` where it goes with such a row, empty where it is shown.
+    """
+    marks = [next((mark for guard in found if (mark := guard.mark(rule, row))), "") for row, found in zip(rows, own, strict=True)]
+    _mark_secondary(rule, rows, marks, guards)
+    if rule.surest:
+        _mark_coverages(rows, marks, guards)
+    return marks
+
+
+def _mark_secondary(rule: Suppression, rows: Sequence[Cells], marks: list[str], guards: Mapping[str, BenchmarkDisclosure]) -> None:
+    """Hide another row of a group whose only hidden rows are about few patients: the total, where it is in the group, else the smallest."""
+    groups: dict[object, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        if row.get("benchmark") in guards and (group := rule.group(row)) is not None:
+            groups[group].append(place)
+
+    def count(place: int) -> int:
+        return int(rows[place].get(rule.patients) or 0)
+
+    for places in groups.values():
+        guard = guards[rows[places[0]]["benchmark"]]
+        hidden, left = ([place for place in places if bool(marks[place]) is wanted and count(place)] for wanted in (True, False))
+        if hidden and left and not any(count(place) >= guard.least(rule, rows[place]) for place in hidden):
+            marks[min(left, key=lambda place: (rows[place].get("step") != "listed", count(place), place))] = HIDDEN
+
+
+def _mark_coverages(rows: Sequence[Cells], marks: list[str], guards: Mapping[str, BenchmarkDisclosure]) -> None:
+    """Hide coverages that follow each other so closely that few patients may lie between them; all answers together stay."""
+    curves: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        if row["benchmark"] in guards and row["measure"] == "accuracy" and not marks[place]:
+            curves[row["benchmark"], row["model"], row["source"]].append(place)
+    for (benchmark, *_), places in curves.items():
+        step = guards[benchmark].fewest * guards[benchmark].answers_of_a_patient
+        end = max(rows[places[0]]["n"], 1) * 1.0
+        for place in sorted(places, key=lambda place: -rows[place]["coverage"]):
+            kept = rows[place]["coverage"] * rows[place]["n"]
+            if kept < step or (rows[place]["coverage"] < 1 and end - kept < step):
+                marks[place] = f"<{guards[benchmark].fewest}"
+            else:
+                end = kept
+
 
 PUBLIC, PATIENT = "public", "patient"
 CALIBRATED = ("calibrated", "calibrated_low", "calibrated_high")
@@ -30,7 +96,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Shown:
+class PublicTables:
     """Tables of a run, without what may not be shown.
 
     Attributes
@@ -78,7 +144,7 @@ class Shown:
         return {"disclosure": self.disclosure} if self.disclosure else {}
 
 
-def shown_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression | None], release: Release) -> Shown:
+def public_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression | None], release: Release) -> PublicTables:
     """Hide what is about few patients.
 
     Parameters
@@ -99,9 +165,9 @@ def shown_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression |
     """
     kept = {name: benchmark for name, benchmark in study.benchmarks.items() if benchmark.audit.kind == PATIENT}
     if release.profile != PUBLIC or not kept:
-        return Shown(tables, tables, study)
-    guards = {name: Guard(study, benchmark, release.fewest) for name, benchmark in kept.items()}
-    rounds = RoundGuard(study, frozenset(kept), release.fewest)
+        return PublicTables(tables, tables, study)
+    guards = {name: BenchmarkDisclosure(study, benchmark, release.fewest) for name, benchmark in kept.items()}
+    rounds = RoundDisclosure(study, frozenset(kept), release.fewest)
     cuts = {name: _cuts(rules[name], rows, guards, rounds) for name, rows in tables.items()}
     _follow_the_rated(cuts, release.fewest)
     gone = {name for name, guard in guards.items() if guard.nothing}
@@ -112,7 +178,7 @@ def shown_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression |
         "benchmarks": [benchmark.config.title for benchmark in kept.values()],
         "nothing_of": [kept[name].config.title for name in kept if name in gone],
     }
-    return Shown(
+    return PublicTables(
         {name: [cut.after for cut in own if cut.after is not None] for name, own in cuts.items()},
         {name: [cut.told for cut in own if cut.told is not None] for name, own in cuts.items()},
         replace(study, benchmarks=left),
@@ -129,7 +195,9 @@ class _Cut:
     told: Cells | None
 
 
-def _cuts(rule: Suppression | None, rows: Sequence[Cells], guards: Mapping[str, Guard], rounds: RoundGuard) -> list[_Cut]:
+def _cuts(
+    rule: Suppression | None, rows: Sequence[Cells], guards: Mapping[str, BenchmarkDisclosure], rounds: RoundDisclosure
+) -> list[_Cut]:
     if rule is None:
         return [_Cut(row, row, row) for row in rows]
     if rule.sort:
@@ -137,7 +205,7 @@ def _cuts(rule: Suppression | None, rows: Sequence[Cells], guards: Mapping[str, 
         places = {benchmark: place for place, benchmark in enumerate(dict.fromkeys(row["benchmark"] for row in rows))}
         rows = sorted(rows, key=lambda row: (places[row["benchmark"]], row["model"] if row["benchmark"] in nothing else ""))
     own = [_guards_of(row, guards, rounds) for row in rows]
-    marks = row_marks(rule, rows, own, guards)
+    marks = suppressed_rows(rule, rows, own, guards)
     cuts = [_cut(rule, row, mark, found) for row, mark, found in zip(rows, marks, own, strict=True)]
     seen = set[tuple[object, ...]]()
     for cut, mark in zip(cuts, marks, strict=True):
@@ -149,13 +217,15 @@ def _cuts(rule: Suppression | None, rows: Sequence[Cells], guards: Mapping[str, 
     return cuts
 
 
-def _guards_of(row: Cells, guards: Mapping[str, Guard], rounds: RoundGuard) -> list[Guard | RoundGuard]:
+def _guards_of(
+    row: Cells, guards: Mapping[str, BenchmarkDisclosure], rounds: RoundDisclosure
+) -> list[BenchmarkDisclosure | RoundDisclosure]:
     if "round_id" in row:
         return [rounds] if row["round_id"] in rounds.rounds else []
     return [guards[row[name]] for name in ("benchmark", "breadth_benchmark", "depth_benchmark") if row.get(name) in guards]
 
 
-def _cut(rule: Suppression, row: Cells, mark: str, found: Sequence[Guard | RoundGuard]) -> _Cut:
+def _cut(rule: Suppression, row: Cells, mark: str, found: Sequence[BenchmarkDisclosure | RoundDisclosure]) -> _Cut:
     if not found:
         return _Cut(row, row, row)
     if rule.each or (mark and not rule.mark):

@@ -1,4 +1,4 @@
-"""The shape of a paper's tables: one line a model, every number as text, once for Markdown, LaTeX and the report."""
+"""The shape of a published table: its lines, columns and cells, and the numbers in them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,64 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from neuralmedbench.config.published import PublishedConfig, PublishedTable
-from neuralmedbench.tables.papers.number import CENTS, DIGITS, Cell, digits_of, number
+
+DIGITS = {"percent": 1, "score": 2, "count": 0, "usd": 2, "seconds": 2}
+CENTS = 0.1
+"""Prices below it are written with four digits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperCell:
+    """One number in words.
+
+    Attributes
+    ----------
+    raw : str
+        The number of the table, for sorting; empty without one.
+    value, interval, n : str
+        As text; `n` is given for ours alone, the published ones stand in the caption.
+    others : str
+        What another source says of the same number.
+    mark : int
+        Number of its footnote, 0 without one.
+    """
+
+    raw: str = ""
+    value: str = ""
+    interval: str = ""
+    n: str = ""
+    others: str = ""
+    mark: int = 0
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        parts = [self.value, f"({self.interval})" if self.interval else "", f"n={self.n}" if self.n else ""]
+        parts += [f"[{self.others}]" if self.others else "", f"[{self.mark}]" if self.mark else ""]
+        return " ".join(part for part in parts if part)
+
+
+def digits_of(value: Any, unit: str) -> int:
+    """Give the decimals of a published number: as many as were published, and no fewer than ours have.
+
+    Examples
+    --------
+    >>> digits_of("53.960000", "percent"), digits_of(30.0, "percent")
+    (2, 1)
+    """
+    return max(DIGITS[unit], len(f"{float(value):.6f}".rstrip("0").partition(".")[2]))
+
+
+def number(value: Any, digits: int) -> str:
+    """Write a number with separators of thousands.
+
+    Examples
+    --------
+    >>> number("5533000.000000", 0), number(0.725, 2)
+    ('5,533,000', '0.72')
+    """
+    return f"{float(value):,.{digits}f}"
+
 
 PUBLISHED, OURS, PLAN = "published", "ours", "plan"
 PLAN_HEADS = {
@@ -22,7 +79,7 @@ Cells = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class PaperLine:
     """One line: a published row, a model of ours, or a part of the plan."""
 
     label: str
@@ -30,7 +87,7 @@ class Line:
     source: str
     conflict: str
     ours: bool
-    cells: tuple[Cell, ...]
+    cells: tuple[PaperCell, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +112,7 @@ class Shape:
     title: str
     details: str
     heads: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[PaperLine, ...]
     notes: tuple[str, ...]
     footnotes: tuple[str, ...] = field(default=())
 
@@ -123,7 +180,7 @@ def _said_once(words: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-def _lines(rows: Sequence[Cells], names: Sequence[str]) -> tuple[tuple[Line, ...], tuple[str, ...]]:
+def _lines(rows: Sequence[Cells], names: Sequence[str]) -> tuple[tuple[PaperLine, ...], tuple[str, ...]]:
     by_line: dict[tuple[str, ...], list[Cells]] = {}
     for row in rows:
         source = row["source"] if row["kind"] == PUBLISHED else f"ours, {row['source']}" if row.get("source") else "ours"
@@ -134,28 +191,28 @@ def _lines(rows: Sequence[Cells], names: Sequence[str]) -> tuple[tuple[Line, ...
         texts = {row["column"]: _cell(row, footnotes) for row in cells}
         first = cells[0]
         lines.append(
-            Line(
+            PaperLine(
                 label=label,
                 group=first.get("group") or "",
                 source=source if kind != PLAN else "estimate",
                 conflict=first.get("conflict") or "",
                 ours=kind == OURS,
-                cells=tuple(texts.get(name, Cell()) for name in names),
+                cells=tuple(texts.get(name, PaperCell()) for name in names),
             )
         )
     return tuple(lines), tuple(footnotes)
 
 
-def _cell(row: Cells, footnotes: list[str]) -> Cell:
+def _cell(row: Cells, footnotes: list[str]) -> PaperCell:
     told = str(row.get("missing") or (row.get("note") if row["kind"] == OURS else "") or "")
     if told and told not in footnotes:
         footnotes.append(told)
     mark = footnotes.index(told) + 1 if told else 0
     if row.get("value") in (None, ""):
-        return Cell(mark=mark)
+        return PaperCell(mark=mark)
     value, low, high = (row.get(name) for name in ("value", "low", "high"))
     digits = digits_of(value, row["unit"]) if row["kind"] == PUBLISHED else DIGITS[row["unit"]]
     interval = "" if low in (None, "") or high in (None, "") else f"{number(low, digits)}–{number(high, digits)}"
     text = number(value, 4 if row["unit"] == "usd" and 0 < float(value or 0) < CENTS else digits)
     n = f"{int(float(row['n'])):,}" if row["kind"] == OURS and row.get("n") not in (None, "") else ""
-    return Cell(raw=str(value), value=text, interval=interval, n=n, others=str(row.get("others") or ""), mark=mark)
+    return PaperCell(raw=str(value), value=text, interval=interval, n=n, others=str(row.get("others") or ""), mark=mark)

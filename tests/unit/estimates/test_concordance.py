@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuralmedbench.estimates.intervals import NOTHING, Settings, percentile_interval, resampling_weights
-from neuralmedbench.tables.trust.concordance import COEFFICIENTS, Pairs, concordance, concordance_of_units, means_of_units
+from neuralmedbench.estimates.concordance import COEFFICIENTS, Pairs, concordance, concordance_of_units, means_of_units
+from neuralmedbench.estimates.intervals import NOTHING, IntervalSettings, percentile_interval, resampling_weights
 
-SETTINGS = Settings(resamples=200, seed=4)
+SETTINGS = IntervalSettings(resamples=200, seed=4)
 
 
 @pytest.fixture(scope="module")

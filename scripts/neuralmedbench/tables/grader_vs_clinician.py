@@ -1,4 +1,4 @@
-"""`grader_vs_clinician.csv`: how well graders and similarity follow clinicians, beside how well clinicians follow each other."""
+"""How well graders and similarity follow clinicians, beside how well clinicians follow each other: `grader_vs_clinician.csv`."""
 
 from __future__ import annotations
 
@@ -7,20 +7,79 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.estimates.concordance import COEFFICIENTS, Pairs, concordance, concordance_of_units, means_of_units
 from neuralmedbench.estimates.intervals import Interval, codes_of
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.words import counted, decimal
 from neuralmedbench.tables.axes import MODELS_FOR_A_CORRELATION
-from neuralmedbench.tables.clinicians.rated import Opinions, grades_of, opinions_of
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.clinicians.opinions import Opinions, grades_of, opinions_of
+from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.suppression import Suppression
-from neuralmedbench.tables.trust.concordance import COEFFICIENTS, Pairs, concordance, concordance_of_units, means_of_units
-from neuralmedbench.tables.trust.makers import same_maker
 from neuralmedbench.tables.words import Takeaway
+
+MAKERS = {
+    "anthropic": "anthropic",
+    "cohere": "cohere",
+    "deepseek": "deepseek",
+    "gemini": "google",
+    "google": "google",
+    "meta-llama": "meta",
+    "meta_llama": "meta",
+    "mistral": "mistral",
+    "mistralai": "mistral",
+    "openai": "openai",
+    "qwen": "alibaba",
+    "x-ai": "xai",
+    "xai": "xai",
+}
+"""Maker by the first part of an id (`openai/gpt-5`)."""
+
+SELLERS = frozenset({"bedrock", "deepinfra", "fireworks_ai", "groq", "openrouter", "together_ai"})
+"""First parts that say who serves a model; who made it may stand behind them (`openrouter/google/...`)."""
+
+UNKNOWN = "not known"
+
+
+def maker_of(model: ModelConfig) -> str:
+    """Give the maker of a model; empty where its id does not tell.
+
+    A server with an address of its own (`api_base`) says nothing about who made what it serves, nor does a folder with weights.
+    """
+    parts = model.id.casefold().split("/")
+    if model.backend != "litellm" or model.api_base is not None or len(parts) == 1:
+        return ""
+    return MAKERS.get(parts[1] if parts[0] in SELLERS and len(parts) > 2 else parts[0], "")
+
+
+def same_maker(grader: GraderConfig, model: ModelConfig, graders: Mapping[str, GraderConfig]) -> str:
+    """Say whether a grader and a candidate are of one maker.
+
+    Parameters
+    ----------
+    grader : GraderConfig
+        One that asks no model is of nobody's; of a jury the members count.
+    model : ModelConfig
+        The candidate.
+    graders : mapping of str to GraderConfig
+        Graders of the run, by name, among which a jury's members are looked for.
+
+    Returns
+    -------
+    str
+        `yes`, `no`, or `not known` where an id does not tell.
+    """
+    if grader.kind == "rubric":
+        return "no"
+    if grader.kind == "jury":
+        told = [same_maker(graders[name], model, graders) if name in graders else UNKNOWN for name in grader.members]
+        return next((word for word in ("yes", UNKNOWN) if word in told), "no")
+    makers = ("" if grader.model is None else maker_of(grader.model)), maker_of(model)
+    return UNKNOWN if "" in makers else ("yes" if makers[0] == makers[1] else "no")
+
 
 METRICS = ("cosine", "bertscore_f1")
 """Measures of similarity."""

@@ -33,7 +33,7 @@ def mask_of(places: Iterable[int]) -> Mask:
     return found
 
 
-class Crowd:
+class CellSize:
     """Whose items they are: tells whether a set of items belongs to few patients."""
 
     def __init__(self, patients: Sequence[str], fewest: int) -> None:
@@ -51,7 +51,7 @@ class Crowd:
         return sum(bool(mask & own) for own in self._patients.values()) < self.fewest
 
 
-def hidden_cells(cells: Mapping[Label, Mask], total: Mask, crowd: Crowd) -> tuple[set[Label], set[Label]]:
+def suppressed_cells(cells: Mapping[Label, Mask], total: Mask, crowd: CellSize) -> tuple[set[Label], set[Label]]:
     """Find what has to be hidden.
 
     Parameters
@@ -88,11 +88,11 @@ def hidden_cells(cells: Mapping[Label, Mask], total: Mask, crowd: Crowd) -> tupl
         hidden.add(more)
 
 
-def _beyond(shown: Mapping[Label, Mask], total: Mask, crowd: Crowd) -> Label | None:
+def _beyond(shown: Mapping[Label, Mask], total: Mask, crowd: CellSize) -> Label | None:
     return next((label for label, mask in shown.items() if total and not total & ~mask and crowd.few(mask & ~total)), None)
 
 
-def _difference(shown: Mapping[Label, Mask], total: Mask, crowd: Crowd) -> Label | None:
+def _difference(shown: Mapping[Label, Mask], total: Mask, crowd: CellSize) -> Label | None:
     groupings: dict[str, list[tuple[Label, Mask]]] = defaultdict(list)
     for label, mask in shown.items():
         groupings[label[0]].append((label, mask))

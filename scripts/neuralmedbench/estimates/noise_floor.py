@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Floats, Ints, Settings
+from neuralmedbench.estimates.intervals import Floats, IntervalSettings, Ints
 
 
-class Change(NamedTuple):
+class AnswerChange(NamedTuple):
     """How much answers differ between two revisions; floor, excess and p value are None where no item has repeats in both."""
 
     disagreement: float | None
@@ -32,7 +32,7 @@ class Change(NamedTuple):
     repeated: int
 
 
-def compare_answers(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], settings: Settings) -> Change:
+def compare_answers(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], settings: IntervalSettings) -> AnswerChange:
     """Hold the disagreement between two revisions against the noise floor.
 
     Parameters
@@ -53,7 +53,7 @@ def compare_answers(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], 
     counted = [_counts(*pair) for pair in zip(old, new, strict=True)]
     repeated = [pair for pair in counted if min(pair[0].sum(), pair[1].sum()) > 1]
     if not repeated:
-        return Change(float(np.mean([between(*pair) for pair in counted])) if counted else None, None, None, None, 0)
+        return AnswerChange(float(np.mean([between(*pair) for pair in counted])) if counted else None, None, None, None, 0)
     disagreement = float(np.mean([between(*pair) for pair in repeated]))
     floor = float(np.mean([(within(first) + within(second)) / 2 for first, second in repeated]))
     rng, drawn = np.random.default_rng(settings.seed), np.zeros(settings.resamples)
@@ -65,7 +65,7 @@ def compare_answers(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], 
             drawn += between(shuffled, pooled - shuffled) - (within(shuffled) + within(pooled - shuffled)) / 2
     excess = disagreement - floor
     hits = int((drawn >= excess * len(repeated) - 1e-9).sum())
-    return Change(disagreement, floor, excess, (hits + 1) / (settings.resamples + 1), len(repeated))
+    return AnswerChange(disagreement, floor, excess, (hits + 1) / (settings.resamples + 1), len(repeated))
 
 
 def within(counts: Ints) -> Floats:

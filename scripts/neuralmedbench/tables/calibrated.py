@@ -10,18 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.estimates.intervals import Ints, rate_interval
+from neuralmedbench.estimates.prediction_powered import RatedAnswers, bounds_of_unjudged, calibrated_rate
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.scoring.scores import PASS_VALUE
-from neuralmedbench.tables.clinicians.opinions import ClinicianWord
-from neuralmedbench.tables.clinicians.rated import chances, grades_of, words_of
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.clinicians.opinions import ClinicianWord, chances, grades_of, words_of
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import Key as Arm
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.suppression import MODEL, Suppression
-from neuralmedbench.tables.trust.calibration import RatedAnswers, bounds_of_unjudged, calibrated_rate
 
 SCORE = "score"
 """In the column `grader`: what the leaderboard counts, the first grader of the run list that gave a value."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import NOTHING, Floats, Interval, Ints, Settings, percentile_interval, resampling_weights
-from neuralmedbench.tables.clinicians.agreement import icc, quadratic_kappa
+from neuralmedbench.estimates.agreement import icc, quadratic_kappa
+from neuralmedbench.estimates.intervals import NOTHING, Floats, Interval, IntervalSettings, Ints, percentile_interval, resampling_weights
 
 COEFFICIENTS = ("pearson", "spearman", "icc", "kappa", "auc", "bias")
 """Pearson's r, Spearman's rho, ICC(2,1), kappa with quadratic weights, area under the ROC curve, mean difference."""
@@ -52,7 +52,7 @@ class Pairs(NamedTuple):
     patients: Ints
 
 
-def concordance(pairs: Pairs, settings: Settings, wanted: Collection[str] = COEFFICIENTS) -> dict[str, Interval]:
+def concordance(pairs: Pairs, settings: IntervalSettings, wanted: Collection[str] = COEFFICIENTS) -> dict[str, Interval]:
     """Give coefficients over pairs.
 
     Parameters
@@ -89,7 +89,7 @@ def concordance(pairs: Pairs, settings: Settings, wanted: Collection[str] = COEF
     }
 
 
-def concordance_of_units(pairs: Pairs, settings: Settings, wanted: Collection[str]) -> dict[str, Interval]:
+def concordance_of_units(pairs: Pairs, settings: IntervalSettings, wanted: Collection[str]) -> dict[str, Interval]:
     """Give coefficients over the means of units whose answers are of the same patients, as models are: all but `auc`.
 
     Parameters

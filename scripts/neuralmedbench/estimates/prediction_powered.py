@@ -24,8 +24,8 @@ from neuralmedbench.estimates.intervals import (
     NOTHING,
     Floats,
     Interval,
+    IntervalSettings,
     Ints,
-    Settings,
     cluster_sums,
     percentile_interval,
     resampling_weights,
@@ -90,7 +90,7 @@ def corrected_rate(answers: RatedAnswers, judged: Floats | None = None) -> float
     return None if np.isnan(judged).all() else float(_rate(_columns(answers, judged).sum(axis=0)))
 
 
-def calibrated_rate(answers: RatedAnswers, settings: Settings) -> Interval:
+def calibrated_rate(answers: RatedAnswers, settings: IntervalSettings) -> Interval:
     """Give the corrected rate with an interval from resampled patients, the rated ones among them.
 
     Parameters

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuralmedbench.estimates.intervals import NOTHING, Settings
-from neuralmedbench.tables.trust import calibration
-from neuralmedbench.tables.trust.calibration import RatedAnswers, bounds_of_unjudged, calibrated_rate, corrected_rate
+from neuralmedbench.estimates import prediction_powered as calibration
+from neuralmedbench.estimates.intervals import NOTHING, IntervalSettings
+from neuralmedbench.estimates.prediction_powered import RatedAnswers, bounds_of_unjudged, calibrated_rate, corrected_rate
 
-SETTINGS = Settings(resamples=400, seed=1)
+SETTINGS = IntervalSettings(resamples=400, seed=1)
 
 
 def answers(graded: list[float], judged: list[float], **changes: object) -> RatedAnswers:

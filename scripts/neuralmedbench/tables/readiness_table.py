@@ -10,16 +10,24 @@ from typing import NamedTuple
 from neuralmedbench.config.load import nearest
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.estimates.exact import holm_levels, p_at_least, p_at_most, share_bounds
 from neuralmedbench.estimates.pairs import holm
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import Table, of_study
+from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.readiness.bounds import bounds, holm_levels, p_at_least, p_at_most
-from neuralmedbench.tables.readiness.groups import Group, Member, group_of, member_of, named_rates, when_stated
-from neuralmedbench.tables.readiness.judges import JUDGES, Answers, hallucination_grades
+from neuralmedbench.tables.readiness_conditions import (
+    JUDGES,
+    Group,
+    Member,
+    ModelAnswers,
+    group_of,
+    hallucination_grades,
+    member_of,
+    named_rates,
+    when_stated,
+)
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.suppression import ALL, MODEL, Suppression
 from neuralmedbench.tables.words import Takeaway
 
 MET, NOT_MET, OPEN, NOT_STATED, NOT_MEASURED = "met", "not met", "cannot be told", "condition not stated", "not measured"
@@ -89,9 +97,9 @@ def readiness_rows(study: Study) -> list[ReadinessRow]:
     ]
 
 
-def _answers(study: Study, benchmark: BenchmarkStudy, model: str) -> Answers:
+def _answers(study: Study, benchmark: BenchmarkStudy, model: str) -> ModelAnswers:
     gold = {row.item_id: row for row in benchmark.gold}
-    return Answers(
+    return ModelAnswers(
         scores=[row for row in headline(benchmark.scores[model]) if not row.missing and row.item_id in gold],
         items={row.item_id: row for row in benchmark.items},
         gold=gold,
@@ -120,7 +128,7 @@ def _measured(name: str, group: Group, config: ReadinessConfig) -> Iterator[Cell
 
 
 def _shown(shares: Mapping[str, float], confidence: float) -> Cells:
-    found = bounds(sum(shares.values()), len(shares), confidence)
+    found = share_bounds(sum(shares.values()), len(shares), confidence)
     return {"value": found.value, "low": found.low, "high": found.high, "n_patients": found.patients}
 
 
@@ -147,7 +155,7 @@ def _tests(groups: Mapping[str, Group], config: ReadinessConfig) -> dict[int, _T
     found = dict[int, _Test]()
     for place, minimum, *tested in zip(measured, least, holm(met), holm(failed), holm_levels(met, 1 - config.confidence), strict=True):
         events, patients, _ = measured[place]
-        ends = bounds(events, patients, 1 - tested[2])
+        ends = share_bounds(events, patients, 1 - tested[2])
         found[place] = _Test(tested[0], tested[1], ends.low if minimum else ends.high)
     return found
 
@@ -178,13 +186,13 @@ def _verdicts(groups: Mapping[str, Group], config: ReadinessConfig) -> Iterator[
         yield whole | {"failing": " ".join(row["condition"] for row in failing), "cases": " ".join(cases)}
 
 
-def _cases(answers: Answers, condition: str, *, wanted: bool) -> list[str]:
+def _cases(answers: ModelAnswers, condition: str, *, wanted: bool) -> list[str]:
     """Cases whose answers speak against the condition, those with the most such answers first."""
     found = Counter(row.case_id for row in answers.scores if JUDGES[condition](row, answers) is wanted)
     return [case for case, _ in sorted(found.items(), key=lambda entry: (-entry[1], entry[0]))]
 
 
-def _predictive_value(name: str, config: ReadinessConfig, answers: Answers, member: Member) -> Iterator[Cells]:
+def _predictive_value(name: str, config: ReadinessConfig, answers: ModelAnswers, member: Member) -> Iterator[Cells]:
     """Give how often a named disease of the group would be there at the site's prevalence p: s p / (s p + f (1 - p)).
 
     s is the share of answers about patients of the group which name a disease of it first, f that of answers about other patients. Each bound
@@ -199,7 +207,7 @@ def _predictive_value(name: str, config: ReadinessConfig, answers: Answers, memb
         yield row | {"n_patients": len(own) + len(others), "verdict": NOT_MEASURED}
         return
     half = 1 - (1 - config.confidence) / 2
-    s, f = (bounds(sum(shares.values()), len(shares), half) for shares in (own, others))
+    s, f = (share_bounds(sum(shares.values()), len(shares), half) for shares in (own, others))
     value, low, high = _ppv(s.value, f.value, p), _ppv(s.low, f.high, p), _ppv(s.high, f.low, p)
     yield row | {"value": value, "low": low, "high": high, "n_patients": s.patients + f.patients, "verdict": ""}
 

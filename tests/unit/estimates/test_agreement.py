@@ -11,8 +11,7 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from neuralmedbench.estimates.intervals import Floats
-from neuralmedbench.tables.clinicians.agreement import (
+from neuralmedbench.estimates.agreement import (
     ac2,
     coincidences,
     complete_rows,
@@ -23,6 +22,7 @@ from neuralmedbench.tables.clinicians.agreement import (
     shares_of_pairs,
     weighted_shares,
 )
+from neuralmedbench.estimates.intervals import Floats
 
 SCALE = np.arange(5.0)
 NAN = np.nan

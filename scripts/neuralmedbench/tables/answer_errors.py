@@ -1,9 +1,9 @@
-"""Which errors the answers make: counted per answer and per wrong answer, by code, by group and by the paper's class."""
+"""Which errors the answers make, per answer and per wrong answer, by graders and clinicians who labelled them: `errors.csv`."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,26 +12,143 @@ from neuralmedbench.estimates.intervals import (
     NOTHING,
     Floats,
     Interval,
-    Settings,
+    IntervalSettings,
     cluster_sums,
     codes_of,
     percentile_interval,
     rate_interval,
     resampling_weights,
 )
+from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import Key, response_key
-from neuralmedbench.records.taxonomy import TAXONOMY, ErrorGroup, PaperClass
+from neuralmedbench.records.scores import Grade, GradeState, Rating, Score
+from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS, TAXONOMY, ErrorGroup, PaperClass, counts_under, error_of
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import Table, of_study
-from neuralmedbench.tables.errors.sheets import Sheet, error_sheets
+from neuralmedbench.tables.clinicians.opinions import fresh_sample
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.outcomes import DIRECT, FULL
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
-from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import MODEL, Suppression
+from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, share
+
+PRESENT, SIGNIFICANT = 1.0, 2.0
 
 
 @dataclass(frozen=True)
-class Bin:
+class LabelSource:
+    """Who labelled: a grader, or a round of clinicians (simulated ones are a source of their own)."""
+
+    name: str
+    kind: str
+    simulated: bool = False
+
+
+@dataclass(frozen=True)
+class LabelSheet:
+    """The labels that one grader or one rater gave to one answer.
+
+    Attributes
+    ----------
+    score : Score
+        The answer.
+    told : frozenset of str
+        Codes that could be told here: the form or the grader asks for them, the item meets their condition, and the label did not fail.
+    marked : mapping of str to bool
+        Codes that were marked, and whether as significant.
+    failed : frozenset of str
+        Codes whose label failed (the quoted words are not in the answer).
+    weight : float
+        Inverse of the probability with which the answer was drawn; 1 where nothing was drawn.
+    """
+
+    score: Score
+    told: frozenset[str]
+    marked: Mapping[str, bool]
+    failed: frozenset[str] = frozenset()
+    weight: float = 1.0
+
+
+def error_sheets(study: Study, benchmark: BenchmarkStudy, model: str) -> dict[LabelSource, list[LabelSheet]]:
+    """Gather the labels of one model's answers.
+
+    Parameters
+    ----------
+    study : Study
+        The run.
+    benchmark : BenchmarkStudy
+        One benchmark of it.
+    model : str
+        The model.
+
+    Returns
+    -------
+    dict of Source to list of Sheet
+        Graders in the order of the run list, then rounds by name. Of answers under the arm full and the strategy direct, whose text stands
+        as it was labelled.
+    """
+    scores = {response_key(row): row for row in benchmark.scores[model] if (row.arm, row.strategy) == (FULL, DIRECT)}
+    told = _told_by_item(benchmark.items, benchmark.gold)
+    found: dict[LabelSource, list[LabelSheet]] = {}
+    for grader in study.graders:
+        if sheets := _of_grader(benchmark.grades.get((model, grader), []), scores, told):
+            found[LabelSource(grader, "grader")] = sheets
+    asked = frozenset(study.form.errors)
+    rounds: dict[LabelSource, list[Rating]] = defaultdict(list)
+    for row in fresh_sample(study.ratings):
+        if response_key(row) in scores and not row.adjudicated:  # an adjudicator is not asked for errors
+            rounds[LabelSource(row.round_id, "round", row.simulated)].append(row)
+    for source in sorted(rounds, key=lambda one: (one.name, one.simulated)):
+        found[source] = _of_round(rounds[source], scores, told, asked)
+    return found
+
+
+def _told_by_item(items: Iterable[Item], gold: Iterable[Gold]) -> dict[str, frozenset[str]]:
+    """Codes whose condition each item meets; an item without a reference has none."""
+    complete = {row.item_id: row.findings_complete for row in gold}
+    return {
+        item.item_id: frozenset(
+            error.code
+            for error in TAXONOMY
+            if counts_under(error, lesion_shown=item.lesion_shown, findings_complete=complete[item.item_id])
+        )
+        for item in items
+        if item.item_id in complete
+    }
+
+
+def _of_grader(grades: Iterable[Grade], scores: Mapping[Key, Score], told: Mapping[str, frozenset[str]]) -> list[LabelSheet]:
+    labels: dict[Key, dict[str, Grade]] = defaultdict(dict)
+    for grade in grades:
+        error, score = error_of(grade.criterion), scores.get(response_key(grade))
+        if error and score and score.text_sha256 == grade.text_sha256 and error.code in told.get(grade.item_id, ()):
+            labels[response_key(grade)][error.code] = grade
+    sheets = []
+    for key, by_code in labels.items():
+        values = {code: grade.value for code, grade in by_code.items() if grade.state is GradeState.OK and grade.value is not None}
+        marked = {code: value >= SIGNIFICANT for code, value in values.items() if value >= PRESENT}
+        sheets.append(LabelSheet(scores[key], frozenset(values), marked, frozenset(by_code) - frozenset(values)))
+    return [sheet for sheet in sheets if sheet.told]  # an answer of which nothing could be read has no sheet
+
+
+def _of_round(
+    ratings: Iterable[Rating], scores: Mapping[Key, Score], told: Mapping[str, frozenset[str]], asked: frozenset[str]
+) -> list[LabelSheet]:
+    """Sheets of the raters who judged an answer; a rater who could not judge it marks nothing, and that says nothing."""
+    by_rater: dict[tuple[str, Key], list[Rating]] = defaultdict(list)
+    for row in ratings:
+        if row.value is not None:
+            by_rater[row.rater_id, response_key(row)].append(row)
+    sheets = []
+    for (_, key), rows in by_rater.items():
+        known = told.get(rows[0].item_id, frozenset()) & asked
+        codes = {row.axis.removeprefix(ERROR_AXIS): row.value for row in rows if row.axis.startswith(ERROR_AXIS)}
+        marked = {code: (value or 0) >= SIGNIFICANT for code, value in codes.items() if code in known and code in ERRORS}
+        sheets.append(LabelSheet(scores[key], known, marked, weight=1 / (rows[0].probability or 1.0)))
+    return [sheet for sheet in sheets if sheet.told]
+
+
+@dataclass(frozen=True)
+class ErrorBin:
     """What a row counts: one code, or all codes of a group or of a class of the paper."""
 
     level: str
@@ -41,14 +158,14 @@ class Bin:
     codes: frozenset[str]
 
 
-def bins() -> Iterator[Bin]:
+def bins() -> Iterator[ErrorBin]:
     """Give the rows of one source: every code, then groups, then the paper's classes."""
     for error in TAXONOMY:
-        yield Bin("code", error.code, str(error.group), str(error.paper_class or ""), frozenset({error.code}))
+        yield ErrorBin("code", error.code, str(error.group), str(error.paper_class or ""), frozenset({error.code}))
     for group in ErrorGroup:
-        yield Bin("group", "", str(group), "", frozenset(error.code for error in TAXONOMY if error.group is group))
+        yield ErrorBin("group", "", str(group), "", frozenset(error.code for error in TAXONOMY if error.group is group))
     for paper in PaperClass:
-        yield Bin("class", "", "", str(paper), frozenset(error.code for error in TAXONOMY if error.paper_class is paper))
+        yield ErrorBin("class", "", "", str(paper), frozenset(error.code for error in TAXONOMY if error.paper_class is paper))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +223,7 @@ def error_rows(study: Study) -> list[ErrorRow]:
     return [ErrorRow(**row) for row in rows if row["n"]]
 
 
-def _row(sheets: Sequence[Sheet], one: Bin, settings: Settings) -> Cells:
+def _row(sheets: Sequence[LabelSheet], one: ErrorBin, settings: IntervalSettings) -> Cells:
     told = [sheet for sheet in sheets if sheet.told & one.codes]
     wrong = [sheet for sheet in told if sheet.score.passed is False]
     marks = [sheet.marked[code] for sheet in told for code in sheet.marked if code in one.codes]
@@ -133,11 +250,11 @@ def _row(sheets: Sequence[Sheet], one: Bin, settings: Settings) -> Cells:
     }
 
 
-def _rate(sheets: Sequence[Sheet], codes: frozenset[str], settings: Settings) -> Interval:
+def _rate(sheets: Sequence[LabelSheet], codes: frozenset[str], settings: IntervalSettings) -> Interval:
     """Share of answers with such an error; each answer counts once, however many labelled it."""
     if not sheets:
         return NOTHING
-    by_answer: dict[Key, list[Sheet]] = defaultdict(list)
+    by_answer: dict[Key, list[LabelSheet]] = defaultdict(list)
     for sheet in sheets:
         by_answer[response_key(sheet.score)].append(sheet)
     groups = [by_answer[key] for key in sorted(by_answer)]
@@ -146,7 +263,7 @@ def _rate(sheets: Sequence[Sheet], codes: frozenset[str], settings: Settings) ->
     return weighted_rate(values, weights, [group[0].score.patient_id for group in groups], settings)
 
 
-def weighted_rate(values: Floats, weights: Floats, patients: list[str], settings: Settings) -> Interval:
+def weighted_rate(values: Floats, weights: Floats, patients: list[str], settings: IntervalSettings) -> Interval:
     """Mean of values with inverse-probability weights (Hajek's ratio), and its patient-clustered interval.
 
     Parameters

@@ -10,18 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from neuralmedbench.estimates.intervals import Settings, codes_of
+from neuralmedbench.estimates.intervals import IntervalSettings, codes_of
+from neuralmedbench.estimates.noise_floor import compare_answers
 from neuralmedbench.estimates.pairs import holm, paired_difference
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted, listing, p_equals, percent, points, points_span
-from neuralmedbench.tables.change.noise import compare_answers
-from neuralmedbench.tables.declare import Table
+from neuralmedbench.tables.declare import MODEL, Suppression, Table
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.suppression import MODEL, Suppression
 from neuralmedbench.tables.words import Takeaway, largest, without_head
 
 PASSED, LEADER = "passed", "leader"
@@ -29,7 +28,7 @@ MAJORITY = 0.5
 """An item passes when more than this share of its answers does."""
 
 
-class Both(NamedTuple):
+class ItemAnswers(NamedTuple):
     """One item and its answers under the two revisions, or at the two times, that are compared."""
 
     item: Item
@@ -54,7 +53,7 @@ def leader_of(score: Score, vocabulary: Vocabulary) -> str | None:
     return "(unread)" if score.parse_status == ParseStatus.FAILED else "(none)"
 
 
-def both_sides(items: Sequence[Item], old: list[Score], new: list[Score]) -> list[Both]:
+def both_sides(items: Sequence[Item], old: list[Score], new: list[Score]) -> list[ItemAnswers]:
     """Put the answers of two revisions to each item side by side: arm full, strategy direct, items that both have, sorted by id."""
     sides: list[dict[str, list[Score]]] = []
     for scores in (old, new):
@@ -63,16 +62,16 @@ def both_sides(items: Sequence[Item], old: list[Score], new: list[Score]) -> lis
             rows[row.item_id].append(row)
         sides.append(rows)
     known = (item for item in items if item.item_id in sides[0] and item.item_id in sides[1])
-    return [Both(item, sides[0][item.item_id], sides[1][item.item_id]) for item in sorted(known, key=lambda item: item.item_id)]
+    return [ItemAnswers(item, sides[0][item.item_id], sides[1][item.item_id]) for item in sorted(known, key=lambda item: item.item_id)]
 
 
-def usable(pairs: Sequence[Both], category: Callable[[Score], str | None]) -> list[Both]:
+def usable(pairs: Sequence[ItemAnswers], category: Callable[[Score], str | None]) -> list[ItemAnswers]:
     """Keep the items without a missing new answer, as every contrast does, and of the old answers those that are there."""
-    kept = [Both(pair.item, [row for row in pair.old if category(row) is not None], pair.new) for pair in pairs]
+    kept = [ItemAnswers(pair.item, [row for row in pair.old if category(row) is not None], pair.new) for pair in pairs]
     return [pair for pair in kept if pair.old and all(category(row) is not None for row in pair.new)]
 
 
-def metric_rows(pairs: Sequence[Both], vocabulary: Vocabulary, settings: Settings) -> list[Cells]:
+def metric_rows(pairs: Sequence[ItemAnswers], vocabulary: Vocabulary, settings: IntervalSettings) -> list[Cells]:
     """Compare old and new answers by pass and by leader.
 
     Parameters
@@ -110,7 +109,7 @@ def _share(scores: Sequence[Score]) -> float:
     return float(np.mean([bool(score.passed) for score in scores]))
 
 
-def _metric_row(metric: str, pairs: Sequence[Both], category: Callable[[Score], Any], settings: Settings) -> Cells:
+def _metric_row(metric: str, pairs: Sequence[ItemAnswers], category: Callable[[Score], Any], settings: IntervalSettings) -> Cells:
     old, new = [[category(row) for row in pair.old] for pair in pairs], [[category(row) for row in pair.new] for pair in pairs]
     change = compare_answers(old, new, settings)
     same = [row.text_sha256 == other.text_sha256 for pair in pairs for row in pair.new for other in pair.old if row.repeat == other.repeat]
@@ -127,7 +126,7 @@ def _metric_row(metric: str, pairs: Sequence[Both], category: Callable[[Score], 
     }
 
 
-def flip_rows(pairs: Sequence[Both]) -> list[Cells]:
+def flip_rows(pairs: Sequence[ItemAnswers]) -> list[Cells]:
     """Find the items whose majority verdict changed.
 
     Parameters
@@ -164,7 +163,7 @@ def flip_rows(pairs: Sequence[Both]) -> list[Cells]:
     return [row | {"p_holm": p_holm} for row, p_holm in zip(rows, corrected, strict=True) if row["change"]]
 
 
-def is_change(rows: Sequence[Cells], settings: Settings) -> bool:
+def is_change(rows: Sequence[Cells], settings: IntervalSettings) -> bool:
     """Whether the tests of one model on one benchmark show a change: shuffled passes, shuffled leaders, pass@1; Holm over the three."""
     found = [row[name] for row in rows for name in ("p_value", "p_difference") if row.get(name) is not None]
     return any(p_value < 1 - settings.confidence for p_value in holm(found))
@@ -261,13 +260,13 @@ def change_sentences(study: Study, revisions: list[Cells]) -> list[str]:
     return [f"{sentence}; of {listing(rest)} this was not shown." if rest else f"{sentence}."]
 
 
-def change_words(rows: Sequence[Cells], settings: Settings) -> tuple[str, str]:
+def change_words(rows: Sequence[Cells], settings: IntervalSettings) -> tuple[str, str]:
     """Say in plain words what the rows of one model on one benchmark show.
 
     Parameters
     ----------
     rows : sequence of dict
-        Cells as `tables.change.revisions.metric_rows` gives them; at least one.
+        Cells as `tables.revisions.metric_rows` gives them; at least one.
     settings : Settings
         The confidence level decides what is called a change.
 

@@ -9,20 +9,22 @@ import pytest
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from fixtures.confidence import FAST, confidences
-from neuralmedbench.estimates.intervals import rate_interval
-from neuralmedbench.estimates.separation import separation
-from neuralmedbench.tables.confidence.draws import Draws, rate_of
-from neuralmedbench.tables.confidence.measures import (
+from neuralmedbench.estimates.calibration import (
     MASS_BINS,
     WIDTH_BINS,
+    area_under_risk,
     auroc,
+    best_area,
     brier,
     calibration_error,
     mass_bins,
     pessimistic,
+    selective_accuracy,
     width_bins,
 )
-from neuralmedbench.tables.confidence.selective import area_under_risk, best_area, selective_accuracy
+from neuralmedbench.estimates.intervals import rate_interval
+from neuralmedbench.estimates.separation import separation
+from neuralmedbench.tables.confidence.draws import Draws, rate_of
 
 TO = 1e-6
 

@@ -1,19 +1,56 @@
-"""Our own values in the tables of a paper: each from one place in the tables of results, or the reason why there is none."""
+"""Values of a run for the cells of a published table, or why there is none."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.config.model import GraderConfig, ModelConfig
-from neuralmedbench.config.published import Lookup, PublishedRow, PublishedTable
-from neuralmedbench.errors import DataError
+from neuralmedbench.config.published import Lookup, PublishedConfig, PublishedRow, PublishedTable
+from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.tables import read_table
-from neuralmedbench.tables.papers.labellers import SIMULATED_LABELS, Labeller, labellers_of
+from neuralmedbench.records.results import COLUMNS
+
+SIMULATED_LABELS = "labels of simulated raters say nothing about a model and are not shown here; a round of clinicians fills it (results/ratings/ratings.parquet)"
+
+
+@dataclass(frozen=True)
+class Labeller:
+    """Who labelled.
+
+    Attributes
+    ----------
+    words : str
+        In words; empty where a table has no labels.
+    columns : tuple of (str, str)
+        What the columns of `errors.csv` say of it.
+    simulated : bool
+        A program in the place of a rater: it fills no cell.
+    nobody : bool
+        Nobody labelled this model's answers.
+    """
+
+    words: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    simulated: bool = False
+    nobody: bool = False
+
+
+def labellers_of(rows: Iterable[Mapping[str, str]]) -> list[Labeller]:
+    """Give those who labelled, in the order of the rows of `errors.csv` about one model; never none."""
+    found = dict[Labeller, None]()
+    for row in rows:
+        simulated, name = row["simulated"] == "true", row["source"]
+        people = f"{'simulated raters' if simulated else 'clinicians'}, round {name}"
+        columns = tuple((column, row[column]) for column in ("source", "kind", "simulated"))
+        found[Labeller(people if row["kind"] == "round" else f"grader {name}", columns, simulated)] = None
+    return list(found) or [Labeller(nobody=True)]
+
 
 OURS = "ours"
 SIMULATED_READER = "a simulated reader is no person, and no model"
@@ -30,7 +67,7 @@ Cells = Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Own:
+class OwnResults:
     """What there is of ours.
 
     Attributes
@@ -78,7 +115,7 @@ def _is_called(model: ModelConfig, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(model_id(model).lower(), pattern.lower()) for pattern in patterns)
 
 
-def own_cells(model: str, table: PublishedTable, own: Own) -> Iterator[Row]:
+def own_cells(model: str, table: PublishedTable, own: OwnResults) -> Iterator[Row]:
     """Give the cells of one model of ours in one table of a paper.
 
     Parameters
@@ -115,14 +152,14 @@ def own_cells(model: str, table: PublishedTable, own: Own) -> Iterator[Row]:
                 yield cell | _own_value(model, column.ours, own, labeller, scale=100 if column.unit == "percent" else 1)
 
 
-def _labellers(model: str, table: PublishedTable, own: Own) -> list[Labeller]:
+def _labellers(model: str, table: PublishedTable, own: OwnResults) -> list[Labeller]:
     places = [column.ours.table for column in table.columns.values() if column.ours]
     if own.absent or not (table.by_labeller and places):
         return [Labeller()]
     return labellers_of(own.rows(places[0], model))
 
 
-def _own_value(model: str, lookup: Lookup, own: Own, labeller: Labeller, *, scale: int) -> Row:
+def _own_value(model: str, lookup: Lookup, own: OwnResults, labeller: Labeller, *, scale: int) -> Row:
     place, source = f"results/tables/{lookup.table}.csv", lookup.made_from.format(benchmark=own.benchmark, model=model)
     if reason := _why_none(model, own, labeller, source):
         return {"missing": reason}
@@ -158,7 +195,7 @@ def _all_missing(number: int, source: str) -> str:
     return f"all {number:,} answers or grades of it are missing ({source})"
 
 
-def _why_none(model: str, own: Own, labeller: Labeller, source: str) -> str:
+def _why_none(model: str, own: OwnResults, labeller: Labeller, source: str) -> str:
     """Say why nothing is looked for; empty when something is."""
     if own.absent:
         return f"{own.absent}; then {source} fills it"
@@ -176,7 +213,7 @@ def _count(text: str) -> int | None:
     return int(float(text)) if text.replace(".", "", 1).isdigit() else None
 
 
-def _measured(found: Sequence[Cells], lookup: Lookup, own: Own, factor: float) -> Row:
+def _measured(found: Sequence[Cells], lookup: Lookup, own: OwnResults, factor: float) -> Row:
     """Value, interval and number; of several rows the sum, and then no interval."""
 
     def one(row: Cells, column: str) -> float:
@@ -194,10 +231,42 @@ def _measured(found: Sequence[Cells], lookup: Lookup, own: Own, factor: float) -
     return cell
 
 
-def _unanswered(model: str, own: Own) -> str:
+def _unanswered(model: str, own: OwnResults) -> str:
     """Say that a model answered nothing, which empties all its cells; empty when it answered something."""
     asked = own.rows("efficiency", model)
     if not asked or any(int(row["answered"]) for row in asked):
         return ""
     number = sum(int(row["requests"]) for row in asked)
     return f"{model} answered none of {number:,} requests (results/responses/{own.benchmark}/{model}.parquet): `make plan` says why, `make retry` asks again"
+
+
+def check_places(published: PublishedConfig) -> None:
+    """Check every place of ours.
+
+    Parameters
+    ----------
+    published : PublishedConfig
+        What was published.
+
+    Raises
+    ------
+    ConfigError
+        If a table or a column is none of the tables of results, or a file is named with an unknown placeholder.
+    """
+    for name, table in published.tables.items():
+        for key, column in table.columns.items():
+            if column.ours and (problem := _problem(column.ours)):
+                message = f"{published.title}: tables.{name}.columns.{key}.ours: {problem}"
+                raise ConfigError(message)
+
+
+def _problem(lookup: Lookup) -> str:
+    if lookup.table not in COLUMNS:
+        return f"there is no table {lookup.table!r} of results; there are: {', '.join(COLUMNS)}"
+    columns = COLUMNS[lookup.table]
+    # low and high are where they usually stand, in the tables that have them
+    named = {*lookup.where, lookup.value, lookup.n, lookup.per, lookup.low, lookup.high} - {"", "low", "high"}
+    if unknown := sorted(named - set(columns)):
+        return f"the table {lookup.table} of results has no column {unknown[0]!r}; it has: {', '.join(columns)}"
+    odd = sorted(set(re.findall(r"{(.*?)}", lookup.made_from)) - {"benchmark", "model"})
+    return f"made_from: {{{odd[0]}}} stands for nothing, {{benchmark}} and {{model}} do" if odd else ""

@@ -1,0 +1,218 @@
+"""How well a confidence fits what is right: calibration error, Brier score, area under the ROC curve, risk and coverage."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neuralmedbench.estimates.intervals import Floats, Ints
+
+WIDTH_BINS = 15
+"""Bins of equal width for the expected calibration error."""
+
+MASS_BINS = 5
+"""Bins with about equally many answers: for tables and diagrams, and for the second calibration error."""
+
+
+def width_bins(confidence: Floats, bins: int = WIDTH_BINS) -> Ints:
+    """Give the bin of equal width of each confidence.
+
+    Parameters
+    ----------
+    confidence : ndarray of float, shape (answers,)
+        0 to 1.
+    bins : int
+        Number of bins.
+
+    Returns
+    -------
+    ndarray of int, shape (answers,)
+        From 0. A bin holds its upper edge, not its lower one; the first holds 0 too.
+
+    References
+    ----------
+    Guo et al., On Calibration of Modern Neural Networks (ICML 2017).
+    """
+    edges = np.ceil(confidence * bins - 1e-9) - 1  # 0.2 is the edge 3/15, whatever its last bit says
+    return np.clip(edges, 0, bins - 1).astype(np.int64)
+
+
+def mass_bins(confidence: Floats, bins: int = MASS_BINS) -> Ints:
+    """Give bins with about equally many answers; equal confidences are never parted.
+
+    Parameters
+    ----------
+    confidence : ndarray of float, shape (answers,)
+        Any numbers.
+    bins : int
+        Most bins. Fewer are used where many confidences are equal.
+
+    Returns
+    -------
+    ndarray of int, shape (answers,)
+        From 0, rising with the confidence; numbers may be left out. A value goes where the middle of its ranks lies, so the bins of a
+        multiple of `bins` lie within those of `bins`.
+    """
+    if not confidence.size:
+        return np.zeros(0, dtype=np.int64)
+    _, place, number = np.unique(confidence, return_inverse=True, return_counts=True)
+    twice_middle = 2 * np.cumsum(number) - number  # whole numbers, so that no rounding moves a value over an edge
+    return np.asarray((twice_middle * bins // (2 * confidence.size))[place.reshape(-1)], dtype=np.int64)
+
+
+def linspace_bins(confidence: Floats, bins: int) -> Ints:
+    """Give bins of equal width by the floats of `numpy.linspace`, as published code does: open below, closed above, 0 in the first."""
+    return np.maximum(np.searchsorted(np.linspace(0.0, 1.0, bins + 1), confidence, side="left") - 1, 0)
+
+
+def calibration_error(confidence: Floats, right: Floats, bins: Ints, count: int = 0) -> float | None:
+    """Give the expected calibration error: distance of mean confidence and share right in each bin, weighted by its answers.
+
+    Parameters
+    ----------
+    confidence, right : ndarray of float, shape (answers,)
+        0 to 1; right is 1, wrong 0.
+    bins : ndarray of int, shape (answers,)
+        Bin of each answer, by `width_bins`, `mass_bins` or `linspace_bins`.
+    count : int
+        Bins that are summed at least; an empty one adds 0, and may change the last bit of the sum.
+
+    Returns
+    -------
+    float or None
+        0 to 1; None without an answer.
+    """
+    if not len(confidence):
+        return None
+    return float(np.abs(np.bincount(bins, weights=confidence - right, minlength=count)).sum() / len(confidence))
+
+
+def brier(confidence: Floats, right: Floats) -> float | None:
+    """Mean squared distance of the confidence from right (1) and wrong (0); None without an answer."""
+    return float(np.mean((confidence - right) ** 2)) if len(confidence) else None
+
+
+def auroc(confidence: Floats, right: Floats) -> float | None:
+    """Chance that a right answer has the higher confidence than a wrong one, ties by half; None when all or none is right."""
+    positives = int(right.sum())
+    if positives in {0, len(right)}:
+        return None
+    _, place, counts = np.unique(confidence, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    wins = ranks[right == 1].sum() - positives * (positives + 1) / 2
+    return float(wins / (positives * (len(right) - positives)))
+
+
+def pessimistic(error: float | None, known: int, absent: int) -> float | None:
+    """Give an error with the answers without a confidence counted in: each as a wrong one of confidence 1, in a bin of its own.
+
+    Parameters
+    ----------
+    error : float or None
+        Calibration error or Brier score of the answers that have a confidence; None when there are none.
+    known, absent : int
+        Answers with a confidence, and without.
+
+    Returns
+    -------
+    float or None
+        Never below `error`; rises with `absent`; None when there is no answer at all.
+
+    Examples
+    --------
+    >>> pessimistic(0.2, 3, 1)
+    0.4
+    """
+    if known + absent == 0:
+        return None
+    return ((error or 0.0) * known + absent) / (known + absent)
+
+
+def selective_accuracy(counts: Floats, rights: Floats, coverages: Floats) -> Floats:
+    """Share right among the surest part of all answers.
+
+    Parameters
+    ----------
+    counts, rights : ndarray of float, shape (..., groups)
+        Answers of one confidence, and how many of them are right; the surest group first. What has no confidence stands last.
+    coverages : ndarray of float, shape (coverages,)
+        Part of the answers that is kept, above 0 and up to 1.
+
+    Returns
+    -------
+    ndarray of float, shape (..., coverages)
+        NaN where there is no answer. Where a group is kept in part, its share right counts: the expectation over every order of equals.
+    """
+    before = np.cumsum(counts, axis=-1) - counts
+    total = counts.sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(counts > 0, rights / counts, 0.0)
+        found = [
+            (np.clip(wanted[..., None] - before, 0.0, counts) * share).sum(axis=-1) / wanted
+            for wanted in (coverage * total for coverage in coverages)
+        ]
+    return np.stack(found, axis=-1)
+
+
+def area_under_risk(counts: Floats, rights: Floats) -> Floats:
+    """Area under the risk-coverage curve: the mean, over every number of answers kept, of the share of them that is wrong.
+
+    Parameters
+    ----------
+    counts, rights : ndarray of float, shape (..., groups)
+        As in `selective_accuracy`; whole numbers.
+
+    Returns
+    -------
+    ndarray of float, shape (...)
+        0 to 1; NaN where there is no answer. Equal confidences count by expectation over every order of them: with `b` answers and `e`
+        errors before a group of `n` with the share `r` wrong, its terms (e + t r) / (b + t), t = 1..n, sum to
+        n r + (e - r b) (H(b + n) - H(b)) with the harmonic numbers H.
+
+    References
+    ----------
+    Geifman and El-Yaniv, Selective Classification for Deep Neural Networks (NeurIPS 2017); El-Yaniv and Wiener, JMLR 11 (2010) 1605.
+    """
+    errors, total = counts - rights, counts.sum(axis=-1)
+    before, errors_before = np.cumsum(counts, axis=-1) - counts, np.cumsum(errors, axis=-1) - errors
+    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, int(total.max(initial=0)) + 2))])
+    first, last = np.rint(before).astype(np.int64), np.rint(before + counts).astype(np.int64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        risk = np.where(counts > 0, errors / counts, 0.0)
+        terms = counts * risk + (errors_before - risk * before) * (harmonic[last] - harmonic[first])
+        return np.asarray(terms.sum(axis=-1) / total, dtype=np.float64)
+
+
+def best_area(answers: int, right: int) -> float:
+    """Area under the risk-coverage curve of a model whose every right answer is surer than every wrong one."""
+    return float(area_under_risk(np.array([right, answers - right], dtype=np.float64), np.array([right, 0.0])))
+
+
+def risk_coverage_area(confidence: Floats, right: Floats) -> float | None:
+    """Mean risk when the answers with the highest confidence are taken first, one more at a time.
+
+    Parameters
+    ----------
+    confidence, right : ndarray of float, shape (answers,)
+        What orders the answers, on any scale, and the outcome (0 or 1).
+
+    Returns
+    -------
+    float or None
+        0 (never wrong) to 1, the mean over k = 1 to n of the share of wrong answers among the first k. Answers of equal confidence have no
+        order: each of their places carries their mean, which is what a random order gives on average. None without an answer.
+
+    Notes
+    -----
+    The area under the risk-coverage curve of Geifman and El-Yaniv (2017), as a mean over the answers.
+
+    Examples
+    --------
+    >>> risk_coverage_area(np.array([0.9, 0.1]), np.array([1.0, 0.0])), risk_coverage_area(np.array([0.5, 0.5]), np.array([1.0, 0.0]))
+    (0.25, 0.5)
+    """
+    if not len(right):
+        return None
+    _, place, counts = np.unique(-confidence, return_inverse=True, return_counts=True)
+    wrong = np.bincount(place, weights=1 - right) / counts
+    risks = np.cumsum(np.repeat(wrong, counts)) / np.arange(1, len(right) + 1)
+    return float(risks.mean())

@@ -1,1 +1,0 @@
-"""What changed: revisions, repeats, drift."""

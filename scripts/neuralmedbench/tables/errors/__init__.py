@@ -1,1 +1,0 @@
-"""What is wrong with wrong answers, in the words of graders and clinicians."""

@@ -1,1 +1,0 @@
-"""What a site asks of a model, and whether it is met."""

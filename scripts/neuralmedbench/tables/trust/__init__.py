@@ -1,1 +1,0 @@
-"""Which grader to trust: graders against clinicians, and pass rates corrected by them."""
