@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.deid.cleaning import CleaningPolicy, TextRules
 from neuralmedbench.deid.notes.name_model import load_name_model
 from neuralmedbench.deid.stage import deidentify_case, empty_outputs
-from neuralmedbench.deid.texts import TextRules
 from neuralmedbench.files.cases import run_case_stage
 from neuralmedbench.files.pseudonyms import read_key
 from neuralmedbench.runtime.commands import run_command
@@ -35,16 +35,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     key = read_key(load_benchmark(args.config, args.benchmark).key_file)
     folder: Path = args.out.parent
     model = load_name_model(args.ner_model, args.ner_language) if args.ner_model else None
-    options, texts = tuple(args.options), TextRules(tuple(args.cut_sections), model)
-    planted = args.planted[0] if args.planted else None
-    how = {"options": options, "texts": texts, "burned_in": args.burned_in, "subjects": args.subjects, "answer_key": planted}
-    empty_outputs(folder)
-    run_case_stage(
-        "deidentify",
-        args.case,
-        args.out,
-        lambda case, source: deidentify_case(case, source, folder, key, args.profile, **how),
+    policy = CleaningPolicy(
+        key=key,
+        profile=args.profile,
+        options=tuple(args.options),
+        texts=TextRules(tuple(args.cut_sections), model),
+        burned_in=args.burned_in,
+        subjects=args.subjects,
     )
+    planted = args.planted[0] if args.planted else None
+    empty_outputs(folder)
+    run_case_stage("deidentify", args.case, args.out, lambda case, source: deidentify_case(case, source, folder, policy, planted))
     return 0
 
 

@@ -7,12 +7,20 @@ import re
 import struct
 from pathlib import Path
 
+from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.dicom import header_bytes
 from neuralmedbench.files.identity import Identity, fold, identity_pattern
 
 DIGESTS = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{12})\b")
 """Digests and pseudonyms hold runs of digits that mean nothing."""
 NOT_TEXT = frozenset({".png"})
+
+
+def require_no_leaks(folder: Path, identity: Identity) -> None:
+    """Refuse a cleaned case in which identifying values are left; DeidentificationError says how many, never which."""
+    if leaks := count_leaks(folder, identity):
+        message = f"{leaks} identifying values are left after cleaning: the case is kept back; report the kind of file, never the value"
+        raise DeidentificationError(message)
 
 
 def count_leaks(folder: Path, identity: Identity) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,17 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.find import BurnedIn, Words
-from neuralmedbench.deid.burned_in.hide import PicturePolicy, Policy, checks_told, count_text, hide_text
+from neuralmedbench.deid.burned_in.hide import PicturePolicy, Policy, count_text, hide_text, reported_checks
 from neuralmedbench.deid.burned_in.ocr import read_pictures
-from neuralmedbench.deid.leaks import count_leaks
+from neuralmedbench.deid.cleaning import CleaningPolicy, begin_cleaning
+from neuralmedbench.deid.leaks import require_no_leaks
 from neuralmedbench.deid.review.pieces import write_tools_piece
-from neuralmedbench.deid.stage import rules_of
-from neuralmedbench.deid.texts import TextRules, clean_texts
-from neuralmedbench.deid.values import parse_day
+from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files.cases import read_case, run_case_stage
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.identity import read_identity
 from neuralmedbench.files.picture_cases import count_pictures, picture_manifest
 from neuralmedbench.files.plain_pictures import open_picture, write_picture
 from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest, State
@@ -67,7 +65,7 @@ def deidentify_pictures(
         are public as they are: the letters of a published figure belong to the question. Patients' pictures are searched all the same,
         and flagged where text is found: a person decides.
     subjects : str
-        Whose pictures they are: `phantom`, `public` or `patient`; see `checks_told`.
+        Whose pictures they are: `phantom`, `public` or `patient`; see `reported_checks`.
 
     Returns
     -------
@@ -90,7 +88,7 @@ def deidentify_pictures(
             for number, picture in some:
                 own = None if isinstance(picture, DataError) else [next(words)]
                 fates[number] = _clean_picture(fates[number], picture, own, out, checks=checks, policy=burned_in)
-    told = {**checks_told(checks, subjects), "leaks": 0}
+    told = {**reported_checks(checks, subjects), "leaks": 0}
     return replace(manifest, stage="deidentify", source_sha256=source_sha256, pictures=tuple(fates), checks=told)
 
 
@@ -178,19 +176,7 @@ def _grey(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return np.where(coloured, np.uint8(255), brightest)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CaseRules:
-    """Under which rules the cases of a benchmark are cleaned; the attributes are those of the keys and options in `deidentify_case`."""
-
-    key: bytes
-    profile: str
-    options: tuple[str, ...]
-    texts: TextRules
-    burned_in: PicturePolicy = "hide"
-    subjects: str = "patient"
-
-
-def deidentify_picture_cases(manifest: PictureManifest, source: Path, out: Path, rules: CaseRules) -> PictureManifest:
+def deidentify_picture_cases(manifest: PictureManifest, source: Path, out: Path, policy: CleaningPolicy) -> PictureManifest:
     """De-identify every case of a manifest.
 
     Parameters
@@ -199,8 +185,8 @@ def deidentify_picture_cases(manifest: PictureManifest, source: Path, out: Path,
         The ingested pictures.
     source, out : Path
         Folder that holds them with `sub-<case>/case.json`, and folder to fill; what it held of cases before is removed.
-    rules : CaseRules
-        How.
+    policy : CleaningPolicy
+        How the benchmark is de-identified.
 
     Returns
     -------
@@ -212,31 +198,29 @@ def deidentify_picture_cases(manifest: PictureManifest, source: Path, out: Path,
     cases: list[CaseRecord] = []
     for case_id in sorted(manifest.cases):
         before, after = (folder / f"sub-{case_id}" for folder in (source, out))
-        run_case_stage("deidentify", before / "case.json", after / "case.json", partial(_clean_case, out=after, rules=rules))
+        run_case_stage("deidentify", before / "case.json", after / "case.json", partial(_clean_case, out=after, policy=policy))
         case = read_case(after / "case.json")
         cases.append(case)
     return picture_manifest(manifest.benchmark, "deidentify", out, cases)
 
 
-def _clean_case(case: CaseRecord, source: Path, out: Path, rules: CaseRules) -> CaseRecord:
+def _clean_case(case: CaseRecord, source: Path, out: Path, policy: CleaningPolicy) -> CaseRecord:
     """Clean one case; nothing is left in `out` when it cannot be."""
     try:
-        identity = read_identity(source / "identity.json")
-        headers = rules_of(case.patient_id, identity, rules.key, rules.profile, rules.options)
+        cleaning = begin_cleaning(case, source, out, policy)
         pictures = PictureManifest(benchmark=case.benchmark, stage="ingest", source_sha256="", pictures=case.pictures)
-        clean = deidentify_pictures(pictures, source, "", out, burned_in=rules.burned_in, subjects=rules.subjects)
+        clean = deidentify_pictures(pictures, source, "", out, burned_in=policy.burned_in, subjects=policy.subjects)
         if all(picture.state is not State.OK for picture in clean.pictures):
             message = f"no usable picture among {len(clean.pictures)}: {clean.pictures[0].reason}"
             raise DataError(message)
-        checks = Counter(clean.checks)
+        cleaning.checks.update(clean.checks)
         write_tools_piece(out)
-        notes, record = clean_texts(case, source, out, headers, parse_day(identity.scan_date), checks=checks, texts=rules.texts)
-        checks["notes_without_known_names"] += len(notes)  # no picture has a header: who the patient is called, nobody says for sure
-        if leaks := count_leaks(out, identity):
-            message = f"{leaks} identifying values are left after cleaning: the case is kept back; report the kind of file, never the value"
-            raise DeidentificationError(message)
+        notes, record = clean_texts(cleaning)
+        # no picture has a header: who the patient is called, nobody says for sure
+        cleaning.checks["notes_without_known_names"] += len(notes)
+        require_no_leaks(out, cleaning.identity)
     except (DataError, DeidentificationError):
         shutil.rmtree(out, ignore_errors=True)
         raise
-    counts = {**checks_told(checks, rules.subjects), "leaks": 0}
+    counts = {**reported_checks(cleaning.checks, policy.subjects), "leaks": 0}
     return replace(case, pictures=clean.pictures, raw_files=count_pictures(clean.pictures), notes=notes, record=record, checks=counts)

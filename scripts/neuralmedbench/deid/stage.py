@@ -7,36 +7,38 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from neuralmedbench.deid.burned_in.hide import Policy, checks_told
-from neuralmedbench.deid.headers.rules import ALL_OPTIONS, HeaderRules
-from neuralmedbench.deid.leaks import count_leaks
-from neuralmedbench.deid.review.pieces import write_tools_piece
-from neuralmedbench.deid.scans import clean_scans
-from neuralmedbench.deid.score.case import observer_of
-from neuralmedbench.deid.texts import TextRules, clean_texts
-from neuralmedbench.deid.values import DateShift, parse_day
+import numpy as np
+
+from neuralmedbench.deid.bids_scan import bids_names, clean_sidecar
+from neuralmedbench.deid.burned_in.hide import (
+    Policy,
+    TextFoundError,
+    count_text,
+    has_suspect_header,
+    hide_text,
+    reported_checks,
+    stacked_along,
+)
+from neuralmedbench.deid.cleaning import Cleaning, CleaningPolicy, begin_cleaning
+from neuralmedbench.deid.faces.deface import deface
+from neuralmedbench.deid.faces.locate import defacing_order, frame_of
+from neuralmedbench.deid.headers.cleaner import clean_series
+from neuralmedbench.deid.headers.rules import OF_PIXELS
+from neuralmedbench.deid.leaks import require_no_leaks
+from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces, write_tools_piece
+from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.errors import DataError, DeidentificationError
-from neuralmedbench.files.identity import Identity, identity_pattern, read_identity
-from neuralmedbench.files.pseudonyms import date_shift_days
-from neuralmedbench.records.case import CaseRecord
-from neuralmedbench.runtime.atomic_write import sweep
+from neuralmedbench.files import dicom
+from neuralmedbench.files.dcm2niix import convert
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
+from neuralmedbench.records.case import CaseRecord, Sequence, Series
+from neuralmedbench.runtime.atomic_write import partial_folder, sweep, write_text
 
-OUTPUTS = ("anat", "dwi", "swi", "ct", "text", "review")
+SPACING_TOLERANCE = 0.03
 
 
-def deidentify_case(
-    case: CaseRecord,
-    source: Path,
-    out: Path,
-    key: bytes,
-    profile: str,
-    *,
-    options: tuple[str, ...] = ALL_OPTIONS,
-    texts: TextRules | None = None,
-    burned_in: Policy = "hide",
-    subjects: str = "patient",
-    answer_key: Path | None = None,
-) -> CaseRecord:
+def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningPolicy, answer_key: Path | None = None) -> CaseRecord:
     """De-identify one case.
 
     Parameters
@@ -47,18 +49,8 @@ def deidentify_case(
         Folder that holds it, with `identity.json`.
     out : Path
         Folder to fill; scans, texts and review pictures that it held before are replaced.
-    key : bytes
-        Secret of the pseudonyms.
-    profile : str
-        `pseudonymised` (dates shifted) or `safe_harbor` (years only).
-    options : tuple of str
-        Options of DICOM PS3.15 that hold, by code.
-    texts : TextRules, optional
-        What is cut out of notes, and a model of names.
-    burned_in : str
-        `hide` text that is burned into pixels, or `drop` a series that shows any.
-    subjects : str
-        Whose data it is: `phantom`, `public` or `patient`; see `checks_told`.
+    policy : CleaningPolicy
+        How the benchmark is de-identified.
     answer_key : Path, optional
         `answer_key.json` of a phantom: what was planted in it. Its cleaning is scored, and the counts are written.
 
@@ -75,50 +67,136 @@ def deidentify_case(
         If a face cannot be located, text is left in the pixels, or an identifying value in any file; nothing is left in `out` then.
     """
     empty_outputs(out)
-    identity = read_identity(source / "identity.json")
-    rules = rules_of(case.patient_id, identity, key, profile, options)
-    checks: Counter[str] = Counter()
-    watch = observer_of(answer_key, case.patient_id, rules.dates)
-    aside: dict[str, str] = {}
+    cleaning = begin_cleaning(case, source, out, policy, answer_key)
     try:
-        series = clean_scans(case, source, out, rules, checks, aside=aside, watch=watch, burned_in=burned_in)
+        series = clean_scans(cleaning)
         write_tools_piece(out)
-        notes, record = clean_texts(case, source, out, rules, parse_day(identity.scan_date), checks=checks, texts=texts)
-        if not identity.names:
-            checks["notes_without_known_names"] += len(notes)
-        leaks = count_leaks(out, identity)
-        if leaks:
-            message = f"{leaks} identifying values are left after cleaning: the case is kept back; report the kind of file, never the value"
-            raise DeidentificationError(message)
+        notes, record = clean_texts(cleaning)
+        if not cleaning.identity.names:
+            cleaning.checks["notes_without_known_names"] += len(notes)
+        # the last gate: whatever the steps above missed keeps the case back
+        require_no_leaks(out, cleaning.identity)
     except (DataError, DeidentificationError):
         empty_outputs(out)
         raise
-    counts = {**checks_told(checks, subjects), "leaks": 0}
-    done = replace(case, series=series, set_aside=aside, notes=notes, record=record, checks=counts)
-    watch.finish(done, source, out)
+    counts = {**reported_checks(cleaning.checks, policy.subjects), "leaks": 0}
+    done = replace(case, series=series, set_aside=cleaning.excluded, notes=notes, record=record, checks=counts)
+    cleaning.observer.finish(done, source, out)
     return done
 
 
-def rules_of(patient_id: str, identity: Identity, key: bytes, profile: str, options: tuple[str, ...]) -> HeaderRules:
-    """Give the rules of a patient: the pseudonym stands for the patient, all cases of a patient share it, and with it the shift.
+def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
+    """Write all scans of a case with BIDS names; DataError when none could be converted, or all were dropped."""
+    case, checks = cleaning.case, cleaning.checks
+    names = bids_names(case)
+    done: dict[str, Series] = {}
+    failed: list[DataError] = []
+    for series in defacing_order(case.series):
+        try:
+            written = write_scan(series, cleaning.out / names[series.series_id], cleaning)
+        except TextFoundError as error:
+            failed.append(error)  # counted as dropped
+            cleaning.excluded[series.series_id] = _reason(series, error)
+        except DataError as error:  # one series that no program can read does not take the others with it
+            failed.append(error)
+            checks["series_not_convertible"] += 1
+            cleaning.excluded[series.series_id] = _reason(series, error)
+        else:
+            done[series.series_id] = replace(written, path=f"{names[series.series_id]}.nii.gz")
+    if not done:
+        raise failed[0]
+    return tuple(done[series.series_id] for series in case.series if series.series_id in done)
 
-    Parameters
-    ----------
-    patient_id : str
-        Pseudonym.
-    identity : Identity
-        The patient's values, searched for in what is kept.
-    key : bytes
-        Secret of the pseudonyms.
-    profile : str
-        `pseudonymised` or `safe_harbor`.
-    options : tuple of str
-        Options of DICOM PS3.15, by code.
-    """
-    safe_harbor = profile == "safe_harbor"
-    shifted = not safe_harbor and "113107" in options
-    dates = DateShift(date_shift_days(key, patient_id), years_only=not shifted, emptied=not (shifted or safe_harbor))
-    return HeaderRules(key, patient_id, dates, identity_pattern(identity), options)
+
+def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:
+    """Write one cleaned scan with its sidecars as `stem`.nii.gz...; gives the series with what was found, and adds its head to the others."""
+    case_folder, raw = cleaning.out, cleaning.source / series.path
+    with partial_folder(cleaning.source) as work:  # faces are in it: it stays in the private zone
+        changed: Counter[tuple[str, str]] = Counter()
+        # 1. the header goes before anything is converted
+        volume, sidecar = _clean_volume(series, work, cleaning, changed)
+        cleaning.observer.cleaned(raw, work / "clean")
+        _check_spacing(series, volume)
+        # 2. text in the pixels goes before the face: a head without its front is no reason to stop looking
+        volume, text_flags = _without_text(series, volume, cleaning)
+        cleaning.observer.converted(raw, volume)
+        # 3. the face goes last, in the scan's own space
+        defaced = deface(volume, is_map=series.sequence is Sequence.ADC, heads=cleaning.heads, name=series.series_id, frame=frame_of(raw))
+        cleaning.heads.extend([defaced.head] if defaced.head else [])
+        write_nifti(stem.with_name(f"{stem.name}.nii.gz"), defaced.volume)
+        done = {*OF_PIXELS, *(cleaning.rules.held - OF_PIXELS if sidecar is not None else ())}
+        write_json(
+            stem.with_name(f"{stem.name}.json"), clean_sidecar(sidecar, modality=series.modality, codes=done, acquired=_acquired(work))
+        )
+    if series.sequence is Sequence.DWI:
+        write_text(stem.with_name(f"{stem.name}.bval"), f"{series.b_value or 0:g}\n")
+        write_text(stem.with_name(f"{stem.name}.bvec"), "0\n0\n0\n")  # a trace has no direction
+    # 4. what a reviewer looks at
+    write_scan_pieces(case_folder, series.series_id, defaced.volume)
+    write_header_piece(case_folder, series.series_id, changed)
+    cleaning.checks["faces_removed"] += defaced.quality["face_removed"] > 0
+    return replace(series, flags=(*series.flags, *text_flags, *defaced.flags), quality={**series.quality, **defaced.quality})
+
+
+def _clean_volume(series: Series, work: Path, cleaning: Cleaning, changed: Counter[tuple[str, str]]) -> tuple[Volume, Path | None]:
+    """Read one series without its header: DICOM is cleaned before it is converted, NIfTI keeps voxels and geometry alone."""
+    path, checks = cleaning.source / series.path, cleaning.checks
+    if path.is_file():
+        checks["nifti_headers_cleaned"] += 1
+        return read_nifti(path), None
+    counts = clean_series(path, work / "clean", cleaning.rules, changed)
+    checks.update({f"header_{name}": number for name, number in counts.items()})
+    checks["dicom_files_cleaned"] += sum(1 for _ in path.glob("*.dcm"))
+    results = [result for result in convert(work / "clean", work / "nifti") if result.image.stat().st_size]
+    volumes = [(read_nifti(result.image), result.sidecar) for result in results]
+    volume, sidecar = max(volumes, key=lambda one: one[0].voxels.size)
+    if volume.voxels.ndim != 3:
+        message = f"{series.series_id}: the conversion gave a series of volumes; name its kind in `sequence_overrides` or exclude it"
+        raise DataError(message)
+    return volume, sidecar
+
+
+def _without_text(series: Series, volume: Volume, cleaning: Cleaning) -> tuple[Volume, tuple[str, ...]]:
+    """Hide burned-in text, or refuse a series that shows any."""
+    policy: Policy = "drop" if cleaning.burned_in == "drop" else "hide"
+    files = sorted((cleaning.source / series.path).glob("*.dcm"))
+    suspect = bool(files) and has_suspect_header(dicom.read_header(files[0].read_bytes()))
+    axis = stacked_along(volume.voxels.shape, volume.affine, len(files) or None)
+    hidden = hide_text(volume.voxels, axis, suspect=suspect, policy=policy)
+    count_text(cleaning.checks, hidden.found, policy, "series")
+    if not hidden.found:
+        return volume, ()
+    if policy == "drop":
+        message = f"{series.series_id}: text is burned into the pixels, and `deidentification: burned_in` says drop"
+        raise TextFoundError(message)
+    return Volume(hidden.voxels, volume.affine), ("burned_in_text_hidden",)
+
+
+def _check_spacing(series: Series, volume: Volume) -> None:
+    """Positions win over SliceThickness: the distance between the converted slices must be the measured one."""
+    expected = series.quality.get("spacing_mm")
+    if not expected or "uneven_spacing" in series.flags:
+        return
+    sizes = np.linalg.norm(volume.affine[:3, :3], axis=0)
+    if np.abs(sizes - expected).min() > SPACING_TOLERANCE * expected:
+        message = (
+            f"{series.series_id}: slices lie {expected:g} mm apart, the converted scan says {', '.join(f'{size:.3g}' for size in sizes)} mm"
+        )
+        raise DataError(message)
+
+
+def _acquired(work: Path) -> str:
+    """AcquisitionTime of the first cleaned file of a series; empty when there is none. The converter leaves times out."""
+    first = min((work / "clean").glob("*.dcm"), default=None)
+    return dicom.text(dicom.read_header(first.read_bytes()), "AcquisitionTime") if first is not None else ""
+
+
+def _reason(series: Series, error: DataError) -> str:
+    """Why a series is left out, in the words of a later stage: its kind takes the place of its number."""
+    return f"{series.sequence.value}: {str(error).removeprefix(f'{series.series_id}: ')}"
+
+
+OUTPUTS = ("anat", "dwi", "swi", "ct", "text", "review")
 
 
 def empty_outputs(out: Path) -> None:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 
-from neuralmedbench.deid.headers.rules import HeaderRules
+from neuralmedbench.deid.cleaning import Cleaning
 from neuralmedbench.deid.notes.clean import clean_note
-from neuralmedbench.deid.notes.name_model import NameModel
 from neuralmedbench.deid.notes.records import clean_record, record_identity
 from neuralmedbench.files.identity import fold, identity_pattern
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.files.words import word_set
-from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.runtime.atomic_write import write_text
 
 MAX_HEADING_WORDS, SHORT_HEADING = 5, 3
@@ -50,71 +46,21 @@ _ANSWER_WORDS = word_set(
 )
 
 
-@dataclass(frozen=True)
-class TextRules:
-    """What a benchmark asks of its texts.
-
-    Attributes
-    ----------
-    cut : tuple of str
-        Headings of the parts of notes that are cut out because they hold the answer.
-    model : NameModel or None
-        Recognises names beside the patterns.
-    """
-
-    cut: tuple[str, ...] = ()
-    model: NameModel | None = None
-
-
-@dataclass(frozen=True)
-class _Cleaning:
-    """What cleans the texts of one case, and the counts of what it did."""
-
-    rules: HeaderRules
-    texts: TextRules
-    scan_day: date | None
-    listed: re.Pattern[str] | None
-    checks: Counter[str]
-
-
-def clean_texts(
-    case: CaseRecord,
-    source: Path,
-    out: Path,
-    rules: HeaderRules,
-    scan_day: date | None,
-    *,
-    checks: Counter[str],
-    texts: TextRules | None = None,
-) -> tuple[tuple[str, ...], str]:
+def clean_texts(cleaning: Cleaning) -> tuple[tuple[str, ...], str]:
     """Write the cleaned notes and the cleaned record of a case.
-
-    Parameters
-    ----------
-    case : CaseRecord
-        The ingested case.
-    source, out : Path
-        Its folder, and the folder of the de-identified case.
-    rules : HeaderRules
-        Dates, and the patient's own values.
-    scan_day : date or None
-        What the record's dates are counted from.
-    checks : Counter
-        Counts what was done.
-    texts : TextRules, optional
-        What is cut, and a model of names; nothing and none without.
 
     Returns
     -------
     tuple of tuple of str and str
-        Paths of the notes and of the record (empty without one) relative to `out`; a text of which nothing may be shown is not among them.
+        Paths of the notes and of the record (empty without one) relative to `cleaning.out`; a text of which nothing may be shown is not
+        among them.
     """
-    record = _read(source / case.record, checks, "record") if case.record else ""
+    case = cleaning.case
+    record = _read(cleaning.source / case.record, cleaning.checks, "record") if case.record else ""
     listed = identity_pattern(record_identity(record)) if record else None
-    cleaning = _Cleaning(rules, texts or TextRules(), scan_day, listed, checks)
-    notes = tuple(path for path in case.notes if _write_note(source / path, out / path, cleaning))
+    notes = tuple(path for path in case.notes if _write_note(path, cleaning, listed))
     target = "text/record.tsv"
-    return notes, target if record and _write_record(record, out / target, cleaning) else ""
+    return notes, target if record and _write_record(record, target, cleaning, listed) else ""
 
 
 def cut_sections(text: str, headings: Sequence[str]) -> tuple[str, int]:
@@ -214,15 +160,15 @@ def _read(path: Path, checks: Counter[str], what: str) -> str:
         return ""
 
 
-def _write_note(source: Path, target: Path, cleaning: _Cleaning) -> bool:
-    """Write one cleaned note; False when nothing of it may be shown."""
-    text, cut = cut_sections(_read(source, cleaning.checks, "notes"), cleaning.texts.cut)
+def _write_note(path: str, cleaning: Cleaning, listed: re.Pattern[str] | None) -> bool:
+    """Write one cleaned note; False when nothing of it may be shown. `listed` finds values of the patient's record."""
+    text, cut = cut_sections(_read(cleaning.source / path, cleaning.checks, "notes"), cleaning.texts.cut)
     note = clean_note(
         text,
         cleaning.rules.dates,
         cleaning.rules.identifying,
         scan_day=cleaning.scan_day,
-        listed=cleaning.listed,
+        listed=listed,
         model=cleaning.texts.model,
     )
     cleaning.checks.update({f"notes_{kind}": number for kind, number in note.counts.items()})
@@ -230,15 +176,15 @@ def _write_note(source: Path, target: Path, cleaning: _Cleaning) -> bool:
         cleaning.checks["notes_sections_cut"] += cut
     if not note.text.replace(SECTION_CUT, "").strip():
         return False
-    write_text(target, note.text)
+    write_text(cleaning.out / path, note.text)
     return True
 
 
-def _write_record(text: str, target: Path, cleaning: _Cleaning) -> bool:
+def _write_record(text: str, target: str, cleaning: Cleaning, listed: re.Pattern[str] | None) -> bool:
     """Write the cleaned record; False when no row of it may be shown."""
-    record = clean_record(text, cleaning.rules.dates, cleaning.rules.identifying, cleaning.scan_day, listed=cleaning.listed)
+    record = clean_record(text, cleaning.rules.dates, cleaning.rules.identifying, cleaning.scan_day, listed=listed)
     cleaning.checks.update(record.counts)
     if not record.text:
         return False
-    write_text(target, record.text)
+    write_text(cleaning.out / target, record.text)
     return True

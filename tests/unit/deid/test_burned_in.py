@@ -14,7 +14,7 @@ from fixtures.deid import write_nifti_file
 from neuralmedbench.deid.burned_in import find, hide, ocr
 from neuralmedbench.deid.burned_in.constancy import closing, opening
 from neuralmedbench.deid.burned_in.find import find_burned_in, hide_burned_in
-from neuralmedbench.deid.burned_in.hide import TextFoundError, checks_told, count_text, has_suspect_header, hide_text, stacked_along
+from neuralmedbench.deid.burned_in.hide import TextFoundError, count_text, has_suspect_header, hide_text, reported_checks, stacked_along
 from neuralmedbench.deid.burned_in.lines import find_lines
 from neuralmedbench.deid.pictures import without_text
 from neuralmedbench.errors import DeidentificationError
@@ -279,12 +279,12 @@ def test_the_checks_of_patients_say_whether_tesseract_was_there_where_it_was_ask
     checks: Counter[str] = Counter()
     for suspect in (False, True):
         count_text(checks, find_burned_in(head(), suspect=suspect), "hide", "series")
-    told = checks_told(checks, "patient")
+    told = reported_checks(checks, "patient")
     assert told["burned_in_series_searched"] == 2
     assert {name: number for name, number in told.items() if "ocr" in name} == {
         f"burned_in_series_{'read_by' if installed else 'without'}_ocr": 1
     }
-    assert not [name for kind in ("phantom", "public") for name in checks_told(checks, kind) if "ocr" in name]
+    assert not [name for kind in ("phantom", "public") for name in reported_checks(checks, kind) if "ocr" in name]
 
 
 def test_a_series_that_will_be_dropped_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +360,7 @@ def test_stripes_and_blobs_are_no_lines_of_text() -> None:
 
 @pytest.mark.parametrize("policy", ["hide", "drop"])
 def test_a_series_with_text_is_hidden_or_dropped_by_config(tmp_path: Path, policy: hide.Policy) -> None:
-    from neuralmedbench.deid.scans import _without_text
+    from neuralmedbench.deid.stage import _without_text
     from neuralmedbench.files.nifti import read_nifti
     from neuralmedbench.records.case import Sequence, Series
 

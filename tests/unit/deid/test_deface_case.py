@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,8 +16,9 @@ from fixtures.deid import KEY, write_dicom_series
 from fixtures.face import Head as Phantom
 from fixtures.face import Scanned, first_head, scan, scan_moved
 from neuralmedbench.atlas.follow import MAX_RIVAL
-from neuralmedbench.deid import scans
+from neuralmedbench.deid import stage
 from neuralmedbench.deid.case_stages import FLAGS
+from neuralmedbench.deid.cleaning import Cleaning
 from neuralmedbench.deid.faces import locate
 from neuralmedbench.deid.faces.deface import DefacedScan, deface
 from neuralmedbench.deid.faces.face_measures import HeadView, on_grid
@@ -208,16 +208,17 @@ def test_the_scans_of_a_case_learn_from_those_before_them(tmp_path: Path, room: 
         benchmark="mine", case_id="c0ffee", patient_id="beef00000001", stage="ingest",
         series=tuple(replace(series(number, kind), quality={}) for number, kind in enumerate(kinds, start=1)),
     )  # fmt: skip
-    monkeypatch.setattr(f"neuralmedbench.deid.{'scans' if room == 'bids' else 'release.dicom_series'}.deface", fake)
+    monkeypatch.setattr(f"neuralmedbench.deid.{'stage' if room == 'bids' else 'release.dicom_series'}.deface", fake)
+    cleaning = Cleaning(case=case, source=tmp_path, out=tmp_path / "out", rules=RULES)
     if room == "bids":
-        written = scans.clean_scans(case, tmp_path, tmp_path / "out", RULES, Counter(), aside={})
+        written = stage.clean_scans(cleaning)
         assert [(one.series_id, one.quality.get("deface_fit_series")) for one in written] == [
             ("series-01", 3.0),
             ("series-02", 3.0),
             ("series-03", None),
         ]
     else:
-        assert clean_dicom_case(case, tmp_path, tmp_path / "out", RULES, Counter()) == {}
+        assert clean_dicom_case(cleaning) == {}
     assert asked == [("series-03", [], True), ("series-02", ["series-03"], True), ("series-01", ["series-03", "series-02"], True)]
 
 

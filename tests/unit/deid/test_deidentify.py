@@ -27,7 +27,7 @@ from fixtures.deid import (
     write_index,
     write_nifti_file,
 )
-from neuralmedbench.deid import scans
+from neuralmedbench.deid import stage
 from neuralmedbench.deid.case_stages import CaseStage
 from neuralmedbench.deid.headers.cleaner import clean_header
 from neuralmedbench.deid.headers.rules import HeaderRules
@@ -154,7 +154,7 @@ def test_two_series_of_a_kind_are_kept_as_runs_with_allowed_sidecar_keys(tmp_pat
 def test_a_case_with_an_identifier_left_is_kept_back_with_nothing_written(
     tmp_path: Path, run: Callable[..., CaseRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scans, "clean_sidecar", lambda path, **_: {"SeriesDescription": "Vandermeer"})
+    monkeypatch.setattr(stage, "clean_sidecar", lambda path, **_: {"SeriesDescription": "Vandermeer"})
     case = run(write_dicom_series(tmp_path / "raw", slices=6))
     assert case.state is State.QUARANTINED
     assert "identifying values" in case.reason
@@ -266,7 +266,7 @@ def test_one_series_that_cannot_be_converted_does_not_take_the_others_with_it(
             raise DataError(message)
         return convert(source, target)
 
-    monkeypatch.setattr(scans, "convert", convert_but_seven)
+    monkeypatch.setattr(stage, "convert", convert_but_seven)
     files = write_dicom_series(tmp_path / "raw" / "1", number=1, slices=6)
     files += write_dicom_series(tmp_path / "raw" / "2", number=2, slices=7, SeriesDescription="T2", ProtocolName="T2")
     case = run(files)

@@ -22,7 +22,7 @@ import deidentify_scans
 from conftest import ROOT
 from fixtures.deid import KEY, NOTE, PLANTED, RECORD, head_voxels, write_dicom_series, write_nifti_file
 from fixtures.face import make_head, scan
-from neuralmedbench.deid import scans
+from neuralmedbench.deid import stage
 from neuralmedbench.deid.faces.deface import DefacedScan
 from neuralmedbench.deid.headers.rules import HeaderRules, declared
 from neuralmedbench.deid.release import dicom_series
@@ -51,7 +51,7 @@ def removed_front(volume: Volume, **_: Any) -> DefacedScan:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in (dicom_series, scans):
+    for room in (dicom_series, stage):
         monkeypatch.setattr(room, "deface", removed_front)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
+from neuralmedbench.deid.cleaning import Cleaning, TextRules
 
 from conftest import ROOT
 from fixtures.note_corpus import LabelledNote, NoteScore, Place, read_corpus, score_notes
@@ -14,7 +14,7 @@ from neuralmedbench.config.deidentification import CUT_SECTIONS
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.notes.records import clean_record, record_identity
-from neuralmedbench.deid.texts import SECTION_CUT, TextRules, clean_texts, cut_sections
+from neuralmedbench.deid.texts import SECTION_CUT, clean_texts, cut_sections
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.files.identity import Identity, fold, identity_pattern
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
@@ -311,12 +311,12 @@ def ingested(tmp_path: Path) -> CaseRecord:
 
 
 def test_texts_of_a_case_are_read_cut_cleaned_and_counted(ingested: CaseRecord, tmp_path: Path) -> None:
-    checks: Counter[str] = Counter()
     rules = HeaderRules(b"a key of the tests, long enough", "beef", SHIFT)
-    notes, record = clean_texts(ingested, tmp_path / "in", tmp_path / "out", rules, None, checks=checks, texts=TextRules(CUT_SECTIONS))
+    cleaning = Cleaning(case=ingested, source=tmp_path / "in", out=tmp_path / "out", rules=rules, texts=TextRules(CUT_SECTIONS))
+    notes, record = clean_texts(cleaning)
     assert (notes, record) == (("text/note-01.txt",), "text/record.tsv")
     assert sorted(path.name for path in (tmp_path / "out" / "text").iterdir()) == ["note-01.txt", "record.tsv"]
     left = (tmp_path / "out" / "text" / "note-01.txt").read_text(encoding="utf-8")
     assert left == "Seen with [NAME] [NAME]. NIHSS 4.\n[SECTION CUT]\nMedication: none."
     expected = {"notes_unreadable_document": 1, "notes_withheld": 1, "notes_sections_cut": 2, "record_rows_dropped": 1}
-    assert {name: checks[name] for name in expected} == expected
+    assert {name: cleaning.checks[name] for name in expected} == expected

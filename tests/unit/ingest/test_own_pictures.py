@@ -29,8 +29,8 @@ from conftest import ROOT
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.workflow import Run
-from neuralmedbench.deid.pictures import CaseRules, deidentify_picture_cases
-from neuralmedbench.deid.texts import TextRules
+from neuralmedbench.deid.cleaning import CleaningPolicy, TextRules
+from neuralmedbench.deid.pictures import deidentify_picture_cases
 from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.files.case_flow import flow_of_cases
 from neuralmedbench.files.cases import CaseRow, read_audit, read_case, read_case_table, read_pictures, write_case_table
@@ -404,7 +404,7 @@ def test_a_leftover_of_an_excluded_case_is_swept_and_an_excluded_case_is_not_rea
     manifest = ingest_picture_cases("mine", rows, tmp_path / "raw", tmp_path / "out")
     assert (manifest.pictures, manifest.cases) == ((), {})
     assert not (tmp_path / "out" / "sub-dead").exists()
-    rules = CaseRules(key=bytes(32), profile="pseudonymised", options=(), texts=TextRules())
+    rules = CleaningPolicy(key=bytes(32), profile="pseudonymised", options=(), texts=TextRules())
     assert deidentify_picture_cases(manifest, tmp_path / "out", tmp_path / "clean", rules).pictures == ()
 
 

@@ -109,7 +109,7 @@ def count_text(checks: Counter[str], found: BurnedIn, policy: PicturePolicy, kin
         checks[f"burned_in_{kind}_{'read_by' if found.ocr else 'without'}_ocr"] += 1
 
 
-def checks_told(checks: Counter[str], subjects: str) -> dict[str, int]:
+def reported_checks(checks: Counter[str], subjects: str) -> dict[str, int]:
     """Sort checks, and leave out what depends on the machine when nobody's privacy does.
 
     Parameters

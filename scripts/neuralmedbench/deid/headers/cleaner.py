@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.deid.headers.diff import changes, snapshot
 from neuralmedbench.deid.headers.element_plan import CREATORS, Action, action_of, is_safe_private, kinds_of, private_vr
-from neuralmedbench.deid.headers.element_values import BINARY_NUMBERS, CleanValue, clean_value, is_safe_value, standard_meaning
+from neuralmedbench.deid.headers.element_values import BINARY_NUMBERS, CleanValue, Element, clean_value, is_safe_value, standard_meaning
 from neuralmedbench.deid.headers.rules import OF_PIXELS, HeaderRules, declare
 from neuralmedbench.deid.values import NO_TIMES, Times, paired_time, study_start
 from neuralmedbench.errors import DeidentificationError
@@ -119,7 +119,7 @@ class HeaderCleaner:
 
     def __init__(self, rules: HeaderRules) -> None:
         self._rules = rules
-        self._known: dict[tuple[object, ...], CleanValue] = {}
+        self._known: dict[Element, CleanValue] = {}
         self._enhanced = False
         self._start: datetime | None = None
         self._counts: Counter[str] = Counter()
@@ -176,11 +176,10 @@ class HeaderCleaner:
             del dataset[tag]  # a VR that is not the standard's: what its bytes mean is not known
             return TABLE
         times = Times(self._start, paired_time(dataset, tag)) if action is Action.DATE else NO_TIMES
-        place = (tag, vr, value, self._enhanced, meaning, times)
-        cleaned = self._known.get(place)
+        found = Element(tag, vr, value, self._enhanced, meaning, times)
+        cleaned = self._known.get(found)
         if cleaned is None:
-            cleaned = clean_value(tag, vr, value, self._rules, enhanced=self._enhanced, meaning=meaning, times=times)
-            self._known[place] = cleaned
+            cleaned = self._known[found] = clean_value(found, self._rules)
         shown, check = cleaned
         if shown is None:
             del dataset[tag]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from neuralmedbench.deid.headers.element_plan import BINARY_VRS, DATE_VRS, TEXT_VRS, Action, action_of, table_action
 from neuralmedbench.deid.headers.rules import HeaderRules
@@ -57,33 +57,24 @@ RETIRED_SNOMED = frozenset({"SRT", "SNM3", "99SDM"})
 """Names that older headers give the scheme of SNOMED codes such as T-A0100."""
 
 
-def clean_value(
-    tag: int, vr: str, value: bytes, rules: HeaderRules, *, enhanced: bool = False, meaning: str = "", times: Times = NO_TIMES
-) -> CleanValue:
-    """Clean the value of one standard element that is no sequence.
+class Element(NamedTuple):
+    """One standard element that is no sequence, as the file encodes it; equal ones are cleaned once.
 
-    Parameters
-    ----------
-    tag : int
-        Group in the upper 16 bits.
-    vr : str
-        Value representation.
-    value : bytes
-        As encoded in the file, values separated by a backslash.
-    rules : HeaderRules
-        Key, dates, the patient's own values, options.
-    enhanced : bool
-        Whether the image is of a kind that needs more elements than a plain MR or CT image.
-    meaning : str
-        What the code means that the element belongs to, in a published coding scheme.
-    times : Times
-        What times of day are counted from.
-
-    Returns
-    -------
-    tuple of bytes or None, and str
-        The value to show, and the check that changed it.
+    `enhanced`: the image is of a kind that needs more elements than a plain MR or CT image. `meaning`: what the code means that the element
+    belongs to, in a published coding scheme. `times`: what times of day are counted from.
     """
+
+    tag: int
+    vr: str
+    value: bytes
+    enhanced: bool = False
+    meaning: str = ""
+    times: Times = NO_TIMES
+
+
+def clean_value(element: Element, rules: HeaderRules) -> CleanValue:
+    """Clean the value of one element; gives the value to show (None: the element goes) and the check that changed it."""
+    tag, vr, value = element.tag, element.vr, element.value
     action = action_of(tag)
     bare = value.rstrip(b"\0 ")
     unlisted = tag in CLOSED_LISTS and not CLOSED_LISTS[tag].fullmatch(bare.decode("ascii", "replace"))
@@ -94,10 +85,11 @@ def clean_value(
     if action is Action.UID:
         return _clean_uids(bare, rules, value)
     if action is Action.DATE:
-        return _clean_date(tag, vr, bare, rules, enhanced=enhanced, times=times), DATES
+        return _clean_date(element, bare, rules), DATES
     if action in WITHOUT_VALUE:
-        return (safe_parts(tag, vr, bare, rules), TEXT) if action is Action.KEEP else (_without_value(action, vr, enhanced=enhanced), TABLE)
-    return _clean_named(action, tag, vr, bare, rules, enhanced=enhanced, meaning=meaning)
+        kept = action is Action.KEEP
+        return (safe_parts(tag, vr, bare, rules), TEXT) if kept else (_without_value(action, vr, enhanced=element.enhanced), TABLE)
+    return _clean_named(action, element, bare, rules)
 
 
 def is_safe_value(vr: str, bare: bytes, rules: HeaderRules) -> bool:
@@ -143,12 +135,11 @@ def names_patient(text: str, rules: HeaderRules) -> bool:
     return rules.identifying is not None and rules.identifying.search(text.replace("_", " ")) is not None
 
 
-def _clean_named(
-    action: Action, tag: int, vr: str, bare: bytes, rules: HeaderRules, *, enhanced: bool, meaning: str
-) -> CleanValue:  # fmt: skip
+def _clean_named(action: Action, element: Element, bare: bytes, rules: HeaderRules) -> CleanValue:
     """Clean what an option decides about: descriptions, agent, patient, device."""
+    tag, vr, meaning = element.tag, element.vr, element.meaning
     text = bare.decode("ascii", "replace").strip()
-    without = _without_value(table_action(tag) or Action.EMPTY, vr, enhanced=enhanced)
+    without = _without_value(table_action(tag) or Action.EMPTY, vr, enhanced=element.enhanced)
     if action in {Action.WORDS, Action.TEXT}:
         shown, check = _clean_text(tag, vr, text, rules, without)
         if tag == CODE_MEANING and text != meaning:  # a code without a meaning is not valid
@@ -159,7 +150,7 @@ def _clean_named(
     if action is Action.PATIENT:
         kept = _of_patient(text, vr, rules) if "113108" in rules.held else ""
         return (kept.encode(), KEPT if kept == text else TABLE) if kept else (without, TABLE)
-    return _clean_device(action, text, rules, without if action is Action.DEVICE_ID else REMOVED if enhanced else None)
+    return _clean_device(action, text, rules, without if action is Action.DEVICE_ID else REMOVED if element.enhanced else None)
 
 
 def _clean_device(action: Action, text: str, rules: HeaderRules, without: bytes | None) -> CleanValue:
@@ -205,11 +196,12 @@ def _clean_uids(bare: bytes, rules: HeaderRules, value: bytes) -> CleanValue:
     return (value, KEPT) if shown == uids else ("\\".join(shown).encode(), UIDS)
 
 
-def _clean_date(tag: int, vr: str, bare: bytes, rules: HeaderRules, *, enhanced: bool, times: Times) -> bytes | None:
+def _clean_date(element: Element, bare: bytes, rules: HeaderRules) -> bytes | None:
     """Give valid dates and times in place of dates and times, or nothing where none was."""
-    listed = table_action(tag)
+    vr, times = element.vr, element.times
+    listed = table_action(element.tag)
     if rules.dates.emptied:
-        return _without_value(listed or Action.REMOVE, vr, enhanced=enhanced)
+        return _without_value(listed or Action.REMOVE, vr, enhanced=element.enhanced)
     parts = bare.decode("ascii", "replace").split("\\")
     if vr == "TM":
         return "\\".join(moved_time(part, times) for part in parts).encode()

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.hide import count_text, has_suspect_header, hide_text
+from neuralmedbench.deid.cleaning import Cleaning
 from neuralmedbench.deid.faces.deface import deface
 from neuralmedbench.deid.faces.locate import Head, defacing_order, frame_of
 from neuralmedbench.deid.headers.cleaner import HeaderCleaner, write_dicom
@@ -19,7 +20,7 @@ from neuralmedbench.deid.headers.rules import OF_PIXELS, HeaderRules, declare
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume
-from neuralmedbench.records.case import CaseRecord, Sequence
+from neuralmedbench.records.case import Sequence
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -33,46 +34,27 @@ STALE = ("SmallestImagePixelValue", "LargestImagePixelValue", "PixelPaddingRange
 ONLY_BIDS = "not plain DICOM images of one volume (it came as NIfTI, or was converted when it was read): --format bids gives it"
 
 
-def clean_dicom_case(case: CaseRecord, source: Path, out: Path, rules: HeaderRules, checks: Counter[str]) -> dict[str, str]:
-    """Write the series of a case as `out`/<series_id>/000001.dcm...
+def clean_dicom_case(cleaning: Cleaning) -> dict[str, str]:
+    """Write the series of a case as `out`/<series_id>/000001.dcm...; gives why series were left out, by id.
 
-    Parameters
-    ----------
-    case : CaseRecord
-        The ingested case.
-    source, out : Path
-        Its folder, and the folder of the cleaned case.
-    rules : HeaderRules
-        Key, pseudonym, dates and options.
-    checks : Counter
-        Counts what was done.
-
-    Returns
-    -------
-    dict of str to str
-        By series id, why a series was left out; a series that cannot be defaced is never written.
-
-    Raises
-    ------
-    DataError
-        If no series is left.
+    A series that cannot be defaced is never written; DataError when none is left.
     """
-    left_out: dict[str, str] = {}
-    heads: list[Head] = []
+    case, excluded = cleaning.case, cleaning.excluded
     for series in defacing_order(case.series):
-        raw, target = source / series.path, out / series.series_id
+        raw, target = cleaning.source / series.path, cleaning.out / series.series_id
         if not raw.is_dir():
-            left_out[series.series_id] = ONLY_BIDS
+            excluded[series.series_id] = ONLY_BIDS
             continue
+        is_map = series.sequence is Sequence.ADC
         try:
-            clean_dicom_series(raw, target, rules, checks, is_map=series.sequence is Sequence.ADC, heads=heads)
+            clean_dicom_series(raw, target, cleaning.rules, cleaning.checks, is_map=is_map, heads=cleaning.heads)
         except (DataError, DeidentificationError) as error:
-            left_out[series.series_id] = str(error)
+            excluded[series.series_id] = str(error)
             shutil.rmtree(target, ignore_errors=True)
-    if len(left_out) == len(case.series):
-        message = f"no series can be given as DICOM: {next(iter(left_out.values()))}"
+    if len(excluded) == len(case.series):
+        message = f"no series can be given as DICOM: {next(iter(excluded.values()))}"
         raise DataError(message)
-    return left_out
+    return excluded
 
 
 def clean_dicom_series(
@@ -87,8 +69,8 @@ def clean_dicom_series(
     rules : HeaderRules
         Key, pseudonym, dates and options.
     checks : Counter
-        Counts what was done: `header_*` as in `headers.clean_header`, `dicom_files_cleaned`, `dicom_images_changed`, `burned_in_*` as in
-        `hidden_text.count_text`, `faces_removed`, and `deface_*` for each flag of `deface`.
+        Counts what was done: `header_*` as in `cleaner.clean_header`, `dicom_files_cleaned`, `dicom_images_changed`, `burned_in_*` as in
+        `hide.count_text`, `faces_removed`, and `deface_*` for each flag of `deface`.
     is_map : bool
         As for `deface`.
     heads : list of Head, optional

@@ -9,16 +9,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from neuralmedbench.deid.cleaning import begin_cleaning
 from neuralmedbench.deid.dataset import write_dataset
-from neuralmedbench.deid.leaks import count_leaks
+from neuralmedbench.deid.leaks import require_no_leaks
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.release.audit import CaseOutcome, ReleaseAudit, count_kinds, outcome_of
 from neuralmedbench.deid.release.dicom_series import clean_dicom_case
 from neuralmedbench.deid.release.settings import ReleaseSettings
-from neuralmedbench.deid.stage import deidentify_case, rules_of
+from neuralmedbench.deid.stage import deidentify_case
 from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.deid.values import DateShift, parse_day
-from neuralmedbench.errors import DataError, DeidentificationError
+from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import quarantine_on_error
 from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.files.identity import Identity, identity_pattern, read_identity, write_identity
@@ -109,25 +110,19 @@ def _release_case(
         return ingested, ingested, left_out
     start = replace(ingested, stage="deidentify", checks={}, fates=())
     if settings.form == "bids":
-        step = quarantine_on_error(
-            start, lambda: deidentify_case(start, private, folder, settings.key, settings.profile, options=settings.options)
-        )
+        step = quarantine_on_error(start, lambda: deidentify_case(start, private, folder, settings.policy))
     else:
         step = quarantine_on_error(start, lambda: _as_dicom(start, private, folder, settings, left_out))
     return ingested, step, left_out
 
 
 def _as_dicom(case: CaseRecord, private: Path, folder: Path, settings: ReleaseSettings, left_out: dict[str, str]) -> CaseRecord:
-    identity = read_identity(private / "identity.json")
-    rules = rules_of(case.patient_id, identity, settings.key, settings.profile, settings.options)
-    checks: Counter[str] = Counter()
-    left_out.update(clean_dicom_case(case, private, folder, rules, checks))
-    notes, record = clean_texts(case, private, folder, rules, parse_day(identity.scan_date), checks=checks)
-    if leaks := count_leaks(folder, identity):
-        message = f"{leaks} identifying values are left after cleaning: the case is kept back; report the kind of file, never the value"
-        raise DeidentificationError(message)
+    cleaning = begin_cleaning(case, private, folder, settings.policy)
+    left_out.update(clean_dicom_case(cleaning))
+    notes, record = clean_texts(cleaning)
+    require_no_leaks(folder, cleaning.identity)
     series = tuple(one for one in case.series if one.series_id not in left_out)
-    counted = {name: checks[name] for name in sorted(checks)}
+    counted = {name: cleaning.checks[name] for name in sorted(cleaning.checks)}
     return replace(case, series=series, notes=notes, record=record, checks={**counted, "leaks": 0})
 
 
@@ -180,7 +175,7 @@ def write_notes(notes: str, out: Path, people: Sequence[tuple[str, Identity]], s
     )
     dates = DateShift(-1, years_only=True)
     if len(patients) == 1:
-        dates = rules_of(patients[0], everyone, settings.key, settings.profile, settings.options).dates
+        dates = settings.policy.rules_of(patients[0], everyone).dates
     days = {identity.scan_date for _, identity in people}
     scan_day = parse_day(next(iter(days))) if len(days) == 1 else None
     note = clean_note(notes, dates, identity_pattern(everyone), scan_day=scan_day)

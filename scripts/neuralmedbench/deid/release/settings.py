@@ -7,6 +7,7 @@ from pathlib import Path
 
 from neuralmedbench.config.deidentification import DeidentificationConfig, header_options
 from neuralmedbench.config.load import check
+from neuralmedbench.deid.cleaning import CleaningPolicy
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.pseudonyms import read_key
 from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms
@@ -38,6 +39,11 @@ class ReleaseSettings:
     key: bytes
     options: tuple[str, ...]
     pseudonyms: Pseudonyms
+
+    @property
+    def policy(self) -> CleaningPolicy:
+        """How its cases are cleaned."""
+        return CleaningPolicy(key=self.key, profile=self.profile, options=self.options)
 
 
 def make_settings(form: str, profile: str, key_file: Path, linkage: Path | None, options: list[str] | None) -> ReleaseSettings:
