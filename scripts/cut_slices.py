@@ -7,7 +7,7 @@ from pathlib import Path
 
 from neuralmedbench.files.cases import run_case_stage
 from neuralmedbench.files.known_lesions import read_known_lesion
-from neuralmedbench.imaging.policy import LAYOUTS, POLICIES, SlicePolicy
+from neuralmedbench.imaging.choose import LAYOUTS, POLICIES, SlicePolicy
 from neuralmedbench.imaging.review_pieces import REVIEW, write_chosen_pieces
 from neuralmedbench.imaging.slices import cut_slices
 from neuralmedbench.imaging.windows import CT_WINDOWS

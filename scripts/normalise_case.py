@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.files.cases import run_case_stage
-from neuralmedbench.imaging.normalise import VOLUMES, Settings, normalise
+from neuralmedbench.imaging.normalise import VOLUMES, NormaliseSettings, normalise
 from neuralmedbench.imaging.review_pieces import REVIEW, write_case_pieces
 from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.runtime.commands import run_command
@@ -23,7 +23,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    settings = Settings(
+    settings = NormaliseSettings(
         reference_order=tuple(args.reference_order),
         bias_grid_mm=args.bias_grid_mm,
         registration_grid_mm=args.registration_grid_mm,

@@ -88,8 +88,8 @@ def deidentify_pictures(
             for number, picture in some:
                 own = None if isinstance(picture, DataError) else [next(words)]
                 fates[number] = _clean_picture(fates[number], picture, own, out, checks=checks, policy=burned_in)
-    told = {**reported_checks(checks, subjects), "leaks": 0}
-    return replace(manifest, stage="deidentify", source_sha256=source_sha256, pictures=tuple(fates), checks=told)
+    counts = {**reported_checks(checks, subjects), "leaks": 0}
+    return replace(manifest, stage="deidentify", source_sha256=source_sha256, pictures=tuple(fates), checks=counts)
 
 
 def _together(paths: list[tuple[int, Path]]) -> Iterator[list[tuple[int, Image | DataError]]]:
@@ -116,17 +116,17 @@ def _clean_picture(
     try:
         if isinstance(picture, DataError):
             raise picture
-        clean, found = without_text(picture, words, "hide" if policy == "hide" else "drop")
-        count_text(checks, found, policy, "pictures")
-        if found and policy == "drop":
+        clean, burned_in = without_text(picture, words, "hide" if policy == "hide" else "drop")
+        count_text(checks, burned_in, policy, "pictures")
+        if burned_in and policy == "drop":
             message = "text is burned into the picture, and `deidentification: burned_in` says drop"
             raise DeidentificationError(message)
     except (DataError, DeidentificationError) as error:
         return fate.kept_back(str(error))
     checks["pictures_rewritten"] += 1
     write_picture(out / fate.path, clean)
-    told = (f"burned_in_text_{'hidden' if policy == 'hide' else 'kept'}",) if found else ()
-    return replace(fate, sha256=sha256_of(out / fate.path), flags=(*fate.flags, *told))
+    flags = (f"burned_in_text_{'hidden' if policy == 'hide' else 'kept'}",) if burned_in else ()
+    return replace(fate, sha256=sha256_of(out / fate.path), flags=(*fate.flags, *flags))
 
 
 def without_text(picture: Image, words: Words | None = None, policy: Policy = "hide") -> tuple[Image, BurnedIn]:
@@ -145,7 +145,7 @@ def without_text(picture: Image, words: Words | None = None, policy: Policy = "h
     -------
     picture : PIL.Image.Image
         The same picture when nothing was found, or nothing is hidden.
-    found : BurnedIn
+    burned_in : BurnedIn
         What is hidden; one plane (rows, columns, 1).
 
     Raises
@@ -157,12 +157,12 @@ def without_text(picture: Image, words: Words | None = None, policy: Policy = "h
 
     pixels = np.asarray(picture)
     hidden = hide_text(_grey(pixels)[:, :, np.newaxis], words=words, policy=policy)
-    if not hidden.found or policy == "drop":
-        return picture, hidden.found
-    mask = hidden.found.mask[:, :, 0]
+    if not hidden.burned_in or policy == "drop":
+        return picture, hidden.burned_in
+    mask = hidden.burned_in.mask[:, :, 0]
     clean = pixels.copy()
     clean[mask] = pixels[~mask].min(axis=0) if not mask.all() else 0
-    return Pillow.fromarray(clean), hidden.found
+    return Pillow.fromarray(clean), hidden.burned_in
 
 
 def _grey(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

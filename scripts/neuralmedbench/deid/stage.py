@@ -163,8 +163,8 @@ def _without_text(series: Series, volume: Volume, cleaning: Cleaning) -> tuple[V
     suspect = bool(files) and has_suspect_header(dicom.read_header(files[0].read_bytes()))
     axis = stacked_along(volume.voxels.shape, volume.affine, len(files) or None)
     hidden = hide_text(volume.voxels, axis, suspect=suspect, policy=policy)
-    count_text(cleaning.checks, hidden.found, policy, "series")
-    if not hidden.found:
+    count_text(cleaning.checks, hidden.burned_in, policy, "series")
+    if not hidden.burned_in:
         return volume, ()
     if policy == "drop":
         message = f"{series.series_id}: text is burned into the pixels, and `deidentification: burned_in` says drop"

@@ -81,14 +81,14 @@ def cut_sections(text: str, headings: Sequence[str]) -> tuple[str, int]:
         is the report of a scan as a whole (technique and findings have headings) is cut as a whole.
     """
     names = tuple(_heading_words(heading) for heading in headings if _heading_words(heading))
-    found = sorted((*_headings(LINE_HEADING, text), *_headings(INLINE_HEADING, text)))
-    if not names or not found:
+    places = sorted((*_headings(LINE_HEADING, text), *_headings(INLINE_HEADING, text)))
+    if not names or not places:
         return text, 0
-    if _is_report(found, names):
+    if _is_report(places, names):
         return SECTION_CUT, 1
     parts, place, cut, report, level = [], 0, 0, False, 0
     inside = False
-    for start, marks, name, own in found:
+    for start, marks, name, has_line in places:
         if start < place:
             continue
         words = _heading_words(name)
@@ -97,7 +97,7 @@ def cut_sections(text: str, headings: Sequence[str]) -> tuple[str, int]:
                 parts.append(text[place:start])
                 cut, level = cut + 1, marks.count("#")
             inside, report = True, report or bool(REPORT_WORDS & set(words))
-        elif inside and _ends(words, name, marks, level=level, report=report, own=own):
+        elif inside and _ends(words, name, marks, level=level, report=report, has_line=has_line):
             parts.append(f"{SECTION_CUT}\n")
             inside, report, place = False, False, start
     parts.append(SECTION_CUT if inside else text[place:])
@@ -135,18 +135,18 @@ def _holds(words: tuple[str, ...], names: Sequence[tuple[str, ...]]) -> bool:
     return any(words[: len(name)] == name or words[-len(name) :] == name for name in telling)
 
 
-def _ends(words: tuple[str, ...], name: str, marks: str, *, level: int, report: bool, own: bool) -> bool:
+def _ends(words: tuple[str, ...], name: str, marks: str, *, level: int, report: bool, has_line: bool) -> bool:
     if report and REPORT_PARTS & set(words):
         return False
     if "#" in marks:
         return level == 0 or marks.count("#") <= level
     letters = "".join(letter for letter in name if letter.isalpha())
-    return bool(OTHER_HEADINGS & set(words)) or (letters.isupper() and len(letters) > 3 and (own or bool(marks) or len(words) > 1))
+    return bool(OTHER_HEADINGS & set(words)) or (letters.isupper() and len(letters) > 3 and (has_line or bool(marks) or len(words) > 1))
 
 
-def _is_report(found: Sequence[tuple[int, str, str, bool]], names: Sequence[tuple[str, ...]]) -> bool:
+def _is_report(places: Sequence[tuple[int, str, str, bool]], names: Sequence[tuple[str, ...]]) -> bool:
     """Whether a note is the report of a scan, and such reports are to be cut."""
-    heads = [set(_heading_words(name)) for _, _, name, _ in found]
+    heads = [set(_heading_words(name)) for _, _, name, _ in places]
     wanted = any(REPORT_WORDS & set(name) for name in names)
     return wanted and any("technique" in words for words in heads) and any("findings" in words for words in heads)
 

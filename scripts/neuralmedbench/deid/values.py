@@ -145,7 +145,7 @@ class Times:
     ----------
     start : datetime or None
         When the study began; None when the header does not say, or when no interval may be kept (years only).
-    beside : str
+    paired_time : str
         The time of day that belongs to the date that is cleaned (StudyTime to StudyDate), as the file has it; empty when there is none.
     """
 

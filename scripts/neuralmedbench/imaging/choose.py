@@ -1,6 +1,8 @@
-"""Choose slices of a stack: evenly, by what they show, or around a place. Nothing here knows an answer except `around`."""
+"""How slices are chosen: the settings of the stage, and slices picked evenly, by what they show, or around a place."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -9,9 +11,41 @@ from neuralmedbench.errors import DataError
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
-
 GREY_BINS = 32
 """Steps of grey that the entropy counts; finer ones count noise."""
+POLICIES = ("uniform", "content", "three_plane", "lesion")
+LAYOUTS = ("single", "montage")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlicePolicy:
+    """Which slices are shown, and how.
+
+    Attributes
+    ----------
+    policy : str
+        One of `POLICIES`.
+    per_sequence : int
+        Slices of a sequence (and of each plane, with `three_plane`).
+    field_of_view_mm : float
+        Side of the square that a slice is shown in.
+    sent_px : int
+        Side of a picture in pixels; 0 leaves a slice at its native in-plane resolution.
+    layout : str
+        `single` (a picture a slice) or `montage` (a picture a sequence).
+    side_marker : bool
+        Whether the letters R and L are drawn beside the brain.
+    ct_windows : tuple of str
+        Windows of `windows.CT_WINDOWS` in which CT is shown, one picture each.
+    """
+
+    policy: str
+    per_sequence: int
+    field_of_view_mm: float
+    sent_px: int = 0
+    layout: str = "single"
+    side_marker: bool = False
+    ct_windows: tuple[str, ...] = ("brain",)
 
 
 def usable_slices(brain: Mask, *, min_area: float = 0.25) -> npt.NDArray[np.intp]:

@@ -22,9 +22,8 @@ from neuralmedbench.files.json_files import read_json, write_json
 from neuralmedbench.files.volumes import as_stored, as_transform, grid_over, read_volume, write_volume
 from neuralmedbench.imaging.bias import correct_bias
 from neuralmedbench.imaging.brain import find_brain
-from neuralmedbench.imaging.measure import contrast, measure_reference, millilitres
-from neuralmedbench.imaging.quality import SERIES_LIMITS, check_limits, plane_of, series_flags
-from neuralmedbench.imaging.register import Reference, make_reference, register, rotation_deg
+from neuralmedbench.imaging.quality import SERIES_LIMITS, check_limits, contrast, measure_reference, millilitres, plane_of, series_flags
+from neuralmedbench.imaging.register import RegistrationReference, make_reference, register, rotation_deg
 from neuralmedbench.imaging.units import share_window
 from neuralmedbench.imaging.windows import COMPUTED, window_of
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
@@ -44,7 +43,7 @@ UNKNOWN_KIND = "its kind is not known: name it in `sequence_overrides`"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class NormaliseSettings:
     """How a case is normalised.
 
     Attributes
@@ -108,7 +107,7 @@ def order_series(series: tuple[Series, ...], reference_order: tuple[str, ...]) -
     raise DataError(message)
 
 
-def normalise(case: CaseRecord, source: Path, target: Path, settings: Settings) -> CaseRecord:
+def normalise(case: CaseRecord, source: Path, target: Path, settings: NormaliseSettings) -> CaseRecord:
     """Normalise all scans of a case.
 
     Parameters
@@ -170,12 +169,12 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: Settings) 
     return replace(case, series=tuple(done), set_aside=case.set_aside | aside, quality=of_case | {"series_set_aside": float(len(aside))})
 
 
-def _flattened(series: Series, source: Path, settings: Settings) -> sitk.Image:
+def _flattened(series: Series, source: Path, settings: NormaliseSettings) -> sitk.Image:
     image = read_volume(source / series.path)
     return correct_bias(image, grid_mm=settings.bias_grid_mm) if series.sequence in SHADED else image
 
 
-def _place(image: sitk.Image, reference: Reference, brain: sitk.Image) -> tuple[Placed, dict[str, float]]:
+def _place(image: sitk.Image, reference: RegistrationReference, brain: sitk.Image) -> tuple[Placed, dict[str, float]]:
     """Register a series to the reference and carry the brain over; DataError when a limit is broken."""
     import SimpleITK as sitk
 

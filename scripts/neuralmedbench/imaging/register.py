@@ -22,7 +22,7 @@ MARGIN_MM = 12.0
 
 
 @dataclass(frozen=True)
-class Reference:
+class RegistrationReference:
     """The series that all others are brought to.
 
     Attributes
@@ -40,7 +40,7 @@ class Reference:
     centre: tuple[float, float, float]
 
 
-def make_reference(image: sitk.Image, brain: sitk.Image, *, grid_mm: float) -> Reference:
+def make_reference(image: sitk.Image, brain: sitk.Image, *, grid_mm: float) -> RegistrationReference:
     """Prepare the reference series.
 
     Parameters
@@ -63,7 +63,7 @@ def make_reference(image: sitk.Image, brain: sitk.Image, *, grid_mm: float) -> R
         near = sitk.BinaryDilate(inside, [max(1, round(MARGIN_MM / size_mm))] * 3)
         return make_target(pattern, sitk.GetArrayFromImage(near) > 0)
 
-    return Reference(target(SEARCH_GRID_MM), target(grid_mm), brain_centre(brain))
+    return RegistrationReference(target(SEARCH_GRID_MM), target(grid_mm), brain_centre(brain))
 
 
 def brain_centre(brain: sitk.Image) -> tuple[float, float, float]:
@@ -92,7 +92,7 @@ class Registration:
     after: float
 
 
-def register(reference: Reference, image: sitk.Image) -> Registration:
+def register(reference: RegistrationReference, image: sitk.Image) -> Registration:
     """Find where the reference's head lies in another series of the same patient.
 
     Parameters

@@ -15,7 +15,7 @@ from neuralmedbench.files.small_pictures import Levels, lettered, outlined, side
 from neuralmedbench.files.volumes import as_transform, grid_over, read_volume
 from neuralmedbench.imaging.mirror import make_side, mirrored_margin
 from neuralmedbench.imaging.normalise import read_rigid
-from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, Limit
+from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, QualityLimit
 from neuralmedbench.records.case import CaseRecord, Series
 from neuralmedbench.runtime.atomic_write import atomic_folder
 
@@ -127,7 +127,7 @@ def _around_head(reference: sitk.Image) -> sitk.Image:
     return sitk.RegionOfInterest(grid, size, start)
 
 
-def _numbers(quality: dict[str, float], limits: tuple[Limit, ...]) -> list[dict[str, Any]]:
+def _numbers(quality: dict[str, float], limits: tuple[QualityLimit, ...]) -> list[dict[str, Any]]:
     """Give each number with its limits; an end that is open is None."""
     allowed = {limit.number: [end if math.isfinite(end) else None for end in (limit.least, limit.most)] for limit in limits}
     return [{"number": name, "value": value, "allowed": allowed.get(name)} for name, value in sorted(quality.items())]

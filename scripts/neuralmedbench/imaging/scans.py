@@ -57,7 +57,7 @@ class Scan:
 
 
 @dataclass(frozen=True)
-class Place:
+class SlicePlace:
     """One native slice and what stands in its middle.
 
     Attributes
@@ -105,12 +105,12 @@ def slice_index(scan: Scan, plane: Plane, point: npt.NDArray[np.floating]) -> fl
     return float(scan.image.TransformPhysicalPointToContinuousIndex(point.tolist())[::-1][SLICE_AXIS[plane]])
 
 
-def places(scan: Scan, plane: Plane, points: Points) -> list[Place]:
+def places(scan: Scan, plane: Plane, points: Points) -> list[SlicePlace]:
     """Find the native slices that lie nearest to points of the scan's own space; none twice, none outside."""
     axis = SLICE_AXIS[plane]
     rows, columns = (entry for entry in range(3) if entry != axis)
     shape = scan.brain.shape
-    found: dict[int, Place] = {}
+    found: dict[int, SlicePlace] = {}
     for point in points:
         where = list(scan.image.TransformPhysicalPointToContinuousIndex(point.tolist())[::-1])
         index = round(where[axis])
@@ -120,5 +120,5 @@ def places(scan: Scan, plane: Plane, points: Points) -> list[Place]:
         where[axis] = float(index)
         shown = np.array([scan.image.TransformContinuousIndexToPhysicalPoint(where[::-1])])
         position = carry(shown, np.asarray(np.linalg.inv(scan.rigid), dtype=np.float64))[0, 2 - axis]
-        found[index] = Place(index, (row, where[columns]), float(position))
+        found[index] = SlicePlace(index, (row, where[columns]), float(position))
     return list(found.values())

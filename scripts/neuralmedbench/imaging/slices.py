@@ -19,11 +19,10 @@ import numpy.typing as npt
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.known_lesions import KnownLesion
 from neuralmedbench.files.plain_pictures import write_grey
-from neuralmedbench.imaging.choose import around, content_slices, slice_scores, uniform_slices, usable_slices
-from neuralmedbench.imaging.display import Shown, draw, native_pixel
+from neuralmedbench.imaging.choose import SlicePolicy, around, content_slices, slice_scores, uniform_slices, usable_slices
+from neuralmedbench.imaging.display import RenderedSlice, draw, native_pixel
 from neuralmedbench.imaging.pictures import SLICE_AXIS, to_grey
-from neuralmedbench.imaging.policy import SlicePolicy
-from neuralmedbench.imaging.scans import Place, Points, Scan, carry, centre_points, load, places, slice_index
+from neuralmedbench.imaging.scans import Points, Scan, SlicePlace, carry, centre_points, load, places, slice_index
 from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, Window
 from neuralmedbench.records.case import CaseRecord, Plane, Slice, Tile
 from neuralmedbench.runtime.atomic_write import atomic_folder
@@ -95,7 +94,7 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
     return tuple(slices.values())
 
 
-def _describe(scan: Scan, plane: Plane, group: list[Place], grey: npt.NDArray[np.uint8], shown: Shown) -> Slice:
+def _describe(scan: Scan, plane: Plane, group: list[SlicePlace], grey: npt.NDArray[np.uint8], shown: RenderedSlice) -> Slice:
     """Say what a picture shows; its name, file and window are filled in by who writes it."""
     middle = group[(len(group) - 1) // 2]
     rows, columns = native_pixel(scan, plane)
@@ -159,7 +158,7 @@ def _scores(case: CaseRecord, source: Path, leader: Scan, plane: Plane) -> npt.N
     return total
 
 
-def _image_id(scan: Scan, plane: Plane, group: list[Place], policy: SlicePolicy, *, taken: Container[str], window: str) -> str:
+def _image_id(scan: Scan, plane: Plane, group: list[SlicePlace], policy: SlicePolicy, *, taken: Container[str], window: str) -> str:
     """Sequence, axis and position; the second series of a kind, and slices nearer than 1 mm, get a letter."""
     kind = scan.series.sequence.value.lower()
     head = f"{kind}-{window}" if scan.series.sequence in COMPUTED and window != "brain" else kind

@@ -9,10 +9,9 @@ import pytest
 import SimpleITK as sitk
 
 from fixtures.imaging import Shot, brain_of, scan
+from neuralmedbench.atlas.adjust import _rigid_part, is_best_here, shape_gain, transfer_fit
 from neuralmedbench.atlas.fit import GRID_MM, brain_depth, fit_template
-from neuralmedbench.atlas.follow import _rigid_part, follow
 from neuralmedbench.atlas.matching import coarse_head
-from neuralmedbench.atlas.polish import is_best_here, shape_gain
 from neuralmedbench.files.volumes import as_matrix, as_transform, image_like
 
 FIRST = Shot("T1w", "2d")
@@ -43,7 +42,7 @@ def dice(one: np.ndarray, two: np.ndarray) -> float:
 @pytest.mark.parametrize("shot", OTHERS, ids=lambda shot: shot.sequence)
 def test_the_brain_is_found_in_another_scan_of_the_head_and_in_a_slab_of_it(shot: Shot, part: str) -> None:
     image = taken(shot)[0] if part == "whole" else taken(shot)[0][:, :, SLAB]
-    followed = follow(coarse_head(image, GRID_MM), taken(FIRST)[1], fit())
+    followed = transfer_fit(coarse_head(image, GRID_MM), taken(FIRST)[1], fit())
     assert followed.sure
     assert followed.rival < 0.8
     assert dice(sitk.GetArrayFromImage(brain_depth(image, followed.transform)) <= 0, brain_of(shot, image)) > 0.93
@@ -53,8 +52,8 @@ def test_a_fit_of_its_own_is_a_start_where_the_headers_tell_nothing() -> None:
     far = sitk.Image(taken(OTHERS[0])[0])
     far.SetOrigin(np.add(far.GetOrigin(), (60.0, -150.0, 300.0)).tolist())
     rough = coarse_head(far, GRID_MM)
-    assert not follow(rough, taken(FIRST)[1], fit()).sure
-    followed = follow(rough, taken(FIRST)[1], fit(), fit_template(rough))
+    assert not transfer_fit(rough, taken(FIRST)[1], fit()).sure
+    followed = transfer_fit(rough, taken(FIRST)[1], fit(), fit_template(rough))
     assert followed.sure
     assert dice(sitk.GetArrayFromImage(brain_depth(far, followed.transform)) <= 0, brain_of(OTHERS[0], taken(OTHERS[0])[0])) > 0.93
 
@@ -62,9 +61,9 @@ def test_a_fit_of_its_own_is_a_start_where_the_headers_tell_nothing() -> None:
 def test_noise_and_slabs_that_are_too_thin_are_never_sure() -> None:
     image, rough = taken(FIRST)
     noise = np.random.default_rng(1).uniform(0, 255, rough.GetSize()[::-1]).astype(np.float32)
-    assert not follow(image_like(noise, rough), rough, fit()).sure
-    assert not follow(coarse_head(image[:, :, 12:15], GRID_MM), rough, fit()).sure
-    assert not follow(image_like(np.zeros_like(noise), rough), rough, fit()).sure
+    assert not transfer_fit(image_like(noise, rough), rough, fit()).sure
+    assert not transfer_fit(coarse_head(image[:, :, 12:15], GRID_MM), rough, fit()).sure
+    assert not transfer_fit(image_like(np.zeros_like(noise), rough), rough, fit()).sure
 
 
 def test_the_rigid_part_of_a_movement_is_given_back_as_its_pose() -> None:

@@ -297,7 +297,7 @@ def test_a_series_that_will_be_dropped_is_searched_once(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(hide, "find_burned_in", counted)
     dropped = hide_text(voxels, policy="drop")
-    assert dropped.found
+    assert dropped.burned_in
     assert dropped.voxels is voxels
     assert len(searches) == 1
 
@@ -360,22 +360,27 @@ def test_stripes_and_blobs_are_no_lines_of_text() -> None:
 
 @pytest.mark.parametrize("policy", ["hide", "drop"])
 def test_a_series_with_text_is_hidden_or_dropped_by_config(tmp_path: Path, policy: hide.Policy) -> None:
+    from neuralmedbench.deid.cleaning import Cleaning
+    from neuralmedbench.deid.headers.rules import HeaderRules
     from neuralmedbench.deid.stage import _without_text
+    from neuralmedbench.deid.values import DateShift
     from neuralmedbench.files.nifti import read_nifti
-    from neuralmedbench.records.case import Sequence, Series
+    from neuralmedbench.records.case import CaseRecord, Sequence, Series
 
     voxels, where = write(head(), NAME, 900, size=0)
     volume = read_nifti(write_nifti_file(tmp_path / "scan.nii.gz", voxels.astype(np.int16)))
     series = Series(series_id="series-01", path="scan.nii.gz", modality="MR", sequence=Sequence.T1W)
-    checks: Counter[str] = Counter()
+    case = CaseRecord(benchmark="mine", case_id="c0ffee", patient_id="beef00000001", stage="ingest", series=(series,))
+    rules = HeaderRules(b"a key of the tests, long enough", "beef00000001", DateShift(-100))
+    cleaning = Cleaning(case=case, source=tmp_path, out=tmp_path / "out", rules=rules, burned_in=policy)
     if policy == "drop":
         with pytest.raises(TextFoundError, match="series-01"):
-            _without_text(series, tmp_path / "scan.nii.gz", volume, policy, checks)
-        assert checks["burned_in_series_dropped"] == 1
+            _without_text(series, volume, cleaning)
+        assert cleaning.checks["burned_in_series_dropped"] == 1
         return
-    clean, flags = _without_text(series, tmp_path / "scan.nii.gz", volume, policy, checks)
+    clean, flags = _without_text(series, volume, cleaning)
     assert flags == ("burned_in_text_hidden",)
-    assert checks["burned_in_series_hidden"] == 1
+    assert cleaning.checks["burned_in_series_hidden"] == 1
     assert len(np.unique(clean.voxels[where])) == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 import SimpleITK as sitk
 
 from fixtures.face import Head, Scanned, first_head, scan
-from neuralmedbench.atlas import polish
+from neuralmedbench.atlas import adjust as polish
 from neuralmedbench.atlas.fit import GRID_MM, fit_template
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.deid.faces import deface as module

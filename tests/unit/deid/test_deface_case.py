@@ -15,7 +15,7 @@ import SimpleITK as sitk
 from fixtures.deid import KEY, write_dicom_series
 from fixtures.face import Head as Phantom
 from fixtures.face import Scanned, first_head, scan, scan_moved
-from neuralmedbench.atlas.follow import MAX_RIVAL
+from neuralmedbench.atlas.adjust import MAX_RIVAL
 from neuralmedbench.deid import stage
 from neuralmedbench.deid.case_stages import FLAGS
 from neuralmedbench.deid.cleaning import Cleaning
@@ -124,7 +124,7 @@ def test_a_slab_that_no_other_scan_overlaps_goes_by_its_place_in_the_same_room_a
 
 
 def test_a_slab_that_shows_the_brain_never_goes_by_its_place_alone(whole: Head, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neuralmedbench.atlas.follow.MAX_RIVAL", 0.0)
+    monkeypatch.setattr("neuralmedbench.atlas.adjust.MAX_RIVAL", 0.0)
     scanned = cut(moved("FLAIR"), MIDDLE)
     assert deface(scanned.volume, heads=[whole], frame="room").flags == ("front_surface_removed",)
 

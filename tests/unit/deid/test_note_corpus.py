@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from neuralmedbench.deid.cleaning import Cleaning, TextRules
 
 from conftest import ROOT
 from fixtures.note_corpus import LabelledNote, NoteScore, Place, read_corpus, score_notes
 from neuralmedbench.config.deidentification import CUT_SECTIONS
+from neuralmedbench.deid.cleaning import Cleaning, TextRules
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.notes.records import clean_record, record_identity

@@ -24,7 +24,7 @@ from neuralmedbench.deid.headers.diff import ACTIONS, changes, snapshot
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.review.pieces import border_views, surface_views, upright, write_header_piece, write_scan_pieces
 from neuralmedbench.deid.review.sheet import case_sheet, marked
-from neuralmedbench.deid.review.signature import shown
+from neuralmedbench.deid.review.signature import reviewed_files
 from neuralmedbench.deid.review.write import IndexLine, index_page
 from neuralmedbench.deid.score.tally import ScoreTally, sum_scores
 from neuralmedbench.deid.values import DateShift
@@ -393,7 +393,7 @@ def test_the_first_page_stays_small_with_a_thousand_cases() -> None:
     cases = [f"{number:012x}" for number in range(1000)]
     lines = [IndexLine(name=case, sheet=f"sheets/sub-{case}.html", holds="T1w, ceT1w, FLAIR; 3 texts; 40 pictures") for case in cases]
     lines[5] = IndexLine(name=cases[5], sheet=f"sheets/sub-{cases[5]}.html", holds="T1w", warnings=("it is <odd>",))
-    text = index_page(audit_cases(rules, []), shown("mine", "pseudonymised", dict.fromkeys(cases, "0")), lines)
+    text = index_page(audit_cases(rules, []), reviewed_files("mine", "pseudonymised", dict.fromkeys(cases, "0")), lines)
     assert len(text.encode()) < 300_000
     read = Reader(text)
     assert len([way for way in read.all("a", "href") if way.startswith("sheets/")]) == 1000
@@ -407,7 +407,7 @@ def test_the_first_page_warns_where_a_second_opinion_was_asked_for_and_not_to_be
     warned = []
     for check in ("burned_in_pictures_without_ocr", "burned_in_pictures_read_by_ocr"):
         audit = replace(audit_cases(rules, []), checks={check: 7}, looked_for={check: ""})
-        read = Reader(index_page(audit, shown("mine", "pseudonymised", {}), []))
+        read = Reader(index_page(audit, reviewed_files("mine", "pseudonymised", {}), []))
         warned.append("7 pictures should have been read by tesseract" in read.text)
     assert warned == [True, False]
 
@@ -419,7 +419,7 @@ def test_the_first_page_shows_the_score_of_phantoms_and_names_what_went_wrong() 
     tally.add(("note", "words_removed", "research"), 99, 101)
     rules = AuditRules(benchmark="demo", profile="pseudonymised", subjects="phantom")
     audit = replace(audit_cases(rules, []), score=sum_scores([tally.score("a"), ScoreTally().score("b")]))
-    read = Reader(index_page(audit, shown("demo", "pseudonymised", {}), []))
+    read = Reader(index_page(audit, reviewed_files("demo", "pseudonymised", {}), []))
     assert "Of what had to go: 59 of 60 right (0 of 1 phantoms without a fault)." in read.text
     assert "Of everything that was asked for: 67 of 68 right" in read.text
     assert "header, text removed, HIPAA: 1 of 60 wrong" in read.text

@@ -7,7 +7,7 @@ import pytest
 
 from fixtures.imaging import Shot, brain_of, motion, scan
 from neuralmedbench.files.volumes import image_like
-from neuralmedbench.imaging.register import Reference, make_reference, register
+from neuralmedbench.imaging.register import RegistrationReference, make_reference, register
 
 T1W = Shot("T1w", "2d")
 MOTIONS = {
@@ -17,7 +17,7 @@ MOTIONS = {
 
 
 @pytest.fixture(scope="module")
-def reference() -> Reference:
+def reference() -> RegistrationReference:
     fixed = scan(T1W)
     return make_reference(fixed, image_like(brain_of(T1W, fixed).astype(np.uint8), fixed), grid_mm=3.0)
 
@@ -39,7 +39,7 @@ def target_registration_error_mm(matrix: np.ndarray, shot: Shot, points: np.ndar
 @pytest.mark.parametrize("sequence", ["ceT1w", "T2w", "FLAIR", "dwi", "ADC", "SWI", "PDw", "CT"])
 @pytest.mark.parametrize("way", list(MOTIONS))
 def test_a_known_motion_is_recovered_within_1_mm_over_the_brain(
-    reference: Reference, brain_points: np.ndarray, sequence: str, way: str
+    reference: RegistrationReference, brain_points: np.ndarray, sequence: str, way: str
 ) -> None:
     shift, turn = MOTIONS[way]
     shot = Shot(sequence, "3d" if sequence == "SWI" else "2d", turn_deg=turn, shift_mm=shift)

@@ -13,8 +13,8 @@ from fixtures.imaging import CE_GAIN, CE_OFFSET, LESION_MM, Shot, normalise, wri
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.volumes import image_like, read_volume
 from neuralmedbench.imaging import normalise as stage
+from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.pictures import resize, square, to_grey
-from neuralmedbench.imaging.policy import SlicePolicy
 from neuralmedbench.imaging.slices import cut_slices
 from neuralmedbench.imaging.units import match_units
 from neuralmedbench.imaging.windows import CT_WINDOWS, shared_window, window_of
@@ -118,7 +118,7 @@ def test_only_sequences_with_shading_lose_their_bias_field(tmp_path: Path, monke
     seen = []
     monkeypatch.setattr(stage, "correct_bias", lambda image, *, grid_mm: seen.append(image.GetSize()) or image)
     sequences = [*["T1w", "ceT1w", "T2w", "FLAIR", "PDw"], *["dwi", "ADC", "SWI", "T2starw", "CT", "ceCT"]]
-    settings = stage.Settings(reference_order=("T1w",), bias_grid_mm=16.0, registration_grid_mm=3.0)
+    settings = stage.NormaliseSettings(reference_order=("T1w",), bias_grid_mm=16.0, registration_grid_mm=3.0)
     write_shots(tmp_path, [Shot("T1w", "2d")])
     (path,) = tmp_path.rglob("*.nii.gz")
     for sequence in sequences:

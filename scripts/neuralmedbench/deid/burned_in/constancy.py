@@ -114,10 +114,10 @@ def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -
     drawn = kept & np.isin(labels, np.unique(labels[strong]))  # a letter is whole, also where its ground is as bright as it is
     marks = []
     for number, (rows, columns) in enumerate(ndimage.find_objects(labels), start=1):
-        own = drawn[rows, columns] & (labels[rows, columns] == number)
-        if (own & strong[rows, columns]).sum() < MIN_MARK_PX:
+        mark = drawn[rows, columns] & (labels[rows, columns] == number)
+        if (mark & strong[rows, columns]).sum() < MIN_MARK_PX:
             continue
-        down, across = np.flatnonzero(own.any(axis=1)), np.flatnonzero(own.any(axis=0))
+        down, across = np.flatnonzero(mark.any(axis=1)), np.flatnonzero(mark.any(axis=0))
         box = (
             rows.start + int(down[0]),
             rows.start + int(down[-1]) + 1,
@@ -125,7 +125,7 @@ def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -
             columns.start + int(across[-1]) + 1,
         )
         sides = (box[1] - box[0], box[3] - box[2])
-        if own.mean() < MIN_INK and sides[0] * sides[1] > MAX_OVERLAY_PART * drawn.size:
+        if mark.mean() < MIN_INK and sides[0] * sides[1] > MAX_OVERLAY_PART * drawn.size:
             continue  # a frame around the picture, not text
         margins = (box[0], box[2], drawn.shape[0] - box[1], drawn.shape[1] - box[3])
         if min(sides) < MIN_GLYPH_PX and min(margins) <= 2 * EDGE_PX:
@@ -189,13 +189,13 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
 def _may_stand_out(plane: Planes, same: Mask, span: float) -> bool:
     """Whether enough pixels of a mask differ from what lies a few pixels away: a quick look before the slow one."""
     values, here = plane.ravel(), np.flatnonzero(same)
-    own, far = values[here].astype(np.float32), SURROUNDINGS_PX // 2
+    level, far = values[here].astype(np.float32), SURROUNDINGS_PX // 2
     high, wide = plane.shape
     rows, columns = np.divmod(here, wide)
     above, below = np.maximum(rows - far, 0), np.minimum(rows + far, high - 1)
     before, after = np.maximum(columns - far, 0), np.minimum(columns + far, wide - 1)
     around = (rows * wide + after, rows * wide + before, below * wide + columns, above * wide + columns)
-    differs = [np.abs(values[there].astype(np.float32) - own) > MIN_CONTRAST * span for there in around]
+    differs = [np.abs(values[there].astype(np.float32) - level) > MIN_CONTRAST * span for there in around]
     return int(np.logical_or.reduce(differs).sum()) >= MIN_RUN_PX
 
 
@@ -255,12 +255,12 @@ def nearly_same(planes: Planes, span: float, skip: Mask | None = None) -> list[M
     return marks
 
 
-def _is_small(values: npt.NDArray[np.float32], own: Mask, contrast: npt.NDArray[np.float32]) -> bool:
+def _is_small(values: npt.NDArray[np.float32], mark: Mask, contrast: npt.NDArray[np.float32]) -> bool:
     """Whether a dark mark ends where it seems to: the tip of a large dark area is no letter (bright ones: with the sign turned)."""
     from scipy import ndimage
 
-    labels, _ = ndimage.label(values < values[own].max() + 0.3 * float(contrast[own].min()))
-    touched = np.unique(labels[own])
+    labels, _ = ndimage.label(values < values[mark].max() + 0.3 * float(contrast[mark].min()))
+    touched = np.unique(labels[mark])
     area = np.isin(labels, touched[touched > 0])
     at_frame = area[0].any() or area[-1].any() or area[:, 0].any() or area[:, -1].any()
     return not at_frame and bool(area.mean() <= MAX_LETTER_PART)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from neuralmedbench.deid.burned_in.colours import one_colour
 from neuralmedbench.deid.burned_in.constancy import Mark, distinct_planes, grey_range, nearly_same, same_in_every_slice, same_in_neighbours
 from neuralmedbench.deid.burned_in.lines import Box2D, grow_line
-from neuralmedbench.deid.burned_in.ocr import Word, mostly_hidden, ocr_available, words_in
+from neuralmedbench.deid.burned_in.ocr import OcrWord, mostly_hidden, ocr_available, words_in
 from neuralmedbench.deid.burned_in.strokes import suspicious_lines, suspicious_planes
 
 GAP = 5.0
@@ -22,7 +22,7 @@ BRIDGED = 4
 """Slices without a found line between two with one that are taken to show it too."""
 Voxels = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
-Words = Sequence[list[Word] | None]
+Words = Sequence[list[OcrWord] | None]
 Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 """First and last + 1 along each of the three axes of the array."""
 PAD = 0.35
@@ -97,14 +97,14 @@ def find_burned_in(
     )
 
 
-def hide_burned_in(voxels: Voxels, found: BurnedIn) -> Voxels:
+def hide_burned_in(voxels: Voxels, burned_in: BurnedIn) -> Voxels:
     """Set what was found to the background of the series; all other voxels keep their bits.
 
     Parameters
     ----------
     voxels : ndarray, shape (X, Y, Z), any real dtype
         As given to `find_burned_in`; not changed.
-    found : BurnedIn
+    burned_in : BurnedIn
         What that gave.
 
     Returns
@@ -113,8 +113,8 @@ def hide_burned_in(voxels: Voxels, found: BurnedIn) -> Voxels:
         A copy of the same dtype. The background is the lowest value outside the boxes.
     """
     clean = voxels.copy()
-    outside = voxels[~found.mask]
-    clean[found.mask] = np.nanmin(outside) if outside.size else 0
+    outside = voxels[~burned_in.mask]
+    clean[burned_in.mask] = np.nanmin(outside) if outside.size else 0
     return clean
 
 
@@ -196,16 +196,16 @@ def _search(planes: Voxels, suspect: bool, done: Mask | None, words: Words | Non
     few = len(differing) <= FEW_PLANES
     for test in (same_in_every_slice, same_in_neighbours, nearly_same):
         known = _mask_of(planes, marks, done)[differing] if marks or done is not None else None
-        found = test(planes[differing] if len(differing) < len(planes) else planes, span, known)
-        marks += [(test.__name__, _grown(_in_doubles(mark, differing, len(planes)), planes)) for mark in found]
+        drawn = test(planes[differing] if len(differing) < len(planes) else planes, span, known)
+        marks += [(test.__name__, _grown(_in_doubles(mark, differing, len(planes)), planes)) for mark in drawn]
     marks += [("one_colour", _grown(mark, planes)) for mark in one_colour(planes, span, done)]
     known = _mask_of(planes, [(name, mark) for name, mark in marks if not mark.single], done)
-    odd = range(len(planes)) if few or suspect else suspicious_planes(planes, span, LOOKED_AT)
-    looked_at = {0, len(planes) // 2, len(planes) - 1, *odd}
+    suspicious = range(len(planes)) if few or suspect else suspicious_planes(planes, span, LOOKED_AT)
+    looked_at = {0, len(planes) // 2, len(planes) - 1, *suspicious}
     marks += _lone_lines(planes, looked_at, span, known)
     for kind in ("same_in_neighbours", "one_colour", "strokes"):
-        own = [mark for name, mark in marks if name == kind]
-        marks = [(name, mark) for name, mark in marks if name != kind] + [(kind, mark) for mark in merge_boxes(own)]
+        of_kind = [mark for name, mark in marks if name == kind]
+        marks = [(name, mark) for name, mark in marks if name != kind] + [(kind, mark) for mark in merge_boxes(of_kind)]
     ocr = None
     if few or suspect:
         ocr = ocr_available()
@@ -246,11 +246,11 @@ def _lone_lines(planes: Voxels, looked_at: set[int], span: float, known: Mask) -
     marks, waiting, seen = [], sorted(looked_at), set(looked_at)
     while waiting:
         index = waiting.pop()
-        lines = [found.line for found in suspicious_lines(planes[index], span) if found.sure]
+        lines = [suspicion.line for suspicion in suspicious_lines(planes[index], span) if suspicion.sure]
         new = [line for line in lines if not mostly_hidden(known, index, line.box)]
         marks += [("strokes", _grown(Mark.of(line, [index]), planes)) for line in new]
-        beside = {other for other in (index - 1, index + 1) if new and 0 <= other < len(planes)} - seen
-        waiting, seen = [*waiting, *sorted(beside)], seen | beside
+        neighbours = {other for other in (index - 1, index + 1) if new and 0 <= other < len(planes)} - seen
+        waiting, seen = [*waiting, *sorted(neighbours)], seen | neighbours
     return marks
 
 

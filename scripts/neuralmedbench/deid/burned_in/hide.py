@@ -39,12 +39,12 @@ class HiddenText:
     ----------
     voxels : ndarray
         Shape and dtype as before.
-    found : BurnedIn
+    burned_in : BurnedIn
         Everything that is hidden.
     """
 
     voxels: Voxels
-    found: BurnedIn
+    burned_in: BurnedIn
 
 
 def hide_text(
@@ -71,23 +71,23 @@ def hide_text(
     DeidentificationError
         If text is found again after it was hidden.
     """
-    found = find_burned_in(voxels, slice_axis, suspect=suspect, words=words)
+    burned_in = find_burned_in(voxels, slice_axis, suspect=suspect, words=words)
     if policy == "drop":
-        return HiddenText(voxels, found)
+        return HiddenText(voxels, burned_in)
     for _ in range(PASSES):
-        if not found:
-            return HiddenText(voxels, found)
-        clean = hide_burned_in(voxels, found)
-        left = find_burned_in(clean, slice_axis, suspect=suspect, hidden=found.mask)
+        if not burned_in:
+            return HiddenText(voxels, burned_in)
+        clean = hide_burned_in(voxels, burned_in)
+        left = find_burned_in(clean, slice_axis, suspect=suspect, hidden=burned_in.mask)
         if not left:
-            return HiddenText(clean, found)
-        evidence = dict(Counter(found.evidence) + Counter(left.evidence))
-        found = BurnedIn(found.mask | left.mask, (*found.boxes, *left.boxes), evidence, found.ocr)
+            return HiddenText(clean, burned_in)
+        evidence = dict(Counter(burned_in.evidence) + Counter(left.evidence))
+        burned_in = BurnedIn(burned_in.mask | left.mask, (*burned_in.boxes, *left.boxes), evidence, burned_in.ocr)
     message = "text is left in the pixels after it was hidden: look at the scan, and exclude the case or its series"
     raise DeidentificationError(message)
 
 
-def count_text(checks: Counter[str], found: BurnedIn, policy: PicturePolicy, kind: Literal["series", "pictures"]) -> None:
+def count_text(checks: Counter[str], burned_in: BurnedIn, policy: PicturePolicy, kind: Literal["series", "pictures"]) -> None:
     """Count one series or picture in the checks.
 
     Parameters
@@ -95,7 +95,7 @@ def count_text(checks: Counter[str], found: BurnedIn, policy: PicturePolicy, kin
     checks : Counter
         Gains `burned_in_<kind>_searched`, `..._hidden`, `..._dropped` or `..._kept`, `burned_in_single_marks` (side markers and the like, hidden
         too), and where tesseract was asked for a second opinion `..._read_by_ocr`, or `..._without_ocr` where it is not installed.
-    found : BurnedIn
+    burned_in : BurnedIn
         What was found.
     policy : str
         `hide`, `drop` or `keep`.
@@ -103,10 +103,10 @@ def count_text(checks: Counter[str], found: BurnedIn, policy: PicturePolicy, kin
         `series` or `pictures`.
     """
     checks[f"burned_in_{kind}_searched"] += 1
-    checks[f"burned_in_{kind}_{DONE[policy]}"] += bool(found)
-    checks["burned_in_single_marks"] += found.evidence.get("single_marks", 0)
-    if found.ocr is not None:
-        checks[f"burned_in_{kind}_{'read_by' if found.ocr else 'without'}_ocr"] += 1
+    checks[f"burned_in_{kind}_{DONE[policy]}"] += bool(burned_in)
+    checks["burned_in_single_marks"] += burned_in.evidence.get("single_marks", 0)
+    if burned_in.ocr is not None:
+        checks[f"burned_in_{kind}_{'read_by' if burned_in.ocr else 'without'}_ocr"] += 1
 
 
 def reported_checks(checks: Counter[str], subjects: str) -> dict[str, int]:

@@ -38,7 +38,7 @@ COVERED = 0.9
 
 
 @dataclass(frozen=True)
-class Word:
+class OcrWord:
     """A word, without its letters: what it says is nobody's business.
 
     Attributes
@@ -66,7 +66,7 @@ def ocr_available() -> bool:
     return "eng" in done.stdout.split()
 
 
-def read_pictures(pictures: Iterable[Planes]) -> list[list[Word] | None]:
+def read_pictures(pictures: Iterable[Planes]) -> list[list[OcrWord] | None]:
     """Let tesseract read single pictures, many at once: to start it takes longer than to read one.
 
     Parameters
@@ -82,7 +82,7 @@ def read_pictures(pictures: Iterable[Planes]) -> list[list[Word] | None]:
     return read_pages(_as_grey(picture, grey_range(picture)) for picture in pictures)
 
 
-def words_in(planes: Planes, span: float, done: Mask | None, read: Sequence[list[Word] | None] | None = None) -> list[Mark]:
+def words_in(planes: Planes, span: float, done: Mask | None, read: Sequence[list[OcrWord] | None] | None = None) -> list[Mark]:
     """Believe the words that tesseract reads in some planes, and in all of them when it finds something there.
 
     Parameters
@@ -114,17 +114,17 @@ def words_in(planes: Planes, span: float, done: Mask | None, read: Sequence[list
         if any(words.values()):
             words |= _read_planes(planes, [index for index in range(len(planes)) if index not in words], span)
     marks = []
-    for index, own in words.items():
+    for index, of_plane in words.items():
         near = [word for other in (index - 1, index + 1) for word in words.get(other, [])]
-        lines = [found.line.box for found in suspicious_lines(planes[index], span)] if own else []
-        for word in own:
+        lines = [found.line.box for found in suspicious_lines(planes[index], span)] if of_plane else []
+        for word in of_plane:
             agreed = any(_overlap(word.box, box) for box in [*(other.box for other in near), *lines])
             if (agreed or _at_border(word.box, planes.shape[1:])) and not mostly_hidden(done, index, word.box):
                 marks.append(Mark(word.box, (index,), float(word.box[1] - word.box[0])))
     return marks
 
 
-def read_pages(pages: Iterable[Grey], *, wanted_side: int = WANTED_SIDE_PX) -> list[list[Word] | None]:
+def read_pages(pages: Iterable[Grey], *, wanted_side: int = WANTED_SIDE_PX) -> list[list[OcrWord] | None]:
     """Read the words of pictures, many in one call: to start tesseract takes longer than to read a picture.
 
     Parameters
@@ -140,7 +140,7 @@ def read_pages(pages: Iterable[Grey], *, wanted_side: int = WANTED_SIDE_PX) -> l
         For each picture the words of at least `MIN_LENGTH` letters and digits that tesseract is sure of; none without tesseract. None
         for a picture at which tesseract failed.
     """
-    found: list[list[Word] | None] = []
+    found: list[list[OcrWord] | None] = []
     waiting: list[_Page] = []
     for grey in pages:
         if not ocr_available():
@@ -172,12 +172,12 @@ def _as_page(grey: Grey, wanted_side: int) -> _Page:
     return _Page(np.pad(values, MARGIN_PX, constant_values=round(255 - ground if ground < 128 else ground)), scale)
 
 
-def _read_page_batch(pages: list[_Page]) -> list[list[Word] | None]:
+def _read_page_batch(pages: list[_Page]) -> list[list[OcrWord] | None]:
     """Read pages in one call; when that fails, one by one, so that a page which tesseract cannot read takes no other with it."""
     rows = _rows_of(pages)
     if sum(row["level"] == PAGE_LEVEL for row in rows) != len(pages):
         return [None] if len(pages) == 1 else [words for page in pages for words in _read_page_batch([page])]
-    found: list[list[Word] | None] = []
+    found: list[list[OcrWord] | None] = []
     for number, page in enumerate(pages, start=1):
         words = (_as_word(row, page.scale) for row in rows if row["page_num"] == str(number))
         found.append([word for word in words if word is not None])
@@ -206,7 +206,7 @@ def _rows_of(pages: list[_Page]) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(table), delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def _as_word(row: dict[str, str], scale: float) -> Word | None:
+def _as_word(row: dict[str, str], scale: float) -> OcrWord | None:
     letters = sum(character.isalnum() for character in row.get("text") or "")
     confidence = float(row.get("conf") or -1)
     if letters < MIN_LENGTH or confidence < MIN_CONFIDENCE:
@@ -214,15 +214,15 @@ def _as_word(row: dict[str, str], scale: float) -> Word | None:
     left, top, width, height = (float(row[name]) for name in ("left", "top", "width", "height"))
     left, top = left - MARGIN_PX, top - MARGIN_PX
     box = (int(top / scale), int((top + height) / scale) + 1, int(left / scale), int((left + width) / scale) + 1)
-    return Word((max(box[0], 0), box[1], max(box[2], 0), box[3]), confidence, letters)
+    return OcrWord((max(box[0], 0), box[1], max(box[2], 0), box[3]), confidence, letters)
 
 
-def _read_planes(planes: Planes, indices: Sequence[int], span: float) -> dict[int, list[Word]]:
+def _read_planes(planes: Planes, indices: Sequence[int], span: float) -> dict[int, list[OcrWord]]:
     pages = read_pages(_as_grey(planes[index], span) for index in indices)
     return {index: _known(words) for index, words in zip(indices, pages, strict=True)}
 
 
-def _known(words: list[Word] | None) -> list[Word]:
+def _known(words: list[OcrWord] | None) -> list[OcrWord]:
     """Refuse to go on where tesseract failed: a search that was not made finds nothing."""
     if words is None:
         message = "tesseract failed in the search for burned-in text: see whether it reads the picture by hand, or take the picture out"

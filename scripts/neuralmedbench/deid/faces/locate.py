@@ -8,10 +8,9 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from neuralmedbench.atlas.adjust import is_best_here, polish_fit, shape_gain, transfer_fit
 from neuralmedbench.atlas.fit import GRID_MM, fit_quality, fit_template
-from neuralmedbench.atlas.follow import follow
 from neuralmedbench.atlas.matching import coarse_head
-from neuralmedbench.atlas.polish import is_best_here, polish_fit, shape_gain
 from neuralmedbench.deid.faces.face_measures import HeadView, skin_distances, view_head
 from neuralmedbench.deid.faces.skin import skin_depth
 from neuralmedbench.errors import DataError
@@ -171,7 +170,7 @@ def locate(image: sitk.Image, heads: Several[Head] = (), frame: str = "") -> Fac
 def _by_others(rough: sitk.Image, skin: sitk.Image, heads: Several[Head], guess: sitk.Transform | None = None) -> FaceLocation | None:
     """Follow the fit of another head, if one is found in the scan for sure and explains it."""
     for head in heads[:DONORS]:
-        followed = follow(rough, head.rough, head.transform, guess)
+        followed = transfer_fit(rough, head.rough, head.transform, guess)
         if not followed.sure:
             continue
         found = _judge(rough, skin, followed.transform)

@@ -72,7 +72,7 @@ def clean_note(
     dates : DateShift
         How dates are changed; the same as in the headers of the patient's scans.
     identifying : re.Pattern or None
-        Finds the patient's own values in folded text (see io.identity).
+        Finds the patient's own values in folded text (see files.identity).
     scan_day : date, optional
         Day of the scan; tells which of two readings of 03/04/2031 is meant.
     listed : re.Pattern, optional

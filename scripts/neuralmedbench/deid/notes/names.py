@@ -67,15 +67,15 @@ def replace_names(note: Redaction, *, other_scripts: bool = True) -> None:
     replace_in_one_case(note)
     note.replace(patterns.TITLED_NAME, "name", lambda match: None if match["value"] in {"X", "Y", "Z"} else SHOWN)
     note.replace(patterns.TYPIST, "name", SHOWN)
-    for found in (
+    for pattern in (
         patterns.SUFFIXED_NAME, patterns.ROLE_BEHIND, patterns.INVERTED_NAME, patterns.PLAIN_INVERTED, patterns.LABELLED_NAME, patterns.TABLED_NAME,
         patterns.ADDRESSED_NAME, patterns.SAID_NAME, patterns.RELATIVE_NAME, patterns.ROLE_NAME, patterns.INITIALLED_NAME,
     ):  # fmt: skip
-        _replace_unless_medicine(note, found)
+        _replace_unless_medicine(note, pattern)
     note.replace(patterns.GIVEN_NAME, "name", _given)
     _replace_unless_medicine(note, patterns.PRESENTED_NAME)
-    for found in (patterns.LISTED_NAME, patterns.PAIR, patterns.SAYING_NAME, patterns.NICKNAMED):
-        note.replace(found, "name", _pair)
+    for pattern in (patterns.LISTED_NAME, patterns.PAIR, patterns.SAYING_NAME, patterns.NICKNAMED):
+        note.replace(pattern, "name", _pair)
     _repeat(note, before)
     widen_names(note)
 
@@ -84,8 +84,8 @@ def widen_names(note: Redaction) -> None:
     """Replace initials and particles that touch a name: `J. van den [NAME]`, `[NAME], P.`."""
     for match in list(patterns.JOINED_NAME.finditer(note.text)):
         note.cover(*match.span("value" if match["value"] else "before"), "name", SHOWN)
-    for found in (patterns.BETWEEN_NAMES, patterns.BEFORE_NAME, patterns.AFTER_NAME):
-        note.replace(found, "name", lambda match: SHOWN if _is_initial(match) else None)
+    for pattern in (patterns.BETWEEN_NAMES, patterns.BEFORE_NAME, patterns.AFTER_NAME):
+        note.replace(pattern, "name", lambda match: SHOWN if _is_initial(match) else None)
 
 
 def replace_in_one_case(note: Redaction) -> None:
@@ -212,9 +212,9 @@ def _initialled(line: str) -> Iterator[tuple[int, int]]:
             yield match.span("value")
 
 
-def _replace_unless_medicine(note: Redaction, found: re.Pattern[str]) -> None:
+def _replace_unless_medicine(note: Redaction, pattern: re.Pattern[str]) -> None:
     """Replace what a pattern takes for a name, without the words before it that are none."""
-    for match in list(found.finditer(note.text)):
+    for match in list(pattern.finditer(note.text)):
         start, end = match.span("value" if match["value"] else "also")
         while first := re.match(r"([^\W\d_]+)[.,]?[ ]+", note.text[start:end]):
             if first[1].casefold() not in patterns.NO_NAMES:

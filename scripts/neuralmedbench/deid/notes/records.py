@@ -71,8 +71,8 @@ def record_identity(text: str) -> Identity:
         if len(cells) == 1 and any(letter.isdigit() for letter in min(cells)):
             found["numbers"] |= cells  # what is the same in every row is the patient's
     for row in rows:
-        own = [(column, row.get(column)) for column in columns]
-        for title, cell in (*own, (row.get("variable"), row.get("value"))):
+        extra = [(column, row.get(column)) for column in columns]
+        for title, cell in (*extra, (row.get("variable"), row.get("value"))):
             words = _title_words(title)
             value = _plain(cell) if isinstance(cell, str) else ""
             if not value or not (PERSONAL | NAMES) & words:
@@ -144,12 +144,14 @@ def clean_record(
     return CleanRecord("\n".join(lines) + "\n" if kept else "", +counts)
 
 
-def _clean_row(row: dict[str, str], dates: DateShift, own: Sequence[re.Pattern[str]], scan_day: date | None) -> tuple[str, ...] | None:
+def _clean_row(
+    row: dict[str, str], dates: DateShift, identifying: Sequence[re.Pattern[str]], scan_day: date | None
+) -> tuple[str, ...] | None:
     variable, value, unit = (_plain(row.get(column)) for column in ("variable", "value", "unit"))
     words = _title_words(variable)
     if not variable or PERSONAL & words:
         return None
-    if any(VALUE.fullmatch(cell) is None or any(pattern.search(fold(cell)) for pattern in own) for cell in (variable, value, unit)):
+    if any(VALUE.fullmatch(cell) is None or any(pattern.search(fold(cell)) for pattern in identifying) for cell in (variable, value, unit)):
         return None
     cells = [_clean_cell(cell, dates, scan_day) for cell in (variable, value, unit)]
     if any(cell is None for cell in cells):
@@ -191,13 +193,13 @@ def _days(row: dict[str, str], scan_day: date | None, named: Sequence[date | Non
         date, and for one from more than 89 years before the scan: that tells an age. `UNKNOWN_DAY` when a date cannot be compared.
     """
     given, day = _plain(row.get("days_from_scan")).replace("−", "-"), _plain(row.get("date"))
-    told = [ceil(float(given))] if DISTANCE.fullmatch(given) else []
+    distances = [ceil(float(given))] if DISTANCE.fullmatch(given) else []
     read = parse_day(re.split("[T ]", day)[0])
     if read and scan_day:
-        told.append((read - scan_day).days)
+        distances.append((read - scan_day).days)
     after = [(other - scan_day).days for other in named if other and scan_day and other > scan_day]
-    if told or after:
-        latest = max(*told, *after, -MAX_DAYS)
+    if distances or after:
+        latest = max(*distances, *after, -MAX_DAYS)
         return UNKNOWN_DAY if latest >= MAX_DAYS else "" if latest <= -MAX_DAYS else str(latest)
     unknown = any(other is None or not scan_day for other in named)
     return UNKNOWN_DAY if given or day or unknown else ""

@@ -54,10 +54,10 @@ class Redaction:
                 self.text = self.text[:place] + cover * (stop - place) + self.text[stop:]
             place = stop + 1
 
-    def replace(self, found: re.Pattern[str], kind: str, shown: Callable[[re.Match[str]], str | None] | str) -> None:
+    def replace(self, pattern: re.Pattern[str], kind: str, shown: Callable[[re.Match[str]], str | None] | str) -> None:
         """Replace every match, or its group `value`, `also` or `last` where it has one; `shown` may decline with None."""
-        for match in list(found.finditer(self.text)):
-            group: str | int = next((name for name in ("value", "also", "last") if name in found.groupindex and match[name]), 0)
+        for match in list(pattern.finditer(self.text)):
+            group: str | int = next((name for name in ("value", "also", "last") if name in pattern.groupindex and match[name]), 0)
             text = shown if isinstance(shown, str) else shown(match)
             if text is not None:
                 self.cover(*match.span(group), kind, text)

@@ -89,7 +89,7 @@ def clean_dicom_series(
     volume = Volume(hidden.voxels, stack.volume.affine)
     defaced = deface(volume, is_map=is_map, heads=known, name=target.name, frame=frame_of(source))
     known.extend([defaced.head] if defaced.head else [])
-    stored = blank(stack, hidden.found.mask | defaced.mask)
+    stored = blank(stack, hidden.burned_in.mask | defaced.mask)
     cleaner, counts = HeaderCleaner(rules), Counter[str]()
     target.mkdir(parents=True)
     for number, (image, plane) in enumerate(zip(stack.images, stored, strict=True), start=1):
@@ -104,7 +104,7 @@ def clean_dicom_series(
     counts["faces_removed"] += bool(defaced.mask.any())
     counts.update(f"deface_{flag}" for flag in defaced.flags)
     checks.update(counts)
-    count_text(checks, hidden.found, "hide", "series")
+    count_text(checks, hidden.burned_in, "hide", "series")
 
 
 @dataclass(frozen=True)

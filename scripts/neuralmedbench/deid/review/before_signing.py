@@ -9,7 +9,7 @@ from pathlib import Path
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.deid.audit import AuditRules, covered_files
 from neuralmedbench.deid.case_stages import stages_of
-from neuralmedbench.deid.review.signature import shown
+from neuralmedbench.deid.review.signature import reviewed_files
 from neuralmedbench.deid.review.write import shown_now, stage_folders
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.cases import read_audit, read_case_table, read_pictures, write_case_table
@@ -66,7 +66,7 @@ def check_up_to_date(sheets: ReviewedFiles, config: BenchmarkConfig, config_fold
         changed = _changed_files(name, list(now.cases), data)
     else:
         pictures = [picture for picture in read_pictures(folder / "pictures.json").pictures if picture.state is State.OK]
-        now = shown(name, config.profile, {picture.image_id: picture.sha256 for picture in pictures})
+        now = reviewed_files(name, config.profile, {picture.image_id: picture.sha256 for picture in pictures})
         changed = sum(sha256_of(folder / picture.path) != picture.sha256 for picture in pictures)
     if now.digest != sheets.digest:
         message = f"{name}: the sheets are older than the data: run the pipeline again, and look at what changed"

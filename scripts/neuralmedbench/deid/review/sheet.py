@@ -78,8 +78,8 @@ def picture_section(stage: CaseStage, at: Path) -> str:
 
 def caption(picture: PictureFate) -> str:
     """Name a picture as a reviewer sees it: its id, and what it is said to show."""
-    said = [picture.sequence if picture.sequence != "unknown" else "", picture.plane]
-    return ", ".join([picture.image_id, *(word for word in said if word)])
+    words = [picture.sequence if picture.sequence != "unknown" else "", picture.plane]
+    return ", ".join([picture.image_id, *(word for word in words if word)])
 
 
 def linked_figures(pictures: Iterable[tuple[str, str]], folder: Path, at: Path, *, px: int = THUMBNAIL_PX) -> str:

@@ -28,7 +28,7 @@ def case_digest(clean: CaseRecord, cut: CaseRecord) -> str:
     return sha256_of_value({"files": covered_files(clean), "pictures": sorted(entry.sha256 for entry in cut.slices)})
 
 
-def shown(benchmark: str, profile: str, digests: Mapping[str, str]) -> ReviewedFiles:
+def reviewed_files(benchmark: str, profile: str, digests: Mapping[str, str]) -> ReviewedFiles:
     """Put together what the sheets of a benchmark show.
 
     Parameters

@@ -10,7 +10,7 @@ from pathlib import Path
 from neuralmedbench.deid.audit import AuditRules, audit_cases, audit_pictures
 from neuralmedbench.deid.case_stages import CaseStages, stages_of
 from neuralmedbench.deid.review.sheet import case_sheet, linked_figures
-from neuralmedbench.deid.review.signature import TYPED_DIGITS, case_digest, shown
+from neuralmedbench.deid.review.signature import TYPED_DIGITS, case_digest, reviewed_files
 from neuralmedbench.deid.score.tally import REMOVALS_TOTAL, TOTAL, WORDS_REMOVED
 from neuralmedbench.files.pages import page, table, tick, warning
 from neuralmedbench.records.answer_key import ScoreRow
@@ -59,7 +59,7 @@ def write_case_review(rules: AuditRules, case_ids: Sequence[str], data: Path, ou
             clean.append((stages.clean.case, stages.clean.folder))
             if stages.clean.case.state is State.OK:
                 digests[case] = case_digest(stages.clean.case, stages.cut.case)
-    sheets = shown(rules.benchmark, rules.profile, digests)
+    sheets = reviewed_files(rules.benchmark, rules.profile, digests)
     write_text(out / INDEX, index_page(audit_cases(rules, clean), sheets, lines))
     return sheets
 
@@ -87,7 +87,7 @@ def write_picture_review(rules: AuditRules, manifest: PictureManifest, folder: P
                 IndexLine(name=f"{Path(paths[0]).stem} to {Path(paths[-1]).stem}", sheet=f"{SHEETS}/{name}", holds=f"{len(paths)} pictures")
             )
     digests = {picture.image_id: picture.sha256 for picture in manifest.pictures if picture.state is State.OK}
-    seen = shown(rules.benchmark, rules.profile, digests)
+    seen = reviewed_files(rules.benchmark, rules.profile, digests)
     write_text(out / INDEX, index_page(audit_pictures(rules, manifest), seen, lines))
     return seen
 
@@ -99,7 +99,7 @@ def shown_now(rules: AuditRules, case_ids: Sequence[str], data: Path) -> Reviewe
         stages = stages_of(case, stage_folders(data, rules.benchmark))
         if stages.clean.case.state is State.OK:
             digests[case] = case_digest(stages.clean.case, stages.cut.case)
-    return shown(rules.benchmark, rules.profile, digests)
+    return reviewed_files(rules.benchmark, rules.profile, digests)
 
 
 def stage_folders(data: Path, benchmark: str) -> list[Path]:
@@ -130,7 +130,7 @@ class IndexLine:
     kept_back: str = ""
 
 
-def index_page(audit: Audit, shown: ReviewedFiles, lines: Sequence[IndexLine]) -> str:
+def index_page(audit: Audit, reviewed_files: ReviewedFiles, lines: Sequence[IndexLine]) -> str:
     """HTML of the first page.
 
     Parameters
@@ -162,7 +162,7 @@ def index_page(audit: Audit, shown: ReviewedFiles, lines: Sequence[IndexLine]) -
         _case_list("Cases", rest),
         _case_list("Kept back", kept),
         _score(audit.score),
-        _how_to_sign(shown),
+        _how_to_sign(reviewed_files),
         f"<h2>Audit</h2>{table(counts)}<details><summary>What was changed and what was looked for</summary>",
         table(checks, ("check", "count", "what it counts")),
         f"<p>Options of DICOM PS3.15 Annex E: {escape(', '.join(audit.options) or 'none')}. Cleaned with",
@@ -197,7 +197,7 @@ def _score(rows: Sequence[ScoreRow]) -> str:
     if not rows:
         return ""
     sums = {(row.place, row.action): row for row in rows if (row.place, row.action) in {TOTAL[:2], REMOVALS_TOTAL[:2]}}
-    told = [
+    sums_in_words = [
         f"{words}: {sums[key].right} of {sums[key].required} right ({sums[key].patients_right} of {sums[key].patients} phantoms without a fault)."
         for key, words in ((REMOVALS_TOTAL[:2], "Of what had to go"), (TOTAL[:2], "Of everything that was asked for"))
         if key in sums
@@ -212,7 +212,7 @@ def _score(rows: Sequence[ScoreRow]) -> str:
     lines = [(row.place, row.action.replace("_", " "), row.category, str(row.required), str(row.right)) for row in rows]
     return "".join(
         [
-            f"<h2>Score on planted identities</h2><p>{escape(' '.join(told))} The generator of these phantoms writes down what it plants and what has",
+            f"<h2>Score on planted identities</h2><p>{escape(' '.join(sums_in_words))} The generator of these phantoms writes down what it plants and what has",
             " to stay; real hospitals spell in ways that nobody planted.</p>\n",
             *(warning(line) for line in wrong),
             "<details><summary>Every action, counted over every file</summary>",
@@ -222,8 +222,8 @@ def _score(rows: Sequence[ScoreRow]) -> str:
     )
 
 
-def _how_to_sign(shown: ReviewedFiles) -> str:
-    name, digits = escape(shown.benchmark), escape(shown.digest[:TYPED_DIGITS])
+def _how_to_sign(reviewed_files: ReviewedFiles) -> str:
+    name, digits = escape(reviewed_files.benchmark), escape(reviewed_files.digest[:TYPED_DIGITS])
     reasons = ", ".join(reason.value for reason in ExcludeReason)
     command = f"python scripts/sign_review.py --benchmark {name} --reviewer INITIALS --digest {digits}"
     return (
