@@ -1,1 +1,10 @@
-"""The average brain, and where it lies in a scan: what defacing and normalisation share."""
+"""The packaged average head: its anatomy, and fits of it to scans.
+
+Doors
+-----
+adjust: is_best_here, polish_fit, shape_gain, transfer_fit
+anatomy: face_regions
+fit: GRID_MM, brain_depth, fit_quality, fit_template, template_points
+matching: Pose, Target, agreement, climb, coarse_head, make_target, refine
+packaged: template_file
+"""

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from neuralmedbench.atlas.anatomy import template_head
 from neuralmedbench.atlas.fit import BRAIN_CENTRE, GRID_MM, SEARCH_GRID_MM
 from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, make_target
-from neuralmedbench.files.transforms import Matrix, homogeneous
-from neuralmedbench.files.volumes import as_matrix, as_transform, grid_over, resample_to
+from neuralmedbench.files.volumes import Matrix, as_matrix, as_transform, grid_over, homogeneous, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk

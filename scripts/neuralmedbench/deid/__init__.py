@@ -1,1 +1,18 @@
-"""De-identification: the gate between the private and the shareable zone."""
+"""De-identification: the gate between the private and the shareable zone.
+
+Doors
+-----
+audit: AuditRules, audit_cases, audit_pictures
+cleaning: CleaningPolicy, TextRules
+coverage: require_covered
+dataset: write_dataset
+notes.name_model: load_name_model
+pictures: deidentify_picture_cases, deidentify_pictures
+release.audit: summarise_release, write_release_audit
+release.folder: check_release, release_folder
+release.settings: check_places, make_settings
+review.before_signing: check_up_to_date, exclude_cases, read_decisions
+review.signature: apply_review, read_shown, read_signed, sign, write_signed
+review.write: write_case_review, write_picture_review
+stage: deidentify_case, empty_outputs
+"""

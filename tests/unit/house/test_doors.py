@@ -16,14 +16,10 @@ LIBRARY = ROOT / "scripts" / "neuralmedbench"
 ROOMS = sorted(path.parent.name for path in LIBRARY.glob("*/__init__.py"))
 ROOMS_WITHOUT_DOORS: frozenset[str] = frozenset(
     {
-        "atlas",
         "benchmarks",
         "cli",
-        "deid",
         "demo",
         "estimates",
-        "imaging",
-        "ingest",
         "models",
         "prompts",
         "ratings",
