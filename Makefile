@@ -15,14 +15,22 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Byte code is what makes the short jobs of a workflow start quickly.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: report test same lint setup setup-dev docs clean record audit pull plan retry drift rating-round adjudication
+.PHONY: report test test-quick validate same lint setup setup-dev docs clean record audit pull plan retry drift rating-round adjudication
 
 report: setup
 	snakemake --cores $(CORES) --configfile $(CONFIGFILE) -- results/report.html
 	@echo "The report: $(CURDIR)/results/report.html"
 
 test: setup-dev
-	python -m pytest -n 2 --dist loadfile
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+# For the inner loop: unit and property tests without those that start workflows, browsers, models or many processes.
+test-quick: setup-dev
+	python -m pytest -n 2 --dist worksteal -m "not workflow and not browser and not slow" tests/unit tests/property
+
+# The long series of which the tests run a slice; only those whose code has changed since. SERIES names others. Minutes to an hour.
+validate: setup-dev
+	python tests/validate.py $(SERIES)
 
 # A complete run is recorded as it ends; this records one that was not, and says why.
 record: setup

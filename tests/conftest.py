@@ -13,15 +13,43 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+import validate
+
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("Snakefile", "rules", "scripts", "config", "profiles", "envs", "requirements.lock", "dvc.yaml")
 VERSIONING = (".gitignore", ".dvcignore", ".dvc/.gitignore", ".dvc/config", ".dvc/plots")
 """What a folder needs beside these to be a repository in which runs are recorded."""
 
 
+LONGEST = (
+    "slurm/test_slurm.py",
+    "workflow/test_fresh_clone.py",
+    "workflow/test_real_scans.py",
+    "workflow/test_crashes.py",
+    "upgrade/test_upgrade.py",
+    "workflow/test_cluster.py",
+    "workflow/test_replay.py",
+    "workflow/test_imported_sets.py",
+)
+"""Files that take minutes, the first two without and with need of the finished run: one process makes it while the other does not wait for it."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the flag with which a person accepts other words of the prompts."""
     parser.addoption("--accept-prompts", action="store_true", help="write the prompts as they are now to tests/golden")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files, so that two processes end together; the order within a file stays."""
+    places = {str(ROOT / "tests" / name): number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(str(item.path), len(places) + (item.get_closest_marker("workflow") is None)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which long series have no result of the code of today."""
+    for name, reason in validate.outdated():
+        terminalreporter.write_line(f"validation: {name} {reason}; `make validate` runs it")
 
 
 @pytest.fixture(scope="session")
@@ -31,12 +59,12 @@ def root() -> Path:
 
 
 def copy_project(target: Path, parts: Sequence[str] = PARTS) -> Path:
-    """Copy what a run needs, without data and results."""
+    """Copy what a run needs, without data and results; with byte code, so that nothing is compiled anew (but none that is just being written)."""
     for part in parts:
         source = ROOT / part
         (target / part).parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target / part, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, target / part, ignore=shutil.ignore_patterns("*.pyc.*"))
         elif source.exists():
             shutil.copy2(source, target / part)
     return target

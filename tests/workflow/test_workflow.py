@@ -15,27 +15,21 @@ import yaml
 
 from conftest import ROOT, copy_project, planted_identifiers
 from fixtures.leak import leaks_in
+from neuralmedbench.config import code_hash
 from neuralmedbench.config.code_hash import reached_files
+from neuralmedbench.recording.metadata import METADATA, read_metadata
 
 pytestmark = pytest.mark.workflow
 
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
 TINY = ("--configfile", "config/test.yaml")
-SHARED = {"records", "io", "config"}
+SHARED = {"records", "files", "runtime", "config"}
 RULES = sorted(
     path.stem
     for path in (ROOT / "scripts").glob("*.py")
     if f"rule {path.stem}:" in "".join(p.read_text() for p in (ROOT / "rules").glob("*.smk")) and path.stem != "decide_jury"
 )
 """Rules of the small run; it has no jury."""
-
-
-@pytest.fixture(scope="module")
-def edited(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a copy of the finished run in which a test may edit a file, if it puts it back."""
-    folder = tmp_path_factory.mktemp("edited") / "project"
-    shutil.copytree(finished_run, folder)
-    return folder
 
 
 def test_the_small_run_makes_the_report(finished_run: Path) -> None:
@@ -78,17 +72,57 @@ def module_of(command: str) -> Path:
     return (own or library)[-1]
 
 
+@pytest.fixture(scope="module")
+def edited(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a copy of the finished run in which a module of every rule was edited."""
+    folder = tmp_path_factory.mktemp("edited") / "project"
+    shutil.copytree(finished_run, folder)
+    for module in {module_of(rule).relative_to(ROOT) for rule in RULES}:
+        append_comment(folder / module)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def changed(edited: Path, run_snakemake: Snakemake) -> set[str]:
+    """Give the outputs that Snakemake would make again because their rule's params changed, whatever is planned before them."""
+    done = run_snakemake(edited, *TINY, "--list-changes", "params", "--", "results/report.html")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return set(done.stdout.splitlines())
+
+
+def append_comment(path: Path) -> None:
+    path.write_text(path.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+
+
+def code_params(scripts: Path, rule: str) -> str:
+    """Give the digest of a rule's code as Snakemake spells it, files read anew."""
+    for function in (code_hash.code_hash, code_hash._imports, code_hash._data_files):
+        function.cache_clear()
+    return repr(code_hash.code_hash(scripts, rule))
+
+
 @pytest.mark.parametrize("rule", RULES)
-def test_an_edit_of_a_reached_module_plans_the_rule(edited: Path, run_snakemake: Snakemake, rule: str) -> None:
-    module = edited / module_of(rule).relative_to(ROOT)
-    before = module.read_text(encoding="utf-8")
-    try:
-        module.write_text(before + "\n# edited\n", encoding="utf-8")
-        plan = run_snakemake(edited, *TINY, "-n", "--", "results/report.html")
-    finally:
-        module.write_text(before, encoding="utf-8")
-    assert f"rule {rule}:" in plan.stdout, plan.stdout[-2000:] + plan.stderr[-2000:]
-    assert "Params have changed" in plan.stdout
+def test_an_edit_of_a_reached_module_plans_the_rule(finished_run: Path, changed: set[str], tmp_path: Path, rule: str) -> None:
+    made = [made for made in read_metadata(finished_run / METADATA) if made.rule == rule]
+    assert made
+    for part in ("scripts", "rules", "envs"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    before = code_params(tmp_path / "scripts", rule)
+    append_comment(tmp_path / module_of(rule).relative_to(ROOT))
+    assert code_params(tmp_path / "scripts", rule) != before
+    assert all(before in one.params for one in made), "what Snakemake compares is the digest of the rule's code"
+    assert {one.path for one in made} <= changed, "and a digest that changed makes the rule's files anew"
+
+
+def test_an_edit_of_one_module_plans_the_rules_that_reach_it_and_what_follows_from_them(
+    finished_run: Path, run_snakemake: Snakemake, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(finished_run, folder)
+    append_comment(folder / module_of("draw_figures").relative_to(ROOT))
+    plan = run_snakemake(folder, *TINY, "-n", "--", "results/report.html")
+    assert re.findall(r"^(?:local)?rule (\w+):$", plan.stdout, flags=re.MULTILINE) == ["draw_figures", "build_report"]
+    assert plan.stdout.count("reason: Params have changed since last execution") == 1
 
 
 @pytest.mark.parametrize("config", ["config/config.yaml", "config/test.yaml"])

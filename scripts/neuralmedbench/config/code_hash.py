@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -49,8 +50,13 @@ def environment_files(root: Path, command: str) -> set[Path]:
 
 def reached_files(scripts: Path, command: str) -> set[Path]:
     """Give the command and every library file that it reaches."""
-    start = scripts / f"{command}.py"
-    files, queue, seen = {start}, [start], set[str]()
+    return files_reached_from(scripts, [scripts / f"{command}.py"])
+
+
+def files_reached_from(scripts: Path, starts: Iterable[Path]) -> set[Path]:
+    """Give some files, inside the library or outside it, and every library file that they reach."""
+    queue, seen = [*starts], set[str]()
+    files = set(queue)
     while queue:
         for name in _imports(scripts, queue.pop()):
             if name in seen or name in EXEMPT:
@@ -69,9 +75,11 @@ def reached_files(scripts: Path, command: str) -> set[Path]:
 @cache
 def _imports(scripts: Path, path: Path) -> tuple[str, ...]:
     """Names of the library that a file imports; relative imports count from the package of the file."""
-    package = path.relative_to(scripts).parent.parts  # of an `__init__.py` its own folder
+    package = path.relative_to(scripts).parent.parts if path.is_relative_to(scripts) else ()  # of an `__init__.py` its own folder
     names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    queue: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while queue:  # statements alone: no expression holds an import, and every start of Snakemake waits for this
+        node = queue.pop()
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -79,9 +87,13 @@ def _imports(scripts: Path, path: Path) -> tuple[str, ...]:
             module = ".".join([*above, *([node.module] if node.module else [])])
             names.append(module)
             names += [f"{module}.{alias.name}" for alias in node.names]
+        for block in ("body", "orelse", "handlers", "finalbody", "cases"):
+            inner = getattr(node, block, ())
+            queue += inner if isinstance(inner, list) else ()  # the body of a lambda is an expression
     return tuple(sorted({name for name in names if name.split(".")[0] == "neuralmedbench"}))
 
 
+@cache
 def _locate(scripts: Path, name: str) -> Path | None:
     base = scripts.joinpath(*name.split("."))
     for candidate in (base.with_name(f"{base.name}.py"), base / "__init__.py"):

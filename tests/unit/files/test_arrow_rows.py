@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from conftest import ROOT
 from neuralmedbench.files.tables import gc_paused, rows_of
 
 KINDS = {
@@ -78,3 +82,18 @@ def test_the_collector_runs_again_after_a_block_without_it_also_when_it_fails() 
     with pytest.raises(RuntimeError):
         fail()
     assert gc.isenabled()
+
+
+def test_a_job_that_writes_and_reads_a_table_does_not_import_pandas(tmp_path: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.records.case import SliceRow
+path = Path({str(tmp_path / "t.parquet")!r})
+write_records(path, SliceRow, [], key=str)
+read_records(path, SliceRow)
+print("pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "scripts", capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

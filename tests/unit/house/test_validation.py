@@ -1,0 +1,61 @@
+"""Long series run with `make validate`: what is stored of them passed, and it is said when their code has changed since."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import validate
+from conftest import ROOT
+from neuralmedbench.config import code_hash
+
+STORED = sorted((ROOT / "tests" / "validation").glob("*.json"))
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Give a copy of what the series of intervals is made of, with a result of its code."""
+    for part in ("perf", "scripts", "tests/fixtures"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    path = validate.result_file("confidence_intervals", tmp_path)
+    path.parent.mkdir()
+    path.write_text(json.dumps({"code": validate.digest("confidence_intervals", tmp_path)}))
+    return tmp_path
+
+
+def reasons(root: Path) -> dict[str, str]:
+    for function in (code_hash._imports, code_hash._locate, code_hash._data_files):
+        function.cache_clear()
+    return dict(validate.outdated(root=root))
+
+
+@pytest.mark.parametrize(
+    "name", ["perf/confidence_intervals.py", "tests/fixtures/coverage.py", "scripts/neuralmedbench/estimates/intervals.py"]
+)
+def test_a_result_is_out_of_date_when_its_code_was_edited(copy: Path, name: str) -> None:
+    assert reasons(copy) == dict.fromkeys(set(validate.SERIES) - {"confidence_intervals"}, "was never run")
+    (copy / name).write_text((copy / name).read_text() + "# edited\n")
+    assert reasons(copy)["confidence_intervals"] == "was run with other code"
+
+
+def test_a_result_is_up_to_date_when_other_code_was_edited(copy: Path) -> None:
+    for name in ("scripts/neuralmedbench/deid/__init__.py", "tests/fixtures/crashes.py"):
+        (copy / name).write_text((copy / name).read_text() + "# edited\n")
+    assert "confidence_intervals" not in reasons(copy)
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_what_is_stored_of_a_series_passed(path: Path) -> None:
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert path.stem in validate.SERIES
+    assert stored["passed"]
+    assert stored["output"]
+
+
+@pytest.mark.parametrize("name", list(validate.SERIES))
+def test_a_slice_of_every_series_is_tested(name: str) -> None:
+    assert (ROOT / "perf" / f"{name}.py").is_file()
+    assert (ROOT / validate.SERIES[name].slice).is_file()
