@@ -34,17 +34,7 @@ class LeakTerm:
 
 
 def terms_of(item: Item, gold: Gold, vocabulary: Vocabulary) -> list[LeakTerm]:
-    """Collect what would tell the answer of an item, or another value that is scored, the gravest first; each term once.
-
-    Parameters
-    ----------
-    item : Item
-        What is asked: the place of a lesion is a scored value where it is asked for.
-    gold : Gold
-        The answer.
-    vocabulary : Vocabulary
-        Finds it by its name or its code.
-    """
+    """Collect the terms that would reveal the answer of an item or another scored value, the gravest first, each once."""
     plain = re.sub(r"\([^()]*\)", " ", gold.answer)
     entry = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
     abbreviations = set(entry.abbreviations) if entry else set()
@@ -110,20 +100,10 @@ class SentText:
 
 
 def sent_texts_of(item: Item, requests: Iterable[Request]) -> dict[str, SentText]:
-    """Give everything that is sent of an item.
+    """Give everything that is sent of an item, by where it stands (`AnswerLeak.where`); empty texts are left out.
 
-    Parameters
-    ----------
-    item : Item
-        The item.
-    requests : iterable of Request
-        Its requests in every arm and strategy. Answered examples of other patients are passed over: they name answers on purpose.
-
-    Returns
-    -------
-    dict of str to Place
-        By where it stands, as in `AnswerLeak.where`; empty texts are left out. The printed options of an item of choice, those that are
-        pictures too, and the labels of a structured form are no text of the item.
+    Examples of other patients, which name answers on purpose, printed options (pictures too) and labels of a form are no text of the
+    item.
     """
     asked = list(requests)
     plain, disclosing = ([row for row in asked if (row.arm in DISCLOSING) is wanted] for wanted in (False, True))
@@ -298,20 +278,7 @@ def names_every_option(item: Item, text: str) -> bool:
 
 
 def term_spans(text: str, terms: Sequence[LeakTerm]) -> list[tuple[int, int, LeakTerm]]:
-    """Find terms in a text.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-    terms : sequence of Term
-        What to search for; of terms with equal words the first counts.
-
-    Returns
-    -------
-    list of tuple of int, int and Term
-        Start and end (characters) of each find, in order; none overlaps another.
-    """
+    """Find terms in a text: start, end and term of each hit in order, without overlaps; of terms with equal words the first counts."""
     words = [(word, match.start(), match.end()) for match in WORD.finditer(text) for word in normal_form(match[0]).split()]
     by_first: dict[str, list[LeakTerm]] = {}
     for term in sorted((term for term in terms if term.words), key=lambda term: -len(term.words)):

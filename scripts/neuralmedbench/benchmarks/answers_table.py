@@ -46,25 +46,10 @@ class AnswerRow:
 
 
 def read_answers(path: Path) -> dict[str, AnswerRow]:
-    """Read an answers table.
+    """Read an answers table by case id, a CSV with `ANSWER_COLUMNS` of which `case_id` and `diagnosis` are required; lists use `|`.
 
-    Parameters
-    ----------
-    path : Path
-        CSV with the columns `ANSWER_COLUMNS`; all but `case_id` and `diagnosis` may be absent. Lists are separated by `|`.
-
-    Returns
-    -------
-    dict of str to AnswerRow
-        The rows by case id.
-
-    Raises
-    ------
-    ConfigError
-        If the file is absent or its columns are not the table's.
-    DataError
-        If a cell cannot be read (with its line and column, what is expected, never what a person wrote) or a case
-        stands there twice.
+    ConfigError if it is absent or has other columns; DataError, with line and column and never a value, for a bad cell or a repeated
+    case.
     """
     rows: dict[str, AnswerRow] = {}
     for line, cells in read_cells(path, ANSWER_COLUMNS):

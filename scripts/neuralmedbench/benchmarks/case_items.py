@@ -24,44 +24,18 @@ INVISIBLE = "isointense"
 
 
 def lesion_shown(lesion: Lesion | None, slices: Sequence[SliceRow]) -> bool | None:
-    """Say whether a slice goes through the lesion on a sequence that shows it.
-
-    Parameters
-    ----------
-    lesion : Lesion or None
-        Centre in mm (LPS+, space of the reference sequence) and largest diameter in mm.
-    slices : sequence of SliceRow
-        The pictures of the case; positions in mm along their slice axis, in the same space.
-
-    Returns
-    -------
-    bool or None
-        None when there is no lesion or its position is not known.
-    """
+    """Say whether a slice goes through the lesion on a sequence that shows it; None without a lesion or a known position."""
     if lesion is None or lesion.position_mm is None:
         return None
     return any(row.shown for row in picture_lesions(lesion, slices))
 
 
 def picture_lesions(lesion: Lesion | None, slices: Sequence[SliceRow]) -> list[ShownLesion]:
-    """Say of every picture of a case whether it shows the lesion, and how wide.
+    """Say of every picture of a case whether it shows the lesion, and how wide; none without a known position.
 
-    Parameters
-    ----------
-    lesion, slices
-        As in `lesion_shown`.
-
-    Returns
-    -------
-    list of ShownLesion
-        One a picture, in their order; none when there is no lesion or its position is not known.
-
-    Notes
-    -----
-    A slice goes through the lesion when its plane is at most half the lesion's diameter from the centre, or half the
-    scan's own slice spacing where that is more (a slice is as thick as it is spaced). Pictures of a sequence on which
-    the lesion is isointense do not count. The width is that of a ball of the lesion's diameter where the slice, with its
-    thickness, comes nearest to the centre.
+    A slice shows it when its plane is at most half the lesion's diameter from the centre (mm, LPS+), or half the scan's slice spacing
+    where that is more (a slice is as thick as it is spaced). Sequences on which it is isointense do not count. The width is that of a
+    ball of the lesion's diameter where the slice, with its thickness, comes nearest to the centre.
     """
     if lesion is None or lesion.position_mm is None:
         return []
@@ -159,13 +133,7 @@ def answers_of(config: BenchmarkConfig, table: Path) -> dict[str, AnswerRow]:
 
 
 def check_known(answers: Mapping[str, AnswerRow], table: Path) -> None:
-    """Refuse answers for cases that the case table does not list; such a row would silently leave a case without gold.
-
-    Raises
-    ------
-    DataError
-        If there is one.
-    """
+    """Refuse answers for cases that the case table does not list: such a row would silently leave a case without gold."""
     listed = {row.case_id for row in read_case_table(table)}
     if unknown := [number for number, case_id in enumerate(answers, start=1) if case_id not in listed]:
         numbers = ", ".join(str(number) for number in unknown[:10])

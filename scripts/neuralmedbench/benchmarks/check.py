@@ -28,19 +28,7 @@ CheckRow = tuple[str, str]
 
 @dataclass
 class CheckReport:
-    """What was found.
-
-    Attributes
-    ----------
-    benchmark : str
-        Its name.
-    rows : list of tuple of str and str
-        What was looked at, and what was found.
-    warnings : list of str
-        What a person should put right or know.
-    requests : list of Request
-        One of every kind: the first of each runner, family, arm and strategy.
-    """
+    """What was found: rows of what was checked, warnings, and the first request of each runner, family, arm and strategy."""
 
     benchmark: str
     rows: list[CheckRow] = field(default_factory=list)

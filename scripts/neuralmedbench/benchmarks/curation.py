@@ -18,16 +18,9 @@ Verdict = Callable[[Question], str]
 
 @dataclass(frozen=True, kw_only=True)
 class CurationEvidence:
-    """What the stages look at beside the questions.
+    """What the stages look at beside the questions: gold by question id, decisions of all experts, scores of every model of the pool.
 
-    Attributes
-    ----------
-    gold : mapping of str to Gold
-        By question id.
-    decisions : sequence of Decision
-        Of all experts.
-    scores : mapping of str to sequence of Score
-        Of every model of the pool, its present revision, all arms; `item_id` is the question's id behind the last `/`.
+    Scores are of the model's present revision and all arms; the question's id is `item_id` behind the last `/`.
     """
 
     gold: Mapping[str, Gold]
@@ -46,26 +39,9 @@ class CurationResult:
 
 
 def curate(questions: Iterable[Question], evidence: CurationEvidence, config: CurationConfig) -> CurationResult:
-    """Put questions through the stages.
+    """Put questions through the stages: each is kept, or removed by the first stage that objects; examples are left out.
 
-    Parameters
-    ----------
-    questions : iterable of Question
-        Those that are asked; examples for few-shot prompts are left out.
-    evidence : Evidence
-        What the stages look at.
-    config : CurationConfig
-        Stages and thresholds.
-
-    Returns
-    -------
-    Curated
-        Every question is kept, or removed by the first stage that objects.
-
-    Raises
-    ------
-    ConfigError
-        If the stage `challenge` has no pool.
+    ConfigError if the stage `challenge` has no pool.
     """
     left = [question for question in questions if not question.exemplar]
     solved = solved_by_model(evidence.scores, config) if "challenge" in config.stages else {}
@@ -150,25 +126,7 @@ def _too_easy(question_id: str, solved: Mapping[str, Mapping[str, bool]], config
 
 
 def solved_by_model(scores: Mapping[str, Sequence[Score]], config: CurationConfig) -> dict[str, dict[str, bool]]:
-    """Say for each model of the pool which questions it solved, under the arm `full` and the strategy `direct`.
-
-    Parameters
-    ----------
-    scores : mapping of str to sequence of Score
-        By model.
-    config : CurationConfig
-        `solved_from` is the share of its answers that must pass.
-
-    Returns
-    -------
-    dict of str to dict of str to bool
-        By model and question; a question without a scored answer is absent.
-
-    Raises
-    ------
-    ConfigError
-        If the pool is empty.
-    """
+    """Say by model and question whether the share of passed answers reaches `solved_from`, under arm `full` and strategy `direct`."""
     if not config.pool:
         message = "the stage challenge needs reference models; name them under `pool`, or take the stage out of `stages`"
         raise ConfigError(message)

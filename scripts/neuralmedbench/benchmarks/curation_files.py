@@ -27,26 +27,10 @@ RATINGS = range(1, 6)
 
 
 def read_decisions(path: Path, cases: Iterable[str]) -> list[Decision]:
-    """Read the table of the experts' decisions.
+    """Read the table of the experts' decisions, a CSV with `DECISION_COLUMNS`, in its order.
 
-    Parameters
-    ----------
-    path : Path
-        CSV with the columns `DECISION_COLUMNS`.
-    cases : iterable of str
-        Cases that there are.
-
-    Returns
-    -------
-    list of Decision
-        In the order of the file.
-
-    Raises
-    ------
-    ConfigError
-        If the file is absent, or a column is missing or unknown.
-    DataError
-        If a row names no case, decides neither `keep` nor `drop`, rates outside 1 to 5, or repeats its expert; with its line.
+    ConfigError if it is absent or has other columns; DataError, with its line, for an unknown case, a word other than keep or drop, a
+    rating outside 1 to 5, or an expert who decided twice.
     """
     known, decisions, seen = set(cases), [], set[tuple[str, str]]()
     for line, row in _decision_rows(path):

@@ -16,20 +16,10 @@ LESION_FAMILIES = frozenset({Family.LESION_RECOGNITION, Family.RATIONALE_GENERAT
 
 
 def criteria(family: Family, gold: Gold) -> tuple[Criterion, ...]:
-    """Build the rubric of one item.
+    """Build the rubric of one item from its gold.
 
-    Parameters
-    ----------
-    family : Family
-        Family of the item.
-    gold : Gold
-        What is right for it.
-
-    Returns
-    -------
-    tuple of Criterion
-        `states_side`, `states_location`, `names_signal_<sequence>`, `mentions_finding_<n>`, `considers_<n>`,
-        `argues_<n>` earn points; `must_not_<n>` costs points when the answer says it.
+    `states_side`, `states_location`, `names_signal_<sequence>`, `mentions_finding_<n>`, `considers_<n>` and `argues_<n>` earn points;
+    `must_not_<n>` costs points when the answer says it.
     """
     rows: list[Criterion] = []
     if gold.lesion and family in LESION_FAMILIES:
@@ -86,24 +76,10 @@ def gold_of(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
 
 
 def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
-    """Build the gold of one item or question.
+    """Build the gold of one item or question with the rubric of its family.
 
-    Parameters
-    ----------
-    item_id : str
-        Its id.
-    family : Family
-        Decides which rubric it gets.
-    answer : AnswerRow
-        What the patient had.
-    vocabulary : Vocabulary
-        A diagnosis that it knows is written by its preferred name, with what the person wrote as an alias; one that it
-        does not know is kept as it is.
-
-    Returns
-    -------
-    Gold
-        With the rubric of the family.
+    A diagnosis that the vocabulary knows gets its preferred name, with what the person wrote as an alias; an unknown one is kept as it
+    is.
     """
     found = diagnosis_of(answer, vocabulary)
     name = found.name if found else answer.diagnosis
@@ -126,14 +102,7 @@ def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabu
 
 
 def check_findings(gold: Gold) -> None:
-    """Refuse findings that name the diagnosis.
-
-    Raises
-    ------
-    DataError
-        The arm `findings_disclosed` would hand out the answer, and every share of the decomposition of errors would be
-        wrong.
-    """
+    """Refuse findings that name the diagnosis: the arm `findings_disclosed` would disclose the answer."""
     names = [form for name in (gold.answer, *gold.aliases) if (form := normal_form(name))]
     for number, finding in enumerate(gold.findings, start=1):
         said = normal_form(finding)

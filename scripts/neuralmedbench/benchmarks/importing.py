@@ -175,14 +175,7 @@ def _with_pictures(entry: QuestionEntry, store: _Store) -> QuestionEntry:
 
 
 def check_question(question: Question, gold: Gold | None) -> None:
-    """Refuse a question that cannot be asked or scored.
-
-    Raises
-    ------
-    DataError
-        If its id cannot be used, it asks nothing, its options are too few, too many, empty or repeated, its answer is none of them, or a
-        turn names a picture that it does not have.
-    """
+    """Refuse a question that cannot be asked or scored: bad id, no text, unusable options or answer, or a turn with an unknown picture."""
     problem = _problem(question, gold)
     if problem:
         raise DataError(problem)

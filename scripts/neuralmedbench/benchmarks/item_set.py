@@ -34,14 +34,10 @@ class BenchmarkItems:
     exemplars: tuple[Exemplar, ...] = ()
 
     def checked(self, benchmark: str) -> BenchmarkItems:
-        """Give itself, or say what no adapter may give.
+        """Give itself, or refuse what no adapter may give.
 
-        Raises
-        ------
-        DataError
-            If there is no item, an id stands twice, gold has no item, or slices that were chosen with the answer stand beside others.
-        ConfigError
-            If pictures would be labelled with what is asked for.
+        DataError: no item, a repeated id, gold without an item, or slices chosen with the answer beside others. ConfigError: pictures
+        would be labelled with what is asked for.
         """
         ids = [item.item_id for item in self.items]
         if not ids:
@@ -65,19 +61,9 @@ class BenchmarkItems:
 
 
 def exemplars_of(items: Iterable[Item], gold: Mapping[str, Gold]) -> tuple[Exemplar, ...]:
-    """Make examples of items.
+    """Make few-shot examples of items that are never asked: those whose answer is known and fits the form of their runner.
 
-    Parameters
-    ----------
-    items : iterable of Item
-        Those that are never asked.
-    gold : mapping of str to Gold
-        Their answers by item.
-
-    Returns
-    -------
-    tuple of Exemplar
-        Those whose answer is known and fits into the form of their runner; a ranked differential has no such form, nor has a dialogue.
+    A ranked differential has no such form, nor has a dialogue.
     """
     answered = ((item, _answer(item, gold[item.item_id])) for item in items if item.item_id in gold)
     return tuple(Exemplar(item=item, answer=answer) for item, answer in answered if answer)

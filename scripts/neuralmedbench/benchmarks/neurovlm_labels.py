@@ -79,27 +79,10 @@ def answer_schema() -> str:
 
 
 def read_table(config: BenchmarkConfig, benchmark: str) -> QuestionSet:
-    """Read the data set's own table: one picture a row, one question a picture.
+    """Read the data set's own table (`answers` with `PICTURE_COLUMNS`): row 7 is the question `img-000007`.
 
-    Parameters
-    ----------
-    config : BenchmarkConfig
-        Its yaml; `answers` is the table with the columns `PICTURE_COLUMNS`, which may have `patient_id` and `case_id` beside them.
-    benchmark : str
-        Its name.
-
-    Returns
-    -------
-    QuestionSet
-        Row 7 is the question `img-000007`.
-
-    Raises
-    ------
-    ConfigError
-        If pictures are labelled (a label would give two of the five fields away), or there is no table, or it lacks a
-        column.
-    DataError
-        If a label is not one of the data set's.
+    ConfigError if pictures are labelled (a label would reveal two of the five fields), or the table is absent or lacks a column;
+    DataError for a label that is not one of the data set's.
     """
     if config.label_policy != "none":
         message = f"{benchmark}: labels would give sequence and plane away, which are asked for; set label_policy: none"

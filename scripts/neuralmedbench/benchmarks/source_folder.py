@@ -17,23 +17,7 @@ SHOWN = 8
 
 
 class SourceFolder:
-    """Reads tables and finds pictures in one folder.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-
-    Attributes
-    ----------
-    read : list of str
-        Names of the tables that were read, relative to the folder.
-
-    Raises
-    ------
-    DataError
-        If the folder is not there.
-    """
+    """Reads tables and finds pictures in one folder, DataError without it; `read` lists the tables that were read."""
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -47,13 +31,7 @@ class SourceFolder:
         return (self.folder / name).is_file()
 
     def find(self, *patterns: str) -> list[Path]:
-        """Find the files that fit the first pattern that fits any, sorted.
-
-        Raises
-        ------
-        DataError
-            If none does; the message tells which files there are.
-        """
+        """Find the files of the first pattern that fits any, sorted; DataError, which names the files that are there, if none does."""
         for pattern in patterns:
             if found := sorted(path for path in self.folder.glob(pattern) if path.is_file()):
                 return found
@@ -75,26 +53,9 @@ class SourceFolder:
             raise DataError(message) from None
 
     def rows(self, path: Path, columns: Sequence[str] = (), *, under: str = "") -> Iterator[dict[str, Any]]:
-        """Read a table row by row.
+        """Read a table row by row: `.csv`, `.tsv`, `.jsonl`, `.json` (a list of objects, or an object of them below `under`) or `.parquet`.
 
-        Parameters
-        ----------
-        path : Path
-            `.csv`, `.tsv`, `.jsonl`, `.json` (an array of objects, or one object of objects) or `.parquet`.
-        columns : sequence of str
-            Columns that every row needs.
-        under : str
-            Key of a JSON object below which its list stands; empty: the whole file is the list.
-
-        Yields
-        ------
-        dict
-            A row; cells of CSV and TSV are text.
-
-        Raises
-        ------
-        DataError
-            If the file is damaged or of another kind, or a column is missing: the message tells which there are.
+        Cells of CSV and TSV are text. DataError if the file is damaged or a column is missing; the message says which columns there are.
         """
         readers = {".csv": _delimited, ".tsv": _delimited, ".jsonl": _lines, ".parquet": _parquet}
         if path.suffix.lower() == ".json":
@@ -112,13 +73,7 @@ class SourceFolder:
             yield row
 
     def picture(self, name: str) -> Path:
-        """Give the path of a picture.
-
-        Raises
-        ------
-        DataError
-            If it leads out of the folder or is not there.
-        """
+        """Give the path of a picture; DataError if it leads out of the folder or is absent."""
         return file_inside(self.folder, name, "a picture")
 
     def _remember(self, path: Path) -> Path:
@@ -165,13 +120,7 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def decoded(text: str) -> bytes:
-    """Bytes of a picture that stands in a table as base64, with or without the head of a data URI.
-
-    Raises
-    ------
-    DataError
-        If it cannot be decoded.
-    """
+    """Decode a picture in base64, with or without the head of a data URI; DataError if that fails."""
     body = text.partition(",")[2] if text.startswith("data:") else text
     try:
         return base64.b64decode("".join(body.split()), validate=True)

@@ -39,38 +39,18 @@ def read_notes(case: CaseRecord, folder: Path) -> tuple[str, ...]:
 
 
 def read_record(case: CaseRecord, folder: Path, templates: Templates) -> str:
-    """Render the health record of a case; what was measured after the index scan is left out, because it may tell the answer.
+    """Render the health record of a case, one line a variable; what was measured after the index scan could reveal the answer and is left out.
 
-    Parameters
-    ----------
-    case : CaseRecord
-        The case as the de-identification left it.
-    folder : Path
-        Folder of its `case.json`.
-    templates : Templates
-        Where the template of the record is.
-
-    Returns
-    -------
-    str
-        One line a variable, for example `Sodium: 138 mmol/L (2 days before the scan)`; empty without a record, or without such a value.
-
-    Raises
-    ------
-    DataError
-        If the record is absent or lacks a column.
-    ConfigError
-        If the template is wrong.
+    DataError if the record is absent or lacks a column, ConfigError if its template is wrong.
     """
     rows = record_rows(case, folder)
     return templates.render(TEMPLATE, rows=rows) if rows else ""
 
 
 def record_rows(case: CaseRecord, folder: Path) -> list[PromptRecordRow]:
-    """Give the values of a record that enter a prompt: those without a date, and those up to the day of the scan; errors as in `read_record`.
+    """Give the values of a record that enter a prompt: those without a date, and those up to the day of the scan.
 
-    A row whose day is known to exist and not known to be before the scan (`columns.UNKNOWN_DAY`, or anything else that is no whole number)
-    stays out: nobody can say that it does not tell the answer.
+    A row whose day is not known to be before the scan (`columns.UNKNOWN_DAY`, or no whole number) is left out: it may reveal the answer.
     """
     if not case.record:
         return []

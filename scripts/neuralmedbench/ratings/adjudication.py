@@ -31,19 +31,9 @@ class AdjudicationReason(StrEnum):
 
 
 def queue_of(ratings: Iterable[Rating], rules: AdjudicationSettings) -> dict[Key, dict[str, AdjudicationReason]]:
-    """Find the disagreements of a round.
+    """Find the axes on which the raters of a response disagree, in the order of the rules; sorted by response.
 
-    Parameters
-    ----------
-    ratings : iterable of Rating
-        Of one round; controls, second showings, stale ratings and earlier decisions are passed over.
-    rules : AdjudicationSettings
-        Of the form.
-
-    Returns
-    -------
-    dict of Key to dict of str to Reason
-        By response the axes to decide, in the order of the rules; sorted by response.
+    Controls, second showings, stale ratings and earlier decisions are ignored.
     """
     given: dict[Key, dict[str, list[float | None]]] = defaultdict(lambda: defaultdict(list))
     for row in ratings:
@@ -84,32 +74,10 @@ class FrozenAdjudication:
 def freeze_adjudication(
     name: str, key: RoundKey, material: RoundMaterial, ratings: Sequence[Rating], *, done: Collection[Key] = ()
 ) -> FrozenAdjudication:
-    """Make the packet of an adjudicator.
+    """Make the packet of an adjudicator from the ratings of a round; the same secret and input give the same bytes.
 
-    Parameters
-    ----------
-    name : str
-        Of its folder.
-    key : RoundKey
-        Of the round.
-    material : RoundMaterial
-        The form, which says what counts as a disagreement, and the answers as they stand now.
-    ratings : sequence of Rating
-        Of the round, as they are imported.
-    done : collection of Key
-        Responses that an earlier packet has asked for.
-
-    Returns
-    -------
-    FrozenAdjudication
-        With the same secret and the same input the same bytes. Controls are never in it.
-
-    Raises
-    ------
-    RatingError
-        If there is nothing to decide, or ratings of clinicians and of a program would mix.
-    DataError
-        If a picture is not the one that was sent.
+    Controls are never in it, nor responses of an earlier packet (`done`). RatingError if nothing has to be decided, or if ratings of
+    clinicians and of a program would mix; DataError if a picture is not the one that was sent.
     """
     given = [row for row in ratings if row.part is RatingPart.SAMPLE and not row.adjudicated]
     simulated = {row.simulated for row in given}

@@ -46,20 +46,7 @@ class RatingCandidate:
 
 
 def reference_lines(item: Item, gold: Gold) -> list[str]:
-    """Tell what is right in lines of text.
-
-    Parameters
-    ----------
-    item : Item
-        The item.
-    gold : Gold
-        Its answer.
-
-    Returns
-    -------
-    list of str
-        Answer, place of the lesion, what else has to be considered, findings, and how all of this is known; what is not known is left out.
-    """
+    """Give the right answer in lines of text: answer, lesion, alternatives, findings, and how it was established; unknown ones are left out."""
     choice = f"{gold.choice}. " if gold.choice else ""
     place = ""
     if gold.lesion and gold.answer != NO_LESION:
@@ -88,22 +75,10 @@ class ControlAnswer:
 
 
 def make_controls(candidates: Iterable[RatingCandidate], number: int, random: Random) -> list[ControlAnswer]:
-    """Make `number` right and `number` wrong answers to questions of the round.
+    """Make up to `number` right and `number` wrong answers to questions of the round, the right ones first.
 
-    Parameters
-    ----------
-    candidates : iterable of Candidate
-        Of any model; only questions with one message, a known answer and a form for it (ranked diagnoses, choice) are taken.
-    number : int
-        Of each kind.
-    random : Random
-        Where chance comes from.
-
-    Returns
-    -------
-    list of Control
-        The right ones first, as far as possible each of a case of its own; fewer where there are no such cases, and none are wrong where all
-        have the same answer. A wrong answer names the diagnosis of another case with that case's findings.
+    Only questions with one message, a known answer and a form for it (ranked diagnoses, choice) are used, each of another case as far as
+    possible. A wrong answer names the diagnosis of another case with that case's findings.
     """
     # one question a case: a right and a wrong answer to the same case would stand out
     by_case = {(one.item.benchmark, one.item.case_id): one for one in sorted(candidates, key=_item_id) if _has_form(one)}

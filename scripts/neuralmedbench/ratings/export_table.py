@@ -20,23 +20,10 @@ COLUMNS = (*WHOLE, *PER_ITEM[:3], "axis", "value", *PER_ITEM[3:])
 
 
 def read_table(path: Path) -> RatingExport:
-    """Read an export in its long form.
+    """Read an export in its long form, as its JSON would be, without comments; RatingError names the line, never a value.
 
-    Parameters
-    ----------
-    path : Path
-        CSV with the columns `COLUMNS`: the first ones are equal in all lines; an axis with an empty value cannot be judged; an item
-        without values has one line with an empty axis.
-
-    Returns
-    -------
-    Export
-        As its JSON would be, without comments.
-
-    Raises
-    ------
-    RatingError
-        If it does not fit; the message names the line, never a value.
+    The first columns are equal in all lines. An axis with an empty value cannot be judged; an item without values has one line without
+    axis.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -69,13 +56,7 @@ def read_table(path: Path) -> RatingExport:
 
 
 def drop_duplicate_tables(exports: Iterable[tuple[str, RatingExport]]) -> list[tuple[str, RatingExport]]:
-    """Leave out the complete table of a rater whose complete JSON is there too: they are two forms of one export.
-
-    Raises
-    ------
-    RatingError
-        If they judge otherwise: somebody edited one of them.
-    """
+    """Leave out the complete table of a rater whose complete JSON is there too; RatingError if the two differ: somebody edited one."""
     rows = list(exports)
     whole = {export.rater.id: (name, export) for name, export in rows if export.complete and not is_table(name)}
     kept = []

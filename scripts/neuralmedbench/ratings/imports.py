@@ -45,13 +45,7 @@ def adjudication_keys(folder: Path) -> list[AdjudicationKey]:
 
 
 def check_adjudication(name: str, export: RatingExport, key: AdjudicationKey) -> None:
-    """Refuse an export that decides what was not asked.
-
-    Raises
-    ------
-    RatingError
-        If it has an error, or an axis on which the raters of that answer did not disagree.
-    """
+    """Refuse an export that decides what was not asked: an error, or an axis on which the raters did not disagree."""
     for number, item in enumerate(export.items, start=1):
         asked = set(key.axes[item.item_id])
         if item.errors or ({*item.scores, *item.cannot_judge} - asked):
@@ -60,7 +54,7 @@ def check_adjudication(name: str, export: RatingExport, key: AdjudicationKey) ->
 
 
 def adjudicated_rows(rows: Iterable[Rating], key: AdjudicationKey, item_id: str) -> list[Rating]:
-    """Mark what an adjudicator said of one answer; axes that were not asked are left out, as where nothing of it could be judged."""
+    """Mark the decisions of an adjudicator on one answer; axes that were not asked are left out."""
     asked = [row for row in rows if row.axis in key.axes[item_id]]
     return [replace(row, adjudicated=True, simulated=row.simulated or key.simulated) for row in asked]
 

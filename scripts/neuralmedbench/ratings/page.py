@@ -22,25 +22,7 @@ Json = dict[str, Any]
 
 
 def read_pictures(turns: Iterable[RequestTurn], root: Path) -> dict[str, str]:
-    """Read the pictures of messages.
-
-    Parameters
-    ----------
-    turns : iterable of RequestTurn
-        Whose pictures.
-    root : Path
-        Repository root, to which their paths are relative.
-
-    Returns
-    -------
-    dict of str to str
-        The very bytes that were sent, in base64, by their SHA-256.
-
-    Raises
-    ------
-    DataError
-        If a picture is not there or not the one that was sent.
-    """
+    """Read the pictures of messages: the bytes that were sent, in base64, by SHA-256; DataError if one is absent or another."""
     found: dict[str, str] = {}
     for image in (image for turn in turns for image in turn.images if not image.example):
         if image.sha256 in found:
@@ -54,21 +36,9 @@ def read_pictures(turns: Iterable[RequestTurn], root: Path) -> dict[str, str]:
 
 
 def form_page(title: str, data: Json, form: Path) -> str:
-    """Render the page of a packet.
+    """Render the page of a packet from its data and the files of its form (`.html`, `.css`, `.js`) after what all forms share.
 
-    Parameters
-    ----------
-    title : str
-        Title of the page.
-    data : dict
-        What it shows.
-    form : Path
-        The form's own files without their ending: `.html` (how it works), `.css` and `.js`, each put behind what all forms share.
-
-    Returns
-    -------
-    str
-        One HTML file. The texts in it are data that no browser reads as HTML; the script shows them as text alone.
+    Texts of the data are never read as HTML by a browser; the script shows them as text.
     """
     # nothing in the data can end the element that holds it
     block = json.dumps(data, ensure_ascii=False, sort_keys=True).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
@@ -90,18 +60,8 @@ RATING_TITLE = "Rating of answers"
 def answer_data(item_id: str, group: str, sent: Sequence[RequestTurn], answers: Sequence[str], reference: Sequence[str]) -> Json:
     """Give one answer as the page reads it: each message with its pictures by digest and label, and what was answered to it.
 
-    Parameters
-    ----------
-    item_id : str
-        The opaque id.
-    group : str
-        The same for answers to the same case: the page tells by it that a reference was seen before.
-    sent : sequence of RequestTurn
-        The messages as they were sent; answered examples of other patients are left out.
-    answers : sequence of str
-        One a message.
-    reference : sequence of str
-        What is right, in lines; empty when the page must not hold it.
+    `group` is the same for answers to one case: the page knows by it that a reference was seen before. Examples of other patients are
+    left out of `sent`; `reference` is empty when the page must not hold it.
     """
     turns = [
         {

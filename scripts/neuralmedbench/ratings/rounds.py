@@ -144,27 +144,10 @@ def _control(candidate: RatingCandidate, text: str, part: RatingPart) -> RatedRe
 
 
 def make_packet(rater: str, firsts: Sequence[Showing], form: RatingForm, secret: str, root: Path) -> tuple[PacketKey, Json]:
-    """Make one rater's packet.
+    """Make one rater's packet: the key of its ids, and its data as `ratings.page.packet_data` gives it.
 
-    Parameters
-    ----------
-    rater : str
-        Pseudonym.
-    firsts : sequence of Showing
-        What is shown once; the share `repeats` of what was drawn comes again.
-    form : Form
-        The rubric, and how the round is shown.
-    secret : str
-        Hexadecimal; ids and order come from it and not from a seed, so that nobody who knows the seed can tell them.
-    root : Path
-        Repository root.
-
-    Returns
-    -------
-    key : PacketKey
-        What stands behind each id.
-    data : dict
-        What the page shows, as `ratings.page.packet_data` gives it.
+    Ids and order come from the secret, not from the seed, so that nobody who knows the seed can tell them. The share `repeats` of what
+    was drawn is shown a second time.
     """
     random = Random(f"{secret}/{rater}")
     packet_id = opaque_id(secret, rater, "packet")

@@ -22,31 +22,14 @@ GAP = 10
 
 @dataclass(frozen=True)
 class StratifiedDraw:
-    """What was drawn: positions among the candidates, ascending in each stratum, and how each stratum was drawn."""
+    """What was drawn: positions among the candidates, ascending within a stratum, and the frame and draws of each stratum."""
 
     places: tuple[int, ...]
     strata: dict[str, StratumKey]
 
 
 def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """Share a number of draws over strata as evenly as their sizes allow.
-
-    Parameters
-    ----------
-    sizes : mapping of str to int
-        Responses of each stratum, at least 1.
-    total : int
-        Draws; more than there are responses draws them all.
-
-    Returns
-    -------
-    dict of str to int
-        Draws of each stratum, at least 1; what does not divide goes to the first ones by name.
-
-    Raises
-    ------
-    RatingError
-        If there are fewer draws than strata: one that nobody sees has no weight.
+    """Share draws over strata as evenly as their sizes allow, at least 1 each; a remainder goes to the first ones by name.
 
     Examples
     --------
@@ -69,26 +52,9 @@ def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def draw(strata: Sequence[str], total: int, seed: str) -> StratifiedDraw:
-    """Draw responses without replacement in each stratum.
+    """Draw without replacement in each stratum: of N responses of which n are drawn each has the probability n / N.
 
-    Parameters
-    ----------
-    strata : sequence of str
-        Stratum of each candidate, in the order of the candidates' keys.
-    total : int
-        Draws.
-    seed : str
-        Equal seeds and candidates give equal draws.
-
-    Returns
-    -------
-    Drawn
-        In a stratum of N responses of which n are drawn each has the probability n / N.
-
-    Raises
-    ------
-    RatingError
-        As in :func:`allocate`.
+    `strata` gives the stratum of each candidate in the order of their keys; equal seeds and candidates give equal draws.
     """
     members: dict[str, list[int]] = defaultdict(list)
     for place, name in enumerate(strata):
@@ -114,24 +80,7 @@ def assign_raters(number: int, raters: int, per_response: int) -> list[tuple[int
 
 
 def presentation_order(entries: Iterable[T], cases: Mapping[T, str], again: Mapping[T, T], random: Random) -> list[T]:
-    """Shuffle what a rater sees; answers to the same case stand apart, a second showing comes after the first.
-
-    Parameters
-    ----------
-    entries : iterable
-        Everything that is shown, hashable.
-    cases : mapping
-        Case of each.
-    again : mapping
-        Of a second showing the first one.
-    random : Random
-        Where chance comes from.
-
-    Returns
-    -------
-    list
-        All of them; at least `GAP` others stand between two of a case unless there are not enough.
-    """
+    """Shuffle what a rater sees: at least `GAP` others between two of a case where there are enough, a second showing after the first."""
     left = sorted(entries, key=str)
     random.shuffle(left)
     to_come = Counter(cases[entry] for entry in left)

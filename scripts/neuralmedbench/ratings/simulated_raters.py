@@ -40,20 +40,9 @@ WORTH = {RatingPart.CONTROL_RIGHT: 0.95, RatingPart.CONTROL_WRONG: 0.1}
 class SimulatedRater:
     """How one simulated rater differs from the other.
 
-    Attributes
-    ----------
-    severity : float
-        Taken off the worth of every answer (0 to 1).
-    noise : float
-        Standard deviation of the rater's own opinion on one axis of one answer, the same at a second showing.
-    hand : float
-        Standard deviation of what differs from one showing to the next.
-    unjudged : float
-        Probability of 'cannot judge', for an answer and for each axis.
-    curious : float
-        Probability that the reference is opened after the first judgement.
-    seconds : float
-        Median time for an answer.
+    `severity` is taken off the worth of every answer (0 to 1); `noise` is the standard deviation of the rater's opinion on an axis of an
+    answer, `hand` that between two showings; `unjudged` and `curious` are probabilities of 'cannot judge' and of opening the reference
+    after the first judgement; `seconds` is the median time for an answer.
     """
 
     severity: float

@@ -27,7 +27,7 @@ AS_ASKED = re.compile(r"[^|｜]+ \| for: [^|｜]+ \| against: [^|｜]+")
 
 @dataclass
 class ChecklistCandidate:
-    """One line of a differential: its number (0: none), its name as written, what follows the name, and whether all stands as asked."""
+    """One line of a differential: its number (0: none), its name as written, what follows the name, and whether it is written as asked."""
 
     number: int
     name: str
@@ -49,9 +49,9 @@ class ChecklistCandidate:
 
 
 def is_checklist(text: str) -> bool:
-    """Whether an answer is a checklist, whole or in part: it has a section that only checklists have, or labelled evidence behind a bar.
+    """Whether an answer is a checklist, in whole or in part: a section that only checklists have, or labelled evidence behind a bar.
 
-    In small letters one such header is not enough: `Seen:` begins a sentence of findings too.
+    In lower case one such header is not enough: `Seen:` may begin a sentence of findings.
     """
     plain = without_thoughts(text)
     names = {found[1] for found in MARK.finditer(plain)}
@@ -59,25 +59,15 @@ def is_checklist(text: str) -> bool:
 
 
 def may_be_checklist(text: str) -> bool:
-    """Whether `read_checklist` could find one: a much shorter look."""
+    """Whether `read_checklist` could find one; much cheaper."""
     return is_checklist(text) or without_thoughts(text).lstrip().startswith("{")
 
 
 def read_checklist(text: str, family: Family) -> Sections | None:
-    """Cut a checklist into its sections.
+    """Split a checklist into the sections of its family; None when the answer is none and is read in the short form.
 
-    Parameters
-    ----------
-    text : str
-        The answer.
-    family : Family
-        Decides which sections there are; a line with another header is a line of the section that it stands in.
-
-    Returns
-    -------
-    Sections or None
-        None when it is no checklist: then it is read as the short form. One JSON object with exactly the keys of the answer schema is a
-        checklist too.
+    One JSON object with exactly the keys of the answer schema is a checklist too. A line with any other header belongs to the section
+    above.
     """
     names = SECTIONS.get(family, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
     if (value := _object(text, names)) is not None:
@@ -86,20 +76,9 @@ def read_checklist(text: str, family: Family) -> Sections | None:
 
 
 def read_candidates(lines: Sequence[str]) -> tuple[list[ChecklistCandidate], bool]:
-    """Read the candidates of a differential.
+    """Read the candidates of a differential in order of rank, and whether all are as asked: numbered, one a line, each with evidence.
 
-    Parameters
-    ----------
-    lines : sequence of str
-        Lines of the section, the one beside the header first.
-
-    Returns
-    -------
-    candidates : list of Candidate
-        In order of rank. What stands behind a bar or a label is evidence, as are lines without a number below one with a number,
-        numbers that stand further to the right, and a number that stood before.
-    as_asked : bool
-        Whether all of them stand as asked: numbered, one a line, each with its evidence for and against.
+    Text after a bar or a label is evidence, as are unnumbered lines below a numbered one, deeper indented numbers and repeated numbers.
     """
     rows = list(_rows(lines))
     first = next((row for row in rows if row.number or (row.name and row.rest)), None)

@@ -56,21 +56,11 @@ SIGNS = " \t*_`\"'“”$()[]{}<>.:,;（）：。，、．"
 
 
 def read_choice(text: str, options: Sequence[str]) -> str:
-    """Read which option was chosen.
+    """Read the letter of the chosen option; empty where no choice can be recognised.
 
-    Parameters
-    ----------
-    text : str
-        What the model wrote; any text at all.
-    options : sequence of str
-        The options, A first.
-
-    Returns
-    -------
-    str
-        The letter, or nothing where no choice is recognisable: behind the last marker stand two letters, a letter that no option has, or a
-        letter with the words of another option. Without any marker the whole text, its first or its last line has to be a choice and
-        nothing else: letters inside of prose are never read.
+    Nothing is read where two letters follow the last marker, a letter that is not offered, or a letter with the words of another option.
+    Without a marker the whole text, its first line or its last line must be a choice and nothing else: letters within prose are never
+    read.
     """
     plain = THINKING.sub("", text[:MAX_CHARACTERS])
     for content in reversed(list(_marked(plain))):

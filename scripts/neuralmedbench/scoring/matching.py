@@ -43,17 +43,7 @@ RIGHT = frozenset({Relation.EXACT, Relation.SYNONYM, Relation.CHILD})
 
 @dataclass(frozen=True)
 class ReferenceAnswer:
-    """The right answer of one item, ready to be compared with many answers.
-
-    Attributes
-    ----------
-    gold : Gold
-        What is right.
-    entry : Diagnosis
-        The reference in the vocabulary.
-    vocabulary : Vocabulary
-        The vocabulary with the item's aliases among the synonyms of the reference.
-    """
+    """The right answer of one item, ready for comparison: its entry in the vocabulary, with the item's aliases among its synonyms."""
 
     gold: Gold
     entry: Diagnosis
@@ -63,8 +53,8 @@ class ReferenceAnswer:
     def of(cls, gold: Gold, vocabulary: Vocabulary) -> ReferenceAnswer:
         """Prepare the reference of one item; one that the vocabulary does not know is added to it under its own name.
 
-        A qualifier in brackets does not narrow the reference: for `acute ischaemic stroke (MCA territory)` a plain acute
-        ischaemic stroke is right, and one of another artery is wrong all the same.
+        A qualifier in brackets does not narrow the reference: for `acute ischaemic stroke (MCA territory)` a plain acute ischaemic stroke
+        is right, and one of another artery is still wrong.
         """
         plain = re.sub(r"\([^()]*\)", " ", gold.answer)
         found = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
@@ -78,20 +68,10 @@ class ReferenceAnswer:
 
 
 def relation(answer: str, reference: ReferenceAnswer) -> Relation | None:
-    """How one line of a differential relates to the reference.
+    """How one line of a differential relates to the reference; None for an empty line.
 
-    Parameters
-    ----------
-    answer : str
-        One line of a differential.
-    reference : Reference
-        The right answer.
-
-    Returns
-    -------
-    Relation or None
-        None for an empty line. `sibling` when both have a wider term in common, and when the diagnosis would be right
-        but the line states the other side or the territory of another artery.
+    `sibling`: both have a wider term in common, or the diagnosis is right but the line states the other side or another artery's
+    territory.
     """
     if not normal_form(answer):
         return None
@@ -145,10 +125,9 @@ def says_no_lesion(text: str, vocabulary: Vocabulary) -> bool:
 
 
 def location_right(text: str, lesion: Lesion, vocabulary: Vocabulary) -> bool:
-    """Whether a stated location is that of the lesion.
+    """Whether a stated location is that of the lesion; more than `MAX_PLACES` regions are never right.
 
-    A part of the region counts as the region, and for the territory of an artery the regions that it supplies, if nothing
-    else is named. A text that names more than `MAX_PLACES` regions is never right.
+    A part of a region counts as the region; for an artery's territory the regions it supplies count, if nothing else is named.
     """
     places = mentioned_places(text, vocabulary)
     expected = vocabulary.places.get(normal_form(lesion.location))

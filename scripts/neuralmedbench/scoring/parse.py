@@ -38,12 +38,12 @@ def abstains(name: str) -> bool:
 
 
 def diagnosis_of(text: str) -> str:
-    """Give the diagnosis that a line names, without what explains it."""
+    """Give the diagnosis that a line names, without its explanation."""
     return clean(EXPLANATION.split(clean(text), maxsplit=1)[0].rstrip())
 
 
 def confidence_of(sections: Sections) -> tuple[float | None, bool]:
-    """Read the stated confidence, 0 to 1, and say whether it stands as asked; None when there is none."""
+    """Read the stated confidence, 0 to 1 or None, and whether it is written as asked."""
     text = sections.text("CONFIDENCE")
     match = CONFIDENCE.match(re.sub(r"[*_`]", "", text).strip())
     if match is None:
@@ -53,25 +53,15 @@ def confidence_of(sections: Sections) -> tuple[float | None, bool]:
 
 
 def in_order(sections: Sections, *headers: str) -> bool:
-    """Whether the sections stand as asked; steps before them are asked for by some strategies."""
+    """Whether the sections are those asked for, in order; some strategies ask for reasoning before them."""
     return tuple(sections.lines) in {headers, ("REASONING", *headers)}
 
 
 def parse_checklist(text: str, family: Family) -> Prediction | None:
-    """Read an answer that is a checklist.
+    """Read a checklist; None when the answer is none.
 
-    Parameters
-    ----------
-    text : str
-        The answer.
-    family : Family
-        Of its item.
-
-    Returns
-    -------
-    Prediction or None
-        None when the answer is no checklist. `strict` when every section stands as asked, in order, and each candidate has its evidence;
-        `failed` when it names nothing: what stands for or against a candidate is never a candidate itself.
+    `strict`: all sections as asked and in order, each candidate with its evidence; `failed`: it names nothing. Evidence is never a
+    candidate.
     """
     sections = read_checklist(text, family)
     if sections is None:

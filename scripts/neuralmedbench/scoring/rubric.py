@@ -51,24 +51,10 @@ SAME = {
 
 
 def contains_statement(text: str, statement: str) -> bool:
-    """Whether a text holds a statement.
+    """Whether one sentence, or two neighbouring ones, hold at least `SHARE` of a statement's content words.
 
-    Parameters
-    ----------
-    text : str
-        Findings and rationale of an answer.
-    statement : str
-        For example `No restricted diffusion in the left insula.`
-
-    Returns
-    -------
-    bool
-        Whether one sentence, or two neighbouring ones, hold at least `SHARE` of the statement's content words, each
-        negated where the statement negates it, and do not state only the other side.
-
-    Notes
-    -----
-    A rough measure: it knows no synonyms beyond a few signs, and a paraphrase in other words is missed.
+    Each word must be negated where the statement negates it, and the text must not state only the other side. A rough measure: it knows
+    no synonyms beyond a few signs, and misses a paraphrase.
     """
     wanted = _content_stems(statement)
     if not wanted:
@@ -112,23 +98,11 @@ SEQUENCE_WORDS = {"t1w": ("t1",), "cet1w": ("contrast", "gadolinium", "post cont
 
 
 def meets_criterion(prediction: Prediction, reference: ReferenceAnswer, criterion: Criterion) -> bool:
-    """Judge whether an answer meets one criterion of the item's rubric.
+    """Judge whether an answer meets one criterion; for a criterion with negative points that is bad.
 
-    Parameters
-    ----------
-    prediction : Prediction
-        The answer as read.
-    reference : Reference
-        The right answer.
-    criterion : Criterion
-        Its kind is the start of its name: `states_side`, `states_location`, `names_signal_`, `considers_`, `must_not_`.
-        Any other one is a statement (what stands behind the first colon of its text) that the findings or the rationale
-        must hold. A diagnosis that must not be named costs its points only on rank 1.
-
-    Returns
-    -------
-    bool
-        Whether it is met; for a criterion with negative points that is bad.
+    The start of its name is its kind: `states_side`, `states_location`, `names_signal_`, `considers_`, `must_not_`. Any other one is a
+    statement (its text after the first colon) that findings or rationale must hold. A forbidden diagnosis costs its points on rank 1
+    only.
     """
     name = criterion.criterion
     statement = (criterion.text.partition(": ")[2] or criterion.text).rstrip(".")
@@ -227,7 +201,7 @@ def _grade_response(response: Response, item: Item, reference: ReferenceAnswer, 
 
 
 def _needs_reader(prediction: Prediction, *, core: bool) -> bool:
-    """Whether words alone cannot tell that a free answer is wrong: it was read, and says something else or the same in other words."""
+    """Whether words alone cannot show that a free answer is wrong: it was read and differs from the reference."""
     return prediction.parse_status is not ParseStatus.FAILED and not prediction.abstained and not core
 
 
@@ -252,24 +226,10 @@ def make_grade(response: Response, grader: str, criterion: str, *, value: float 
 
 
 def verdict(prediction: Prediction, item: Item, reference: ReferenceAnswer) -> tuple[bool, bool, str]:
-    """Judge main condition and core diagnosis, and say why.
+    """Judge main condition and core diagnosis, and give the reason.
 
-    Parameters
-    ----------
-    prediction : Prediction
-        The answer as read.
-    item : Item
-        Its family decides what is compared.
-    reference : Reference
-        The right answer.
-
-    Returns
-    -------
-    main_condition, core_diagnosis : bool
-        Diagnosis: rank 1 is the reference, a wider or a narrower term; and: it is the reference or a narrower term.
-        Lesion: a lesion in the right place; and: on the right side too. Both: no lesion where there is none.
-    why : str
-        One sentence.
+    Diagnosis: rank 1 is the reference or a wider or narrower term; it is the reference or a narrower term. Lesion: the place is right;
+    the side too. No lesion where there is none is right for both.
     """
     if prediction.parse_status is ParseStatus.FAILED:
         return False, False, "the answer is not in the form that was asked for"

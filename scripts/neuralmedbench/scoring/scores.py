@@ -22,7 +22,7 @@ Group = tuple[str, str, str, str]
 
 
 class Election(NamedTuple):
-    """The elected sample, how many samples said the same, and how many samples there are (those that name nothing too)."""
+    """The elected sample, its votes, and the number of samples (those that name nothing too)."""
 
     row: Score
     votes: int
@@ -30,30 +30,12 @@ class Election(NamedTuple):
 
 
 def elect(scores: Iterable[Score], vocabulary: Vocabulary) -> list[Score]:
-    """Let the samples of the strategy `self_consistency` vote.
+    """Let the samples of `self_consistency` vote: of each item's samples one row stays, other strategies are unchanged.
 
-    Parameters
-    ----------
-    scores : iterable of Score
-        One row a response.
-    vocabulary : Vocabulary
-        By which two names of one diagnosis are one vote.
-
-    Returns
-    -------
-    list of Score
-        Rows of other strategies as they are. Of each item's samples under `self_consistency` one row: the first sample that said what most
-        of them said, under its own number, so that it is still found beside its response. Of equally many votes the digest of item and
-        answer decides, which neither the order of the samples nor that of the alphabet can turn. An answer that names nothing has no vote;
-        when none has one, the first sample stands for the item. Where the samples that are missing because of us could have turned the
-        vote, the item is missing.
-
-    Notes
-    -----
-    The rule is that of Wang et al., Self-Consistency Improves Chain of Thought Reasoning in Language Models (ICLR 2023): a majority over
-    final answers, without weights. An item of choice votes by its option, a structured one by its class, a lesion by place and side (which
-    its score is made of), a ranked differential by what leads it, a dialogue by what leads its last turn. Long open answers are hardly ever
-    equal, so there the vote is close to a draw by lot.
+    The row is the first sample of the majority, under its own number. Ties go by a digest of item and answer, which neither the order of
+    samples nor of the alphabet can change. An answer that names nothing has no vote; without any vote the first sample stands. Where the
+    samples missing for our reasons could have changed the vote, the item is missing. Unweighted majority over final answers: Wang et al.,
+    Self-Consistency (ICLR 2023). Votes are options, classes, lesion place and side, or the leading diagnosis (of a dialogue's last turn).
     """
     kept: list[Score] = []
     groups: dict[Group, list[Score]] = defaultdict(list)
@@ -247,11 +229,10 @@ def _first(grades: Sequence[Criteria], criterion: str) -> float | None:
 
 
 def _rubric(grades: Sequence[Criteria], gold: Gold) -> float | None:
-    """Points earned over points to be had, 0 to 1, by the first grader that judged the item's whole rubric.
+    """Points earned over positive points, 0 to 1, by the first grader that judged the item's whole rubric.
 
-    HealthBench (Arora et al., arXiv 2505.08775): sum of the points of the criteria that are met, negative ones too, over the sum of the
-    positive ones. There the mean over items is clipped at 0 and 1, an item may be below 0; here each item is clipped, as LiveMedBench says of
-    its cases, so that one dangerous answer cannot outweigh the good ones in a mean.
+    As HealthBench (Arora et al., arXiv 2505.08775), whose items may be below 0 and whose mean is clipped; here each item is clipped, as
+    LiveMedBench says of its cases, so that one dangerous answer cannot outweigh good ones in a mean.
     """
     names = [criterion.criterion for criterion in gold.rubric]
     to_be_had = sum(criterion.points for criterion in gold.rubric if criterion.points > 0)

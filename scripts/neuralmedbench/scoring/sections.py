@@ -26,15 +26,7 @@ MAX_CHARACTERS = 200_000
 
 @dataclass
 class Sections:
-    """Sections of one answer.
-
-    Attributes
-    ----------
-    lines : dict of str to list of str
-        Lines of each section, the one beside the header first.
-    strict : bool
-        Whether every header stands as asked, once, with nothing before the first.
-    """
+    """Lines of each section by header, the one beside the header first; strict: every header as asked, once, with nothing before the first."""
 
     lines: dict[str, list[str]] = field(default_factory=dict)
     strict: bool = True
@@ -45,20 +37,7 @@ class Sections:
 
 
 def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
-    """Cut an answer into its sections; text in front of the first one is passed over, thoughts between tags too.
-
-    Parameters
-    ----------
-    text : str
-        The answer.
-    headers : collection of str
-        Sections that were asked for: in a free answer a line that begins with `Findings:` is a line of the answer.
-
-    Returns
-    -------
-    Sections
-        By header.
-    """
+    """Split an answer into the sections that were asked for; text before the first one and thoughts between tags are ignored."""
     sections = Sections()
     header = ""
     checklist, as_asked = "SEEN" in headers, set[str]()
@@ -86,7 +65,7 @@ def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
 
 
 def without_thoughts(text: str) -> str:
-    """Give the text without thoughts between tags, cut to its longest length."""
+    """Give the text without thoughts between tags, cut to the longest length that is read."""
     return THINKING.sub("", text[:MAX_CHARACTERS])
 
 
@@ -96,6 +75,6 @@ def _header(words: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Take off decoration, quotes and the full stop; a placeholder of the form that was left standing is empty."""
+    """Strip decoration, quotation marks and the full stop; a placeholder of the form that was left in place is empty."""
     plain = re.sub(r"[*_`]{1,3}", "", text).strip(" \t\"'.,;")
     return "" if re.fullmatch(r"<[^<>]*>", plain) else plain

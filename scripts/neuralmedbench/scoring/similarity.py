@@ -95,17 +95,9 @@ def similarity_rows(
 
 
 def bertscore_f1(candidate: npt.NDArray[np.floating], reference: npt.NDArray[np.floating]) -> float:
-    """BERTScore F1 without idf weights and without rescaling.
+    """BERTScore F1 without idf weights or rescaling, of unit token vectors of shape (T, H); 0 when a text has no token of its own.
 
-    Parameters
-    ----------
-    candidate, reference : ndarray, shape (T, H)
-        Unit vectors of tokens; the first and the last token are the encoder's marks: they may be matched, but do not count.
-
-    Returns
-    -------
-    float
-        Harmonic mean of precision and recall of greedy matching; 0 when a text has no token of its own.
+    The first and last token are the encoder's marks: they may be matched, but do not count.
     """
     if len(candidate) <= 2 or len(reference) <= 2:
         return 0.0

@@ -53,19 +53,7 @@ def _aliases() -> dict[str, Any]:
 
 
 def label(field: str, value: str | None) -> str | None:
-    """Label of one field in its own spelling.
-
-    Parameters
-    ----------
-    field : str
-        One of `FIELDS`.
-    value : str or None
-        As answered, or as it stands in gold.
-
-    Returns
-    -------
-    str or None
-        None for null and for words that mean it; a label that the table does not know comes back in lower case.
+    """Label of one field in its canonical spelling; None for null and words that mean it, unknown labels in lower case.
 
     Examples
     --------
@@ -94,21 +82,10 @@ MAX_LABEL = 80
 
 
 def parse_structured(text: str, schema: str) -> Prediction:
-    """Read a structured answer.
+    """Read a structured answer by its JSON schema (empty: the five fields and a confidence).
 
-    Parameters
-    ----------
-    text : str
-        What the model wrote.
-    schema : str
-        JSON schema of the item's answer, or empty.
-
-    Returns
-    -------
-    Prediction
-        `strict` when the whole text is one object that fits the schema; `repaired` when an object had to be taken out of
-        its surroundings or mended, or a value was spelled another way or is no label; `failed` when there is none. A field
-        that is null or absent is an abstention; a value that is no label is kept and is wrong.
+    `strict`: the whole text is one object that fits; `repaired`: the object was extracted or repaired, or a value is spelled differently
+    or is no label; `failed`: there is none. A null or absent field is an abstention; a value that is no label is kept and is wrong.
     """
     value, whole = find_answer_object(text)
     if value is None or not set(value) & set(FIELDS):

@@ -26,29 +26,7 @@ from neuralmedbench.records.questions import LETTERS, Question, QuestionImage, R
 def mapped_pictures(
     mapping: ImagesMapping, source: SourceFolder, row: Mapping[str, Any]
 ) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes]]:
-    """Read the pictures of a row.
-
-    Parameters
-    ----------
-    mapping : ImagesMapping
-        Where they stand.
-    source : SourceFolder
-        The folder.
-    row : mapping
-        The row.
-
-    Returns
-    -------
-    images : tuple of QuestionImage
-        In order, with their labels.
-    pictures : dict of str to Path or bytes
-        By `file` of the images.
-
-    Raises
-    ------
-    DataError
-        If there is none and one is required, or one cannot be read.
-    """
+    """Read the pictures of a row with their labels, and their files or bytes by `file`; DataError if a required one is absent."""
     entries = [entry for column in mapping.columns for entry in _pictures(row[column])]
     if not entries and mapping.required:
         message = "the question has no picture"
@@ -64,33 +42,7 @@ def mapped_pictures(
 def option_pictures(
     mapping: OptionsMapping, form: PictureForm, source: SourceFolder, row: Mapping[str, Any]
 ) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes], tuple[str, ...]]:
-    """Read options that are pictures.
-
-    Parameters
-    ----------
-    mapping : OptionsMapping
-        Where they stand.
-    form : PictureForm
-        How.
-    source : SourceFolder
-        The folder.
-    row : mapping
-        The row.
-
-    Returns
-    -------
-    images : tuple of QuestionImage
-        One an option, in order, labelled with its letter.
-    pictures : dict of str to Path or bytes
-        By `file` of the images.
-    names : tuple of str
-        By which the right one may be named: its path where its cell holds one, else its label.
-
-    Raises
-    ------
-    DataError
-        If one is missing between others, there are too many, or one cannot be read.
-    """
+    """Read options that are pictures, one a letter, and the names by which the right one may be given: its path, else its label."""
     entries = _all_pictures(row[mapping.column]) if mapping.column else [row.get(column) for column in mapping.columns]
     nothing = {"", *mapping.missing}
     there = [entry is not None and not (isinstance(entry, str) and entry.strip() in nothing) for entry in entries]
@@ -152,20 +104,9 @@ ASKS = re.compile(r"""[?？]["'”’)\]]*\s*$""")
 
 
 def vignette_and_lead_in(text: str) -> tuple[str, str]:
-    """Part the question of an examination into the case that it tells and the sentence that asks.
+    """Split an examination question into its vignette and the sentence that asks, with all that follows it.
 
-    Parameters
-    ----------
-    text : str
-        The whole question.
-
-    Returns
-    -------
-    told : str
-        Everything before; empty when the question asks at once.
-    asked : str
-        From the last sentence with a question mark, and those right before it that have one too, to the end: what stands behind a question
-        belongs to it. Without a question mark the last sentence.
+    The lead-in begins with the last sentence with a question mark and those right before it that have one; without any, with the last one.
 
     Examples
     --------

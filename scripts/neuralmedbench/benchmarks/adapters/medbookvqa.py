@@ -50,20 +50,7 @@ def _entry(source: SourceFolder, row: Mapping[str, Any]) -> QuestionEntry:
 
 
 def shown_order(question_id: str, row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give the options in the order in which the authors print them.
-
-    Parameters
-    ----------
-    question_id : str
-        Whose.
-    row : mapping
-        `correct_choice` and `other_choices` are the printed letters.
-
-    Returns
-    -------
-    tuple of str
-        By the letters; where they do not name an order, by a digest of question and option, which does not know what is right.
-    """
+    """Give the options in the authors' printed order; where the letters name no order, by a digest of question and option."""
     options = (cell(row, "Answer"), *text_tuple(row, "Distractors"))
     letters = [str(row.get("correct_choice") or "").strip().upper(), *(str(one).strip().upper() for one in row.get("other_choices") or ())]
     if sorted(letters) == list(LETTERS[: len(options)]):

@@ -24,31 +24,11 @@ EMBEDDED, PATHS = "image", "image_path"
 def row_figures(
     source: SourceFolder, table: Path, row: Mapping[str, Any], *, numbered: bool = False
 ) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes]]:
-    """Read the pictures of a row of MMRareBench or MRareBench.
+    """Read the labelled pictures of a row of MMRareBench or MRareBench; with `numbered` a picture without a label is `Image <n>`.
 
-    Parameters
-    ----------
-    source : SourceFolder
-        The folder.
-    table : Path
-        The table; paths of pictures are relative to its folder.
-    row : mapping
-        Its row, with `image` (JSON list of base64) or `image_path` (JSON list), and `figure_mapping` (JSON, label to path) or
-        `image_slot_map` (JSON list of objects with `public_slot`).
-    numbered : bool
-        Whether a picture without a label is called `Image <n>`.
-
-    Returns
-    -------
-    images : tuple of QuestionImage
-        In the order of the row, each with its label.
-    pictures : dict of str to Path or bytes
-        By `file` of the images.
-
-    Raises
-    ------
-    DataError
-        If the row has neither column, or a picture cannot be read or is not there.
+    Pictures are `image` (JSON list of base64) or `image_path` (JSON list of paths relative to the table); labels are `figure_mapping`
+    (JSON, label to path) or `image_slot_map` (JSON list of objects with `public_slot`). DataError if a row has neither column or a
+    picture is absent.
     """
     if EMBEDDED not in row and PATHS not in row:
         message = f"neither the column {EMBEDDED!r} nor {PATHS!r} is there; found {', '.join(sorted(row))}"

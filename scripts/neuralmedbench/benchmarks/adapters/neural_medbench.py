@@ -36,26 +36,16 @@ class KeyRow:
 
 
 class ReleaseKey:
-    """The rows of an answer key, each for one question or one dialogue.
-
-    Parameters
-    ----------
-    rows : mapping of Place to KeyRow
-        As read.
-    """
+    """The rows of an answer key, each for one question or one dialogue."""
 
     def __init__(self, rows: Mapping[KeyPlace, KeyRow]) -> None:
         self.rows = rows
         self._used: set[int] = set()
 
     def find(self, level: Level, case_id: str, number: str) -> KeyRow | None:
-        """Give the row of a question, or None when the key has none; `number` is empty for a dialogue.
+        """Give the row of a question, None when the key has none; `number` is empty for a dialogue.
 
-        Raises
-        ------
-        ConfigError
-            If the row was given to another question before: it leaves out the level or the number that tells them apart, and the first
-            question may have got the answer of the second.
+        ConfigError if another question got the row before: the row leaves out the level or number that tells them apart.
         """
         places = [(one, case_id, what) for what in dict.fromkeys((number, "")) for one in (level, Level.NONE)]
         row = next((self.rows[place] for place in places if place in self.rows), None)
@@ -81,24 +71,9 @@ class ReleaseKey:
 
 
 def read_release_key(path: Path) -> ReleaseKey:
-    """Read an answer key.
+    """Read an answer key, a CSV with `ANSWER_KEY_COLUMNS` of which `case_id` and `diagnosis` are required.
 
-    Parameters
-    ----------
-    path : Path
-        CSV with the columns `ANSWER_KEY_COLUMNS`; all but `case_id` and `diagnosis` may be absent.
-
-    Returns
-    -------
-    ReleaseKey
-        Its rows.
-
-    Raises
-    ------
-    ConfigError
-        If its columns are not the key's.
-    DataError
-        If a cell cannot be read, or two rows are for one question.
+    ConfigError for other columns; DataError for a cell that cannot be read or two rows for one question.
     """
     rows: dict[KeyPlace, KeyRow] = {}
     for line, cells in read_cells(path, ANSWER_KEY_COLUMNS):
@@ -121,12 +96,9 @@ def _key_family(where: str, text: str) -> Family:
 
 
 def key_gold(question: Question, row: KeyRow) -> tuple[Gold, tuple[Disclosure, ...]]:
-    """Give what is right for a question, and its findings for the arm that discloses them.
+    """Give the gold of a question, and its findings for the arm that discloses them.
 
-    Raises
-    ------
-    DataError
-        If the findings name the diagnosis, a question on a lesion has none, or the leaders are not one a round.
+    DataError if the findings name the diagnosis, a lesion question has no lesion, or the leaders are not one a round.
     """
     where = f"line {row.line} of the answer key"
     gold = gold_for(question.question_id, row.family, row.answer, AS_WRITTEN)

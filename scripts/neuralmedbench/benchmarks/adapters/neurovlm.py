@@ -32,8 +32,8 @@ CONTROL = re.compile(r"(kontrol \d+) \(\d+\)", re.IGNORECASE)
 def subject_of(data_set: str, file_path: str) -> str:
     """Give whom a picture of NeuroVLM-Bench shows, where its path tells; empty elsewhere.
 
-    AISD has one folder a patient. The controls of the MS collection are taken by the number in their file names, which is our reading of
-    them, so it serves the division alone and no statistic. The other collections tell nothing: their patients may lie on both sides.
+    AISD has one folder a patient. The controls of the MS collection are identified by the number in their file names, which is our
+    reading, so it serves the division alone and no statistic. Patients of the other collections may be on both sides.
     """
     path = PurePosixPath(file_path)
     if data_set.lower() == "aisd" and path.parent.name:
@@ -43,20 +43,9 @@ def subject_of(data_set: str, file_path: str) -> str:
 
 
 def division(memberships: Mapping[str, Sequence[str]], fixed: Mapping[str, str]) -> dict[str, str]:
-    """Divide pictures.
+    """Divide pictures into `dev` and `test` so that pictures that share a name (patient, digest), even indirectly, stay together.
 
-    Parameters
-    ----------
-    memberships : mapping of str to sequence of str
-        By picture, the names of what has to stay together: its patient, the digest of its bytes.
-    fixed : mapping of str to str
-        Pictures whose side is given; whatever hangs together with one of them follows it.
-
-    Returns
-    -------
-    dict of str to str
-        `dev` or `test` by picture. Pictures that share a name, directly or over others, have the same side: `dev` for about `DEV_SHARE` of
-        these groups, by a keyed digest of the first name of the group.
+    About `DEV_SHARE` of these groups are `dev`, by a keyed digest of the group's first name; a group with a fixed picture follows it.
     """
     roots: dict[str, str] = {}
 
@@ -91,9 +80,9 @@ Row = dict[str, Any]
 def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the table of the pictures.
 
-    Published subsets that lie in the folder become tags `split:<name>`, and `few_shot_examples.csv` examples that are never asked. The
-    published subsets divide slices, not patients, so every question also gets `patient_safe:dev` or `patient_safe:test`: a division of
-    ours (`patient_safe.py`), no part of the published benchmark. Examples, their patients and their duplicates are always in `dev`.
+    Published subsets in the folder become tags `split:<name>`, and `few_shot_examples.csv` examples that are never asked. As those
+    subsets divide slices, not patients, every question also gets `patient_safe:dev` or `patient_safe:test`, a division of ours and no
+    part of the published benchmark. Examples, their patients and their duplicates are always in `dev`.
     """
     table = source.find("image_mapping.csv", "*/image_mapping.csv")[0]
     rows = list(source.rows(table, PICTURE_COLUMNS))

@@ -17,22 +17,9 @@ LEADING = re.compile(r"\(?([A-Ja-j])\s*(?:[.):]+(.*))?", re.DOTALL)
 
 
 def options_of(value: Any) -> tuple[str, ...]:
-    """Read the options of one cell.
+    """Read the options of a cell without their letters: a list, letters with texts, JSON of these, or lines `A. ...`.
 
-    Parameters
-    ----------
-    value : object
-        A list; a mapping of letters to texts; JSON of one of these; or text with one line an option (`A. ...`).
-
-    Returns
-    -------
-    tuple of str
-        In their order, without letters; missing ones at the end are left out.
-
-    Raises
-    ------
-    DataError
-        If the cell has none of these forms, or its letters leave one out.
+    DataError if the cell has none of these forms or a letter is left out; missing options at the end are dropped.
     """
     if isinstance(value, str) and value.strip()[:1] in {"[", "{"}:
         try:
@@ -63,7 +50,7 @@ def _in_order(by_letter: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def without_empty_end(texts: Sequence[str]) -> list[str]:
-    """Leave out the empty ones at the end: tables of mixed sets fill short rows up."""
+    """Drop the empty ones at the end: tables of mixed sets pad short rows."""
     count = max((place for place, text in enumerate(texts, start=1) if text), default=0)
     return list(texts[:count])
 
@@ -83,10 +70,7 @@ def _without_letters(texts: Sequence[str]) -> tuple[str, ...]:
 def letter_of(value: Any, options: Sequence[str]) -> str:
     """Give the letter of the right option: the cell holds it (`B`, `(B)`, `B. text`) or the whole text of one option.
 
-    Raises
-    ------
-    DataError
-        If it is none of the options', or the text fits several; the message does not repeat it.
+    DataError, which does not repeat the cell, if it is none of the options' or the text fits several.
     """
     text = cell_text(value)
     same = [letter for letter, option in zip(LETTERS, options, strict=False) if _plain(option) == _plain(text)]
@@ -115,7 +99,7 @@ def numbered_letter(value: Any, options: Sequence[str], *, first: int) -> str:
 
 
 def digest_order(question_id: str, options: Iterable[str]) -> tuple[str, ...]:
-    """Order options by a digest of the question and their own words: the same in every run, and the right one has no place of its own."""
+    """Order options by a digest of question and option: the same in every run, and the right one has no fixed place."""
     return tuple(sorted(options, key=lambda option: hashlib.sha256(f"{question_id}\n{_plain(option)}".encode()).hexdigest()))
 
 

@@ -101,13 +101,7 @@ def plain_id(text: str) -> str:
 
 
 def choice_gold(question: Question, letter: str, *, established: str, rationale: tuple[str, ...] = ()) -> Gold:
-    """Give the answer of a question of choice by its letter; empty statements of `rationale` are left out.
-
-    Raises
-    ------
-    DataError
-        If the letter is none of the options'; the message does not repeat it.
-    """
+    """Give the gold of a question of choice by its letter; DataError, which does not repeat it, if it is none of the options'."""
     place = LETTERS.find(letter) if len(letter) == 1 else -1
     if not 0 <= place < len(question.options):
         message = f"the right letter is none of {LETTERS[0]} to {LETTERS[max(len(question.options) - 1, 0)]}"
@@ -122,13 +116,7 @@ def choice_gold(question: Question, letter: str, *, established: str, rationale:
 
 
 def cell(row: Mapping[str, Any], *names: str, needed: bool = True) -> str:
-    """Give the text of the first of these columns that a row has, without the spaces around it.
-
-    Raises
-    ------
-    DataError
-        If it has none of them or the cell is no text, and it is needed; the message tells which columns there are.
-    """
+    """Give the text of the first of these columns that a row has; DataError if it is needed and absent, or no text."""
     for name in names:
         if name in row:
             if not isinstance(row[name], str | int | float | None):
@@ -157,13 +145,7 @@ def tag(name: str, value: Any) -> str:
 
 
 def embedded_picture(source: SourceFolder, value: Any) -> Path | bytes:
-    """Find a picture that stands in a cell: its bytes, a record of bytes and path (as Parquet files hold it), base64, or the name of a file.
-
-    Raises
-    ------
-    DataError
-        If the cell holds none of these, or the file is not there.
-    """
+    """Find the picture of a cell: bytes, a record of bytes and path (Parquet), base64, or a file name; DataError for anything else."""
     if isinstance(value, Mapping):
         value = value.get("bytes") or value.get("path")
     if isinstance(value, bytes):
@@ -177,19 +159,7 @@ def embedded_picture(source: SourceFolder, value: Any) -> Path | bytes:
 def entries_of(
     source: SourceFolder, table: Path, columns: Sequence[str], make: Callable[[Mapping[str, Any], int], QuestionEntry]
 ) -> Iterator[QuestionEntry | Refusal]:
-    """Make an entry of every row of a table, or say why it is refused.
-
-    Parameters
-    ----------
-    source : SourceFolder
-        The folder.
-    table : Path
-        The table.
-    columns : sequence of str
-        Columns that every row needs.
-    make : callable
-        Makes the entry of a row, given with its place from 0; DataError refuses the row.
-    """
+    """Make an entry of every row of a table (given with its place from 0); a DataError refuses the row."""
     for place, row in enumerate(source.rows(table, columns)):
         try:
             yield make(row, place)

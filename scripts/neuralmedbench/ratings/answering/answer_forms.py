@@ -30,18 +30,9 @@ SIDES = ("left", "right", "bilateral", "midline", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerForm:
-    """The form of one answer.
+    """The form of one answer: its sections in order or the labels of its fields, its options, and whether candidates need evidence.
 
-    Attributes
-    ----------
-    sections : tuple of str
-        Sections of the written answer in their order; empty where fields of a schema are asked for.
-    evidence : bool
-        Whether each candidate stands with what speaks for and against it.
-    options : tuple of str
-        Of a question of choice; `ANSWER` is then a letter.
-    fields : dict of str to tuple
-        Labels of each field of a structured answer; None among them is "cannot tell". `confidence` has none, it is a number.
+    None among the labels of a field is "cannot tell"; `confidence` has no labels, it is a number.
     """
 
     sections: tuple[str, ...] = ()

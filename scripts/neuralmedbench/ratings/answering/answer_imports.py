@@ -41,22 +41,7 @@ EXPLAINS = re.compile(r"\s*[:：]\s+|\s+[-–—]\s+")
 
 
 def problem_of(form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
-    """Say what of a filled form does not fit its form.
-
-    Parameters
-    ----------
-    form : AnswerForm
-        What was asked.
-    filled : FilledForm
-        What stands in it.
-    told : bool
-        Whether it names something; a reader who cannot tell names nothing.
-
-    Returns
-    -------
-    str
-        The problem without a word of what was written; empty when there is none.
-    """
+    """Say what of a filled form does not fit, without a word of what was written; empty when all fits."""
     return next(_problems(form, filled, told=told), "")
 
 
@@ -86,22 +71,10 @@ def _problems(form: AnswerForm, filled: FilledForm, *, told: bool) -> Iterator[s
 
 
 def answer_text(form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
-    """Write an answer as the prompt asks for it.
+    """Write an answer as the prompt asks for it; a reader who cannot tell abstains in the words that count as an abstention.
 
-    Parameters
-    ----------
-    form : AnswerForm
-        What was asked.
-    filled : FilledForm
-        What stands in it; :func:`problem_of` has nothing to say of it.
-    told : bool
-        As there. A reader who cannot tell abstains in the words that count as an abstention; a question of choice has no letter for that.
-
-    Returns
-    -------
-    str
-        The text. Line breaks become blanks, bars in evidence become slashes; nothing else of the reader's words is changed but signs in the
-        name of a diagnosis that would end it.
+    Line breaks become spaces, bars in evidence become slashes, and characters that would end the name of a diagnosis are replaced;
+    nothing else of the reader's words changes. A question of choice has no letter for an abstention.
     """
     if form.fields:
         stated = {name: (filled.fields.get(name) if labels else filled.confidence) for name, labels in form.fields.items()}

@@ -62,17 +62,7 @@ FENCE_CHARACTERS = 12
 
 @dataclass(frozen=True)
 class ModelGrader:
-    """A grader that asks a model.
-
-    Attributes
-    ----------
-    task, template : GraderTask, Template
-        What it is asked for, and in which words.
-    names : tuple of str
-        Names by which the model that answered must not be known.
-    arms : tuple of str or None
-        Arms whose answers it looks at; None: all.
-    """
+    """A grader that asks a model: its task, its template, the names to hide, and the arms whose answers it grades (None: all)."""
 
     task: GraderTask
     template: Template
@@ -84,15 +74,15 @@ class ModelGrader:
         return (self.arms is None or response.arm in self.arms) and gradable(response, item) and self.task.applies(item, gold)
 
     def subject(self, response: Response, item: Item, gold: Gold) -> GradingInput:
-        """Give the answer as the grader has it before it."""
+        """Give the answer as the grader sees it."""
         return GradingInput(item, gold, response.text, blind(response.text, self.names))
 
     def request(self, response: Response, item: Item, gold: Gold) -> Request:
         """Build the request that grades one answer.
 
-        The strategy is the digest of the graded text: equal answers to one item are graded once. Neither the model's name nor the arm is in
-        it. A template has the candidate's text in two forms: `candidate`, escaped, which cannot close its own tags, and `blind`, in
-        which names of models are hidden too, for tags that end in `fence`, which no answer can know.
+        The strategy is the digest of the graded text, so equal answers to one item are graded once; the model's name and the arm are not
+        in it. Templates get the text twice: `candidate`, escaped so that it cannot close its tags, and `blinded`, in which names of
+        models are hidden too, for tags that end in `fence`, which no answer can know.
         """
         subject = self.subject(response, item, gold)
         schema = self.task.schema(item, gold)
@@ -164,13 +154,7 @@ def _render(template: Template, block: str, values: Mapping[str, object]) -> str
 
 
 def load_template(path: Path) -> Template:
-    """Read the prompt of a grader: a template with the blocks `system` and `user`.
-
-    Raises
-    ------
-    ConfigError
-        If it is absent, malformed, or lacks a block.
-    """
+    """Read a grader's prompt, a template with the blocks `system` and `user`; ConfigError when it is absent, malformed or lacks a block."""
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
     try:
         template = environment.from_string(path.read_text(encoding="utf-8"))

@@ -17,15 +17,7 @@ from neuralmedbench.scoring.structured_answer import read_json
 
 @dataclass(frozen=True)
 class GradingInput:
-    """An answer as a grader has it before it, with what is known of its item.
-
-    Attributes
-    ----------
-    text : str
-        The answer.
-    shown : str
-        What a blind grader is shown of it (`candidate.blinded`), before it is escaped.
-    """
+    """An answer to grade with its item and gold; `shown` is the text as a blind grader sees it (`blind`), before escaping."""
 
     item: Item
     gold: Gold
@@ -35,7 +27,7 @@ class GradingInput:
 
 @dataclass(frozen=True)
 class CriterionJudgement:
-    """A grader's word on one criterion; without a value it has failed on this one alone."""
+    """A grader's judgement of one criterion; value None: it failed on this one alone."""
 
     criterion: str
     value: float | None
@@ -44,21 +36,10 @@ class CriterionJudgement:
 
 @dataclass(frozen=True)
 class GraderTask:
-    """One task.
+    """One task: which items it applies to, its criteria with points, the schema of the reply, extra values of its template, and its reader.
 
-    Attributes
-    ----------
-    applies : callable
-        Whether there is something to judge about an item.
-    criteria : callable
-        Criteria of an item with their points; what a grader that failed leaves missing.
-    schema : callable
-        JSON schema of the grader's answer.
-    values : callable
-        What its prompt template may use beside question, reference and candidate.
-    read : callable
-        From the grader's whole answer to its words; None when it is not in its form. It never raises. A criterion that cannot be told
-        from this answer has no word.
+    `read` gives None when the reply is not in its form and never raises; a criterion that cannot be judged from the reply has no
+    judgement.
     """
 
     applies: Callable[[Item, Gold], bool]
@@ -79,18 +60,7 @@ def schema_text(properties: Mapping[str, object]) -> str:
 
 
 def read_json_object(text: str) -> dict[str, Any] | None:
-    """Read a text that is one JSON object.
-
-    Parameters
-    ----------
-    text : str
-        The whole answer.
-
-    Returns
-    -------
-    dict or None
-        None for anything else: words before or behind it, a fence, a name that stands twice (which of the two counts?), no object.
-    """
+    """Read a text that is one JSON object and nothing else; None for text around it, a fence, or a repeated key (which value counts?)."""
     value = read_json(text, _unique_names)
     return value if isinstance(value, dict) else None
 
@@ -125,7 +95,7 @@ _SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0
 
 
 def truncate(text: str) -> str:
-    """Give the start of an answer, as long as a grader is shown; half a sign, which cannot be sent, becomes a question mark."""
+    """Give the start of an answer, as long as a grader is shown; half a surrogate pair, which cannot be sent, becomes a question mark."""
     return text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
 
 
@@ -135,40 +105,16 @@ def escape_markup(text: str) -> str:
 
 
 def blind(text: str, names: Iterable[str]) -> str:
-    """Give an answer as a blind grader is shown it, before it is escaped.
+    """Give the start of an answer without names of its model, invisible characters and look-alikes of brackets.
 
-    Parameters
-    ----------
-    text : str
-        The answer.
-    names : iterable of str
-        Names, title and id of the model that answered.
-
-    Returns
-    -------
-    str
-        Its start, without names of models, without signs that nobody sees (formatting, direction, private and control characters, by
-        which an answer could speak to the grader alone), and with plain brackets in the place of look-alikes.
+    Formatting, direction, private and control characters go because an answer could address the grader alone with them.
     """
     start = text[: 4 * MAX_CHARACTERS]  # far enough for what is taken out of it, and no longer: an answer may have a million signs
     return truncate(hide_names("".join(filter(_is_seen, start)).translate(_BRACKETS), names)[0])
 
 
 def contains_quote(text: str, quote: str) -> bool:
-    """Whether an answer holds the words that a grader quotes.
-
-    Parameters
-    ----------
-    text : str
-        The answer as it was shown.
-    quote : str
-        The quoted words.
-
-    Returns
-    -------
-    bool
-        True when they stand there word for word; case, blank space, kinds of quotation marks and dashes, escapes and the dots of an
-        ellipsis at the ends make no difference. Words without a letter or digit are no quote.
+    """Whether an answer holds the quoted words; case, white space, kinds of quotation mark and dash, and escapes do not matter.
 
     Examples
     --------
@@ -190,18 +136,7 @@ def _plain(text: str) -> str:
 
 
 def case_evidence(subject: GradingInput) -> list[str]:
-    """List what is known of a case: history, what a dialogue revealed, findings, lesion, and what clinicians argue.
-
-    Parameters
-    ----------
-    subject : Subject
-        The answer; its item and gold are read.
-
-    Returns
-    -------
-    list of str
-        One entry a piece of evidence. No picture is among them: what is to be seen is told by the findings of the reference.
-    """
+    """List what is known of a case: history, what a dialogue revealed, findings, lesion, arguments; the findings stand for the pictures."""
     item, gold = subject.item, subject.gold
     told = [item.record, item.notes, *(turn.reveal for turn in item.turns)]
     found = [f"Finding: {finding}" for finding in gold.findings]

@@ -29,15 +29,7 @@ Metric = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of one expected answer.
-
-    Attributes
-    ----------
-    state : str
-        `answered`, `failed` (no call succeeded) or `absent` (no row).
-    answer : dict or None
-        The answer; None when there is none, or it was not parsed.
-    """
+    """One expected answer: `answered`, `failed` (no call succeeded) or `absent` (no row); answer None: there is none, or it was not parsed."""
 
     picture: str
     state: str

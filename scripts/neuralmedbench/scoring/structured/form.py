@@ -37,18 +37,10 @@ a subtype of the class, and a sequence only of an MRI."""
 
 @dataclass(frozen=True, kw_only=True)
 class StructuredForm:
-    """What a structured answer was asked to look like.
+    """The form that a structured answer was asked for.
 
-    Attributes
-    ----------
-    keys : frozenset of str
-        Keys that have to be there; their value may be null.
-    labels : dict of str to frozenset
-        By key: what it may hold, spelled exactly so; None among them allows null.
-    numbers : frozenset of str
-        Keys that hold a number from 0 to 1, or null.
-    names : dict of str to str
-        By field (`scoring.structured_answer.FIELDS`): its key.
+    `keys` must be present (null allowed); `labels` by key are its exact values, None among them allows null; `numbers` are keys of a
+    number from 0 to 1 or null; `names` gives the key of each field of `FIELDS`.
     """
 
     keys: frozenset[str]

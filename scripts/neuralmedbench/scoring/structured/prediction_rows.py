@@ -36,19 +36,7 @@ def _rules(series: str) -> tuple[Rule, ...]:
 
 
 def published_label(series: str, value: object) -> str:
-    """Give the published evaluator's label of a value, of an answer and of the reference alike.
-
-    Parameters
-    ----------
-    series : str
-        `class`, `sub`, `mod`, `mod_sub` or `pl`, as in its names of metrics.
-    value : object
-        Any value of JSON; what is no text is spelled as Python does.
-
-    Returns
-    -------
-    str
-        The label; `undetermined` for null.
+    """Give the published evaluator's label of a value, of an answer and of the reference alike; `undetermined` for null.
 
     Examples
     --------
@@ -107,22 +95,9 @@ NOTES = {
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionRow:
-    """One line.
+    """One line: model (or `UNKNOWN_MODEL`), picture (may be empty), whether its status is success, reference metadata, parsed answer.
 
-    Attributes
-    ----------
-    line : int
-        Its number in the file, from 1.
-    model : str
-        `input.model_requested`, or `UNKNOWN_MODEL`.
-    picture : str
-        `input.image_path`; empty when there is none.
-    success : bool
-        Whether `output.status` is `success`. A reply that could not be parsed is a success of the published runners.
-    reference : dict
-        `input.metadata`.
-    answer : dict
-        `output.parsed_response`; empty when it is null or no object.
+    The published runners count a reply that could not be parsed as a success.
     """
 
     line: int
