@@ -18,8 +18,14 @@ from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 
 MAX_ABBREVIATION = 4
 NORMAL_CLASS = "normal"
+
 TELLS_NOTHING = frozenset({"yes", "no", "true", "false", "none", "both", "neither", "all of the above", "none of the above"})
 """Answers that stand in every text and tell nothing there; numbers and single letters are none either."""
+
+DISCLOSING = frozenset({Arm.FINDINGS_DISCLOSED, Arm.EVIDENCE_SUPPLIED})
+"""Arms that show a part of gold on purpose: only what they disclose is searched."""
+
+WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 @dataclass(frozen=True)
@@ -31,56 +37,6 @@ class LeakTerm:
     words: tuple[str, ...] = ()
     code: str = ""
     exact: bool = False
-
-
-def terms_of(item: Item, gold: Gold, vocabulary: Vocabulary) -> list[LeakTerm]:
-    """Collect the terms that would reveal the answer of an item or another scored value, the gravest first, each once."""
-    plain = re.sub(r"\([^()]*\)", " ", gold.answer)
-    entry = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
-    abbreviations = set(entry.abbreviations) if entry else set()
-    wider = list(vocabulary.ancestors(entry.key)) if entry and entry.key in vocabulary.diagnoses else []
-    terms = [_term(text, "answer", abbreviations) for text in (gold.answer, plain)]
-    terms += [_term(text, "alias", abbreviations) for text in (*gold.aliases, *(entry.terms if entry else ()))]
-    codes = dict.fromkeys((*([gold.icd10] if gold.icd10 else []), *(entry.icd10 if entry else ())))
-    terms += [LeakTerm(code, "code", code=code) for code in codes]
-    terms += [_term(text, "field", set()) for text in _fields(item, gold)]
-    for text, owner in _family(gold, wider, vocabulary):
-        terms.append(_term(text, "family", set(owner.abbreviations) if owner else set()))
-    normal = entry is not None and entry.classes == NORMAL_CLASS
-    unique: dict[tuple[str, ...], LeakTerm] = {}
-    for term in terms:
-        # "normal" alone stands in every examination
-        if (term.code or tells(term.words)) and not (normal and len(term.words) == 1):
-            unique.setdefault((term.code, *term.words), term)
-    return list(unique.values())
-
-
-def tells(words: Sequence[str]) -> bool:
-    """Whether words can tell an answer: not numbers, single letters and the commonest answers."""
-    return " ".join(words) not in TELLS_NOTHING and any(len(word) > 1 and not word.isdigit() for word in words)
-
-
-def _fields(item: Item, gold: Gold) -> list[str]:
-    """Give scored values beside the answer: the fields of a structured one in every known spelling, the place of a lesion."""
-    values = [value for name, value in gold_fields(gold.fields).items() if name != "class"] if gold.fields else []
-    spellings = [spelling for value in values for spelling, label in SPELLINGS.items() if label == value]
-    place = [gold.lesion.location] if item.family is Family.LESION_RECOGNITION and gold.lesion else []
-    return [*values, *spellings, *place]
-
-
-def _family(gold: Gold, wider: Sequence[Diagnosis], vocabulary: Vocabulary) -> list[tuple[str, Diagnosis | None]]:
-    first = [(name, vocabulary.find(name)) for name in gold.differentials[:1]]
-    return [(text, entry) for entry in wider for text in entry.terms] + first
-
-
-def _term(text: str, severity: str, abbreviations: set[str]) -> LeakTerm:
-    words = tuple(normal_form(text).split())
-    short = len(words) == 1 and len(words[0]) <= MAX_ABBREVIATION and text.strip() != text.strip().lower()
-    return LeakTerm(text.strip(), severity, words, exact=text in abbreviations or short)
-
-
-DISCLOSING = frozenset({Arm.FINDINGS_DISCLOSED, Arm.EVIDENCE_SUPPLIED})
-"""Arms that show a part of gold on purpose: only what they disclose is searched."""
 
 
 @dataclass(frozen=True)
@@ -97,95 +53,6 @@ class SentText:
         """Arms that show what stands from `start` to `end`."""
         line = self.text[self.text.rfind("\n", 0, start) + 1 : end].strip()
         return {arm for arm, text in self.shown.items() if line in text}
-
-
-def sent_texts_of(item: Item, requests: Iterable[Request]) -> dict[str, SentText]:
-    """Give everything that is sent of an item, by where it stands (`AnswerLeak.where`); empty texts are left out.
-
-    Examples of other patients, which name answers on purpose, printed options (pictures too) and labels of a form are no text of the
-    item.
-    """
-    asked = list(requests)
-    plain, disclosing = ([row for row in asked if (row.arm in DISCLOSING) is wanted] for wanted in (False, True))
-    own = own_texts(item)
-    messages = _by_arm((row.arm, _message_text(row)) for row in plain)
-    places = {where: SentText(text, messages) for where, text in own.items()}
-    rests = _by_arm((row.arm, _rest(_message_text(row), own, item)) for row in plain)
-    places["template"] = SentText(_lines(rests.values()), rests)
-    known = {line for rest in rests.values() for line in rest.split("\n")}
-    told = _by_arm((row.arm, _without(_rest(_message_text(row), own, item), known)) for row in disclosing)
-    places["disclosed"] = SentText(_lines(told.values()), told)
-    pictures = [(row.arm, [image for turn in row.turns for image in turn.images if not (image.example or image.option)]) for row in asked]
-    labels = _by_arm((arm, "\n".join(image.label for image in images)) for arm, images in pictures)
-    places["labels"] = SentText(_lines(labels.values()), labels)
-    names = _by_arm((arm, "\n".join(PurePosixPath(image.path).name for image in images)) for arm, images in pictures)
-    places["file names"] = SentText(_lines(names.values()), names)
-    ids = "\n".join((item.item_id.removeprefix(f"{item.benchmark}/"), item.case_id, item.pair_id))
-    places["metadata"] = SentText(ids, {row.arm: ids for row in asked})
-    return {where: place for where, place in places.items() if place.text.strip()}
-
-
-def own_texts(item: Item) -> dict[str, str]:
-    """Give what an item itself tells, by where it stands."""
-    texts = {"question": item.question, "given": item.given, "notes": item.notes, "record": item.record}
-    for number, turn in enumerate(item.turns, start=1):
-        texts[f"turn {number}"] = f"{turn.reveal}\n{turn.question}" if turn.reveal and turn.question else turn.reveal or turn.question
-    if item.runner is Runner.OPEN:
-        texts["options"] = "\n".join(item.options)
-    return {where: text for where, text in texts.items() if text.strip()}
-
-
-def _message_text(request: Request) -> str:
-    return "\n".join((request.system, *(turn.text[turn.example_characters :] for turn in request.turns)))
-
-
-def _rest(text: str, own: Mapping[str, str], item: Item) -> str:
-    """Take out of a message what the item tells, and the options or labels that it prints for the answer."""
-    parts = {part.strip() for whole in own.values() for part in (whole, *whole.split("\n"), _shown_start(whole, text)) if part.strip()}
-    for part in sorted(parts, key=lambda part: (-len(part), part)):
-        text = text.replace(part, "\n")
-    printed = {f"{letter}. {option}" for letter, option in zip(LETTERS, item.options, strict=False)}
-    for option in sorted(printed, key=lambda option: (-len(option), option)):
-        text = text.replace(option, "\n")
-    lines = text.split("\n")
-    return "\n".join(line for line in lines if not (item.runner is Runner.STRUCTURED and line.startswith('"')))
-
-
-def _shown_start(whole: str, text: str) -> str:
-    """Give as much of a text as a message shows of it: arms and text budgets cut it behind a word."""
-    if whole.strip() in text:
-        return ""
-    ends = [match.end() for match in re.finditer(r"\S+", whole)]
-    shown = bisect_left(ends, True, key=lambda end: whole[:end].strip() not in text)
-    return whole[: ends[shown - 1]] if shown > 1 else ""
-
-
-def _without(text: str, known: set[str]) -> str:
-    return "\n".join(line for line in text.split("\n") if line not in known)
-
-
-def _by_arm(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Put the texts of the strategies of one arm together."""
-    found: dict[str, dict[str, None]] = {}
-    for arm, text in texts:
-        found.setdefault(arm, {})[text] = None
-    return {arm: "\n".join(parts) for arm, parts in found.items()}
-
-
-def _lines(texts: Iterable[str]) -> str:
-    """Give every different line once, in order."""
-    return "\n".join(dict.fromkeys(line for text in texts for line in text.split("\n") if line.strip()))
-
-
-def by_item(requests: Iterable[Request]) -> dict[str, Sequence[Request]]:
-    """Give the requests of each item."""
-    found: dict[str, list[Request]] = {}
-    for request in requests:
-        found.setdefault(request.item_id, []).append(request)
-    return dict(found)
-
-
-WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 def find_leaks(
@@ -242,6 +109,14 @@ def find_leaks(
     )
 
 
+def by_item(requests: Iterable[Request]) -> dict[str, Sequence[Request]]:
+    """Give the requests of each item."""
+    found: dict[str, list[Request]] = {}
+    for request in requests:
+        found.setdefault(request.item_id, []).append(request)
+    return dict(found)
+
+
 def _of_item(item: Item, gold: Gold, places: Mapping[str, SentText], vocabulary: Vocabulary) -> list[AnswerLeak]:
     terms, leaks = terms_of(item, gold, vocabulary), []
     for where, place in places.items():
@@ -267,6 +142,52 @@ def _of_item(item: Item, gold: Gold, places: Mapping[str, SentText], vocabulary:
                     )
                 )
     return leaks
+
+
+def terms_of(item: Item, gold: Gold, vocabulary: Vocabulary) -> list[LeakTerm]:
+    """Collect the terms that would reveal the answer of an item or another scored value, the gravest first, each once."""
+    plain = re.sub(r"\([^()]*\)", " ", gold.answer)
+    entry = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
+    abbreviations = set(entry.abbreviations) if entry else set()
+    wider = list(vocabulary.ancestors(entry.key)) if entry and entry.key in vocabulary.diagnoses else []
+    terms = [_term(text, "answer", abbreviations) for text in (gold.answer, plain)]
+    terms += [_term(text, "alias", abbreviations) for text in (*gold.aliases, *(entry.terms if entry else ()))]
+    codes = dict.fromkeys((*([gold.icd10] if gold.icd10 else []), *(entry.icd10 if entry else ())))
+    terms += [LeakTerm(code, "code", code=code) for code in codes]
+    terms += [_term(text, "field", set()) for text in _fields(item, gold)]
+    for text, owner in _family(gold, wider, vocabulary):
+        terms.append(_term(text, "family", set(owner.abbreviations) if owner else set()))
+    normal = entry is not None and entry.classes == NORMAL_CLASS
+    unique: dict[tuple[str, ...], LeakTerm] = {}
+    for term in terms:
+        # "normal" alone stands in every examination
+        if (term.code or tells(term.words)) and not (normal and len(term.words) == 1):
+            unique.setdefault((term.code, *term.words), term)
+    return list(unique.values())
+
+
+def _term(text: str, severity: str, abbreviations: set[str]) -> LeakTerm:
+    words = tuple(normal_form(text).split())
+    short = len(words) == 1 and len(words[0]) <= MAX_ABBREVIATION and text.strip() != text.strip().lower()
+    return LeakTerm(text.strip(), severity, words, exact=text in abbreviations or short)
+
+
+def _fields(item: Item, gold: Gold) -> list[str]:
+    """Give scored values beside the answer: the fields of a structured one in every known spelling, the place of a lesion."""
+    values = [value for name, value in gold_fields(gold.fields).items() if name != "class"] if gold.fields else []
+    spellings = [spelling for value in values for spelling, label in SPELLINGS.items() if label == value]
+    place = [gold.lesion.location] if item.family is Family.LESION_RECOGNITION and gold.lesion else []
+    return [*values, *spellings, *place]
+
+
+def _family(gold: Gold, wider: Sequence[Diagnosis], vocabulary: Vocabulary) -> list[tuple[str, Diagnosis | None]]:
+    first = [(name, vocabulary.find(name)) for name in gold.differentials[:1]]
+    return [(text, entry) for entry in wider for text in entry.terms] + first
+
+
+def tells(words: Sequence[str]) -> bool:
+    """Whether words can tell an answer: not numbers, single letters and the commonest answers."""
+    return " ".join(words) not in TELLS_NOTHING and any(len(word) > 1 and not word.isdigit() for word in words)
 
 
 def names_every_option(item: Item, text: str) -> bool:
@@ -303,3 +224,81 @@ def _stands(text: str, words: Sequence[tuple[str, int, int]], term: LeakTerm) ->
     if tuple(word for word, _, _ in words) != term.words:
         return False
     return not term.exact or text[words[0][1] : words[-1][2]].replace("’", "'").removesuffix("'s") == term.text
+
+
+def sent_texts_of(item: Item, requests: Iterable[Request]) -> dict[str, SentText]:
+    """Give everything that is sent of an item, by where it stands (`AnswerLeak.where`); empty texts are left out.
+
+    Examples of other patients, which name answers on purpose, printed options (pictures too) and labels of a form are no text of the
+    item.
+    """
+    asked = list(requests)
+    plain, disclosing = ([row for row in asked if (row.arm in DISCLOSING) is wanted] for wanted in (False, True))
+    own = own_texts(item)
+    messages = _by_arm((row.arm, _message_text(row)) for row in plain)
+    places = {where: SentText(text, messages) for where, text in own.items()}
+    rests = _by_arm((row.arm, _rest(_message_text(row), own, item)) for row in plain)
+    places["template"] = SentText(_lines(rests.values()), rests)
+    known = {line for rest in rests.values() for line in rest.split("\n")}
+    told = _by_arm((row.arm, _without(_rest(_message_text(row), own, item), known)) for row in disclosing)
+    places["disclosed"] = SentText(_lines(told.values()), told)
+    pictures = [(row.arm, [image for turn in row.turns for image in turn.images if not (image.example or image.option)]) for row in asked]
+    labels = _by_arm((arm, "\n".join(image.label for image in images)) for arm, images in pictures)
+    places["labels"] = SentText(_lines(labels.values()), labels)
+    names = _by_arm((arm, "\n".join(PurePosixPath(image.path).name for image in images)) for arm, images in pictures)
+    places["file names"] = SentText(_lines(names.values()), names)
+    ids = "\n".join((item.item_id.removeprefix(f"{item.benchmark}/"), item.case_id, item.pair_id))
+    places["metadata"] = SentText(ids, {row.arm: ids for row in asked})
+    return {where: place for where, place in places.items() if place.text.strip()}
+
+
+def own_texts(item: Item) -> dict[str, str]:
+    """Give what an item itself tells, by where it stands."""
+    texts = {"question": item.question, "given": item.given, "notes": item.notes, "record": item.record}
+    for number, turn in enumerate(item.turns, start=1):
+        texts[f"turn {number}"] = f"{turn.reveal}\n{turn.question}" if turn.reveal and turn.question else turn.reveal or turn.question
+    if item.runner is Runner.OPEN:
+        texts["options"] = "\n".join(item.options)
+    return {where: text for where, text in texts.items() if text.strip()}
+
+
+def _by_arm(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Put the texts of the strategies of one arm together."""
+    found: dict[str, dict[str, None]] = {}
+    for arm, text in texts:
+        found.setdefault(arm, {})[text] = None
+    return {arm: "\n".join(parts) for arm, parts in found.items()}
+
+
+def _message_text(request: Request) -> str:
+    return "\n".join((request.system, *(turn.text[turn.example_characters :] for turn in request.turns)))
+
+
+def _rest(text: str, own: Mapping[str, str], item: Item) -> str:
+    """Take out of a message what the item tells, and the options or labels that it prints for the answer."""
+    parts = {part.strip() for whole in own.values() for part in (whole, *whole.split("\n"), _shown_start(whole, text)) if part.strip()}
+    for part in sorted(parts, key=lambda part: (-len(part), part)):
+        text = text.replace(part, "\n")
+    printed = {f"{letter}. {option}" for letter, option in zip(LETTERS, item.options, strict=False)}
+    for option in sorted(printed, key=lambda option: (-len(option), option)):
+        text = text.replace(option, "\n")
+    lines = text.split("\n")
+    return "\n".join(line for line in lines if not (item.runner is Runner.STRUCTURED and line.startswith('"')))
+
+
+def _shown_start(whole: str, text: str) -> str:
+    """Give as much of a text as a message shows of it: arms and text budgets cut it behind a word."""
+    if whole.strip() in text:
+        return ""
+    ends = [match.end() for match in re.finditer(r"\S+", whole)]
+    shown = bisect_left(ends, True, key=lambda end: whole[:end].strip() not in text)
+    return whole[: ends[shown - 1]] if shown > 1 else ""
+
+
+def _lines(texts: Iterable[str]) -> str:
+    """Give every different line once, in order."""
+    return "\n".join(dict.fromkeys(line for text in texts for line in text.split("\n") if line.strip()))
+
+
+def _without(text: str, known: set[str]) -> str:
+    return "\n".join(line for line in text.split("\n") if line not in known)

@@ -21,48 +21,6 @@ from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, It
 from neuralmedbench.records.vocabulary import Vocabulary
 
 INVISIBLE = "isointense"
-
-
-def lesion_shown(lesion: Lesion | None, slices: Sequence[SliceRow]) -> bool | None:
-    """Say whether a slice goes through the lesion on a sequence that shows it; None without a lesion or a known position."""
-    if lesion is None or lesion.position_mm is None:
-        return None
-    return any(row.shown for row in picture_lesions(lesion, slices))
-
-
-def picture_lesions(lesion: Lesion | None, slices: Sequence[SliceRow]) -> list[ShownLesion]:
-    """Say of every picture of a case whether it shows the lesion, and how wide; none without a known position.
-
-    A slice shows it when its plane is at most half the lesion's diameter from the centre (mm, LPS+), or half the scan's slice spacing
-    where that is more (a slice is as thick as it is spaced). Sequences on which it is isointense do not count. The width is that of a
-    ball of the lesion's diameter where the slice, with its thickness, comes nearest to the centre.
-    """
-    if lesion is None or lesion.position_mm is None:
-        return []
-    stacks: dict[tuple[str, str, str], list[SliceRow]] = defaultdict(list)
-    for row in slices:
-        stacks[row.sequence, row.plane, row.volume_sha256].append(row)
-    spacing = {key: slice_spacing_mm(rows) for key, rows in stacks.items()}
-    return [_of_picture(lesion, lesion.position_mm, row, spacing[row.sequence, row.plane, row.volume_sha256]) for row in slices]
-
-
-def _of_picture(lesion: Lesion, position_mm: tuple[float, float, float], row: SliceRow, spacing_mm: float) -> ShownLesion:
-    centre = position_mm["xyz".index(Plane(row.plane).axis)]
-    size = lesion.size_mm or 0.0
-    distance = min(abs(tile.position_mm - centre) for tile in row.tiles)
-    shown = lesion.behaviour.get(row.sequence) != INVISIBLE and distance <= max(size, spacing_mm) / 2
-    nearest = max(distance - spacing_mm / 2, 0.0)
-    width = 2 * sqrt(max((size / 2) ** 2 - nearest**2, 0.0)) / row.mm_per_px
-    return ShownLesion(case_id=row.case_id, image_id=row.image_id, shown=shown, width_px=round(width, 2) if shown and size else None)
-
-
-def slice_spacing_mm(rows: Sequence[SliceRow]) -> float:
-    """Spacing of a scan's native slices in mm, from two of those that are shown; 0 when there is only one."""
-    ordered = sorted({(tile.index, tile.position_mm) for row in rows for tile in row.tiles})
-    spacings = [abs((b - a) / (two - one)) for (one, a), (two, b) in pairwise(ordered) if two != one]
-    return min(spacings, default=0.0)
-
-
 QUESTIONS = {
     Family.DIFFERENTIAL_DIAGNOSIS: "What is the most likely diagnosis? Rank up to five diagnoses.",
     Family.LESION_RECOGNITION: "Is there a lesion? If so, what type of lesion is it, and where does it lie?",
@@ -71,8 +29,10 @@ QUESTIONS = {
         " alternatives."
     ),
 }
+
 ORACLE_SLICES = "oracle_slices"
 """Tag of an item whose slices were chosen with the answer."""
+
 FIRST_TURN = "What do you consider at this point? Rank up to five diagnoses."
 NEXT_TURN = "Revise your differential in the light of what is new. Rank up to five diagnoses."
 
@@ -125,25 +85,6 @@ def build_cases(
     return BenchmarkItems(tuple(items), tuple(gold), tuple(shown), tuple(lesions)).checked(benchmark)
 
 
-def answers_of(config: BenchmarkConfig, table: Path) -> dict[str, AnswerRow]:
-    """Read the answers of a benchmark with the case table `table`, none when its yaml names none; errors of `read_answers` and `check_known`."""
-    answers = read_answers(Path(config.answers)) if config.answers else {}
-    check_known(answers, table)
-    return answers
-
-
-def check_known(answers: Mapping[str, AnswerRow], table: Path) -> None:
-    """Refuse answers for cases that the case table does not list: such a row would silently leave a case without gold."""
-    listed = {row.case_id for row in read_case_table(table)}
-    if unknown := [number for number, case_id in enumerate(answers, start=1) if case_id not in listed]:
-        numbers = ", ".join(str(number) for number in unknown[:10])
-        message = (
-            f"the answers table has {len(unknown)} rows whose case is not in {table.as_posix()}: rows {numbers} below the first line;"
-            " correct their case_id"
-        )
-        raise DataError(message)
-
-
 def _items(benchmark: str, config: BenchmarkConfig, source: CaseSource, answer: AnswerRow | None, vocabulary: Vocabulary) -> list[Item]:
     base = Item(
         item_id="",
@@ -178,6 +119,46 @@ def _items(benchmark: str, config: BenchmarkConfig, source: CaseSource, answer: 
     return items
 
 
+def lesion_shown(lesion: Lesion | None, slices: Sequence[SliceRow]) -> bool | None:
+    """Say whether a slice goes through the lesion on a sequence that shows it; None without a lesion or a known position."""
+    if lesion is None or lesion.position_mm is None:
+        return None
+    return any(row.shown for row in picture_lesions(lesion, slices))
+
+
+def picture_lesions(lesion: Lesion | None, slices: Sequence[SliceRow]) -> list[ShownLesion]:
+    """Say of every picture of a case whether it shows the lesion, and how wide; none without a known position.
+
+    A slice shows it when its plane is at most half the lesion's diameter from the centre (mm, LPS+), or half the scan's slice spacing
+    where that is more (a slice is as thick as it is spaced). Sequences on which it is isointense do not count. The width is that of a
+    ball of the lesion's diameter where the slice, with its thickness, comes nearest to the centre.
+    """
+    if lesion is None or lesion.position_mm is None:
+        return []
+    stacks: dict[tuple[str, str, str], list[SliceRow]] = defaultdict(list)
+    for row in slices:
+        stacks[row.sequence, row.plane, row.volume_sha256].append(row)
+    spacing = {key: slice_spacing_mm(rows) for key, rows in stacks.items()}
+    return [_of_picture(lesion, lesion.position_mm, row, spacing[row.sequence, row.plane, row.volume_sha256]) for row in slices]
+
+
+def slice_spacing_mm(rows: Sequence[SliceRow]) -> float:
+    """Spacing of a scan's native slices in mm, from two of those that are shown; 0 when there is only one."""
+    ordered = sorted({(tile.index, tile.position_mm) for row in rows for tile in row.tiles})
+    spacings = [abs((b - a) / (two - one)) for (one, a), (two, b) in pairwise(ordered) if two != one]
+    return min(spacings, default=0.0)
+
+
+def _of_picture(lesion: Lesion, position_mm: tuple[float, float, float], row: SliceRow, spacing_mm: float) -> ShownLesion:
+    centre = position_mm["xyz".index(Plane(row.plane).axis)]
+    size = lesion.size_mm or 0.0
+    distance = min(abs(tile.position_mm - centre) for tile in row.tiles)
+    shown = lesion.behaviour.get(row.sequence) != INVISIBLE and distance <= max(size, spacing_mm) / 2
+    nearest = max(distance - spacing_mm / 2, 0.0)
+    width = 2 * sqrt(max((size / 2) ** 2 - nearest**2, 0.0)) / row.mm_per_px
+    return ShownLesion(case_id=row.case_id, image_id=row.image_id, shown=shown, width_px=round(width, 2) if shown and size else None)
+
+
 def _dialogue(item: Item, source: CaseSource) -> Item:
     """Reveal one note a turn, in order of time; the last turn shows the record and the pictures."""
     if not source.notes:
@@ -203,3 +184,22 @@ def _gold(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
         )
         raise DataError(message)
     return gold
+
+
+def answers_of(config: BenchmarkConfig, table: Path) -> dict[str, AnswerRow]:
+    """Read the answers of a benchmark with the case table `table`, none when its yaml names none; errors of `read_answers` and `check_known`."""
+    answers = read_answers(Path(config.answers)) if config.answers else {}
+    check_known(answers, table)
+    return answers
+
+
+def check_known(answers: Mapping[str, AnswerRow], table: Path) -> None:
+    """Refuse answers for cases that the case table does not list: such a row would silently leave a case without gold."""
+    listed = {row.case_id for row in read_case_table(table)}
+    if unknown := [number for number, case_id in enumerate(answers, start=1) if case_id not in listed]:
+        numbers = ", ".join(str(number) for number in unknown[:10])
+        message = (
+            f"the answers table has {len(unknown)} rows whose case is not in {table.as_posix()}: rows {numbers} below the first line;"
+            " correct their case_id"
+        )
+        raise DataError(message)

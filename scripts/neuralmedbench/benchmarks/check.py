@@ -22,8 +22,10 @@ from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.vocabulary import Vocabulary
 
 SHOWN = 8
-
 CheckRow = tuple[str, str]
+
+PICTURES = 6
+"""Pictures of a turn that are shown; the others are counted."""
 
 
 @dataclass
@@ -103,6 +105,15 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocab
         found.warnings.append(f"{len(unknown)} diagnoses are not in the vocabulary and are compared by their words alone: {_some(unknown)}")
 
 
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in sorted(counts.items()))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
+
+
 def _check_listed_pictures(found: CheckReport, cases: Sequence[str], private: Path) -> None:
     """Count what `files.csv` says of the pictures, as far as the private index is here (a clone has none)."""
     indexes = [read_raw_index(path) for case in cases if (path := private / case / "files.json").exists()]
@@ -164,19 +175,6 @@ def _check_requests(found: CheckReport, path: Path, config: BenchmarkConfig, ite
     found.rows.append(("answers asked of each model", str(answers)))
     for arm in sorted(set(config.arms) - {request.arm for request in requests}):
         found.warnings.append(f"arm {arm}: no request; it changes nothing of any item, or the prompts are older than the yaml")
-
-
-def _counted(counts: Counter[str]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in sorted(counts.items()))
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
-
-
-PICTURES = 6
-"""Pictures of a turn that are shown; the others are counted."""
 
 
 def check_page(found: CheckReport, root: Path) -> str:

@@ -14,60 +14,7 @@ SIDE_WORDS = {"left": "on the left", "right": "on the right", "bilateral": "on b
 LESION_FAMILIES = frozenset({Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION})
 """Families whose rubric asks for the lesion; the others ask for findings and alternatives."""
 
-
-def criteria(family: Family, gold: Gold) -> tuple[Criterion, ...]:
-    """Build the rubric of one item from its gold.
-
-    `states_side`, `states_location`, `names_signal_<sequence>`, `mentions_finding_<n>`, `considers_<n>` and `argues_<n>` earn points;
-    `must_not_<n>` costs points when the answer says it.
-    """
-    rows: list[Criterion] = []
-    if gold.lesion and family in LESION_FAMILIES:
-        if gold.lesion.side:
-            rows.append(Criterion(criterion="states_side", text=f"States that the lesion lies {SIDE_WORDS[gold.lesion.side]}.", points=1.0))
-        rows.append(Criterion(criterion="states_location", text=f"Places the lesion in: {gold.lesion.location}.", points=1.0))
-        for sequence, signal in sorted(gold.lesion.behaviour.items()):
-            text = f"Says that the lesion is {signal} on {sequence}."
-            rows.append(Criterion(criterion=f"names_signal_{sequence.lower()}", text=text, points=0.5))
-    if family is not Family.LESION_RECOGNITION:
-        rows += _numbered("mentions_finding", "Mentions the finding: {}", gold.findings, 1.0)
-        alternatives = tuple(term for term in gold.differentials if term != gold.answer)
-        rows += _numbered("considers", "Considers: {}", alternatives, 0.5)
-    if family is Family.RATIONALE_GENERATION:
-        rows += _numbered("argues", "Argues: {}", gold.rationale, 1.0)
-    rows += _numbered("must_not", "Says: {}", gold.must_not, -1.0)
-    return tuple(rows)
-
-
-def _numbered(name: str, template: str, statements: tuple[str, ...], points: float) -> list[Criterion]:
-    return [
-        Criterion(criterion=f"{name}_{number}", text=template.format(statement.rstrip(".") + "."), points=points)
-        for number, statement in enumerate(statements, start=1)
-    ]
-
-
 NORMAL_CLASS = "normal"
-
-
-def diagnosis_of(answer: AnswerRow, vocabulary: Vocabulary) -> Diagnosis | None:
-    """Diagnosis of the vocabulary that a row names by its term, or else by its ICD-10 code; None when it knows neither."""
-    return vocabulary.find(answer.diagnosis) or (vocabulary.find(answer.icd10) if answer.icd10 else None)
-
-
-def is_normal(answer: AnswerRow, vocabulary: Vocabulary) -> bool:
-    """Whether the patient has no disease that a scan could show."""
-    found = diagnosis_of(answer, vocabulary)
-    return found is not None and found.classes == NORMAL_CLASS
-
-
-def unknown_terms(answer: AnswerRow, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Tags that say which terms are kept as they were written because the vocabulary does not know them."""
-    tags = []
-    if diagnosis_of(answer, vocabulary) is None:
-        tags.append("diagnosis_not_in_vocabulary")
-    if answer.lesion_location and normal_form(answer.lesion_location) not in vocabulary.places:
-        tags.append("location_not_in_vocabulary")
-    return tuple(tags)
 
 
 def gold_of(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
@@ -101,21 +48,9 @@ def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabu
     return replace(gold, rubric=criteria(family, gold))
 
 
-def check_findings(gold: Gold) -> None:
-    """Refuse findings that name the diagnosis: the arm `findings_disclosed` would disclose the answer."""
-    names = [form for name in (gold.answer, *gold.aliases) if (form := normal_form(name))]
-    for number, finding in enumerate(gold.findings, start=1):
-        said = normal_form(finding)
-        # scripts without spaces (Chinese) have no words to be whole
-        if any(f" {name} " in f" {said} " or (not name.isascii() and name in said) for name in names):
-            message = f"{gold.item_id}: finding {number} names the diagnosis; write what is seen, not what it means"
-            raise DataError(message)
-
-
-def disclosure(gold: Gold) -> Disclosure:
-    """Give the findings as the text that the arm `findings_disclosed` shows beside the item."""
-    lines = "\n".join(f"- {finding}" for finding in gold.findings)
-    return Disclosure(item_id=gold.item_id, arm=Arm.FINDINGS_DISCLOSED, text=f"Findings of an expert who read these pictures:\n{lines}")
+def diagnosis_of(answer: AnswerRow, vocabulary: Vocabulary) -> Diagnosis | None:
+    """Diagnosis of the vocabulary that a row names by its term, or else by its ICD-10 code; None when it knows neither."""
+    return vocabulary.find(answer.diagnosis) or (vocabulary.find(answer.icd10) if answer.icd10 else None)
 
 
 def _preferred_name(term: str, vocabulary: Vocabulary) -> str:
@@ -133,3 +68,67 @@ def _lesion(answer: AnswerRow, vocabulary: Vocabulary) -> Lesion | None:
         size_mm=answer.lesion_size_mm,
         position_mm=answer.lesion_position_mm,
     )
+
+
+def criteria(family: Family, gold: Gold) -> tuple[Criterion, ...]:
+    """Build the rubric of one item from its gold.
+
+    `states_side`, `states_location`, `names_signal_<sequence>`, `mentions_finding_<n>`, `considers_<n>` and `argues_<n>` earn points;
+    `must_not_<n>` costs points when the answer says it.
+    """
+    rows: list[Criterion] = []
+    if gold.lesion and family in LESION_FAMILIES:
+        if gold.lesion.side:
+            rows.append(Criterion(criterion="states_side", text=f"States that the lesion lies {SIDE_WORDS[gold.lesion.side]}.", points=1.0))
+        rows.append(Criterion(criterion="states_location", text=f"Places the lesion in: {gold.lesion.location}.", points=1.0))
+        for sequence, signal in sorted(gold.lesion.behaviour.items()):
+            text = f"Says that the lesion is {signal} on {sequence}."
+            rows.append(Criterion(criterion=f"names_signal_{sequence.lower()}", text=text, points=0.5))
+    if family is not Family.LESION_RECOGNITION:
+        rows += _numbered("mentions_finding", "Mentions the finding: {}", gold.findings, 1.0)
+        alternatives = tuple(term for term in gold.differentials if term != gold.answer)
+        rows += _numbered("considers", "Considers: {}", alternatives, 0.5)
+    if family is Family.RATIONALE_GENERATION:
+        rows += _numbered("argues", "Argues: {}", gold.rationale, 1.0)
+    rows += _numbered("must_not", "Says: {}", gold.must_not, -1.0)
+    return tuple(rows)
+
+
+def _numbered(name: str, template: str, statements: tuple[str, ...], points: float) -> list[Criterion]:
+    return [
+        Criterion(criterion=f"{name}_{number}", text=template.format(statement.rstrip(".") + "."), points=points)
+        for number, statement in enumerate(statements, start=1)
+    ]
+
+
+def is_normal(answer: AnswerRow, vocabulary: Vocabulary) -> bool:
+    """Whether the patient has no disease that a scan could show."""
+    found = diagnosis_of(answer, vocabulary)
+    return found is not None and found.classes == NORMAL_CLASS
+
+
+def unknown_terms(answer: AnswerRow, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Tags that say which terms are kept as they were written because the vocabulary does not know them."""
+    tags = []
+    if diagnosis_of(answer, vocabulary) is None:
+        tags.append("diagnosis_not_in_vocabulary")
+    if answer.lesion_location and normal_form(answer.lesion_location) not in vocabulary.places:
+        tags.append("location_not_in_vocabulary")
+    return tuple(tags)
+
+
+def check_findings(gold: Gold) -> None:
+    """Refuse findings that name the diagnosis: the arm `findings_disclosed` would disclose the answer."""
+    names = [form for name in (gold.answer, *gold.aliases) if (form := normal_form(name))]
+    for number, finding in enumerate(gold.findings, start=1):
+        said = normal_form(finding)
+        # scripts without spaces (Chinese) have no words to be whole
+        if any(f" {name} " in f" {said} " or (not name.isascii() and name in said) for name in names):
+            message = f"{gold.item_id}: finding {number} names the diagnosis; write what is seen, not what it means"
+            raise DataError(message)
+
+
+def disclosure(gold: Gold) -> Disclosure:
+    """Give the findings as the text that the arm `findings_disclosed` shows beside the item."""
+    lines = "\n".join(f"- {finding}" for finding in gold.findings)
+    return Disclosure(item_id=gold.item_id, arm=Arm.FINDINGS_DISCLOSED, text=f"Findings of an expert who read these pictures:\n{lines}")

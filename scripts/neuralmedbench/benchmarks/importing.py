@@ -40,8 +40,10 @@ from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder, writ
 
 LONG_WORDS = 60
 """A longer question is taken to tell of the case."""
+
 QUESTION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 OPTIONS = range(2, len(LETTERS) + 1)
+SHOWN_REASONS = 5
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,28 @@ class _Store:
             (self.folder / name).write_bytes(content)
             self.rows[digest] = (name, digest, head.width, head.height)
         return self.rows[digest][0]
+
+
+def check_name(path: Path, places: ImportPaths) -> None:
+    """Refuse the name of another benchmark: an import replaces the folder of its raw files as a whole.
+
+    Parameters
+    ----------
+    path : Path
+        The yaml of a benchmark of this name.
+    places : Places
+        Where an import of this name would write.
+
+    Raises
+    ------
+    ConfigError
+        If the yaml is of another benchmark, or the folder holds files that no import wrote.
+    """
+    values = read_yaml(path) if path.exists() else None
+    other = isinstance(values, dict) and Path(values.get("questions") or "").as_posix() != places.tables.as_posix()
+    if other or (places.pictures.exists() and not (places.tables / IMPORT_RECORD).exists()):
+        message = f"{path.stem} is the name of another benchmark, whose raw files would be replaced; give another one with --name"
+        raise ConfigError(message)
 
 
 def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPaths, *, part: bool = False) -> ImportRecord:
@@ -162,18 +186,6 @@ def _accept_rows(rows: Iterable[QuestionEntry | Refusal], store: _Store) -> tupl
     return taken, refused
 
 
-def _with_pictures(entry: QuestionEntry, store: _Store) -> QuestionEntry:
-    """Give the entry with its pictures under their names in the store."""
-
-    def stored(image: QuestionImage) -> QuestionImage:
-        return replace(image, file=store.take(entry.pictures[image.file]))
-
-    question = replace(entry.question, images=tuple(stored(image) for image in entry.question.images))
-    if problem := problem_of_options(question):  # only now is it known which pictures are the same
-        raise DataError(problem)
-    return replace(entry, question=question, pictures={})
-
-
 def check_question(question: Question, gold: Gold | None) -> None:
     """Refuse a question that cannot be asked or scored: bad id, no text, unusable options or answer, or a turn with an unknown picture."""
     problem = _problem(question, gold)
@@ -208,12 +220,16 @@ def _problem_of_choice(question: Question, gold: Gold | None) -> str:
     return ""
 
 
-def empty_fields(questions: Iterable[Question]) -> dict[str, int]:
-    """Count the questions that lack what other questions of the set have, by field."""
-    rows = list(questions)
-    names = ("text", "record", "given", "images", "options", "date", "pair_id", "patient_id")
-    lacking = {name: sum(not getattr(row, name) for row in rows) for name in names}
-    return {name: number for name, number in lacking.items() if 0 < number < len(rows)}
+def _with_pictures(entry: QuestionEntry, store: _Store) -> QuestionEntry:
+    """Give the entry with its pictures under their names in the store."""
+
+    def stored(image: QuestionImage) -> QuestionImage:
+        return replace(image, file=store.take(entry.pictures[image.file]))
+
+    question = replace(entry.question, images=tuple(stored(image) for image in entry.question.images))
+    if problem := problem_of_options(question):  # only now is it known which pictures are the same
+        raise DataError(problem)
+    return replace(entry, question=question, pictures={})
 
 
 def _check_number(data_set: DataSet, found: int, *, part: bool) -> None:
@@ -225,40 +241,19 @@ def _check_number(data_set: DataSet, found: int, *, part: bool) -> None:
         raise DataError(message)
 
 
+def empty_fields(questions: Iterable[Question]) -> dict[str, int]:
+    """Count the questions that lack what other questions of the set have, by field."""
+    rows = list(questions)
+    names = ("text", "record", "given", "images", "options", "date", "pair_id", "patient_id")
+    lacking = {name: sum(not getattr(row, name) for row in rows) for name in names}
+    return {name: number for name, number in lacking.items() if 0 < number < len(rows)}
+
+
 def _write_images(path: Path, store: _Store) -> None:
     with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(IMAGE_COLUMNS)
         writer.writerows(store.rows.values())
-
-
-def _too_large(size: int) -> str:
-    return f"a picture of {size / 10**6:.0f} MB; at most {MAX_BYTES // 10**6} MB"
-
-
-SHOWN_REASONS = 5
-
-
-def check_name(path: Path, places: ImportPaths) -> None:
-    """Refuse the name of another benchmark: an import replaces the folder of its raw files as a whole.
-
-    Parameters
-    ----------
-    path : Path
-        The yaml of a benchmark of this name.
-    places : Places
-        Where an import of this name would write.
-
-    Raises
-    ------
-    ConfigError
-        If the yaml is of another benchmark, or the folder holds files that no import wrote.
-    """
-    values = read_yaml(path) if path.exists() else None
-    other = isinstance(values, dict) and Path(values.get("questions") or "").as_posix() != places.tables.as_posix()
-    if other or (places.pictures.exists() and not (places.tables / IMPORT_RECORD).exists()):
-        message = f"{path.stem} is the name of another benchmark, whose raw files would be replaced; give another one with --name"
-        raise ConfigError(message)
 
 
 def write_yaml(path: Path, data_set: DataSet, record: ImportRecord, places: ImportPaths) -> bool:
@@ -315,3 +310,7 @@ def import_summary(record: ImportRecord, *, written: bool) -> str:
     kept = "written" if written else "was there and is left as it is"
     lines.append(f"config/benchmarks/{record.benchmark}.yaml {kept}; add {record.benchmark} to `benchmarks` of your configuration")
     return "\n".join(lines)
+
+
+def _too_large(size: int) -> str:
+    return f"a picture of {size / 10**6:.0f} MB; at most {MAX_BYTES // 10**6} MB"

@@ -19,6 +19,7 @@ from neuralmedbench.records.vocabulary import Vocabulary
 
 AROUND = 90
 """Characters shown on either side of a term."""
+
 MEANING = {
     "answer": "the answer in its own words",
     "alias": "another name of the answer",
@@ -26,6 +27,7 @@ MEANING = {
     "field": "another value that is scored: a field of a structured answer, the place of a lesion",
     "family": "a wider term of the answer, or the first other diagnosis to consider",
 }
+REMEDY = "correct it, or delete it and accept again with scripts/accept_leaks.py"
 
 
 def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], requests: Iterable[Request], vocabulary: Vocabulary) -> str:
@@ -88,9 +90,6 @@ def _section(item: Item, gold: Gold, leaks: Sequence[AnswerLeak], requests: Sequ
 def _quote(text: str, start: int, end: int) -> str:
     before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
     return f"<blockquote>{escape(before)}<mark>{escape(text[start:end])}</mark>{escape(after)}</blockquote>"
-
-
-REMEDY = "correct it, or delete it and accept again with scripts/accept_leaks.py"
 
 
 def read_accepted(path: Path, benchmark: str) -> AcceptedLeaks:

@@ -19,7 +19,11 @@ from neuralmedbench.records.items import ItemImage
 
 TEMPLATE = "record"
 """Template that words the health record."""
+
 WHOLE_DAYS = re.compile(r"[+-]?\d{1,6}")
+
+NAMED_WINDOWS = ("blood", "bone")
+"""Windows of CT that a label names: the one for the brain goes without saying."""
 
 
 @dataclass(frozen=True)
@@ -30,54 +34,6 @@ class PromptRecordRow:
     value: str
     unit: str
     days: int | None
-
-
-def read_notes(case: CaseRecord, folder: Path) -> tuple[str, ...]:
-    """Read the de-identified notes of a case in order of time, each stripped; empty ones are left out."""
-    texts = [_text(case, folder / note).strip() for note in case.notes]
-    return tuple(text for text in texts if text)
-
-
-def read_record(case: CaseRecord, folder: Path, templates: Templates) -> str:
-    """Render the health record of a case, one line a variable; what was measured after the index scan could reveal the answer and is left out.
-
-    DataError if the record is absent or lacks a column, ConfigError if its template is wrong.
-    """
-    rows = record_rows(case, folder)
-    return templates.render(TEMPLATE, rows=rows) if rows else ""
-
-
-def record_rows(case: CaseRecord, folder: Path) -> list[PromptRecordRow]:
-    """Give the values of a record that enter a prompt: those without a date, and those up to the day of the scan.
-
-    A row whose day is not known to be before the scan (`columns.UNKNOWN_DAY`, or no whole number) is left out: it may reveal the answer.
-    """
-    if not case.record:
-        return []
-    # a quotation mark is a sign like any other in this table: read as one that opens a cell it would swallow the rows behind it
-    rows = csv.DictReader(_text(case, folder / case.record).splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
-    if not set(RECORD_COLUMNS) <= set(rows.fieldnames or ()):
-        message = f"case {case.case_id}: its record lacks one of the columns {', '.join(RECORD_COLUMNS)}; run deidentify again"
-        raise DataError(message)
-    kept: list[PromptRecordRow] = []
-    for row in rows:
-        cell = (row["days_from_scan"] or "").strip()
-        days = int(cell) if WHOLE_DAYS.fullmatch(cell) else None
-        if not cell or (days is not None and days <= 0):
-            kept.append(PromptRecordRow(row["variable"], row["value"], row["unit"], days))
-    return kept
-
-
-def _text(case: CaseRecord, path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (FileNotFoundError, UnicodeDecodeError):
-        message = f"case {case.case_id}: a note or the record is absent or is not UTF-8; run deidentify again"
-        raise DataError(message) from None
-
-
-NAMED_WINDOWS = ("blood", "bone")
-"""Windows of CT that a label names: the one for the brain goes without saying."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +113,50 @@ def item_image(picture: PictureFate, folder: Path) -> ItemImage:
         mm_per_px=None,
         oracle=False,
     )
+
+
+def read_notes(case: CaseRecord, folder: Path) -> tuple[str, ...]:
+    """Read the de-identified notes of a case in order of time, each stripped; empty ones are left out."""
+    texts = [_text(case, folder / note).strip() for note in case.notes]
+    return tuple(text for text in texts if text)
+
+
+def _text(case: CaseRecord, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (FileNotFoundError, UnicodeDecodeError):
+        message = f"case {case.case_id}: a note or the record is absent or is not UTF-8; run deidentify again"
+        raise DataError(message) from None
+
+
+def read_record(case: CaseRecord, folder: Path, templates: Templates) -> str:
+    """Render the health record of a case, one line a variable; what was measured after the index scan could reveal the answer and is left out.
+
+    DataError if the record is absent or lacks a column, ConfigError if its template is wrong.
+    """
+    rows = record_rows(case, folder)
+    return templates.render(TEMPLATE, rows=rows) if rows else ""
+
+
+def record_rows(case: CaseRecord, folder: Path) -> list[PromptRecordRow]:
+    """Give the values of a record that enter a prompt: those without a date, and those up to the day of the scan.
+
+    A row whose day is not known to be before the scan (`columns.UNKNOWN_DAY`, or no whole number) is left out: it may reveal the answer.
+    """
+    if not case.record:
+        return []
+    # a quotation mark is a sign like any other in this table: read as one that opens a cell it would swallow the rows behind it
+    rows = csv.DictReader(_text(case, folder / case.record).splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
+    if not set(RECORD_COLUMNS) <= set(rows.fieldnames or ()):
+        message = f"case {case.case_id}: its record lacks one of the columns {', '.join(RECORD_COLUMNS)}; run deidentify again"
+        raise DataError(message)
+    kept: list[PromptRecordRow] = []
+    for row in rows:
+        cell = (row["days_from_scan"] or "").strip()
+        days = int(cell) if WHOLE_DAYS.fullmatch(cell) else None
+        if not cell or (days is not None and days <= 0):
+            kept.append(PromptRecordRow(row["variable"], row["value"], row["unit"], days))
+    return kept
 
 
 def _slice(row: SliceRow) -> ItemImage:

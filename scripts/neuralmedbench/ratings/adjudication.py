@@ -21,6 +21,8 @@ from neuralmedbench.records.blinding import hide_names
 from neuralmedbench.records.keys import Key, response_key, text_digest
 from neuralmedbench.records.scores import SIMULATED_ROUND, Rating, RatingPart
 
+TITLE = "Adjudication of ratings"
+
 
 class AdjudicationReason(StrEnum):
     """Why an axis of an answer is in the queue."""
@@ -28,37 +30,6 @@ class AdjudicationReason(StrEnum):
     APART = "values are apart"
     ACROSS = "values stand on both sides of a bound"
     UNJUDGED = "one rater could not judge where another could"
-
-
-def queue_of(ratings: Iterable[Rating], rules: AdjudicationSettings) -> dict[Key, dict[str, AdjudicationReason]]:
-    """Find the axes on which the raters of a response disagree, in the order of the rules; sorted by response.
-
-    Controls, second showings, stale ratings and earlier decisions are ignored.
-    """
-    given: dict[Key, dict[str, list[float | None]]] = defaultdict(lambda: defaultdict(list))
-    for row in ratings:
-        if row.part is RatingPart.SAMPLE and not (row.stale or row.adjudicated):
-            given[response_key(row)][row.axis].append(row.value)
-    queue = {}
-    for key in sorted(given):
-        reasons = {axis: reason for axis in (*rules.apart, *rules.across) if (reason := _reason_for(axis, given[key].get(axis, ()), rules))}
-        if reasons:
-            queue[key] = reasons
-    return queue
-
-
-def _reason_for(axis: str, values: Sequence[float | None], rules: AdjudicationSettings) -> AdjudicationReason | None:
-    known = [value for value in values if value is not None]
-    if known and len(known) < len(values):
-        return AdjudicationReason.UNJUDGED
-    if axis in rules.apart and known and max(known) - min(known) >= rules.apart[axis]:
-        return AdjudicationReason.APART
-    if axis in rules.across and known and min(known) < rules.across[axis] <= max(known):
-        return AdjudicationReason.ACROSS
-    return None
-
-
-TITLE = "Adjudication of ratings"
 
 
 @dataclass(frozen=True)
@@ -69,6 +40,59 @@ class FrozenAdjudication:
     pages: dict[str, str]
     reasons: dict[AdjudicationReason, int]
     left_out: int
+
+
+def require_new_name(folder: Path, name: str) -> None:
+    """Refuse a name that is taken: somebody may hold that packet, and what it decides is bound to its key.
+
+    Raises
+    ------
+    RatingError
+        If there is no such round, the name does not fit or is taken, or the round is that of the simulated raters.
+    """
+    if folder.name == SIMULATED_ROUND or not folder.is_dir():
+        message = f"{folder.name}: {'a rule makes this round, nobody decides in it' if folder.is_dir() else 'there is no such round'}"
+        raise RatingError(message)
+    if not re.fullmatch(rf"{FOLDER}(-[a-z0-9]{{1,20}})?", name):
+        message = f"NAME is no name of an adjudication; take {FOLDER}, or {FOLDER}-2 for ratings that came in later"
+        raise RatingError(message)
+    if (folder / name).exists():
+        message = (
+            f"{folder.name}/{name}: is there already and is never made again; ratings that came in later need another name, as {FOLDER}-2"
+        )
+        raise RatingError(message)
+
+
+def require_complete(folder: Path, form: RatingForm) -> None:
+    """Refuse a round of which a rater has not sent a complete export: what comes later would not be in the packet.
+
+    Raises
+    ------
+    RatingError
+        With the pseudonyms of these raters.
+    """
+    key, exports = read_round(folder, form)
+    complete = {export.rater.id for export in exports if export.complete}
+    if waiting := sorted({packet.rater for packet in key.packets} - complete):
+        message = f"{folder.name}: no complete export yet of {', '.join(waiting)}; wait for it, or add --unfinished to the command"
+        raise RatingError(message)
+
+
+def freeze_stored_adjudication(folder: Path, name: str, material: RoundMaterial) -> FrozenAdjudication:
+    """Make the packet from the files in the folder of a round; arguments and errors as of :func:`freeze_adjudication`."""
+    key, _ = read_round(folder, material.form)
+    texts = {response_key(one.response): text_digest(one.response.text) for one in material.candidates}
+    done = set().union(*(responses_of(one) for one in adjudication_keys(folder)))
+    return freeze_adjudication(name, key, material, import_round(folder, material.form, texts), done=done)
+
+
+def responses_of(key: AdjudicationKey) -> set[Key]:
+    """Responses that a packet has asked for."""
+    return {_response(one) for one in key.packet.items.values()}
+
+
+def _response(one: RatedResponse) -> Key:
+    return one.item_id, one.arm, one.strategy, one.model, one.revision, one.repeat
 
 
 def freeze_adjudication(
@@ -126,20 +150,32 @@ def freeze_adjudication(
     return FrozenAdjudication(whole, {rater: packet_page(data, TITLE)}, dict(reasons), len(queue) - len(standing))
 
 
-def responses_of(key: AdjudicationKey) -> set[Key]:
-    """Responses that a packet has asked for."""
-    return {_response(one) for one in key.packet.items.values()}
+def queue_of(ratings: Iterable[Rating], rules: AdjudicationSettings) -> dict[Key, dict[str, AdjudicationReason]]:
+    """Find the axes on which the raters of a response disagree, in the order of the rules; sorted by response.
+
+    Controls, second showings, stale ratings and earlier decisions are ignored.
+    """
+    given: dict[Key, dict[str, list[float | None]]] = defaultdict(lambda: defaultdict(list))
+    for row in ratings:
+        if row.part is RatingPart.SAMPLE and not (row.stale or row.adjudicated):
+            given[response_key(row)][row.axis].append(row.value)
+    queue = {}
+    for key in sorted(given):
+        reasons = {axis: reason for axis in (*rules.apart, *rules.across) if (reason := _reason_for(axis, given[key].get(axis, ()), rules))}
+        if reasons:
+            queue[key] = reasons
+    return queue
 
 
-def _adjudication_form(key: RoundKey, form: RatingForm) -> RatingForm:
-    """Give the form without errors and repeats, with the reference shown as in the round."""
-    reference = "after_first_judgement" if key.first_judgement else "never"
-    shown = form.rounds.model_copy(update={"repeats": 0.0, "reference": reference, "first_judgement": tuple(key.first_judgement)})
-    return form.model_copy(update={"errors": (), "rounds": shown})
-
-
-def _showing(candidate: RatingCandidate, rated: RatedResponse, names: Sequence[str], more: Json) -> Showing:
-    return Showing(candidate, tuple(hide_names(text, names)[0] for text in candidate.answers), rated, more)
+def _reason_for(axis: str, values: Sequence[float | None], rules: AdjudicationSettings) -> AdjudicationReason | None:
+    known = [value for value in values if value is not None]
+    if known and len(known) < len(values):
+        return AdjudicationReason.UNJUDGED
+    if axis in rules.apart and known and max(known) - min(known) >= rules.apart[axis]:
+        return AdjudicationReason.APART
+    if axis in rules.across and known and min(known) < rules.across[axis] <= max(known):
+        return AdjudicationReason.ACROSS
+    return None
 
 
 def _values(ratings: Iterable[Rating]) -> dict[Key, dict[str, dict[str, float | None]]]:
@@ -150,64 +186,27 @@ def _values(ratings: Iterable[Rating]) -> dict[Key, dict[str, dict[str, float | 
     return values
 
 
-def _shown_values(values: Mapping[str, float | None], axes: Iterable[str]) -> dict[str, int | None]:
-    """Give one rater's values on the axes to decide, as the page shows them; an axis that was not rated is not there."""
-    found = {axis: values[axis] for axis in axes if axis in values}
-    return {axis: None if value is None else int(value) for axis, value in found.items()}
-
-
 def _in_no_order(raters: Mapping[str, object], seed: str) -> list[str]:
     shuffled = sorted(raters)
     Random(seed).shuffle(shuffled)
     return shuffled
 
 
-def _response(one: RatedResponse) -> Key:
-    return one.item_id, one.arm, one.strategy, one.model, one.revision, one.repeat
+def _showing(candidate: RatingCandidate, rated: RatedResponse, names: Sequence[str], more: Json) -> Showing:
+    return Showing(candidate, tuple(hide_names(text, names)[0] for text in candidate.answers), rated, more)
 
 
-def require_new_name(folder: Path, name: str) -> None:
-    """Refuse a name that is taken: somebody may hold that packet, and what it decides is bound to its key.
-
-    Raises
-    ------
-    RatingError
-        If there is no such round, the name does not fit or is taken, or the round is that of the simulated raters.
-    """
-    if folder.name == SIMULATED_ROUND or not folder.is_dir():
-        message = f"{folder.name}: {'a rule makes this round, nobody decides in it' if folder.is_dir() else 'there is no such round'}"
-        raise RatingError(message)
-    if not re.fullmatch(rf"{FOLDER}(-[a-z0-9]{{1,20}})?", name):
-        message = f"NAME is no name of an adjudication; take {FOLDER}, or {FOLDER}-2 for ratings that came in later"
-        raise RatingError(message)
-    if (folder / name).exists():
-        message = (
-            f"{folder.name}/{name}: is there already and is never made again; ratings that came in later need another name, as {FOLDER}-2"
-        )
-        raise RatingError(message)
+def _shown_values(values: Mapping[str, float | None], axes: Iterable[str]) -> dict[str, int | None]:
+    """Give one rater's values on the axes to decide, as the page shows them; an axis that was not rated is not there."""
+    found = {axis: values[axis] for axis in axes if axis in values}
+    return {axis: None if value is None else int(value) for axis, value in found.items()}
 
 
-def require_complete(folder: Path, form: RatingForm) -> None:
-    """Refuse a round of which a rater has not sent a complete export: what comes later would not be in the packet.
-
-    Raises
-    ------
-    RatingError
-        With the pseudonyms of these raters.
-    """
-    key, exports = read_round(folder, form)
-    complete = {export.rater.id for export in exports if export.complete}
-    if waiting := sorted({packet.rater for packet in key.packets} - complete):
-        message = f"{folder.name}: no complete export yet of {', '.join(waiting)}; wait for it, or add --unfinished to the command"
-        raise RatingError(message)
-
-
-def freeze_stored_adjudication(folder: Path, name: str, material: RoundMaterial) -> FrozenAdjudication:
-    """Make the packet from the files in the folder of a round; arguments and errors as of :func:`freeze_adjudication`."""
-    key, _ = read_round(folder, material.form)
-    texts = {response_key(one.response): text_digest(one.response.text) for one in material.candidates}
-    done = set().union(*(responses_of(one) for one in adjudication_keys(folder)))
-    return freeze_adjudication(name, key, material, import_round(folder, material.form, texts), done=done)
+def _adjudication_form(key: RoundKey, form: RatingForm) -> RatingForm:
+    """Give the form without errors and repeats, with the reference shown as in the round."""
+    reference = "after_first_judgement" if key.first_judgement else "never"
+    shown = form.rounds.model_copy(update={"repeats": 0.0, "reference": reference, "first_judgement": tuple(key.first_judgement)})
+    return form.model_copy(update={"errors": (), "rounds": shown})
 
 
 def adjudication_lines(folder: Path, name: str, frozen: FrozenAdjudication) -> list[str]:

@@ -12,6 +12,9 @@ from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import RatingPart
 
+CONFIDENCE = 0.9
+"""Stated by right and wrong ones alike."""
+
 
 @dataclass(frozen=True)
 class RatingCandidate:
@@ -45,6 +48,15 @@ class RatingCandidate:
         return self.response.turns if len(self.sent) > 1 else (self.response.text,)
 
 
+@dataclass(frozen=True)
+class ControlAnswer:
+    """A control: the candidate whose question it answers, its text, and whether that is right."""
+
+    candidate: RatingCandidate
+    text: str
+    part: RatingPart
+
+
 def reference_lines(item: Item, gold: Gold) -> list[str]:
     """Give the right answer in lines of text: answer, lesion, alternatives, findings, and how it was established; unknown ones are left out."""
     choice = f"{gold.choice}. " if gold.choice else ""
@@ -59,19 +71,6 @@ def reference_lines(item: Item, gold: Gold) -> list[str]:
         ("Known from", gold.established),
     ]
     return [f"{name}: {text}" for name, text in lines if text]
-
-
-CONFIDENCE = 0.9
-"""Stated by right and wrong ones alike."""
-
-
-@dataclass(frozen=True)
-class ControlAnswer:
-    """A control: the candidate whose question it answers, its text, and whether that is right."""
-
-    candidate: RatingCandidate
-    text: str
-    part: RatingPart
 
 
 def make_controls(candidates: Iterable[RatingCandidate], number: int, random: Random) -> list[ControlAnswer]:
@@ -111,21 +110,6 @@ def _right(one: RatingCandidate) -> str:
     return f"ANSWER: {one.gold.choice}\nCONFIDENCE: {CONFIDENCE}" if one.item.runner is Runner.CHOICE else _written(one, one.gold)
 
 
-def _wrong(one: RatingCandidate, others: Sequence[RatingCandidate]) -> str:
-    """Give another option, or what is right of the first other case that cannot be defended here; empty when there is none."""
-    assert one.gold is not None
-    if one.item.runner is Runner.CHOICE:
-        letters = [chr(ord("A") + place) for place in range(len(one.item.options))]
-        letter = next((letter for letter in letters if letter != one.gold.choice), "")
-        return f"ANSWER: {letter}\nCONFIDENCE: {CONFIDENCE}" if letter else ""
-    right = frozenset(name.casefold() for name in (one.gold.answer, *one.gold.aliases))
-    defensible = right | {name.casefold() for name in one.gold.differentials}
-    for other in others:
-        if other.item.runner is Runner.OPEN and other.gold and other.gold.answer.casefold() not in defensible:
-            return _written(one, other.gold, without=right)
-    return ""
-
-
 def _written(one: RatingCandidate, gold: Gold, without: frozenset[str] = frozenset()) -> str:
     """Write an answer in the form in which the question asks for it: a checklist, or a ranked differential with its reasons."""
     names = [name for name in (gold.answer, *gold.differentials) if name.casefold() not in without][:3]
@@ -154,3 +138,18 @@ def _written(one: RatingCandidate, gold: Gold, without: frozenset[str] = frozens
 def _sentence(text: str) -> str:
     whole = f"{text[:1].upper()}{text[1:]}"
     return whole if whole.endswith((".", "!", "?")) else f"{whole}."
+
+
+def _wrong(one: RatingCandidate, others: Sequence[RatingCandidate]) -> str:
+    """Give another option, or what is right of the first other case that cannot be defended here; empty when there is none."""
+    assert one.gold is not None
+    if one.item.runner is Runner.CHOICE:
+        letters = [chr(ord("A") + place) for place in range(len(one.item.options))]
+        letter = next((letter for letter in letters if letter != one.gold.choice), "")
+        return f"ANSWER: {letter}\nCONFIDENCE: {CONFIDENCE}" if letter else ""
+    right = frozenset(name.casefold() for name in (one.gold.answer, *one.gold.aliases))
+    defensible = right | {name.casefold() for name in one.gold.differentials}
+    for other in others:
+        if other.item.runner is Runner.OPEN and other.gold and other.gold.answer.casefold() not in defensible:
+            return _written(one, other.gold, without=right)
+    return ""

@@ -20,6 +20,9 @@ from neuralmedbench.records.taxonomy import ERROR_AXIS
 FOLDER = "adjudication"
 """Name of the first one's folder; a later one has more behind it, as in `adjudication-2`."""
 
+KEY_FILE = "key.json"
+EXPORTED = {".json", ".csv"}
+
 
 class AdjudicationKey(StrictModel):
     """`key.json` of an adjudication: never leaves this place.
@@ -37,30 +40,6 @@ class AdjudicationKey(StrictModel):
     packet: PacketKey
     axes: dict[str, list[str]]
     shown: dict[str, list[str]]
-
-
-def adjudication_keys(folder: Path) -> list[AdjudicationKey]:
-    """Read the keys of all adjudications of a round, by name."""
-    return [read_file(path, AdjudicationKey) for path in sorted(folder.glob(f"{FOLDER}*/key.json"))]
-
-
-def check_adjudication(name: str, export: RatingExport, key: AdjudicationKey) -> None:
-    """Refuse an export that decides what was not asked: an error, or an axis on which the raters did not disagree."""
-    for number, item in enumerate(export.items, start=1):
-        asked = set(key.axes[item.item_id])
-        if item.errors or ({*item.scores, *item.cannot_judge} - asked):
-            message = f"{name}, entry {number}: it decides what was not asked; an adjudicator is asked for {', '.join(sorted(asked))} here"
-            raise RatingError(message)
-
-
-def adjudicated_rows(rows: Iterable[Rating], key: AdjudicationKey, item_id: str) -> list[Rating]:
-    """Mark the decisions of an adjudicator on one answer; axes that were not asked are left out."""
-    asked = [row for row in rows if row.axis in key.axes[item_id]]
-    return [replace(row, adjudicated=True, simulated=row.simulated or key.simulated) for row in asked]
-
-
-KEY_FILE = "key.json"
-EXPORTED = {".json", ".csv"}
 
 
 def import_round(folder: Path, form: RatingForm, texts: Mapping[Key, str]) -> list[Rating]:
@@ -120,10 +99,9 @@ def read_round(folder: Path, form: RatingForm) -> tuple[RoundKey, list[RatingExp
     return key, _latest(drop_duplicate_tables(exports))
 
 
-def _is_stale(row: Rating, texts: Mapping[Key, str]) -> bool:
-    """Whether the rated text stands no more; a control is nobody's response and cannot go stale."""
-    drawn = row.part in {RatingPart.SAMPLE, RatingPart.AGAIN}
-    return drawn and texts.get(response_key(row)) != row.text_sha256
+def adjudication_keys(folder: Path) -> list[AdjudicationKey]:
+    """Read the keys of all adjudications of a round, by name."""
+    return [read_file(path, AdjudicationKey) for path in sorted(folder.glob(f"{FOLDER}*/key.json"))]
 
 
 def _check(name: str, export: RatingExport, key: RoundKey, packet: PacketKey | None, form: RatingForm) -> None:
@@ -179,6 +157,15 @@ def _check_values(where: str, item: RatedItem, form: RatingForm) -> None:
         raise RatingError(message)
 
 
+def check_adjudication(name: str, export: RatingExport, key: AdjudicationKey) -> None:
+    """Refuse an export that decides what was not asked: an error, or an axis on which the raters did not disagree."""
+    for number, item in enumerate(export.items, start=1):
+        asked = set(key.axes[item.item_id])
+        if item.errors or ({*item.scores, *item.cannot_judge} - asked):
+            message = f"{name}, entry {number}: it decides what was not asked; an adjudicator is asked for {', '.join(sorted(asked))} here"
+            raise RatingError(message)
+
+
 def _latest(exports: Iterable[tuple[str, RatingExport]]) -> list[RatingExport]:
     """One export a rater: the complete one, or else the progress file that was saved last."""
     by_rater: dict[str, list[tuple[str, RatingExport]]] = {}
@@ -192,15 +179,6 @@ def _latest(exports: Iterable[tuple[str, RatingExport]]) -> list[RatingExport]:
             raise RatingError(message)
         chosen.append(max(complete or rows, key=lambda row: (row[1].exported, row[0]))[1])
     return chosen
-
-
-def _values(item: RatedItem, form: RatingForm) -> dict[str, float | None]:
-    """Value by axis: none for an item that was not rated, None on every axis that the rater could not judge."""
-    if item.status == "cannot_judge":
-        return dict.fromkeys(form.axes)
-    values: dict[str, float | None] = dict.fromkeys(item.cannot_judge)
-    values |= {axis: float(value) for axis, value in item.scores.items()}
-    return values | {f"{ERROR_AXIS}{error.code}": 2.0 if error.significant else 1.0 for error in item.errors}
 
 
 def _rows(
@@ -228,3 +206,24 @@ def _rows(
         )
         for axis, value in _values(item, form).items()
     ]
+
+
+def _values(item: RatedItem, form: RatingForm) -> dict[str, float | None]:
+    """Value by axis: none for an item that was not rated, None on every axis that the rater could not judge."""
+    if item.status == "cannot_judge":
+        return dict.fromkeys(form.axes)
+    values: dict[str, float | None] = dict.fromkeys(item.cannot_judge)
+    values |= {axis: float(value) for axis, value in item.scores.items()}
+    return values | {f"{ERROR_AXIS}{error.code}": 2.0 if error.significant else 1.0 for error in item.errors}
+
+
+def adjudicated_rows(rows: Iterable[Rating], key: AdjudicationKey, item_id: str) -> list[Rating]:
+    """Mark the decisions of an adjudicator on one answer; axes that were not asked are left out."""
+    asked = [row for row in rows if row.axis in key.axes[item_id]]
+    return [replace(row, adjudicated=True, simulated=row.simulated or key.simulated) for row in asked]
+
+
+def _is_stale(row: Rating, texts: Mapping[Key, str]) -> bool:
+    """Whether the rated text stands no more; a control is nobody's response and cannot go stale."""
+    drawn = row.part in {RatingPart.SAMPLE, RatingPart.AGAIN}
+    return drawn and texts.get(response_key(row)) != row.text_sha256

@@ -15,45 +15,11 @@ from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.requests import RequestTurn
 
 HERE = Path(__file__).parent
+
 HELP = "<!-- help -->"
 """Where the form's own words stand in `page.html`."""
 
 Json = dict[str, Any]
-
-
-def read_pictures(turns: Iterable[RequestTurn], root: Path) -> dict[str, str]:
-    """Read the pictures of messages: the bytes that were sent, in base64, by SHA-256; DataError if one is absent or another."""
-    found: dict[str, str] = {}
-    for image in (image for turn in turns for image in turn.images if not image.example):
-        if image.sha256 in found:
-            continue
-        content = bytes_with_digest(root / image.path, image.sha256)
-        if content is None:
-            message = f"picture {image.sha256[:12]} is not there or not the one that was sent; run the workflow first"
-            raise DataError(message)
-        found[image.sha256] = base64.b64encode(content).decode("ascii")
-    return found
-
-
-def form_page(title: str, data: Json, form: Path) -> str:
-    """Render the page of a packet from its data and the files of its form (`.html`, `.css`, `.js`) after what all forms share.
-
-    Texts of the data are never read as HTML by a browser; the script shows them as text.
-    """
-    # nothing in the data can end the element that holds it
-    block = json.dumps(data, ensure_ascii=False, sort_keys=True).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-    style, script = (f"{_text(HERE / f'page{ending}')}\n{_text(form.with_suffix(ending))}" for ending in (".css", ".js"))
-    body = [
-        f"{_text(HERE / 'page.html').replace(HELP, _text(form.with_suffix('.html')))}\n",
-        f'<script type="application/json" id="packet">{block}</script>\n',
-    ]
-    return page(title, body, style=style, script=script)
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8").strip()
-
-
 RATING_TITLE = "Rating of answers"
 
 
@@ -97,3 +63,36 @@ def packet_data(packet_id: str, rater: str, form: RatingForm, items: Sequence[Js
 def packet_page(data: Json, title: str = RATING_TITLE) -> str:
     """Render the page of a packet, whose data :func:`packet_data` gives."""
     return form_page(title, data, HERE / "packet")
+
+
+def form_page(title: str, data: Json, form: Path) -> str:
+    """Render the page of a packet from its data and the files of its form (`.html`, `.css`, `.js`) after what all forms share.
+
+    Texts of the data are never read as HTML by a browser; the script shows them as text.
+    """
+    # nothing in the data can end the element that holds it
+    block = json.dumps(data, ensure_ascii=False, sort_keys=True).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    style, script = (f"{_text(HERE / f'page{ending}')}\n{_text(form.with_suffix(ending))}" for ending in (".css", ".js"))
+    body = [
+        f"{_text(HERE / 'page.html').replace(HELP, _text(form.with_suffix('.html')))}\n",
+        f'<script type="application/json" id="packet">{block}</script>\n',
+    ]
+    return page(title, body, style=style, script=script)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8").strip()
+
+
+def read_pictures(turns: Iterable[RequestTurn], root: Path) -> dict[str, str]:
+    """Read the pictures of messages: the bytes that were sent, in base64, by SHA-256; DataError if one is absent or another."""
+    found: dict[str, str] = {}
+    for image in (image for turn in turns for image in turn.images if not image.example):
+        if image.sha256 in found:
+            continue
+        content = bytes_with_digest(root / image.path, image.sha256)
+        if content is None:
+            message = f"picture {image.sha256[:12]} is not there or not the one that was sent; run the workflow first"
+            raise DataError(message)
+        found[image.sha256] = base64.b64encode(content).decode("ascii")
+    return found

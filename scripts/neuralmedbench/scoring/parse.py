@@ -15,6 +15,7 @@ from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED,
 from neuralmedbench.scoring.structured_answer import parse_structured
 
 MAX_CANDIDATES = 5
+
 MAX_WORDS = 14
 """A line of a differential with more words is an explanation, unless it is numbered."""
 
@@ -25,83 +26,6 @@ ABSTENTION = re.compile(
     r"not enough information.*)"
 )
 CONFIDENCE = re.compile(r"(\d{1,3}(?:\.\d{1,10})?|\.\d{1,10})\s*(%?)(.*)")
-
-
-def status_of(strict: bool) -> ParseStatus:
-    """Give the status of an answer that could be read."""
-    return ParseStatus.STRICT if strict else ParseStatus.REPAIRED
-
-
-def abstains(name: str) -> bool:
-    """Whether a line says that no diagnosis can be named."""
-    return ABSTENTION.fullmatch(normal_form(name)) is not None
-
-
-def diagnosis_of(text: str) -> str:
-    """Give the diagnosis that a line names, without its explanation."""
-    return clean(EXPLANATION.split(clean(text), maxsplit=1)[0].rstrip())
-
-
-def confidence_of(sections: Sections) -> tuple[float | None, bool]:
-    """Read the stated confidence, 0 to 1 or None, and whether it is written as asked."""
-    text = sections.text("CONFIDENCE")
-    match = CONFIDENCE.match(re.sub(r"[*_`]", "", text).strip())
-    if match is None:
-        return None, not text
-    value = float(match.group(1)) / (100 if match.group(2) else 1)
-    return (value, match.group(0) == match.group(1) == text) if 0 <= value <= 1 else (None, False)
-
-
-def in_order(sections: Sections, *headers: str) -> bool:
-    """Whether the sections are those asked for, in order; some strategies ask for reasoning before them."""
-    return tuple(sections.lines) in {headers, ("REASONING", *headers)}
-
-
-def parse_checklist(text: str, family: Family) -> Prediction | None:
-    """Read a checklist; None when the answer is none.
-
-    `strict`: all sections as asked and in order, each candidate with its evidence; `failed`: it names nothing. Evidence is never a
-    candidate.
-    """
-    sections = read_checklist(text, family)
-    if sections is None:
-        return None
-    lesion = family is Family.LESION_RECOGNITION
-    named, strict = _lesion(sections) if lesion else _differential(sections)
-    if not named:
-        return Prediction(parse_status=ParseStatus.FAILED)
-    first = named[0][0]
-    abstained = abstains(first) and not (lesion and normal_form(first) == "none")
-    confidence, plain = confidence_of(sections)
-    place = {name: clean(sections.text(name.upper())) for name in ("location", "side")}
-    asked = SECTIONS.get(family, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
-    fields = {"lesion": first, **place} if lesion else {name: words for name, words in place.items() if words}
-    return Prediction(
-        parse_status=status_of(strict and plain and sections.strict and in_order(sections, *asked)),
-        differential=() if abstained else tuple(name for name, _ in named),
-        findings=sections.text("FINDINGS"),
-        rationale=sections.text("RATIONALE") or sections.text("REASONING"),
-        fields=None if abstained else fields or None,
-        confidence=None if abstained else confidence,
-        abstained=abstained,
-        seen=clean(sections.text("SEEN")),
-        evidence=() if abstained else tuple(candidate.evidence for _, candidate in named),
-        missing=clean(sections.text("MISSING")),
-    )
-
-
-def _differential(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidate]], bool]:
-    candidates, strict = read_candidates(sections.lines.get("DIFFERENTIAL", [""]))
-    named = [(diagnosis_of(row.name), row) for row in candidates if row.number or len(row.name.split()) <= MAX_WORDS]
-    strict &= len(named) <= MAX_CANDIDATES and all(name == row.name for name, row in named)
-    return [(name, row) for name, row in named if normal_form(name)][:MAX_CANDIDATES], strict
-
-
-def _lesion(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidate]], bool]:
-    row = read_candidate(sections.lines.get("LESION", []))
-    name = clean(row.name)
-    return [(name, row)] if normal_form(name) else [], row.as_asked
-
 
 FREE_ANSWER = ("REASONING", "ANSWER", "CONFIDENCE")
 """Sections of an answer in free words."""
@@ -149,24 +73,95 @@ def plain_text(text: str) -> str:
     return text.replace("’", "'").replace("\x00", "")
 
 
-def _parse_differential(sections: Sections) -> Prediction:
-    if "DIFFERENTIAL" not in sections.lines:
+def _parse_choice(text: str, options: tuple[str, ...]) -> Prediction:
+    letter = read_choice(text, options)
+    if not letter:
         return Prediction(parse_status=ParseStatus.FAILED)
-    candidates, strict = _candidates(sections.lines["DIFFERENTIAL"])
-    abstained = bool(candidates) and abstains(candidates[0])
-    if not candidates:
-        return Prediction(parse_status=ParseStatus.FAILED)
+    sections = read_sections(text)
     confidence, plain = confidence_of(sections)
+    asked = text.strip() == letter or (sections.strict and sections.text("ANSWER") == letter)
     return Prediction(
-        parse_status=status_of(
-            strict and plain and sections.strict and in_order(sections, "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE")
-        ),
-        differential=() if abstained else candidates,
+        parse_status=status_of(plain and asked),
+        differential=(options[LETTERS.index(letter)],),
+        choice=letter,
+        confidence=confidence,
+    )
+
+
+def confidence_of(sections: Sections) -> tuple[float | None, bool]:
+    """Read the stated confidence, 0 to 1 or None, and whether it is written as asked."""
+    text = sections.text("CONFIDENCE")
+    match = CONFIDENCE.match(re.sub(r"[*_`]", "", text).strip())
+    if match is None:
+        return None, not text
+    value = float(match.group(1)) / (100 if match.group(2) else 1)
+    return (value, match.group(0) == match.group(1) == text) if 0 <= value <= 1 else (None, False)
+
+
+def status_of(strict: bool) -> ParseStatus:
+    """Give the status of an answer that could be read."""
+    return ParseStatus.STRICT if strict else ParseStatus.REPAIRED
+
+
+def parse_checklist(text: str, family: Family) -> Prediction | None:
+    """Read a checklist; None when the answer is none.
+
+    `strict`: all sections as asked and in order, each candidate with its evidence; `failed`: it names nothing. Evidence is never a
+    candidate.
+    """
+    sections = read_checklist(text, family)
+    if sections is None:
+        return None
+    lesion = family is Family.LESION_RECOGNITION
+    named, strict = _lesion(sections) if lesion else _differential(sections)
+    if not named:
+        return Prediction(parse_status=ParseStatus.FAILED)
+    first = named[0][0]
+    abstained = abstains(first) and not (lesion and normal_form(first) == "none")
+    confidence, plain = confidence_of(sections)
+    place = {name: clean(sections.text(name.upper())) for name in ("location", "side")}
+    asked = SECTIONS.get(family, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
+    fields = {"lesion": first, **place} if lesion else {name: words for name, words in place.items() if words}
+    return Prediction(
+        parse_status=status_of(strict and plain and sections.strict and in_order(sections, *asked)),
+        differential=() if abstained else tuple(name for name, _ in named),
         findings=sections.text("FINDINGS"),
         rationale=sections.text("RATIONALE") or sections.text("REASONING"),
+        fields=None if abstained else fields or None,
         confidence=None if abstained else confidence,
         abstained=abstained,
+        seen=clean(sections.text("SEEN")),
+        evidence=() if abstained else tuple(candidate.evidence for _, candidate in named),
+        missing=clean(sections.text("MISSING")),
     )
+
+
+def _lesion(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidate]], bool]:
+    row = read_candidate(sections.lines.get("LESION", []))
+    name = clean(row.name)
+    return [(name, row)] if normal_form(name) else [], row.as_asked
+
+
+def _differential(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidate]], bool]:
+    candidates, strict = read_candidates(sections.lines.get("DIFFERENTIAL", [""]))
+    named = [(diagnosis_of(row.name), row) for row in candidates if row.number or len(row.name.split()) <= MAX_WORDS]
+    strict &= len(named) <= MAX_CANDIDATES and all(name == row.name for name, row in named)
+    return [(name, row) for name, row in named if normal_form(name)][:MAX_CANDIDATES], strict
+
+
+def diagnosis_of(text: str) -> str:
+    """Give the diagnosis that a line names, without its explanation."""
+    return clean(EXPLANATION.split(clean(text), maxsplit=1)[0].rstrip())
+
+
+def abstains(name: str) -> bool:
+    """Whether a line says that no diagnosis can be named."""
+    return ABSTENTION.fullmatch(normal_form(name)) is not None
+
+
+def in_order(sections: Sections, *headers: str) -> bool:
+    """Whether the sections are those asked for, in order; some strategies ask for reasoning before them."""
+    return tuple(sections.lines) in {headers, ("REASONING", *headers)}
 
 
 def _parse_lesion(sections: Sections) -> Prediction:
@@ -202,18 +197,23 @@ def _parse_open_answer(sections: Sections) -> Prediction:
     )
 
 
-def _parse_choice(text: str, options: tuple[str, ...]) -> Prediction:
-    letter = read_choice(text, options)
-    if not letter:
+def _parse_differential(sections: Sections) -> Prediction:
+    if "DIFFERENTIAL" not in sections.lines:
         return Prediction(parse_status=ParseStatus.FAILED)
-    sections = read_sections(text)
+    candidates, strict = _candidates(sections.lines["DIFFERENTIAL"])
+    abstained = bool(candidates) and abstains(candidates[0])
+    if not candidates:
+        return Prediction(parse_status=ParseStatus.FAILED)
     confidence, plain = confidence_of(sections)
-    asked = text.strip() == letter or (sections.strict and sections.text("ANSWER") == letter)
     return Prediction(
-        parse_status=status_of(plain and asked),
-        differential=(options[LETTERS.index(letter)],),
-        choice=letter,
-        confidence=confidence,
+        parse_status=status_of(
+            strict and plain and sections.strict and in_order(sections, "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE")
+        ),
+        differential=() if abstained else candidates,
+        findings=sections.text("FINDINGS"),
+        rationale=sections.text("RATIONALE") or sections.text("REASONING"),
+        confidence=None if abstained else confidence,
+        abstained=abstained,
     )
 
 

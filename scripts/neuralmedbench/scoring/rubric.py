@@ -33,6 +33,7 @@ WORDS_WITHOUT_CONTENT = (
     "a an the of in on at to for with and or is are was were be been has have as by from that this it its which than there"
 )
 SMALL_WORDS = frozenset(WORDS_WITHOUT_CONTENT.split())
+
 SAME = {
     "bright": "hyperintense",
     "dark": "hypointense",
@@ -49,40 +50,6 @@ SAME = {
 }
 """Words for one sign, folded before they are compared."""
 
-
-def contains_statement(text: str, statement: str) -> bool:
-    """Whether one sentence, or two neighbouring ones, hold at least `SHARE` of a statement's content words.
-
-    Each word must be negated where the statement negates it, and the text must not state only the other side. A rough measure: it knows
-    no synonyms beyond a few signs, and misses a paraphrase.
-    """
-    wanted = _content_stems(statement)
-    if not wanted:
-        return False
-    sentences = [part for part in re.split(r"(?<=[.!?;])\s+|\n", text) if part.strip()]
-    windows = [*sentences, *(f"{first} {second}" for first, second in pairwise(sentences))]
-    return any(len(wanted & _content_stems(window)) >= SHARE * len(wanted) and not _other_side(window, statement) for window in windows)
-
-
-def _content_stems(text: str) -> set[tuple[str, bool]]:
-    """Stems of the content words, each with whether it stands in a clause behind a negation."""
-    found = set()
-    for clause in re.split(r"[,.;:!?]|\bbut\b|\bhowever\b", text, flags=re.IGNORECASE):
-        negated = False
-        for word in normal_form(clause).split():
-            if NEGATION.fullmatch(word):
-                negated = True
-            elif word not in SMALL_WORDS:
-                found.add((SAME.get(word, word)[:STEM], negated))
-    return found
-
-
-def _other_side(text: str, statement: str) -> bool:
-    wanted = sides(statement) & {"left", "right"}
-    stated = sides(text) & {"left", "right"}
-    return len(wanted) == 1 and bool(stated) and not wanted & stated
-
-
 SIGNALS = {
     "hyperintense": ("hyperintense", "hyperintensity", "hyperintensities", "bright", "high signal", "increased signal", "elevated signal"),
     "hypointense": ("hypointense", "hypointensity", "dark", "low signal", "decreased signal", "signal loss"),
@@ -95,56 +62,6 @@ SIGNALS = {
 """Words for one behaviour of a lesion."""
 
 SEQUENCE_WORDS = {"t1w": ("t1",), "cet1w": ("contrast", "gadolinium", "post contrast", "t1c"), "t2w": ("t2",), "dwi": ("dwi", "diffusion")}
-
-
-def meets_criterion(prediction: Prediction, reference: ReferenceAnswer, criterion: Criterion) -> bool:
-    """Judge whether an answer meets one criterion; for a criterion with negative points that is bad.
-
-    The start of its name is its kind: `states_side`, `states_location`, `names_signal_`, `considers_`, `must_not_`. Any other one is a
-    statement (its text after the first colon) that findings or rationale must hold. A forbidden diagnosis costs its points on rank 1
-    only.
-    """
-    name = criterion.criterion
-    statement = (criterion.text.partition(": ")[2] or criterion.text).rstrip(".")
-    lesion = reference.gold.lesion
-    if lesion and name.startswith(("states_side", "states_location", "names_signal_")):
-        return _meets_lesion(prediction, reference, lesion, name)
-    if name.startswith(("considers_", "must_not_")):
-        diagnosis = ReferenceAnswer.of(Gold(item_id=reference.gold.item_id, answer=statement), reference.vocabulary)
-        if name.startswith("considers_"):
-            return reference_rank(prediction.differential, diagnosis) is not None
-        if diagnosis.entry.key != REFERENCE_KEY:
-            return reference_rank(prediction.differential[:1], diagnosis) is not None
-    return contains_statement(f"{prediction.findings} {prediction.rationale}", statement)
-
-
-def _meets_lesion(prediction: Prediction, reference: ReferenceAnswer, lesion: Lesion, name: str) -> bool:
-    fields = prediction.fields or {}
-    if name == "states_side":
-        return side_right(fields.get("side", prediction.findings), lesion)
-    if name == "states_location" and "location" in fields:
-        return location_right(fields["location"], lesion, reference.vocabulary)
-    if name == "states_location":
-        place = reference.vocabulary.places.get(normal_form(lesion.location), lesion.location)
-        return place in mentioned_places(prediction.findings, reference.vocabulary)
-    sequence = name.removeprefix("names_signal_")
-    behaviour = {key.lower(): value for key, value in lesion.behaviour.items()}.get(sequence, "")
-    return _names_signal(f"{prediction.findings} {prediction.rationale}", sequence, behaviour)
-
-
-def _names_signal(text: str, sequence: str, behaviour: str) -> bool:
-    sequences = SEQUENCE_WORDS.get(sequence, (sequence,))
-    signals = SIGNALS.get(behaviour, (behaviour,))
-    sentences = [f" {normal_form(part)} " for part in text.split(".")]
-    return any(
-        _contains_any(part, sequences) and (_contains_any(part, signals) or contains_statement(part, behaviour)) for part in sentences
-    )
-
-
-def _contains_any(sentence: str, words: Iterable[str]) -> bool:
-    return any(f" {normal_form(word)} " in sentence for word in words)
-
-
 MAIN_CONDITION = "main_condition"
 CORE_DIAGNOSIS = "core_diagnosis"
 GRADED_RUNNERS = frozenset({Runner.OPEN, Runner.DIALOGUE})
@@ -200,31 +117,6 @@ def _grade_response(response: Response, item: Item, reference: ReferenceAnswer, 
     return [make_grade(response, grader, name, value=float(value), weight=weight, explanation=why) for name, value, weight, why in rows]
 
 
-def _needs_reader(prediction: Prediction, *, core: bool) -> bool:
-    """Whether words alone cannot show that a free answer is wrong: it was read and differs from the reference."""
-    return prediction.parse_status is not ParseStatus.FAILED and not prediction.abstained and not core
-
-
-def make_grade(response: Response, grader: str, criterion: str, *, value: float | None, weight: float, explanation: str) -> Grade:
-    """Make a grade of a response; a grade without a value has failed."""
-    return Grade(
-        item_id=response.item_id,
-        benchmark=response.benchmark,
-        arm=response.arm,
-        strategy=response.strategy,
-        model=response.model,
-        revision=response.revision,
-        repeat=response.repeat,
-        text_sha256=text_digest(response.text),
-        grader=grader,
-        criterion=criterion,
-        value=value,
-        weight=weight,
-        explanation=explanation,
-        state=GradeState.FAILED if value is None else GradeState.OK,
-    )
-
-
 def verdict(prediction: Prediction, item: Item, reference: ReferenceAnswer) -> tuple[bool, bool, str]:
     """Judge main condition and core diagnosis, and give the reason.
 
@@ -252,3 +144,109 @@ def _lesion_verdict(prediction: Prediction, reference: ReferenceAnswer) -> tuple
     place = location_right(fields.get("location", ""), lesion, reference.vocabulary)
     side = side_right(fields.get("side", ""), lesion)
     return place, place and side, f"location {'right' if place else 'wrong'}, side {'right' if side else 'wrong'}"
+
+
+def _needs_reader(prediction: Prediction, *, core: bool) -> bool:
+    """Whether words alone cannot show that a free answer is wrong: it was read and differs from the reference."""
+    return prediction.parse_status is not ParseStatus.FAILED and not prediction.abstained and not core
+
+
+def meets_criterion(prediction: Prediction, reference: ReferenceAnswer, criterion: Criterion) -> bool:
+    """Judge whether an answer meets one criterion; for a criterion with negative points that is bad.
+
+    The start of its name is its kind: `states_side`, `states_location`, `names_signal_`, `considers_`, `must_not_`. Any other one is a
+    statement (its text after the first colon) that findings or rationale must hold. A forbidden diagnosis costs its points on rank 1
+    only.
+    """
+    name = criterion.criterion
+    statement = (criterion.text.partition(": ")[2] or criterion.text).rstrip(".")
+    lesion = reference.gold.lesion
+    if lesion and name.startswith(("states_side", "states_location", "names_signal_")):
+        return _meets_lesion(prediction, reference, lesion, name)
+    if name.startswith(("considers_", "must_not_")):
+        diagnosis = ReferenceAnswer.of(Gold(item_id=reference.gold.item_id, answer=statement), reference.vocabulary)
+        if name.startswith("considers_"):
+            return reference_rank(prediction.differential, diagnosis) is not None
+        if diagnosis.entry.key != REFERENCE_KEY:
+            return reference_rank(prediction.differential[:1], diagnosis) is not None
+    return contains_statement(f"{prediction.findings} {prediction.rationale}", statement)
+
+
+def _meets_lesion(prediction: Prediction, reference: ReferenceAnswer, lesion: Lesion, name: str) -> bool:
+    fields = prediction.fields or {}
+    if name == "states_side":
+        return side_right(fields.get("side", prediction.findings), lesion)
+    if name == "states_location" and "location" in fields:
+        return location_right(fields["location"], lesion, reference.vocabulary)
+    if name == "states_location":
+        place = reference.vocabulary.places.get(normal_form(lesion.location), lesion.location)
+        return place in mentioned_places(prediction.findings, reference.vocabulary)
+    sequence = name.removeprefix("names_signal_")
+    behaviour = {key.lower(): value for key, value in lesion.behaviour.items()}.get(sequence, "")
+    return _names_signal(f"{prediction.findings} {prediction.rationale}", sequence, behaviour)
+
+
+def _names_signal(text: str, sequence: str, behaviour: str) -> bool:
+    sequences = SEQUENCE_WORDS.get(sequence, (sequence,))
+    signals = SIGNALS.get(behaviour, (behaviour,))
+    sentences = [f" {normal_form(part)} " for part in text.split(".")]
+    return any(
+        _contains_any(part, sequences) and (_contains_any(part, signals) or contains_statement(part, behaviour)) for part in sentences
+    )
+
+
+def _contains_any(sentence: str, words: Iterable[str]) -> bool:
+    return any(f" {normal_form(word)} " in sentence for word in words)
+
+
+def contains_statement(text: str, statement: str) -> bool:
+    """Whether one sentence, or two neighbouring ones, hold at least `SHARE` of a statement's content words.
+
+    Each word must be negated where the statement negates it, and the text must not state only the other side. A rough measure: it knows
+    no synonyms beyond a few signs, and misses a paraphrase.
+    """
+    wanted = _content_stems(statement)
+    if not wanted:
+        return False
+    sentences = [part for part in re.split(r"(?<=[.!?;])\s+|\n", text) if part.strip()]
+    windows = [*sentences, *(f"{first} {second}" for first, second in pairwise(sentences))]
+    return any(len(wanted & _content_stems(window)) >= SHARE * len(wanted) and not _other_side(window, statement) for window in windows)
+
+
+def _content_stems(text: str) -> set[tuple[str, bool]]:
+    """Stems of the content words, each with whether it stands in a clause behind a negation."""
+    found = set()
+    for clause in re.split(r"[,.;:!?]|\bbut\b|\bhowever\b", text, flags=re.IGNORECASE):
+        negated = False
+        for word in normal_form(clause).split():
+            if NEGATION.fullmatch(word):
+                negated = True
+            elif word not in SMALL_WORDS:
+                found.add((SAME.get(word, word)[:STEM], negated))
+    return found
+
+
+def _other_side(text: str, statement: str) -> bool:
+    wanted = sides(statement) & {"left", "right"}
+    stated = sides(text) & {"left", "right"}
+    return len(wanted) == 1 and bool(stated) and not wanted & stated
+
+
+def make_grade(response: Response, grader: str, criterion: str, *, value: float | None, weight: float, explanation: str) -> Grade:
+    """Make a grade of a response; a grade without a value has failed."""
+    return Grade(
+        item_id=response.item_id,
+        benchmark=response.benchmark,
+        arm=response.arm,
+        strategy=response.strategy,
+        model=response.model,
+        revision=response.revision,
+        repeat=response.repeat,
+        text_sha256=text_digest(response.text),
+        grader=grader,
+        criterion=criterion,
+        value=value,
+        weight=weight,
+        explanation=explanation,
+        state=GradeState.FAILED if value is None else GradeState.OK,
+    )

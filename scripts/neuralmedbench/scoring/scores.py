@@ -20,6 +20,11 @@ from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 
 Group = tuple[str, str, str, str]
 
+PASS_VALUE = 0.5
+"""A grade of the core diagnosis from which an open item passes."""
+
+Criteria = dict[str, Grade]
+
 
 class Election(NamedTuple):
     """The elected sample, its votes, and the number of samples (those that name nothing too)."""
@@ -27,73 +32,6 @@ class Election(NamedTuple):
     row: Score
     votes: int
     samples: int
-
-
-def elect(scores: Iterable[Score], vocabulary: Vocabulary) -> list[Score]:
-    """Let the samples of `self_consistency` vote: of each item's samples one row stays, other strategies are unchanged.
-
-    The row is the first sample of the majority, under its own number. Ties go by a digest of item and answer, which neither the order of
-    samples nor of the alphabet can change. An answer that names nothing has no vote; without any vote the first sample stands. Where the
-    samples missing for our reasons could have changed the vote, the item is missing. Unweighted majority over final answers: Wang et al.,
-    Self-Consistency (ICLR 2023). Votes are options, classes, lesion place and side, or the leading diagnosis (of a dialogue's last turn).
-    """
-    kept: list[Score] = []
-    groups: dict[Group, list[Score]] = defaultdict(list)
-    for score in scores:
-        if score.strategy == Strategy.SELF_CONSISTENCY:
-            groups[score.item_id, score.arm, score.model, score.revision].append(score)
-        else:
-            kept.append(score)
-    return kept + [elect_sample(rows, vocabulary).row for rows in groups.values()]
-
-
-def elect_sample(rows: Iterable[Score], vocabulary: Vocabulary) -> Election:
-    """Elect one of the samples of an item, by the rule of :func:`elect`.
-
-    Parameters
-    ----------
-    rows : iterable of Score
-        The samples of one model under one arm and strategy; at least one.
-    vocabulary : Vocabulary
-        By which two names of one diagnosis are one vote.
-
-    Returns
-    -------
-    Election
-        The elected sample; its row is a missing one where the missing samples could have turned the vote.
-    """
-    rows = sorted(rows, key=lambda row: row.repeat)
-    missing = [row for row in rows if row.missing]
-    there = [row for row in rows if not row.missing]
-    votes = [(vote, row) for row in there if (vote := _vote_of(row, vocabulary))]
-    counts = Counter(vote for vote, _ in votes)
-    order = sorted(counts, key=lambda vote: (-counts[vote], hashlib.sha256(f"{rows[0].item_id}\n{vote}".encode()).hexdigest()))
-    lead = counts[order[0]] - (counts[order[1]] if len(order) > 1 else 0) if order else 0
-    if missing and len(missing) >= lead:
-        return Election(missing[0], 0, len(there))
-    if not order:
-        return Election(there[0], 0, len(there))
-    return Election(next(row for vote, row in votes if vote == order[0]), counts[order[0]], len(there))
-
-
-def _vote_of(row: Score, vocabulary: Vocabulary) -> str:
-    """Give the answer under one name; empty for an answer that names nothing."""
-    if row.state != "ok" or not row.differential:
-        return ""
-    if row.family == Family.LESION_RECOGNITION:
-        fields = row.fields or {}
-        place, side = (normal_form(fields.get(name, "")) for name in ("location", "side"))
-        return f"{vocabulary.places.get(place, place)} / {side}"
-    first = row.differential[0]
-    # options and classes are words of the data set: two of them may be names of one thing and still be two answers
-    known = None if row.runner in (Runner.CHOICE, Runner.STRUCTURED) else vocabulary.find(first)
-    return known.key if known else normal_form(first)
-
-
-PASS_VALUE = 0.5
-"""A grade of the core diagnosis from which an open item passes."""
-
-Criteria = dict[str, Grade]
 
 
 def score_responses(
@@ -220,8 +158,18 @@ def _verdict(
     }
 
 
-def _relation(prediction: Prediction, reference: ReferenceAnswer) -> Relation | None:
-    return relation(prediction.differential[0], reference) if prediction.differential else None
+def _structured(prediction: Prediction, gold: Gold, *, answered: bool) -> dict[str, Any]:
+    if gold.fields is None:
+        return {}
+    wanted = gold_labels(gold.fields)
+    given = prediction.fields or {}
+    right = {name: answered and given.get(name) == wanted[name] for name in FIELDS if name in wanted}
+    read = prediction.parse_status is not ParseStatus.FAILED
+    return {
+        "passed": right.get("class"),
+        "fields_right": right,
+        "fields_abstained": tuple(name for name in FIELDS if read and name in wanted and name not in given),
+    }
 
 
 def _first(grades: Sequence[Criteria], criterion: str) -> float | None:
@@ -243,18 +191,8 @@ def _rubric(grades: Sequence[Criteria], gold: Gold) -> float | None:
     return min(1.0, max(0.0, earned / to_be_had))
 
 
-def _structured(prediction: Prediction, gold: Gold, *, answered: bool) -> dict[str, Any]:
-    if gold.fields is None:
-        return {}
-    wanted = gold_labels(gold.fields)
-    given = prediction.fields or {}
-    right = {name: answered and given.get(name) == wanted[name] for name in FIELDS if name in wanted}
-    read = prediction.parse_status is not ParseStatus.FAILED
-    return {
-        "passed": right.get("class"),
-        "fields_right": right,
-        "fields_abstained": tuple(name for name in FIELDS if read and name in wanted and name not in given),
-    }
+def _relation(prediction: Prediction, reference: ReferenceAnswer) -> Relation | None:
+    return relation(prediction.differential[0], reference) if prediction.differential else None
 
 
 def _turns(response: Response, item: Item, reference: ReferenceAnswer) -> dict[str, Any]:
@@ -263,3 +201,64 @@ def _turns(response: Response, item: Item, reference: ReferenceAnswer) -> dict[s
     read = [parse_answer(text, item).differential for text in response.turns or (response.text,)]
     leaders = tuple(differential[0] if differential else "" for differential in read)
     return {"turn_leaders": leaders, "turn_passes": tuple(relation(leader, reference) in RIGHT for leader in leaders)}
+
+
+def elect(scores: Iterable[Score], vocabulary: Vocabulary) -> list[Score]:
+    """Let the samples of `self_consistency` vote: of each item's samples one row stays, other strategies are unchanged.
+
+    The row is the first sample of the majority, under its own number. Ties go by a digest of item and answer, which neither the order of
+    samples nor of the alphabet can change. An answer that names nothing has no vote; without any vote the first sample stands. Where the
+    samples missing for our reasons could have changed the vote, the item is missing. Unweighted majority over final answers: Wang et al.,
+    Self-Consistency (ICLR 2023). Votes are options, classes, lesion place and side, or the leading diagnosis (of a dialogue's last turn).
+    """
+    kept: list[Score] = []
+    groups: dict[Group, list[Score]] = defaultdict(list)
+    for score in scores:
+        if score.strategy == Strategy.SELF_CONSISTENCY:
+            groups[score.item_id, score.arm, score.model, score.revision].append(score)
+        else:
+            kept.append(score)
+    return kept + [elect_sample(rows, vocabulary).row for rows in groups.values()]
+
+
+def elect_sample(rows: Iterable[Score], vocabulary: Vocabulary) -> Election:
+    """Elect one of the samples of an item, by the rule of :func:`elect`.
+
+    Parameters
+    ----------
+    rows : iterable of Score
+        The samples of one model under one arm and strategy; at least one.
+    vocabulary : Vocabulary
+        By which two names of one diagnosis are one vote.
+
+    Returns
+    -------
+    Election
+        The elected sample; its row is a missing one where the missing samples could have turned the vote.
+    """
+    rows = sorted(rows, key=lambda row: row.repeat)
+    missing = [row for row in rows if row.missing]
+    there = [row for row in rows if not row.missing]
+    votes = [(vote, row) for row in there if (vote := _vote_of(row, vocabulary))]
+    counts = Counter(vote for vote, _ in votes)
+    order = sorted(counts, key=lambda vote: (-counts[vote], hashlib.sha256(f"{rows[0].item_id}\n{vote}".encode()).hexdigest()))
+    lead = counts[order[0]] - (counts[order[1]] if len(order) > 1 else 0) if order else 0
+    if missing and len(missing) >= lead:
+        return Election(missing[0], 0, len(there))
+    if not order:
+        return Election(there[0], 0, len(there))
+    return Election(next(row for vote, row in votes if vote == order[0]), counts[order[0]], len(there))
+
+
+def _vote_of(row: Score, vocabulary: Vocabulary) -> str:
+    """Give the answer under one name; empty for an answer that names nothing."""
+    if row.state != "ok" or not row.differential:
+        return ""
+    if row.family == Family.LESION_RECOGNITION:
+        fields = row.fields or {}
+        place, side = (normal_form(fields.get(name, "")) for name in ("location", "side"))
+        return f"{vocabulary.places.get(place, place)} / {side}"
+    first = row.differential[0]
+    # options and classes are words of the data set: two of them may be names of one thing and still be two answers
+    known = None if row.runner in (Runner.CHOICE, Runner.STRUCTURED) else vocabulary.find(first)
+    return known.key if known else normal_form(first)

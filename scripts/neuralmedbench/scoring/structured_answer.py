@@ -14,69 +14,14 @@ from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.records.items import GoldFields, gold_fields
 from neuralmedbench.records.scores import ParseStatus, Prediction
 
-
-def read_json(text: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """Decode a text; None when it is no JSON, or `pairs`, which makes an object of its names and values, finds fault with it."""
-    try:
-        return valid_text(json.loads(text, object_pairs_hook=pairs))
-    except (ValueError, RecursionError):
-        return None
-
-
-def valid_text(value: Any) -> Any:
-    r"""Put a question mark for every half of a surrogate pair in a decoded value, as in the text of an answer.
-
-    Escapes are decoded after an answer was made clean for the ledger, and a cut-off emoji leaves half of one.
-
-    Examples
-    --------
-    >>> valid_text({"side": ["left \ud83d", 1, None]})
-    {'side': ['left ?', 1, None]}
-    """
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, list):
-        return [valid_text(part) for part in value]
-    if isinstance(value, dict):
-        return {valid_text(name): valid_text(part) for name, part in value.items()}
-    return value
-
-
 FIELDS = ("modality", "sequence", "plane", "class", "subtype")
 ALIASES = Path(__file__).with_name("field_aliases.yaml")
-
-
-@cache
-def _aliases() -> dict[str, Any]:
-    table: dict[str, Any] = load_yaml(ALIASES.read_text(encoding="utf-8"))
-    return table
-
-
-def label(field: str, value: str | None) -> str | None:
-    """Label of one field in its canonical spelling; None for null and words that mean it, unknown labels in lower case.
-
-    Examples
-    --------
-    >>> label("class", "Tumour"), label("subtype", "None"), label("sequence", "T1 C+")
-    ('tumor', None, 'T1C+')
-    """
-    word = " ".join((value or "").replace("_", " ").lower().split())
-    if word in _aliases()["null_words"]:
-        return None
-    spelled = _aliases()[field].get(word, word)
-    return str(spelled)
-
-
-def gold_labels(fields: GoldFields) -> dict[str, str]:
-    """Labels of the fields that have ground truth, by the names that answers use."""
-    labels = {name: label(name, value) for name, value in gold_fields(fields).items()}
-    return {name: value for name, value in labels.items() if value is not None}
-
-
 MAX_CHARACTERS = 20_000
 MAX_TRIES = 50
+
 REASONING = "reasoning"
 """Key for the steps before the answer, which some strategies ask for."""
+
 MAX_LABEL = 80
 """A longer value is no label; it is cut."""
 
@@ -126,12 +71,60 @@ def find_answer_object(text: str) -> tuple[dict[str, Any] | None, bool]:
     return found, False
 
 
+def read_json(text: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """Decode a text; None when it is no JSON, or `pairs`, which makes an object of its names and values, finds fault with it."""
+    try:
+        return valid_text(json.loads(text, object_pairs_hook=pairs))
+    except (ValueError, RecursionError):
+        return None
+
+
+def valid_text(value: Any) -> Any:
+    r"""Put a question mark for every half of a surrogate pair in a decoded value, as in the text of an answer.
+
+    Escapes are decoded after an answer was made clean for the ledger, and a cut-off emoji leaves half of one.
+
+    Examples
+    --------
+    >>> valid_text({"side": ["left \ud83d", 1, None]})
+    {'side': ['left ?', 1, None]}
+    """
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [valid_text(part) for part in value]
+    if isinstance(value, dict):
+        return {valid_text(name): valid_text(part) for name, part in value.items()}
+    return value
+
+
 def _literal(text: str) -> Any:
     """Python's spelling of an object: single quotes, None, True."""
     try:
         return valid_text(ast.literal_eval(re.sub(r"\bnull\b", "None", text)))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
+
+
+def label(field: str, value: str | None) -> str | None:
+    """Label of one field in its canonical spelling; None for null and words that mean it, unknown labels in lower case.
+
+    Examples
+    --------
+    >>> label("class", "Tumour"), label("subtype", "None"), label("sequence", "T1 C+")
+    ('tumor', None, 'T1C+')
+    """
+    word = " ".join((value or "").replace("_", " ").lower().split())
+    if word in _aliases()["null_words"]:
+        return None
+    spelled = _aliases()[field].get(word, word)
+    return str(spelled)
+
+
+@cache
+def _aliases() -> dict[str, Any]:
+    table: dict[str, Any] = load_yaml(ALIASES.read_text(encoding="utf-8"))
+    return table
 
 
 def _fits(value: dict[str, Any], schema: str) -> bool:
@@ -144,3 +137,9 @@ def _fits(value: dict[str, Any], schema: str) -> bool:
     confidence = value.get("confidence")
     number = confidence is None or (isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1)
     return allowed and number
+
+
+def gold_labels(fields: GoldFields) -> dict[str, str]:
+    """Labels of the fields that have ground truth, by the names that answers use."""
+    labels = {name: label(name, value) for name, value in gold_fields(fields).items()}
+    return {name: value for name, value in labels.items() if value is not None}

@@ -22,6 +22,7 @@ NEGATION = re.compile(
     r"incompatible|lacks?|lacking|fails? to|free of|low (?:suspicion|probability|likelihood))\b"
 )
 NOT_NEGATION = re.compile(r"\bnot (?:otherwise|elsewhere) (?:specified|classified)\b", re.IGNORECASE)
+
 DENIED_AFTER = re.compile(
     r"(?:\b(?:excluded|(?:ruled|rule) out|(?:un|not |less |least )likely|not (?:present|seen|found)|absent|rejected|refuted|denied|improbable|"
     r"doubtful|mimics?)|(?:[:?–—]|\s-)\s*no(?:ne|t)?)\W*$",
@@ -30,47 +31,17 @@ DENIED_AFTER = re.compile(
 """Words that, at the end, deny what stands before them."""
 
 BARE_DENIAL_WORDS = "most very highly now likely longer out present seen found evident confirmed supported is was been has it this"
+
 BARE_DENIAL = frozenset(BARE_DENIAL_WORDS.split())
 """Words beside a negation in brackets that name nothing else: `(not likely)` denies what stands before, `(no haemorrhage)` does not."""
 
 RULE_OUT = re.compile(r"\br/o\b", re.IGNORECASE)
+
 OF_ALL = frozenset({"history", "family", "risk", "screening", "mimicking", "resembles", "resembling", "simulating", "imitating", "pseudo"})
 """Words that make another thing of all diagnoses behind them: `history of stroke or seizure`."""
 
 OTHER_THING = OF_ALL | {"mimic", "mimics", "like", "non"}
 """Words that make another thing of the diagnosis beside them: a stroke mimic is not a stroke."""
-
-
-def changes_meaning(beside: Sequence[str]) -> bool:
-    """Whether the words beside a name deny it or make another thing of it; those of the name itself do not (`non-communicating`)."""
-    return bool(OTHER_THING & set(beside) or NEGATION.search(" ".join(beside)))
-
-
-def has_negation(text: str) -> bool:
-    """Whether a text holds a negation."""
-    return bool(NEGATION.search(normal_form(text)))
-
-
-def is_bare_negation(text: str) -> bool:
-    """Whether a text is a negation and nothing else."""
-    return has_negation(text) and set(NEGATION.sub(" ", normal_form(text)).split()) <= BARE_DENIAL
-
-
-def asserted_parts(text: str) -> Iterator[str]:
-    """Yield the parts of a line between commas and words like `or`, without those that a negation before them denies too."""
-    start, over, to_the_end = 0, False, False
-    for match in [*ALTERNATIVES.finditer(text), None]:
-        piece = text[start : match.start() if match else None]
-        head = normal_form(CUTS.split(piece, maxsplit=1)[0])
-        if not over or head.startswith("but "):
-            yield piece
-            # `no infarct, haemorrhage or tumour` denies all three; of `infarct without haemorrhage, tumour` the list ends at the comma
-            to_the_end = has_negation(re.sub(r"\bnon\b", " ", head))
-            over = to_the_end or has_negation(re.sub(r"\bnon\b", " ", normal_form(piece))) or bool(OF_ALL & set(head.split()))
-        if match:
-            start, separator = match.end(), match.group().strip()
-            over = over and separator != ";" and (to_the_end or separator != ",")
-
 
 MAX_LINE_CHARACTERS = 300
 """A longer line is a paragraph, not a diagnosis."""
@@ -85,6 +56,7 @@ LEAD_IN = re.compile(
     re.IGNORECASE,
 )
 DOUBT_WORDS = "a an the most likely probable probably possible possibly suspected presumed"
+
 DOUBT = frozenset(DOUBT_WORDS.split())
 """Words before or after a diagnosis that say how sure somebody is."""
 
@@ -94,10 +66,12 @@ AFTER_WORDS = (
     " probable possible likely primary secondary recurrent acute chronic subacute early late stage mild moderate severe finding findings"
     " most confirmed unspecified"
 )
+
 AFTER = frozenset(AFTER_WORDS.split())
 """Words that may follow a diagnosis without making another thing of it."""
 
 PLURALS = (("ies", "y"), ("ses", "sis"), ("es", ""), ("s", ""))
+
 MIN_PLURAL = 4
 """Letters that a word has at least before its end can be a plural: `ms` is none."""
 
@@ -139,23 +113,14 @@ def resolve(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
     return _narrowest([entry for piece in asserted_parts(plain) if (entry := _resolve_piece(piece, vocabulary))], vocabulary)
 
 
-def sides(text: str) -> set[str]:
-    """Sides that a text states: any of `left`, `right`, `bilateral`, `midline`."""
-    return {SIDES[word] for word in normal_form(text).split() if word in SIDES}
+def is_bare_negation(text: str) -> bool:
+    """Whether a text is a negation and nothing else."""
+    return has_negation(text) and set(NEGATION.sub(" ", normal_form(text)).split()) <= BARE_DENIAL
 
 
-def mentioned_places(text: str, vocabulary: Vocabulary) -> set[str]:
-    """Anatomical terms of the vocabulary that a text names; what comes after `sparing` or a negation does not count."""
-    words = re.split(r"\b(?:sparing|spares|no|not|without|excluding|except)\b", normal_form(text))[0].split()
-    found, start = set[str](), 0
-    while start < len(words):
-        end = next((end for end in range(len(words), start, -1) if " ".join(words[start:end]) in vocabulary.places), None)
-        if end is None:
-            start += 1
-        else:
-            found.add(vocabulary.places[" ".join(words[start:end])])
-            start = end
-    return found
+def has_negation(text: str) -> bool:
+    """Whether a text holds a negation."""
+    return bool(NEGATION.search(normal_form(text)))
 
 
 def _whole_name(words: list[str], vocabulary: Vocabulary) -> Diagnosis | None:
@@ -176,6 +141,30 @@ def _find_words(words: list[str], vocabulary: Vocabulary) -> Diagnosis | None:
     if len(last) > MIN_PLURAL and not last.endswith(("ss", "us", "is")):
         forms += [last.removesuffix(plural) + single for plural, single in PLURALS if last.endswith(plural)]
     return next((entry for form in forms if (entry := vocabulary.index.get(" ".join([*before, form])))), None)
+
+
+def _narrowest(named: list[Diagnosis], vocabulary: Vocabulary) -> Diagnosis | None:
+    for entry in named:
+        lineage = {entry.key, *(wider.key for wider in vocabulary.ancestors(entry.key))}
+        if all(other.key in lineage for other in named):
+            return entry
+    return None
+
+
+def asserted_parts(text: str) -> Iterator[str]:
+    """Yield the parts of a line between commas and words like `or`, without those that a negation before them denies too."""
+    start, over, to_the_end = 0, False, False
+    for match in [*ALTERNATIVES.finditer(text), None]:
+        piece = text[start : match.start() if match else None]
+        head = normal_form(CUTS.split(piece, maxsplit=1)[0])
+        if not over or head.startswith("but "):
+            yield piece
+            # `no infarct, haemorrhage or tumour` denies all three; of `infarct without haemorrhage, tumour` the list ends at the comma
+            to_the_end = has_negation(re.sub(r"\bnon\b", " ", head))
+            over = to_the_end or has_negation(re.sub(r"\bnon\b", " ", normal_form(piece))) or bool(OF_ALL & set(head.split()))
+        if match:
+            start, separator = match.end(), match.group().strip()
+            over = over and separator != ";" and (to_the_end or separator != ",")
 
 
 def _resolve_piece(piece: str, vocabulary: Vocabulary) -> Diagnosis | None:
@@ -221,15 +210,31 @@ def _written_as_such(words: list[str], entry: Diagnosis, head: str) -> bool:
     return in_full or not spelled or any(re.search(rf"(?<!\w){re.escape(term)}(?!\w)", head) for term in spelled)
 
 
+def changes_meaning(beside: Sequence[str]) -> bool:
+    """Whether the words beside a name deny it or make another thing of it; those of the name itself do not (`non-communicating`)."""
+    return bool(OTHER_THING & set(beside) or NEGATION.search(" ".join(beside)))
+
+
 def _without_stage(entry: Diagnosis, vocabulary: Vocabulary) -> Diagnosis:
     """Take the nearest wider term that does not say acute: an old lacunar infarct is not the acute one."""
     acute = [wider for wider in (entry, *vocabulary.ancestors(entry.key)) if "acute" in normal_form(wider.name).split()]
     return next(vocabulary.ancestors(acute[-1].key), entry) if acute else entry
 
 
-def _narrowest(named: list[Diagnosis], vocabulary: Vocabulary) -> Diagnosis | None:
-    for entry in named:
-        lineage = {entry.key, *(wider.key for wider in vocabulary.ancestors(entry.key))}
-        if all(other.key in lineage for other in named):
-            return entry
-    return None
+def sides(text: str) -> set[str]:
+    """Sides that a text states: any of `left`, `right`, `bilateral`, `midline`."""
+    return {SIDES[word] for word in normal_form(text).split() if word in SIDES}
+
+
+def mentioned_places(text: str, vocabulary: Vocabulary) -> set[str]:
+    """Anatomical terms of the vocabulary that a text names; what comes after `sparing` or a negation does not count."""
+    words = re.split(r"\b(?:sparing|spares|no|not|without|excluding|except)\b", normal_form(text))[0].split()
+    found, start = set[str](), 0
+    while start < len(words):
+        end = next((end for end in range(len(words), start, -1) if " ".join(words[start:end]) in vocabulary.places), None)
+        if end is None:
+            start += 1
+        else:
+            found.add(vocabulary.places[" ".join(words[start:end])])
+            start = end
+    return found

@@ -22,118 +22,16 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import OPTION, Gold, Runner
 from neuralmedbench.records.questions import LETTERS, Question, QuestionImage, Refusal
 
-
-def mapped_pictures(
-    mapping: ImagesMapping, source: SourceFolder, row: Mapping[str, Any]
-) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes]]:
-    """Read the pictures of a row with their labels, and their files or bytes by `file`; DataError if a required one is absent."""
-    entries = [entry for column in mapping.columns for entry in _pictures(row[column])]
-    if not entries and mapping.required:
-        message = "the question has no picture"
-        raise DataError(message)
-    images, pictures = [], {}
-    for place, entry in enumerate(entries, start=1):
-        key = f"{place:03d}"
-        pictures[key] = _content(mapping, source, entry)
-        images.append(QuestionImage(file=key, label=_label(mapping, entry)))
-    return tuple(images), pictures
-
-
-def option_pictures(
-    mapping: OptionsMapping, form: PictureForm, source: SourceFolder, row: Mapping[str, Any]
-) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes], tuple[str, ...]]:
-    """Read options that are pictures, one a letter, and the names by which the right one may be given: its path, else its label."""
-    entries = _all_pictures(row[mapping.column]) if mapping.column else [row.get(column) for column in mapping.columns]
-    nothing = {"", *mapping.missing}
-    there = [entry is not None and not (isinstance(entry, str) and entry.strip() in nothing) for entry in entries]
-    count = sum(there)
-    if not all(there[:count]):
-        message = "an option is empty"
-        raise DataError(message)
-    if count > len(LETTERS):
-        message = f"{count} options; expected 2 to {len(LETTERS)}"
-        raise DataError(message)
-    images = tuple(QuestionImage(file=f"option-{place}", label=option_name(place), role=OPTION) for place in range(count))
-    pictures = {image.file: _content(form, source, entry) for image, entry in zip(images, entries, strict=False)}
-    names = (
-        entry if isinstance(entry, str) and form.form == "path" else image.label for image, entry in zip(images, entries, strict=False)
-    )
-    return images, pictures, tuple(names)
-
-
-def _pictures(value: Any) -> list[Any]:
-    return [entry for entry in _all_pictures(value) if entry is not None and entry != ""]
-
-
-def _all_pictures(value: Any) -> list[Any]:
-    if isinstance(value, str) and value.strip()[:1] in {"[", "{"}:
-        try:
-            value = json.loads(value)
-        except ValueError:
-            message = "a list of pictures begins like JSON and is none"
-            raise DataError(message) from None
-    return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _content(mapping: PictureForm, source: SourceFolder, entry: Any) -> Path | bytes:
-    if isinstance(entry, Mapping):
-        if not mapping.key or mapping.key not in entry:
-            message = f"a picture is an object with the keys {', '.join(sorted(map(str, entry)))}; set its `key` to one of them"
-            raise DataError(message)
-        entry = entry[mapping.key]
-    if isinstance(entry, bytes):
-        return entry
-    if mapping.form == "base64":
-        return decoded(cell_text(entry))
-    return source.picture((PurePosixPath(mapping.folder) / cell_text(entry)).as_posix())
-
-
-def _label(mapping: ImagesMapping, entry: Any) -> str:
-    name = column_text(entry, mapping.label_key) if mapping.label_key and isinstance(entry, Mapping) else ""
-    return f"{mapping.label} {name}".strip() if name else ""
-
-
 SENTENCE = re.compile(r"""[.!?。？！]["'”’)\]]*(?=\s)|[。？！]["'”’)\]]*(?=\S)|\n+""")
 """Ends of sentences; those of Chinese need no space behind them."""
+
 SHORT = re.compile(
     r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|vs|cf|approx|ca|no|fig|figs|dr|mr|mrs|ms|prof|st|resp|incl|max|min|temp|hr|wt|yr|yrs|mo|wk|sec|lab)\.$",
     re.IGNORECASE,
 )
 """Abbreviations whose point ends no sentence, and initials."""
+
 ASKS = re.compile(r"""[?？]["'”’)\]]*\s*$""")
-
-
-def vignette_and_lead_in(text: str) -> tuple[str, str]:
-    """Split an examination question into its vignette and the sentence that asks, with all that follows it.
-
-    The lead-in begins with the last sentence with a question mark and those right before it that have one; without any, with the last one.
-
-    Examples
-    --------
-    >>> vignette_and_lead_in("A man of 60 falls. Dr. Who sees a tremor. What is it? Which drug helps?")
-    ('A man of 60 falls. Dr. Who sees a tremor.', 'What is it? Which drug helps?')
-    >>> vignette_and_lead_in("Which lobe is affected? Fluid is bright.")
-    ('', 'Which lobe is affected? Fluid is bright.')
-    """
-    sentences = _sentences(text.strip())
-    asking = [place for place, sentence in enumerate(sentences) if ASKS.search(sentence)]
-    first = asking[-1] if asking else len(sentences) - 1
-    while first > 0 and first - 1 in asking:
-        first -= 1
-    return "".join(sentences[:first]).strip(), "".join(sentences[first:]).strip()
-
-
-def _sentences(text: str) -> list[str]:
-    """Cut behind every sentence; joined together they are the text."""
-    cuts, begin = [0], 0
-    for found in SENTENCE.finditer(text):
-        before, behind = text[begin : found.end()], text[found.end() :].lstrip()
-        # a small letter goes on with the sentence, as after "approx. two weeks"
-        if before.strip() and behind and not ("." in found[0] and (SHORT.search(before.rstrip()) or behind[0].islower())):
-            cuts.append(found.end())
-            begin = found.end()
-    return [text[start:end] for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True)]
-
 
 FILE, FOLDER, PLACE = OWN = ("_file", "_folder", "_place")
 """Columns that every row has: names of its table, and of the folder of that, and the place of a question among those of its row."""
@@ -169,22 +67,6 @@ def read(mapping: MappingConfig, source: SourceFolder) -> Iterator[QuestionEntry
                     yield refusal_of(f"{where}, question {place}" if mapping.each else where, error)
 
 
-def _questions_of_row(each: str, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Give the questions of a row: itself, or one for each object of a list that it holds, with the columns of the row beside."""
-    if not each:
-        return [row]
-    value = row[each] if isinstance(row[each], list) and row[each] else [None]
-    around = {name: cell for name, cell in row.items() if name != each}
-    return [{**around, **one} if isinstance(one, Mapping) else around for one in value]
-
-
-def _with_columns(question: Mapping[str, Any], needed: Sequence[str]) -> Mapping[str, Any]:
-    if missing := [column for column in needed if column not in question]:
-        message = f"the column {missing[0]!r} is missing; found {', '.join(sorted(set(question) - set(OWN)))}"
-        raise DataError(message)
-    return question
-
-
 def columns_of(mapping: MappingConfig) -> list[str]:
     """Columns that every row needs; of separate options only the first two, because sets leave the others out of short rows."""
     options, images = mapping.options, mapping.images
@@ -197,6 +79,15 @@ def columns_of(mapping: MappingConfig) -> list[str]:
     if images:
         named += images.columns
     return list(dict.fromkeys(column for column in named if column and column not in OWN))
+
+
+def _questions_of_row(each: str, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Give the questions of a row: itself, or one for each object of a list that it holds, with the columns of the row beside."""
+    if not each:
+        return [row]
+    value = row[each] if isinstance(row[each], list) and row[each] else [None]
+    around = {name: cell for name, cell in row.items() if name != each}
+    return [{**around, **one} if isinstance(one, Mapping) else around for one in value]
 
 
 def _entry(mapping: MappingConfig, source: SourceFolder, row: Mapping[str, Any], number: int) -> QuestionEntry:
@@ -238,6 +129,76 @@ def _id(mapping: MappingConfig, row: Mapping[str, Any], number: int) -> str:
     return plain_id("-".join(named))
 
 
+def mapped_pictures(
+    mapping: ImagesMapping, source: SourceFolder, row: Mapping[str, Any]
+) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes]]:
+    """Read the pictures of a row with their labels, and their files or bytes by `file`; DataError if a required one is absent."""
+    entries = [entry for column in mapping.columns for entry in _pictures(row[column])]
+    if not entries and mapping.required:
+        message = "the question has no picture"
+        raise DataError(message)
+    images, pictures = [], {}
+    for place, entry in enumerate(entries, start=1):
+        key = f"{place:03d}"
+        pictures[key] = _content(mapping, source, entry)
+        images.append(QuestionImage(file=key, label=_label(mapping, entry)))
+    return tuple(images), pictures
+
+
+def _pictures(value: Any) -> list[Any]:
+    return [entry for entry in _all_pictures(value) if entry is not None and entry != ""]
+
+
+def _all_pictures(value: Any) -> list[Any]:
+    if isinstance(value, str) and value.strip()[:1] in {"[", "{"}:
+        try:
+            value = json.loads(value)
+        except ValueError:
+            message = "a list of pictures begins like JSON and is none"
+            raise DataError(message) from None
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _content(mapping: PictureForm, source: SourceFolder, entry: Any) -> Path | bytes:
+    if isinstance(entry, Mapping):
+        if not mapping.key or mapping.key not in entry:
+            message = f"a picture is an object with the keys {', '.join(sorted(map(str, entry)))}; set its `key` to one of them"
+            raise DataError(message)
+        entry = entry[mapping.key]
+    if isinstance(entry, bytes):
+        return entry
+    if mapping.form == "base64":
+        return decoded(cell_text(entry))
+    return source.picture((PurePosixPath(mapping.folder) / cell_text(entry)).as_posix())
+
+
+def _label(mapping: ImagesMapping, entry: Any) -> str:
+    name = column_text(entry, mapping.label_key) if mapping.label_key and isinstance(entry, Mapping) else ""
+    return f"{mapping.label} {name}".strip() if name else ""
+
+
+def option_pictures(
+    mapping: OptionsMapping, form: PictureForm, source: SourceFolder, row: Mapping[str, Any]
+) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes], tuple[str, ...]]:
+    """Read options that are pictures, one a letter, and the names by which the right one may be given: its path, else its label."""
+    entries = _all_pictures(row[mapping.column]) if mapping.column else [row.get(column) for column in mapping.columns]
+    nothing = {"", *mapping.missing}
+    there = [entry is not None and not (isinstance(entry, str) and entry.strip() in nothing) for entry in entries]
+    count = sum(there)
+    if not all(there[:count]):
+        message = "an option is empty"
+        raise DataError(message)
+    if count > len(LETTERS):
+        message = f"{count} options; expected 2 to {len(LETTERS)}"
+        raise DataError(message)
+    images = tuple(QuestionImage(file=f"option-{place}", label=option_name(place), role=OPTION) for place in range(count))
+    pictures = {image.file: _content(form, source, entry) for image, entry in zip(images, entries, strict=False)}
+    names = (
+        entry if isinstance(entry, str) and form.form == "path" else image.label for image, entry in zip(images, entries, strict=False)
+    )
+    return images, pictures, tuple(names)
+
+
 def _options(mapping: OptionsMapping, row: Mapping[str, Any], question_id: str) -> tuple[str, ...]:
     """Read the options; those whose text says that there is none are empty, and left out at the end."""
     found = ["" if option in mapping.missing else option for option in _all_options(mapping, row, question_id)]
@@ -256,6 +217,43 @@ def _all_options(mapping: OptionsMapping, row: Mapping[str, Any], question_id: s
         message = f"no column fits {' or '.join(mapping.wrong)}; found {', '.join(sorted(set(row) - set(OWN)))}"
         raise DataError(message)
     return digest_order(question_id, (column_text(row, mapping.right), *wrong))
+
+
+def vignette_and_lead_in(text: str) -> tuple[str, str]:
+    """Split an examination question into its vignette and the sentence that asks, with all that follows it.
+
+    The lead-in begins with the last sentence with a question mark and those right before it that have one; without any, with the last one.
+
+    Examples
+    --------
+    >>> vignette_and_lead_in("A man of 60 falls. Dr. Who sees a tremor. What is it? Which drug helps?")
+    ('A man of 60 falls. Dr. Who sees a tremor.', 'What is it? Which drug helps?')
+    >>> vignette_and_lead_in("Which lobe is affected? Fluid is bright.")
+    ('', 'Which lobe is affected? Fluid is bright.')
+    """
+    sentences = _sentences(text.strip())
+    asking = [place for place, sentence in enumerate(sentences) if ASKS.search(sentence)]
+    first = asking[-1] if asking else len(sentences) - 1
+    while first > 0 and first - 1 in asking:
+        first -= 1
+    return "".join(sentences[:first]).strip(), "".join(sentences[first:]).strip()
+
+
+def _sentences(text: str) -> list[str]:
+    """Cut behind every sentence; joined together they are the text."""
+    cuts, begin = [0], 0
+    for found in SENTENCE.finditer(text):
+        before, behind = text[begin : found.end()], text[found.end() :].lstrip()
+        # a small letter goes on with the sentence, as after "approx. two weeks"
+        if before.strip() and behind and not ("." in found[0] and (SHORT.search(before.rstrip()) or behind[0].islower())):
+            cuts.append(found.end())
+            begin = found.end()
+    return [text[start:end] for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True)]
+
+
+def _tag_values(value: Any) -> Any:
+    """Give a cell as a list of tags: text is one tag, whatever it holds."""
+    return value if isinstance(value, list | tuple) else [cell_text(value)]
 
 
 def _gold(mapping: MappingConfig, question: Question, names: tuple[str, ...], row: Mapping[str, Any]) -> Gold | None:
@@ -278,6 +276,8 @@ def _letter(answer: AnswerMapping, value: Any, options: tuple[str, ...]) -> str:
     return letter_of(value, options)
 
 
-def _tag_values(value: Any) -> Any:
-    """Give a cell as a list of tags: text is one tag, whatever it holds."""
-    return value if isinstance(value, list | tuple) else [cell_text(value)]
+def _with_columns(question: Mapping[str, Any], needed: Sequence[str]) -> Mapping[str, Any]:
+    if missing := [column for column in needed if column not in question]:
+        message = f"the column {missing[0]!r} is missing; found {', '.join(sorted(set(question) - set(OWN)))}"
+        raise DataError(message)
+    return question

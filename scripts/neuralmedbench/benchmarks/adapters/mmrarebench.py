@@ -20,6 +20,63 @@ from neuralmedbench.records.questions import Question, QuestionImage, Refusal
 EMBEDDED, PATHS = "image", "image_path"
 """Columns: pictures as base64, and their paths beside the table; either may be absent or empty."""
 
+TRACKS = {
+    "diagnosis": "diagnosis_opened.tsv",
+    "treatment": "treatment_plan.tsv",
+    "crossmodal": "crossmodal_comparison.tsv",
+    "examination": "examination_workup.tsv",
+}
+"""Table of each track, in a folder of the track's name or directly in the folder."""
+
+TASKS = {
+    "treatment": "Propose a treatment plan: drugs with their doses, procedures, and what is to be followed up when.",
+    "crossmodal": "Say what each picture and the clinical information show, how they relate (confirm, complement or contrast), and what follows.",
+    "examination": "Say which tests are to be ordered, what each is for, and which dangerous causes have to be ruled out.",
+}
+"""What is asked beside the row's own question; our words for the authors' task lines."""
+
+COLUMNS = {
+    "diagnosis": ("question", "context", "answer"),
+    "treatment": ("question", "context", "answer", "rubric_must_include", "rubric_must_not"),
+    "crossmodal": ("question", "context", "answer", "golden_mainline"),
+    "examination": ("question", "answer", "key_test_names", "must_not", "red_flags_to_rule_out"),
+}
+
+PATIENT_COLUMNS = ("pmcid", "doc_id", "case_id")
+"""Columns that tell from which report a row is, the first that is there; only the successor's are known to exist."""
+
+
+def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
+    """Read the tables of the tracks that are there."""
+    tables = {track: table for track, name in TRACKS.items() if (table := track_table(source, track, name))}
+    if not tables:
+        source.find(*(f"{track}/{name}" for track, name in TRACKS.items()))
+    for track, table in tables.items():
+        yield from entries_of(source, table, COLUMNS[track], partial(_entry, source, table, track))
+
+
+def track_table(source: SourceFolder, track: str, name: str) -> Path | None:
+    """Find the table of a track; None when it is not there."""
+    return next((source.folder / place for place in (f"{track}/{name}", name) if source.has(place)), None)
+
+
+def _entry(source: SourceFolder, table: Path, track: str, row: Mapping[str, Any], number: int) -> QuestionEntry:
+    images, pictures = row_figures(source, table, row)
+    asked = column_text(row, "question")
+    question = Question(
+        question_id=row_id(track, row, number),
+        runner=Runner.OPEN,
+        family=Family.DIFFERENTIAL_DIAGNOSIS if track == "diagnosis" else Family.QUESTION_ANSWERING,
+        question="\n".join(part for part in (asked, TASKS.get(track, "")) if part) if asked else "",
+        case_id=report_of(row),
+        # the context of a work-up names what was found by it
+        text="" if track == "examination" else column_text(row, "context"),
+        images=images,
+        language=language_of(asked),
+        tags=(f"track:{track}",),
+    )
+    return QuestionEntry(question=question, gold=_gold(question, track, row), pictures=pictures)
+
 
 def row_figures(
     source: SourceFolder, table: Path, row: Mapping[str, Any], *, numbered: bool = False
@@ -71,45 +128,6 @@ def _figure_mapping(text: str) -> dict[str, str]:
     return {str(label).strip().removesuffix(":"): cell_text(path) for label, path in value.items()}
 
 
-TRACKS = {
-    "diagnosis": "diagnosis_opened.tsv",
-    "treatment": "treatment_plan.tsv",
-    "crossmodal": "crossmodal_comparison.tsv",
-    "examination": "examination_workup.tsv",
-}
-"""Table of each track, in a folder of the track's name or directly in the folder."""
-
-TASKS = {
-    "treatment": "Propose a treatment plan: drugs with their doses, procedures, and what is to be followed up when.",
-    "crossmodal": "Say what each picture and the clinical information show, how they relate (confirm, complement or contrast), and what follows.",
-    "examination": "Say which tests are to be ordered, what each is for, and which dangerous causes have to be ruled out.",
-}
-"""What is asked beside the row's own question; our words for the authors' task lines."""
-
-COLUMNS = {
-    "diagnosis": ("question", "context", "answer"),
-    "treatment": ("question", "context", "answer", "rubric_must_include", "rubric_must_not"),
-    "crossmodal": ("question", "context", "answer", "golden_mainline"),
-    "examination": ("question", "answer", "key_test_names", "must_not", "red_flags_to_rule_out"),
-}
-PATIENT_COLUMNS = ("pmcid", "doc_id", "case_id")
-"""Columns that tell from which report a row is, the first that is there; only the successor's are known to exist."""
-
-
-def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
-    """Read the tables of the tracks that are there."""
-    tables = {track: table for track, name in TRACKS.items() if (table := track_table(source, track, name))}
-    if not tables:
-        source.find(*(f"{track}/{name}" for track, name in TRACKS.items()))
-    for track, table in tables.items():
-        yield from entries_of(source, table, COLUMNS[track], partial(_entry, source, table, track))
-
-
-def track_table(source: SourceFolder, track: str, name: str) -> Path | None:
-    """Find the table of a track; None when it is not there."""
-    return next((source.folder / place for place in (f"{track}/{name}", name) if source.has(place)), None)
-
-
 def row_id(track: str, row: Mapping[str, Any], number: int) -> str:
     """Name a row: its track and index; rows without an index are counted from 0, as the authors' reader does."""
     return f"{track}-{plain_id(column_text(row, 'index') or str(number))}"
@@ -119,24 +137,6 @@ def report_of(row: Mapping[str, Any]) -> str:
     """Name the report from which a row was made, so that its rows are one patient; empty when no column says it."""
     found = next((column_text(row, column) for column in PATIENT_COLUMNS if column_text(row, column)), "")
     return plain_id(found) if found else ""
-
-
-def _entry(source: SourceFolder, table: Path, track: str, row: Mapping[str, Any], number: int) -> QuestionEntry:
-    images, pictures = row_figures(source, table, row)
-    asked = column_text(row, "question")
-    question = Question(
-        question_id=row_id(track, row, number),
-        runner=Runner.OPEN,
-        family=Family.DIFFERENTIAL_DIAGNOSIS if track == "diagnosis" else Family.QUESTION_ANSWERING,
-        question="\n".join(part for part in (asked, TASKS.get(track, "")) if part) if asked else "",
-        case_id=report_of(row),
-        # the context of a work-up names what was found by it
-        text="" if track == "examination" else column_text(row, "context"),
-        images=images,
-        language=language_of(asked),
-        tags=(f"track:{track}",),
-    )
-    return QuestionEntry(question=question, gold=_gold(question, track, row), pictures=pictures)
 
 
 def _gold(question: Question, track: str, row: Mapping[str, Any]) -> Gold | None:
@@ -161,15 +161,6 @@ def _gold(question: Question, track: str, row: Mapping[str, Any]) -> Gold | None
     return replace(gold, must_not=must_not, rubric=rubric)
 
 
-def _mainline(row: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give the claims of a comparison, and the relations that they name, each once."""
-    mainline = list_entries(row["golden_mainline"])
-    claims = [column_text(part, "claim") if isinstance(part, dict) else cell_text(part) for part in mainline]
-    relations = [column_text(part, "relation_type") for part in mainline if isinstance(part, dict)]
-    relations.append(column_text(row, "relation_type"))
-    return tuple(claim for claim in claims if claim), tuple(dict.fromkeys(relation.lower() for relation in relations if relation))
-
-
 def stated(name: str, template: str, statements: Sequence[str], points: float = 1.0) -> list[Criterion]:
     """Give statements as numbered criteria of a rubric; the points are ours where the set gives none."""
     return [
@@ -181,6 +172,15 @@ def stated(name: str, template: str, statements: Sequence[str], points: float = 
 def forbidden(statements: Sequence[str]) -> list[Criterion]:
     """Give what must not be said as numbered criteria; each costs a point."""
     return stated("must_not", "Says: {}", statements, -1.0)
+
+
+def _mainline(row: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Give the claims of a comparison, and the relations that they name, each once."""
+    mainline = list_entries(row["golden_mainline"])
+    claims = [column_text(part, "claim") if isinstance(part, dict) else cell_text(part) for part in mainline]
+    relations = [column_text(part, "relation_type") for part in mainline if isinstance(part, dict)]
+    relations.append(column_text(row, "relation_type"))
+    return tuple(claim for claim in claims if claim), tuple(dict.fromkeys(relation.lower() for relation in relations if relation))
 
 
 DATA_SETS = (

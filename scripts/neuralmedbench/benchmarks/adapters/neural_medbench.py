@@ -19,11 +19,26 @@ from neuralmedbench.records.questions import Question, QuestionImage, QuestionTu
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 
 FAMILIES = (Family.DIFFERENTIAL_DIAGNOSIS, Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION)
+
 AS_WRITTEN = Vocabulary(version="", digest="", diagnoses={}, locations={})
 """Terms of the key are kept as they stand there; scoring looks them up in the vocabulary of its run."""
 
 KeyPlace = tuple[Level, str, str]
 """Level, case and number of the question by which a row is found; level and number may be empty."""
+
+FILES = {
+    "direct-diagnosis.json": Level.DIRECT,
+    "complex-diseases.json": Level.COMPLEX,
+    "multi-round-dialogue.json": Level.DIALOGUE,
+}
+"""Released files by their names, which their authors keep fixed. Only the form of the first one was ever seen."""
+
+ANSWER_KEY = "answer-key.csv"
+CASE_KEYS = ("case_id", "text", "images", "questions")
+QUESTION_KEYS = ("question_number", "question_text")
+
+FAMILY = Family.DIFFERENTIAL_DIAGNOSIS
+"""Of questions about which the key says nothing."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +85,21 @@ class ReleaseKey:
             raise DataError(message)
 
 
+def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
+    """Read those of the three files that are there, and `answer-key.csv`."""
+    there = [name for name in FILES if source.has(name)] or [path.name for path in source.find(*FILES)]
+    key = read_release_key(source.file(ANSWER_KEY)) if source.has(ANSWER_KEY) else ReleaseKey({})
+    for name in there:
+        for number, case in enumerate(source.rows(source.folder / name), start=1):
+            where = f"{name}, case {number}"
+            try:
+                yield from _entries(case, FILES[name], key)
+            except DataError as error:
+                key.pass_over(FILES[name], column_text(case, "case_id"))
+                yield refusal_of(where, error)
+    key.check_used()
+
+
 def read_release_key(path: Path) -> ReleaseKey:
     """Read an answer key, a CSV with `ANSWER_KEY_COLUMNS` of which `case_id` and `diagnosis` are required.
 
@@ -95,53 +125,6 @@ def _key_family(where: str, text: str) -> Family:
     return Family(name)
 
 
-def key_gold(question: Question, row: KeyRow) -> tuple[Gold, tuple[Disclosure, ...]]:
-    """Give the gold of a question, and its findings for the arm that discloses them.
-
-    DataError if the findings name the diagnosis, a lesion question has no lesion, or the leaders are not one a round.
-    """
-    where = f"line {row.line} of the answer key"
-    gold = gold_for(question.question_id, row.family, row.answer, AS_WRITTEN)
-    if row.family is Family.LESION_RECOGNITION and gold.lesion is None and normal_form(gold.answer) != NO_LESION:
-        message = f"{where}: a question on a lesion needs lesion_location, or the diagnosis '{NO_LESION}'"
-        raise DataError(message)
-    if gold.turn_leaders and len(gold.turn_leaders) != len(question.turns):
-        message = f"{where}: {len(gold.turn_leaders)} turn_leaders for {len(question.turns)} rounds"
-        raise DataError(message)
-    if row.family is not Family.LESION_RECOGNITION:
-        check_findings(gold)
-    gold = replace(gold, established=gold.established or "answer key")
-    return gold, (disclosure(gold),) if gold.findings else ()
-
-
-FILES = {
-    "direct-diagnosis.json": Level.DIRECT,
-    "complex-diseases.json": Level.COMPLEX,
-    "multi-round-dialogue.json": Level.DIALOGUE,
-}
-"""Released files by their names, which their authors keep fixed. Only the form of the first one was ever seen."""
-ANSWER_KEY = "answer-key.csv"
-CASE_KEYS = ("case_id", "text", "images", "questions")
-QUESTION_KEYS = ("question_number", "question_text")
-FAMILY = Family.DIFFERENTIAL_DIAGNOSIS
-"""Of questions about which the key says nothing."""
-
-
-def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
-    """Read those of the three files that are there, and `answer-key.csv`."""
-    there = [name for name in FILES if source.has(name)] or [path.name for path in source.find(*FILES)]
-    key = read_release_key(source.file(ANSWER_KEY)) if source.has(ANSWER_KEY) else ReleaseKey({})
-    for name in there:
-        for number, case in enumerate(source.rows(source.folder / name), start=1):
-            where = f"{name}, case {number}"
-            try:
-                yield from _entries(case, FILES[name], key)
-            except DataError as error:
-                key.pass_over(FILES[name], column_text(case, "case_id"))
-                yield refusal_of(where, error)
-    key.check_used()
-
-
 def _entries(case: Mapping[str, Any], level: Level, key: ReleaseKey) -> list[QuestionEntry]:
     _check_keys(case, CASE_KEYS, "case")
     text, images, asked = column_text(case, "text"), _list(case, "images"), _list(case, "questions")
@@ -161,37 +144,18 @@ def _entries(case: Mapping[str, Any], level: Level, key: ReleaseKey) -> list[Que
     return [_entry(question, number, column_text(case, "case_id"), key, pictures) for question, number in questions]
 
 
-def _entry(question: Question, number: str, case_id: str, key: ReleaseKey, pictures: Mapping[str, bytes]) -> QuestionEntry:
-    row = key.find(question.level, case_id, number)
-    if row is None:
-        return QuestionEntry(question=question, pictures=pictures)
-    if question.runner is not Runner.DIALOGUE:
-        question = replace(question, family=row.family)
-    elif row.family is not FAMILY:
-        message = f"line {row.line} of the answer key: a dialogue is of the family {FAMILY}"
+def _check_keys(value: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    if sorted(value) != sorted(known):
+        message = f"the keys of the {what} are not those of the release that is known; expected {', '.join(known)}, found {', '.join(sorted(value))}"
         raise DataError(message)
-    gold, disclosures = key_gold(question, row)
-    return QuestionEntry(question=question, gold=gold, pictures=pictures, disclosures=disclosures)
 
 
-def _single(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str, Any]]) -> list[tuple[Question, str]]:
-    return [(_question(case, level, question), column_text(question, "question_number")) for question in asked]
-
-
-def _question(case: Mapping[str, Any], level: Level, asked: Mapping[str, Any]) -> Question:
-    question = column_text(asked, "question_text")
-    return Question(
-        question_id=f"{_case(case, level)}-q{plain_id(column_text(asked, 'question_number'))}",
-        runner=Runner.OPEN,
-        family=FAMILY,
-        question=question,
-        case_id=_case(case, level),
-        level=level,
-        text=column_text(case, "text"),
-        images=_images(case),
-        language=language_of(question),
-        tags=_tags(case, question),
-    )
+def _list(case: Mapping[str, Any], key: str) -> list[Any]:
+    value = case[key]
+    if not isinstance(value, list):
+        message = f"the key {key!r} holds no list"
+        raise DataError(message)
+    return value
 
 
 def _dialogue(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str, Any]]) -> tuple[Question, str]:
@@ -222,13 +186,13 @@ def _dialogue(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str
     return question, ""
 
 
+def _images(case: Mapping[str, Any]) -> tuple[QuestionImage, ...]:
+    return tuple(QuestionImage(file=f"{place:03d}") for place in range(1, len(_list(case, "images")) + 1))
+
+
 def _case(case: Mapping[str, Any], level: Level) -> str:
     """Name of the case; the three files number their cases on their own."""
     return f"{level}-{plain_id(column_text(case, 'case_id'))}"
-
-
-def _images(case: Mapping[str, Any]) -> tuple[QuestionImage, ...]:
-    return tuple(QuestionImage(file=f"{place:03d}") for place in range(1, len(_list(case, "images")) + 1))
 
 
 def _tags(case: Mapping[str, Any], question: str) -> tuple[str, ...]:
@@ -237,18 +201,56 @@ def _tags(case: Mapping[str, Any], question: str) -> tuple[str, ...]:
     return (f"text_language:{told}",) if column_text(case, "text") and told != language_of(question) else ()
 
 
-def _list(case: Mapping[str, Any], key: str) -> list[Any]:
-    value = case[key]
-    if not isinstance(value, list):
-        message = f"the key {key!r} holds no list"
-        raise DataError(message)
-    return value
+def _single(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str, Any]]) -> list[tuple[Question, str]]:
+    return [(_question(case, level, question), column_text(question, "question_number")) for question in asked]
 
 
-def _check_keys(value: Mapping[str, Any], known: Sequence[str], what: str) -> None:
-    if sorted(value) != sorted(known):
-        message = f"the keys of the {what} are not those of the release that is known; expected {', '.join(known)}, found {', '.join(sorted(value))}"
+def _question(case: Mapping[str, Any], level: Level, asked: Mapping[str, Any]) -> Question:
+    question = column_text(asked, "question_text")
+    return Question(
+        question_id=f"{_case(case, level)}-q{plain_id(column_text(asked, 'question_number'))}",
+        runner=Runner.OPEN,
+        family=FAMILY,
+        question=question,
+        case_id=_case(case, level),
+        level=level,
+        text=column_text(case, "text"),
+        images=_images(case),
+        language=language_of(question),
+        tags=_tags(case, question),
+    )
+
+
+def _entry(question: Question, number: str, case_id: str, key: ReleaseKey, pictures: Mapping[str, bytes]) -> QuestionEntry:
+    row = key.find(question.level, case_id, number)
+    if row is None:
+        return QuestionEntry(question=question, pictures=pictures)
+    if question.runner is not Runner.DIALOGUE:
+        question = replace(question, family=row.family)
+    elif row.family is not FAMILY:
+        message = f"line {row.line} of the answer key: a dialogue is of the family {FAMILY}"
         raise DataError(message)
+    gold, disclosures = key_gold(question, row)
+    return QuestionEntry(question=question, gold=gold, pictures=pictures, disclosures=disclosures)
+
+
+def key_gold(question: Question, row: KeyRow) -> tuple[Gold, tuple[Disclosure, ...]]:
+    """Give the gold of a question, and its findings for the arm that discloses them.
+
+    DataError if the findings name the diagnosis, a lesion question has no lesion, or the leaders are not one a round.
+    """
+    where = f"line {row.line} of the answer key"
+    gold = gold_for(question.question_id, row.family, row.answer, AS_WRITTEN)
+    if row.family is Family.LESION_RECOGNITION and gold.lesion is None and normal_form(gold.answer) != NO_LESION:
+        message = f"{where}: a question on a lesion needs lesion_location, or the diagnosis '{NO_LESION}'"
+        raise DataError(message)
+    if gold.turn_leaders and len(gold.turn_leaders) != len(question.turns):
+        message = f"{where}: {len(gold.turn_leaders)} turn_leaders for {len(question.turns)} rounds"
+        raise DataError(message)
+    if row.family is not Family.LESION_RECOGNITION:
+        check_findings(gold)
+    gold = replace(gold, established=gold.established or "answer key")
+    return gold, (disclosure(gold),) if gold.findings else ()
 
 
 DATA_SETS = (

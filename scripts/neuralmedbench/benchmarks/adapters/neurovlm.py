@@ -22,55 +22,16 @@ from neuralmedbench.records.questions import Refusal
 
 DEV, TEST = "dev", "test"
 DEV_SHARE = 0.2
+
 KEY = b"neuralmedbench patient-safe division 1"
 """Public and fixed: it makes the division ours and repeatable, and hides nothing. Another key is another division and needs another name."""
 
 CONTROL = re.compile(r"(kontrol \d+) \(\d+\)", re.IGNORECASE)
 """File names of the healthy controls of the MS collection: a number that looks like the person's, and the number of the slice."""
 
-
-def subject_of(data_set: str, file_path: str) -> str:
-    """Give whom a picture of NeuroVLM-Bench shows, where its path tells; empty elsewhere.
-
-    AISD has one folder a patient. The controls of the MS collection are identified by the number in their file names, which is our
-    reading, so it serves the division alone and no statistic. Patients of the other collections may be on both sides.
-    """
-    path = PurePosixPath(file_path)
-    if data_set.lower() == "aisd" and path.parent.name:
-        return f"aisd {path.parent.name}"
-    control = CONTROL.fullmatch(path.stem)
-    return f"control {control.group(1).lower()}" if control else ""
-
-
-def division(memberships: Mapping[str, Sequence[str]], fixed: Mapping[str, str]) -> dict[str, str]:
-    """Divide pictures into `dev` and `test` so that pictures that share a name (patient, digest), even indirectly, stay together.
-
-    About `DEV_SHARE` of these groups are `dev`, by a keyed digest of the group's first name; a group with a fixed picture follows it.
-    """
-    roots: dict[str, str] = {}
-
-    def root(name: str) -> str:
-        while (above := roots.setdefault(name, name)) != name:
-            roots[name] = roots[above]
-            name = above
-        return name
-
-    for names in memberships.values():
-        first = root(names[0])
-        for other in names[1:]:
-            one, two = sorted((first, root(other)))
-            roots[two] = first = one
-    given = {root(memberships[picture][0]): side for picture, side in fixed.items() if picture in memberships}
-    return {picture: given.get(root(names[0])) or _by_digest(root(names[0])) for picture, names in memberships.items()}
-
-
-def _by_digest(name: str) -> str:
-    value = int.from_bytes(hmac.new(KEY, name.encode(), hashlib.sha256).digest()[:8], "big") / 2**64
-    return DEV if value < DEV_SHARE else TEST
-
-
 EXAMPLES = ("few_shot_examples.csv", "*/few_shot_examples.csv")
 SUBSETS = "subset_*.csv"
+
 FOLDERS = ("", "dataset/", "images/")
 """Where the collections may lie; the table's paths begin with the name of a collection."""
 
@@ -102,39 +63,6 @@ def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
         yield Refusal(where=f"example {identity(name)}", reason="the table of the pictures does not have this example")
 
 
-def identity(file_path: str) -> str:
-    """Give the id of a picture: its collection, and a digest of its path in the table, so that no class stands in it."""
-    return plain_id(f"{file_path.partition('/')[0]}-{hashlib.sha256(file_path.encode()).hexdigest()[:12]}")
-
-
-def _entry(row: Mapping[str, Any], picture: Path | None, tags: Iterable[str], *, exemplar: bool) -> QuestionEntry:
-    if picture is None:
-        message = "the picture is not there; rebuild its collection below the folder"
-        raise DataError(message)
-    question = question_of(identity(row["file_path"]), row, exemplar=exemplar)
-    question = replace(question, tags=(*question.tags, *tags))
-    return QuestionEntry(question=question, gold=gold_of(question.question_id, "the row", row), pictures={question.images[0].file: picture})
-
-
-def _memberships(rows: Iterable[Row], digests: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """By picture, what it shares with others that have to be on its side: the same bytes, and the patient where the path names one."""
-    found: dict[str, tuple[str, ...]] = {}
-    for row in rows:
-        if digest := digests.get(row["file_path"]):
-            subject = subject_of(row["dataset"], row["file_path"])
-            found[row["file_path"]] = (f"picture {digest}", subject) if subject else (f"picture {digest}",)
-    return found
-
-
-def _picture(source: SourceFolder, name: str) -> Path | None:
-    for folder in FOLDERS:
-        try:
-            return source.picture(f"{folder}{name}")
-        except DataError:  # its row is refused later
-            continue
-    return None
-
-
 def _subsets(source: SourceFolder) -> dict[str, set[str]]:
     try:
         tables = source.find(f"subsets/{SUBSETS}", SUBSETS, f"*/subsets/{SUBSETS}")
@@ -149,6 +77,79 @@ def _paths(source: SourceFolder, patterns: tuple[str, ...]) -> set[str]:
     except DataError:  # it is not needed
         return set()
     return {row["file_path"] for row in source.rows(table, ("file_path",))}
+
+
+def _picture(source: SourceFolder, name: str) -> Path | None:
+    for folder in FOLDERS:
+        try:
+            return source.picture(f"{folder}{name}")
+        except DataError:  # its row is refused later
+            continue
+    return None
+
+
+def division(memberships: Mapping[str, Sequence[str]], fixed: Mapping[str, str]) -> dict[str, str]:
+    """Divide pictures into `dev` and `test` so that pictures that share a name (patient, digest), even indirectly, stay together.
+
+    About `DEV_SHARE` of these groups are `dev`, by a keyed digest of the group's first name; a group with a fixed picture follows it.
+    """
+    roots: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while (above := roots.setdefault(name, name)) != name:
+            roots[name] = roots[above]
+            name = above
+        return name
+
+    for names in memberships.values():
+        first = root(names[0])
+        for other in names[1:]:
+            one, two = sorted((first, root(other)))
+            roots[two] = first = one
+    given = {root(memberships[picture][0]): side for picture, side in fixed.items() if picture in memberships}
+    return {picture: given.get(root(names[0])) or _by_digest(root(names[0])) for picture, names in memberships.items()}
+
+
+def _by_digest(name: str) -> str:
+    value = int.from_bytes(hmac.new(KEY, name.encode(), hashlib.sha256).digest()[:8], "big") / 2**64
+    return DEV if value < DEV_SHARE else TEST
+
+
+def _memberships(rows: Iterable[Row], digests: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """By picture, what it shares with others that have to be on its side: the same bytes, and the patient where the path names one."""
+    found: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        if digest := digests.get(row["file_path"]):
+            subject = subject_of(row["dataset"], row["file_path"])
+            found[row["file_path"]] = (f"picture {digest}", subject) if subject else (f"picture {digest}",)
+    return found
+
+
+def subject_of(data_set: str, file_path: str) -> str:
+    """Give whom a picture of NeuroVLM-Bench shows, where its path tells; empty elsewhere.
+
+    AISD has one folder a patient. The controls of the MS collection are identified by the number in their file names, which is our
+    reading, so it serves the division alone and no statistic. Patients of the other collections may be on both sides.
+    """
+    path = PurePosixPath(file_path)
+    if data_set.lower() == "aisd" and path.parent.name:
+        return f"aisd {path.parent.name}"
+    control = CONTROL.fullmatch(path.stem)
+    return f"control {control.group(1).lower()}" if control else ""
+
+
+def _entry(row: Mapping[str, Any], picture: Path | None, tags: Iterable[str], *, exemplar: bool) -> QuestionEntry:
+    if picture is None:
+        message = "the picture is not there; rebuild its collection below the folder"
+        raise DataError(message)
+    question = question_of(identity(row["file_path"]), row, exemplar=exemplar)
+    question = replace(question, tags=(*question.tags, *tags))
+    return QuestionEntry(question=question, gold=gold_of(question.question_id, "the row", row), pictures={question.images[0].file: picture})
+
+
+def identity(file_path: str) -> str:
+    """Give the id of a picture: its collection, and a digest of its path in the table, so that no class stands in it."""
+    return plain_id(f"{file_path.partition('/')[0]}-{hashlib.sha256(file_path.encode()).hexdigest()[:12]}")
 
 
 DATA_SETS = (

@@ -20,6 +20,42 @@ DAY = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 KANA = re.compile(r"[\u3040-\u30ff]")
 HANGUL = re.compile(r"[\uac00-\ud7af]")
+MAX_ID = 100
+
+MAX_NAME = 1000
+"""A cell of more characters is a picture as base64, not the name of a file."""
+
+UNUSUAL = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def entries_of(
+    source: SourceFolder, table: Path, columns: Sequence[str], make: Callable[[Mapping[str, Any], int], QuestionEntry]
+) -> Iterator[QuestionEntry | Refusal]:
+    """Make an entry of every row of a table (given with its place from 0); a DataError refuses the row."""
+    for place, row in enumerate(source.rows(table, columns)):
+        try:
+            yield make(row, place)
+        except DataError as error:
+            yield refusal_of(f"{table.name}, row {place + 1}", error)
+
+
+def refusal_of(where: str, error: DataError) -> Refusal:
+    """Turn the error of one row into its refusal."""
+    return Refusal(where=where, reason=str(error))
+
+
+def cell(row: Mapping[str, Any], *names: str, needed: bool = True) -> str:
+    """Give the text of the first of these columns that a row has; DataError if it is needed and absent, or no text."""
+    for name in names:
+        if name in row:
+            if not isinstance(row[name], str | int | float | None):
+                message = f"the column {name!r} holds no text"
+                raise DataError(message)
+            return cell_text(row[name])
+    if needed:
+        message = f"none of the columns {', '.join(map(repr, names))} is there; found {', '.join(sorted(map(str, row)))}"
+        raise DataError(message)
+    return ""
 
 
 def cell_text(value: Any) -> str:
@@ -60,6 +96,15 @@ def filled_texts(value: Any) -> tuple[str, ...]:
     return tuple(text for text in map(cell_text, list_entries(value)) if text)
 
 
+def text_tuple(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Give a cell that holds a list of texts; DataError when it holds something else."""
+    value = row.get(name)
+    if not isinstance(value, list | tuple):
+        message = f"the column {name!r} holds no list"
+        raise DataError(message)
+    return tuple(map(cell_text, value))
+
+
 def day_of(value: Any) -> str:
     """Give the day (or month, or year) with which a time begins; nothing when it does not begin with one.
 
@@ -80,10 +125,10 @@ def language_of(text: str, usual: str = "en") -> str:
     return usual
 
 
-MAX_ID = 100
-MAX_NAME = 1000
-"""A cell of more characters is a picture as base64, not the name of a file."""
-UNUSUAL = re.compile(r"[^A-Za-z0-9._-]+")
+def tag(name: str, value: Any) -> str:
+    """Tag by which a table may group: `name:value`, the levels of a tree joined by ` > `."""
+    levels = [" ".join(str(level).split()) for level in (value if isinstance(value, list | tuple) else [value])]
+    return f"{name}:{' > '.join(level for level in levels if level)}"
 
 
 def plain_id(text: str) -> str:
@@ -115,35 +160,6 @@ def choice_gold(question: Question, letter: str, *, established: str, rationale:
     )
 
 
-def cell(row: Mapping[str, Any], *names: str, needed: bool = True) -> str:
-    """Give the text of the first of these columns that a row has; DataError if it is needed and absent, or no text."""
-    for name in names:
-        if name in row:
-            if not isinstance(row[name], str | int | float | None):
-                message = f"the column {name!r} holds no text"
-                raise DataError(message)
-            return cell_text(row[name])
-    if needed:
-        message = f"none of the columns {', '.join(map(repr, names))} is there; found {', '.join(sorted(map(str, row)))}"
-        raise DataError(message)
-    return ""
-
-
-def text_tuple(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Give a cell that holds a list of texts; DataError when it holds something else."""
-    value = row.get(name)
-    if not isinstance(value, list | tuple):
-        message = f"the column {name!r} holds no list"
-        raise DataError(message)
-    return tuple(map(cell_text, value))
-
-
-def tag(name: str, value: Any) -> str:
-    """Tag by which a table may group: `name:value`, the levels of a tree joined by ` > `."""
-    levels = [" ".join(str(level).split()) for level in (value if isinstance(value, list | tuple) else [value])]
-    return f"{name}:{' > '.join(level for level in levels if level)}"
-
-
 def embedded_picture(source: SourceFolder, value: Any) -> Path | bytes:
     """Find the picture of a cell: bytes, a record of bytes and path (Parquet), base64, or a file name; DataError for anything else."""
     if isinstance(value, Mapping):
@@ -154,19 +170,3 @@ def embedded_picture(source: SourceFolder, value: Any) -> Path | bytes:
         message = "the cell of a picture holds none"
         raise DataError(message)
     return decoded(value) if value.startswith("data:") or len(value) > MAX_NAME else source.picture(value)
-
-
-def entries_of(
-    source: SourceFolder, table: Path, columns: Sequence[str], make: Callable[[Mapping[str, Any], int], QuestionEntry]
-) -> Iterator[QuestionEntry | Refusal]:
-    """Make an entry of every row of a table (given with its place from 0); a DataError refuses the row."""
-    for place, row in enumerate(source.rows(table, columns)):
-        try:
-            yield make(row, place)
-        except DataError as error:
-            yield refusal_of(f"{table.name}, row {place + 1}", error)
-
-
-def refusal_of(where: str, error: DataError) -> Refusal:
-    """Turn the error of one row into its refusal."""
-    return Refusal(where=where, reason=str(error))

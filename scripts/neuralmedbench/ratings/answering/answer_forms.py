@@ -19,6 +19,7 @@ CONFIDENCE = "CONFIDENCE"
 SHORT_DIFFERENTIAL = ("DIFFERENTIAL", "FINDINGS", "RATIONALE", CONFIDENCE)
 SHORT_LESION = ("LESION", "LOCATION", "SIDE", "FINDINGS", CONFIDENCE)
 ANSWER = ("ANSWER", CONFIDENCE)
+
 NAMING = frozenset({"DIFFERENTIAL", "LESION", "ANSWER"})
 """Sections that name what is found: one of them has to be filled in, or the reader cannot tell."""
 
@@ -26,6 +27,9 @@ CANDIDATES = {"DIFFERENTIAL": 5, "LESION": 1}
 """Sections of candidates, and how many each takes."""
 
 SIDES = ("left", "right", "bilateral", "midline", "none")
+
+LONGEST = 10_000
+"""Characters of one field."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,67 +52,6 @@ class AnswerForm:
             "options": [[letter, text] for letter, text in zip(LETTERS, self.options, strict=False)],
             "fields": [[name, list(labels)] for name, labels in self.fields.items()],
         }
-
-
-def forms_of(item: Item, request: Request) -> tuple[AnswerForm, ...]:
-    """Say in which form each message of a request is answered.
-
-    Parameters
-    ----------
-    item : Item
-        The question.
-    request : Request
-        As it is sent under the arm full and the strategy direct.
-
-    Returns
-    -------
-    tuple of AnswerForm
-        One a message.
-
-    Raises
-    ------
-    RatingError
-        If the words of the prompt ask for other sections, or for others in another order: what a reader fills in would be an answer to
-        another prompt.
-    """
-    last = _form(item, request.answer_schema)
-    rounds = len(request.turns) - 1
-    forms = (*(AnswerForm(sections=SHORT_DIFFERENTIAL) for _ in range(rounds)), last)
-    for form, turn in zip(forms, request.turns, strict=True):
-        asked = [turn.text.rfind(f"\n{name}:") for name in form.sections]
-        asked += [turn.text.rfind(f'\n"{name}":') for name in form.fields]
-        if -1 in asked or asked != sorted(asked):
-            message = (
-                f"{request.item_id}: its prompt does not ask for the form {', '.join((*form.sections, *form.fields))}; a page cannot ask it"
-            )
-            raise RatingError(message)
-    return forms
-
-
-def _form(item: Item, schema: str) -> AnswerForm:
-    """Give the form of the only answer, or of the last one of a dialogue."""
-    if item.runner is Runner.CHOICE:
-        return AnswerForm(sections=ANSWER, options=item.options)
-    if item.runner is Runner.STRUCTURED:
-        fields = {name: tuple(rule.get("enum", ())) for name, rule in json.loads(schema)["properties"].items()}
-        if odd := [name for name, labels in fields.items() if not labels and name != CONFIDENCE.lower()]:
-            message = f"{item.item_id}: the field {odd[0]} of its schema has no list of labels; a page cannot ask it"
-            raise RatingError(message)
-        return AnswerForm(fields=fields)
-    if sections := _checklist(schema):
-        return AnswerForm(sections=sections, evidence=True)
-    if item.runner is Runner.DIALOGUE or item.family in DIAGNOSES:
-        return AnswerForm(sections=SHORT_DIFFERENTIAL)
-    return AnswerForm(sections=SHORT_LESION if item.family is Family.LESION_RECOGNITION else ANSWER)
-
-
-def _checklist(schema: str) -> tuple[str, ...]:
-    keys = tuple(name.upper() for name in json.loads(schema)["properties"]) if schema else ()
-    return keys if keys in SECTIONS.values() else ()
-
-
-LONGEST = 10_000
-"""Characters of one field."""
 
 
 class FilledCandidate(StrictModel):
@@ -188,3 +131,60 @@ class AnswerRoundKey(StrictModel):
     secret: str
     strata: dict[str, StratumKey]
     packets: list[ReaderKey]
+
+
+def forms_of(item: Item, request: Request) -> tuple[AnswerForm, ...]:
+    """Say in which form each message of a request is answered.
+
+    Parameters
+    ----------
+    item : Item
+        The question.
+    request : Request
+        As it is sent under the arm full and the strategy direct.
+
+    Returns
+    -------
+    tuple of AnswerForm
+        One a message.
+
+    Raises
+    ------
+    RatingError
+        If the words of the prompt ask for other sections, or for others in another order: what a reader fills in would be an answer to
+        another prompt.
+    """
+    last = _form(item, request.answer_schema)
+    rounds = len(request.turns) - 1
+    forms = (*(AnswerForm(sections=SHORT_DIFFERENTIAL) for _ in range(rounds)), last)
+    for form, turn in zip(forms, request.turns, strict=True):
+        asked = [turn.text.rfind(f"\n{name}:") for name in form.sections]
+        asked += [turn.text.rfind(f'\n"{name}":') for name in form.fields]
+        if -1 in asked or asked != sorted(asked):
+            message = (
+                f"{request.item_id}: its prompt does not ask for the form {', '.join((*form.sections, *form.fields))}; a page cannot ask it"
+            )
+            raise RatingError(message)
+    return forms
+
+
+def _form(item: Item, schema: str) -> AnswerForm:
+    """Give the form of the only answer, or of the last one of a dialogue."""
+    if item.runner is Runner.CHOICE:
+        return AnswerForm(sections=ANSWER, options=item.options)
+    if item.runner is Runner.STRUCTURED:
+        fields = {name: tuple(rule.get("enum", ())) for name, rule in json.loads(schema)["properties"].items()}
+        if odd := [name for name, labels in fields.items() if not labels and name != CONFIDENCE.lower()]:
+            message = f"{item.item_id}: the field {odd[0]} of its schema has no list of labels; a page cannot ask it"
+            raise RatingError(message)
+        return AnswerForm(fields=fields)
+    if sections := _checklist(schema):
+        return AnswerForm(sections=sections, evidence=True)
+    if item.runner is Runner.DIALOGUE or item.family in DIAGNOSES:
+        return AnswerForm(sections=SHORT_DIFFERENTIAL)
+    return AnswerForm(sections=SHORT_LESION if item.family is Family.LESION_RECOGNITION else ANSWER)
+
+
+def _checklist(schema: str) -> tuple[str, ...]:
+    keys = tuple(name.upper() for name in json.loads(schema)["properties"]) if schema else ()
+    return keys if keys in SECTIONS.values() else ()

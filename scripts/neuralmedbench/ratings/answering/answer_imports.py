@@ -36,82 +36,11 @@ NOT_STATED = "not stated"
 CANNOT_TELL = "cannot tell"
 NO_LETTER = "none, I cannot tell"
 EVIDENCE_LABEL = re.compile(r"\b(for|against)\s*[:：]", re.IGNORECASE)
+
 EXPLAINS = re.compile(r"\s*[:：]\s+|\s+[-–—]\s+")
 """Signs behind which the parser takes an explanation to begin; in a reader's diagnosis they are part of its name."""
 
-
-def problem_of(form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
-    """Say what of a filled form does not fit, without a word of what was written; empty when all fits."""
-    return next(_problems(form, filled, told=told), "")
-
-
-def _problems(form: AnswerForm, filled: FilledForm, *, told: bool) -> Iterator[str]:
-    naming = next((name for name in form.sections if name in NAMING), "")
-    most = CANDIDATES.get(naming, 0) if told else 0
-    without_words = {*CANDIDATES, CONFIDENCE, *(() if told and not form.options else ("ANSWER",))}
-    letters = LETTERS[: len(form.options)] if told else ""
-    if len(filled.candidates) > most:
-        yield f"{len(filled.candidates)} diagnoses, at most {most} are asked for"
-    if not all(_line(one.name) and (form.evidence or not (one.speaks_for or one.against)) for one in filled.candidates):
-        yield "a diagnosis without a name, or with evidence that is not asked for"
-    if set(filled.texts) - (set(form.sections) - without_words):
-        yield "a section that the question does not ask for"
-    if filled.texts.get("SIDE", "") not in ("", *SIDES):
-        yield f"a side that is none of {', '.join(SIDES)}"
-    if filled.choice and (len(filled.choice) > 1 or filled.choice not in letters):
-        yield f"an option that is not there; the options are {' '.join(letters) or 'none'}"
-    if set(filled.fields) - {name for name, labels in form.fields.items() if labels and told}:
-        yield "a field that the question does not ask for"
-    elif any(label not in form.fields[name] for name, label in filled.fields.items()):
-        yield "a label that the field does not offer"
-    if filled.confidence is not None and not told:
-        yield "a confidence, although the reader cannot tell"
-    if told and not (filled.candidates or filled.choice or _line(filled.texts.get("ANSWER", "")) or any(filled.fields.values())):
-        yield "its status is answered, but it names nothing"
-
-
-def answer_text(form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
-    """Write an answer as the prompt asks for it; a reader who cannot tell abstains in the words that count as an abstention.
-
-    Line breaks become spaces, bars in evidence become slashes, and characters that would end the name of a diagnosis are replaced;
-    nothing else of the reader's words changes. A question of choice has no letter for an abstention.
-    """
-    if form.fields:
-        stated = {name: (filled.fields.get(name) if labels else filled.confidence) for name, labels in form.fields.items()}
-        return json.dumps(stated, ensure_ascii=False)
-    return "\n".join(_section(name, form, filled, told=told) for name in form.sections)
-
-
-def _section(name: str, form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
-    if name == CONFIDENCE:
-        return f"{name}: {(filled.confidence or 0.0) if told else 0.0:g}" if filled.confidence is not None or not told else f"{name}:"
-    if name in CANDIDATES:
-        named = filled.candidates if told else [FilledCandidate(name=CANNOT_TELL)]
-        lines = [_candidate(one, evidence=form.evidence) for one in named]
-        if name == "LESION":
-            return f"{name}: {lines[0]}"
-        return "\n".join([f"{name}:", *(f"{rank}. {line}" for rank, line in enumerate(lines, start=1))])
-    if name in ANSWER:
-        if form.options:
-            return f"{name}: {filled.choice or NO_LETTER}"
-        return f"{name}: {_line(filled.texts.get(name, '')) if told else CANNOT_TELL}"
-    return f"{name}: {_line(filled.texts.get(name, '')) or NOT_STATED}"
-
-
-def _candidate(one: FilledCandidate, *, evidence: bool) -> str:
-    name = EXPLAINS.sub(", ", _line(one.name).strip(" .,;:-–—").replace("|", "/"))
-    if not evidence:
-        return name
-    for_it, against = (EVIDENCE_LABEL.sub(r"\1", _line(words).replace("|", "/")) or NOT_STATED for words in (one.speaks_for, one.against))
-    return f"{name} | for: {for_it} | against: {against}"
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
-
 OPEN, STATUS_CANNOT_TELL = "open", "cannot_tell"
-
 Named = tuple[str, AnswerExport]
 Forms = Mapping[str, Sequence[AnswerForm]]
 
@@ -150,33 +79,6 @@ def read_exports(folder: Path, key: AnswerRoundKey, forms: Forms) -> list[Named]
         message = f"{folder.name}: no export is there; put the JSON files that readers sent back into its folder"
         raise RatingError(message)
     return [_chosen(rows) for _, rows in sorted(by_reader.items())]
-
-
-def given_answers(named: Named, packet: ReaderKey, forms: Forms) -> dict[str, list[GivenAnswer]]:
-    """Write the finished answers of a reader as their prompts ask for them, by benchmark; what was begun and not finished is left out."""
-    name, export = named
-    given: dict[str, list[GivenAnswer]] = defaultdict(list)
-    for number, item in enumerate(export.items, start=1):
-        asked = packet.items[item.item_id]
-        if any(turn.status == OPEN for turn in item.turns):
-            continue
-        texts = [
-            answer_text(form, turn.answer, told=_is_answered(turn)) for form, turn in zip(forms[asked.item_id], item.turns, strict=True)
-        ]
-        given[asked.benchmark].append(
-            GivenAnswer(
-                where=f"{name}, entry {number}",
-                item=asked.item_id,
-                sample=0,
-                turns=tuple(texts),
-                seconds=tuple(turn.seconds_active for turn in item.turns),
-            )
-        )
-    return given
-
-
-def _is_answered(turn: FilledTurn) -> bool:
-    return turn.status != STATUS_CANNOT_TELL
 
 
 def _check(name: str, export: AnswerExport, packet: ReaderKey | None, forms: Forms) -> None:
@@ -218,6 +120,44 @@ def _problem(item: AnsweredItem, forms: Sequence[AnswerForm]) -> str:
     return ""
 
 
+def problem_of(form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
+    """Say what of a filled form does not fit, without a word of what was written; empty when all fits."""
+    return next(_problems(form, filled, told=told), "")
+
+
+def _problems(form: AnswerForm, filled: FilledForm, *, told: bool) -> Iterator[str]:
+    naming = next((name for name in form.sections if name in NAMING), "")
+    most = CANDIDATES.get(naming, 0) if told else 0
+    without_words = {*CANDIDATES, CONFIDENCE, *(() if told and not form.options else ("ANSWER",))}
+    letters = LETTERS[: len(form.options)] if told else ""
+    if len(filled.candidates) > most:
+        yield f"{len(filled.candidates)} diagnoses, at most {most} are asked for"
+    if not all(_line(one.name) and (form.evidence or not (one.speaks_for or one.against)) for one in filled.candidates):
+        yield "a diagnosis without a name, or with evidence that is not asked for"
+    if set(filled.texts) - (set(form.sections) - without_words):
+        yield "a section that the question does not ask for"
+    if filled.texts.get("SIDE", "") not in ("", *SIDES):
+        yield f"a side that is none of {', '.join(SIDES)}"
+    if filled.choice and (len(filled.choice) > 1 or filled.choice not in letters):
+        yield f"an option that is not there; the options are {' '.join(letters) or 'none'}"
+    if set(filled.fields) - {name for name, labels in form.fields.items() if labels and told}:
+        yield "a field that the question does not ask for"
+    elif any(label not in form.fields[name] for name, label in filled.fields.items()):
+        yield "a label that the field does not offer"
+    if filled.confidence is not None and not told:
+        yield "a confidence, although the reader cannot tell"
+    if told and not (filled.candidates or filled.choice or _line(filled.texts.get("ANSWER", "")) or any(filled.fields.values())):
+        yield "its status is answered, but it names nothing"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _is_answered(turn: FilledTurn) -> bool:
+    return turn.status != STATUS_CANNOT_TELL
+
+
 def _chosen(rows: Sequence[Named]) -> Named:
     """Choose the export of a reader that counts; no later one may change what an earlier one had locked."""
     # a file that says how far a reader is and one that ends it may carry the same second
@@ -244,3 +184,62 @@ def _check_locked(earlier: Named, later: Named) -> None:
 def _locked(export: AnswerExport) -> Iterator[tuple[tuple[str, int], FilledTurn]]:
     for item in export.items:
         yield from (((item.item_id, place), turn) for place, turn in enumerate(item.turns, start=1) if turn.locked)
+
+
+def given_answers(named: Named, packet: ReaderKey, forms: Forms) -> dict[str, list[GivenAnswer]]:
+    """Write the finished answers of a reader as their prompts ask for them, by benchmark; what was begun and not finished is left out."""
+    name, export = named
+    given: dict[str, list[GivenAnswer]] = defaultdict(list)
+    for number, item in enumerate(export.items, start=1):
+        asked = packet.items[item.item_id]
+        if any(turn.status == OPEN for turn in item.turns):
+            continue
+        texts = [
+            answer_text(form, turn.answer, told=_is_answered(turn)) for form, turn in zip(forms[asked.item_id], item.turns, strict=True)
+        ]
+        given[asked.benchmark].append(
+            GivenAnswer(
+                where=f"{name}, entry {number}",
+                item=asked.item_id,
+                sample=0,
+                turns=tuple(texts),
+                seconds=tuple(turn.seconds_active for turn in item.turns),
+            )
+        )
+    return given
+
+
+def answer_text(form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
+    """Write an answer as the prompt asks for it; a reader who cannot tell abstains in the words that count as an abstention.
+
+    Line breaks become spaces, bars in evidence become slashes, and characters that would end the name of a diagnosis are replaced;
+    nothing else of the reader's words changes. A question of choice has no letter for an abstention.
+    """
+    if form.fields:
+        stated = {name: (filled.fields.get(name) if labels else filled.confidence) for name, labels in form.fields.items()}
+        return json.dumps(stated, ensure_ascii=False)
+    return "\n".join(_section(name, form, filled, told=told) for name in form.sections)
+
+
+def _section(name: str, form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
+    if name == CONFIDENCE:
+        return f"{name}: {(filled.confidence or 0.0) if told else 0.0:g}" if filled.confidence is not None or not told else f"{name}:"
+    if name in CANDIDATES:
+        named = filled.candidates if told else [FilledCandidate(name=CANNOT_TELL)]
+        lines = [_candidate(one, evidence=form.evidence) for one in named]
+        if name == "LESION":
+            return f"{name}: {lines[0]}"
+        return "\n".join([f"{name}:", *(f"{rank}. {line}" for rank, line in enumerate(lines, start=1))])
+    if name in ANSWER:
+        if form.options:
+            return f"{name}: {filled.choice or NO_LETTER}"
+        return f"{name}: {_line(filled.texts.get(name, '')) if told else CANNOT_TELL}"
+    return f"{name}: {_line(filled.texts.get(name, '')) or NOT_STATED}"
+
+
+def _candidate(one: FilledCandidate, *, evidence: bool) -> str:
+    name = EXPLAINS.sub(", ", _line(one.name).strip(" .,;:-–—").replace("|", "/"))
+    if not evidence:
+        return name
+    for_it, against = (EVIDENCE_LABEL.sub(r"\1", _line(words).replace("|", "/")) or NOT_STATED for words in (one.speaks_for, one.against))
+    return f"{name} | for: {for_it} | against: {against}"

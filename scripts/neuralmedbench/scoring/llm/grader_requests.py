@@ -23,33 +23,6 @@ from neuralmedbench.scoring.llm.tasks import DIAGNOSIS_TASK, ERRORS_TASK, RUBRIC
 from neuralmedbench.scoring.rubric import gradable
 from neuralmedbench.scoring.scores import score_responses
 
-
-def scored_responses(
-    responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary
-) -> list[Response]:
-    """Keep the answers that will be scored.
-
-    Parameters
-    ----------
-    responses : iterable of Response
-        Answers of one model.
-    items, gold : mapping
-        By item id.
-    vocabulary : Vocabulary
-        By which two names of one diagnosis are one vote.
-
-    Returns
-    -------
-    list of Response
-        In their order. Under `self_consistency` those that `voting.elect` elects: the vote goes by what was said, never by a grade, so it is
-        known before anything is graded.
-    """
-    rows = list(responses)
-    voting = [row for row in rows if row.strategy == Strategy.SELF_CONSISTENCY]
-    elected = {response_key(score) for score in score_responses(voting, items, gold, [], vocabulary=vocabulary)}
-    return [row for row in rows if row.strategy != Strategy.SELF_CONSISTENCY or response_key(row) in elected]
-
-
 ARM = "grade"
 TASKS: dict[str, GraderTask] = {
     "diagnosis": DIAGNOSIS_TASK,
@@ -115,6 +88,32 @@ class ModelGrader:
         )
 
 
+def scored_responses(
+    responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary
+) -> list[Response]:
+    """Keep the answers that will be scored.
+
+    Parameters
+    ----------
+    responses : iterable of Response
+        Answers of one model.
+    items, gold : mapping
+        By item id.
+    vocabulary : Vocabulary
+        By which two names of one diagnosis are one vote.
+
+    Returns
+    -------
+    list of Response
+        In their order. Under `self_consistency` those that `voting.elect` elects: the vote goes by what was said, never by a grade, so it is
+        known before anything is graded.
+    """
+    rows = list(responses)
+    voting = [row for row in rows if row.strategy == Strategy.SELF_CONSISTENCY]
+    elected = {response_key(score) for score in score_responses(voting, items, gold, [], vocabulary=vocabulary)}
+    return [row for row in rows if row.strategy != Strategy.SELF_CONSISTENCY or response_key(row) in elected]
+
+
 def read_model_grader(grader: str, config: GraderConfig, names: Sequence[str] = (), *, root: Path = Path()) -> ModelGrader:
     """Read what a grader needs before it can ask.
 
@@ -145,14 +144,6 @@ def read_model_grader(grader: str, config: GraderConfig, names: Sequence[str] = 
     return ModelGrader(TASKS[config.task], load_template(root / config.prompt), tuple(names), config.arms)
 
 
-def _render(template: Template, block: str, values: Mapping[str, object]) -> str:
-    try:
-        return "".join(template.blocks[block](template.new_context(dict(values)))).strip()
-    except UndefinedError as error:
-        message = f"the grader's prompt asks for something that its task does not give it: {error.message}; correct `prompt` or `task`"
-        raise ConfigError(message) from None
-
-
 def load_template(path: Path) -> Template:
     """Read a grader's prompt, a template with the blocks `system` and `user`; ConfigError when it is absent, malformed or lacks a block."""
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
@@ -168,3 +159,11 @@ def load_template(path: Path) -> Template:
         message = f"{path.as_posix()}: a grader's prompt needs the blocks `system` and `user`"
         raise ConfigError(message)
     return template
+
+
+def _render(template: Template, block: str, values: Mapping[str, object]) -> str:
+    try:
+        return "".join(template.blocks[block](template.new_context(dict(values)))).strip()
+    except UndefinedError as error:
+        message = f"the grader's prompt asks for something that its task does not give it: {error.message}; correct `prompt` or `task`"
+        raise ConfigError(message) from None

@@ -14,6 +14,18 @@ from neuralmedbench.records.blinding import hide_names
 from neuralmedbench.records.items import Gold, Item, Lesion
 from neuralmedbench.scoring.structured_answer import read_json
 
+MAX_CHARACTERS = 12_000
+"""Longest candidate text that a grader is shown."""
+
+_BRACKETS = str.maketrans(dict.fromkeys("＜﹤〈⟨❮❰‹", "<") | dict.fromkeys("＞﹥〉⟩❯❱›", ">"))
+"""Signs that look like the brackets of a tag; quotation marks of other languages («») stay."""
+
+_QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"') | dict.fromkeys("‘’‚", "'") | dict.fromkeys("–—−‐‑", "-"))
+_KEPT = frozenset("\n\t")
+
+_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+"""Variation selectors: they change the look of a sign, and hundreds of them behind one can spell a hidden sentence."""
+
 
 @dataclass(frozen=True)
 class GradingInput:
@@ -49,59 +61,9 @@ class GraderTask:
     read: Callable[[str, GradingInput], list[CriterionJudgement] | None]
 
 
-def object_schema(properties: Mapping[str, object]) -> dict[str, Any]:
-    """Give the schema of an object whose names are all required and the only ones."""
-    return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False}
-
-
-def schema_text(properties: Mapping[str, object]) -> str:
-    """Give such a schema as it is sent."""
-    return json.dumps(object_schema(properties))
-
-
-def read_json_object(text: str) -> dict[str, Any] | None:
-    """Read a text that is one JSON object and nothing else; None for text around it, a fence, or a repeated key (which value counts?)."""
-    value = read_json(text, _unique_names)
-    return value if isinstance(value, dict) else None
-
-
-def has_exactly(value: object, *names: str) -> bool:
-    """Whether a value is an object with these names and no others."""
-    return isinstance(value, dict) and set(value) == set(names)
-
-
-def is_one_of(value: object, *allowed: int) -> bool:
-    """Whether a value is one of some whole numbers; true and false are none."""
-    return not isinstance(value, bool) and isinstance(value, int | float) and value in allowed
-
-
-def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        message = "a name stands twice"
-        raise ValueError(message)
-    return found
-
-
-MAX_CHARACTERS = 12_000
-"""Longest candidate text that a grader is shown."""
-
-_BRACKETS = str.maketrans(dict.fromkeys("＜﹤〈⟨❮❰‹", "<") | dict.fromkeys("＞﹥〉⟩❯❱›", ">"))
-"""Signs that look like the brackets of a tag; quotation marks of other languages («») stay."""
-_QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"') | dict.fromkeys("‘’‚", "'") | dict.fromkeys("–—−‐‑", "-"))
-_KEPT = frozenset("\n\t")
-_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-"""Variation selectors: they change the look of a sign, and hundreds of them behind one can spell a hidden sentence."""
-
-
 def truncate(text: str) -> str:
     """Give the start of an answer, as long as a grader is shown; half a surrogate pair, which cannot be sent, becomes a question mark."""
     return text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
-
-
-def escape_markup(text: str) -> str:
-    """Make an answer unable to open or close a tag."""
-    return escape(text, quote=False)
 
 
 def blind(text: str, names: Iterable[str]) -> str:
@@ -111,6 +73,15 @@ def blind(text: str, names: Iterable[str]) -> str:
     """
     start = text[: 4 * MAX_CHARACTERS]  # far enough for what is taken out of it, and no longer: an answer may have a million signs
     return truncate(hide_names("".join(filter(_is_seen, start)).translate(_BRACKETS), names)[0])
+
+
+def _is_seen(sign: str) -> bool:
+    return sign in _KEPT or not (unicodedata.category(sign).startswith("C") or sign in _SELECTORS)
+
+
+def escape_markup(text: str) -> str:
+    """Make an answer unable to open or close a tag."""
+    return escape(text, quote=False)
 
 
 def contains_quote(text: str, quote: str) -> bool:
@@ -125,10 +96,6 @@ def contains_quote(text: str, quote: str) -> bool:
     """
     wanted = _plain(quote).strip(" .…\"'")
     return bool(re.search(r"\w", wanted)) and wanted in _plain(text)
-
-
-def _is_seen(sign: str) -> bool:
-    return sign in _KEPT or not (unicodedata.category(sign).startswith("C") or sign in _SELECTORS)
 
 
 def _plain(text: str) -> str:
@@ -153,3 +120,37 @@ def _lesion_line(lesion: Lesion) -> str:
     signals = "; ".join(f"{signal} on {sequence}" for sequence, signal in sorted(lesion.behaviour.items()))
     parts = [f"Lesion: {lesion.location}", f"side: {lesion.side or 'not stated'}", signals]
     return ", ".join(part for part in parts if part)
+
+
+def object_schema(properties: Mapping[str, object]) -> dict[str, Any]:
+    """Give the schema of an object whose names are all required and the only ones."""
+    return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False}
+
+
+def schema_text(properties: Mapping[str, object]) -> str:
+    """Give such a schema as it is sent."""
+    return json.dumps(object_schema(properties))
+
+
+def read_json_object(text: str) -> dict[str, Any] | None:
+    """Read a text that is one JSON object and nothing else; None for text around it, a fence, or a repeated key (which value counts?)."""
+    value = read_json(text, _unique_names)
+    return value if isinstance(value, dict) else None
+
+
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        message = "a name stands twice"
+        raise ValueError(message)
+    return found
+
+
+def has_exactly(value: object, *names: str) -> bool:
+    """Whether a value is an object with these names and no others."""
+    return isinstance(value, dict) and set(value) == set(names)
+
+
+def is_one_of(value: object, *allowed: int) -> bool:
+    """Whether a value is one of some whole numbers; true and false are none."""
+    return not isinstance(value, bool) and isinstance(value, int | float) and value in allowed

@@ -16,7 +16,9 @@ from neuralmedbench.files.yaml_text import load_yaml
 
 UNDETERMINED = "undetermined"
 """Label of an answer that is null."""
+
 LABELS = Path(__file__).with_name("published_labels.yaml")
+
 NO_REFERENCE = (None, "", "null", "nan")
 """Values of the reference, compared as they stand, that take a row out of the series of a field."""
 
@@ -24,57 +26,6 @@ Rule = tuple[frozenset[str], tuple[str, ...], tuple[str, ...], str]
 
 ECE_BINS = 10
 """Bins of the published code for the expected calibration error."""
-
-
-@cache
-def _rules(series: str) -> tuple[Rule, ...]:
-    """Rules of one series in their order: texts, parts of which one is enough, parts that all have to be there, label."""
-    table: dict[str, list[dict[str, Any]]] = load_yaml(LABELS.read_text(encoding="utf-8"))
-    return tuple(
-        (frozenset(rule.get("is", ())), tuple(rule.get("has", ())), tuple(rule.get("has_all", ())), rule["label"]) for rule in table[series]
-    )
-
-
-def published_label(series: str, value: object) -> str:
-    """Give the published evaluator's label of a value, of an answer and of the reference alike; `undetermined` for null.
-
-    Examples
-    --------
-    >>> published_label("class", "Pituitary_Tumor"), published_label("sub", "papilloma"), published_label("mod", "fMRI")
-    ('tumor', 'papiloma', 'mri')
-    """
-    if value is None:
-        return UNDETERMINED
-    return _label(series, _spelled(value).strip().lower().replace("_", " "))
-
-
-def has_reference(value: object) -> bool:
-    """Tell whether a value of the reference puts its row into the series of the field; a list or an object is none."""
-    return not isinstance(value, list | dict) and value not in NO_REFERENCE
-
-
-def published_confidence(value: Any) -> float:
-    """Give the published evaluator's number of a stated confidence: 0 for one that is missing or no number, not clipped, NaN for NaN."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
-
-
-@lru_cache(maxsize=10_000)
-def _label(series: str, text: str) -> str:
-    for texts, parts, together, label in _rules(series):
-        if text in texts or any(part in text for part in parts) or (together and all(part in text for part in together)):
-            return label
-    return text
-
-
-def _spelled(value: object) -> str:
-    try:
-        return str(value)
-    except (RecursionError, ValueError):  # nested too deep to be written out, or a number of thousands of digits
-        return "unreadable"
-
 
 UNKNOWN_MODEL = "UNKNOWN_MODEL"
 """Name of the model of an answer that names none; the published evaluator's."""
@@ -212,3 +163,53 @@ def _row(number: int, value: object, counts: Counter[str]) -> PredictionRow | No
 
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def published_confidence(value: Any) -> float:
+    """Give the published evaluator's number of a stated confidence: 0 for one that is missing or no number, not clipped, NaN for NaN."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+
+
+def published_label(series: str, value: object) -> str:
+    """Give the published evaluator's label of a value, of an answer and of the reference alike; `undetermined` for null.
+
+    Examples
+    --------
+    >>> published_label("class", "Pituitary_Tumor"), published_label("sub", "papilloma"), published_label("mod", "fMRI")
+    ('tumor', 'papiloma', 'mri')
+    """
+    if value is None:
+        return UNDETERMINED
+    return _label(series, _spelled(value).strip().lower().replace("_", " "))
+
+
+@lru_cache(maxsize=10_000)
+def _label(series: str, text: str) -> str:
+    for texts, parts, together, label in _rules(series):
+        if text in texts or any(part in text for part in parts) or (together and all(part in text for part in together)):
+            return label
+    return text
+
+
+@cache
+def _rules(series: str) -> tuple[Rule, ...]:
+    """Rules of one series in their order: texts, parts of which one is enough, parts that all have to be there, label."""
+    table: dict[str, list[dict[str, Any]]] = load_yaml(LABELS.read_text(encoding="utf-8"))
+    return tuple(
+        (frozenset(rule.get("is", ())), tuple(rule.get("has", ())), tuple(rule.get("has_all", ())), rule["label"]) for rule in table[series]
+    )
+
+
+def _spelled(value: object) -> str:
+    try:
+        return str(value)
+    except (RecursionError, ValueError):  # nested too deep to be written out, or a number of thousands of digits
+        return "unreadable"
+
+
+def has_reference(value: object) -> bool:
+    """Tell whether a value of the reference puts its row into the series of the field; a list or an object is none."""
+    return not isinstance(value, list | dict) and value not in NO_REFERENCE
