@@ -27,9 +27,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    run = args.benchmarks, args.models, args.graders
+    lists = {"benchmarks": args.benchmarks, "models": args.models, "graders": args.graders, "published": args.published}
     with gc_paused():
-        source = read_source(args.root, args.results, *run, profile=args.profile, papers=args.published)
+        source = read_source(args.root, args.results, lists, profile=args.profile)
         remarks = write_report(args.out, source, args.max_megabytes)
     print(*remarks, incomplete_line(source), sep="\n", file=sys.stderr)
     return 0

@@ -169,18 +169,7 @@ def read_card(folder: Path, benchmark: str) -> BenchmarkCard:
 
 
 def facts(benchmark: BenchmarkConfig) -> dict[str, dict[str, CardAnswer]]:
-    """Answer the questions of the benchmark card that the benchmark's own yaml answers.
-
-    Parameters
-    ----------
-    benchmark : BenchmarkConfig
-        The benchmark.
-
-    Returns
-    -------
-    dict of str to dict of str to CardAnswer
-        Answers by form and question.
-    """
+    """Answer the questions of the benchmark card that the benchmark's own yaml answers."""
     reached = ["this machine" if place == "local" else place for place in benchmark.allowed_destinations]
     asked = (
         f"Arms: {', '.join(benchmark.arms)}. Strategies: {', '.join(benchmark.strategies)}. {benchmark.samples} answers to each request."

@@ -40,17 +40,7 @@ FONT = re.compile(r"^(?:(?P<weight>bold|[0-9]{3}) )?(?P<size>[0-9.]+)px (?P<fami
 
 
 def save_figure(path: Path, figure: Any, *, title: str, description: str) -> None:
-    """Write a matplotlib figure as SVG.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    figure : matplotlib.figure.Figure
-        The figure; it is closed.
-    title, description : str
-        What a screen reader says: the name of the figure, and what it shows.
-    """
+    """Write a matplotlib figure as SVG."""
     import matplotlib.pyplot as plt
 
     buffer = io.StringIO()

@@ -56,40 +56,20 @@ def text_on(colour: str) -> str:
     return DARK if (shade + 0.05) / (luminance(DARK) + 0.05) > (luminance(LIGHT) + 0.05) / (shade + 0.05) else LIGHT
 
 
-def draw_cell(
-    panel: Any, place: tuple[float, float], text: str, colour: str, *, few: bool = False, frame: bool = False, size: float = 8.5
-) -> None:
-    """Draw one cell.
-
-    Parameters
-    ----------
-    panel : matplotlib Axes
-        Where; a cell is 1 wide and 1 high.
-    place : tuple of float
-        Its middle, x and y.
-    text : str
-        What stands in it.
-    colour : str
-        Its colour, "#rrggbb".
-    few : bool
-        Whether few patients stand behind it: then it is hatched.
-    frame : bool
-        Whether it has a frame.
-    size : float
-        Size of the text in points.
-    """
+def draw_cell(panel: Any, place: tuple[float, float], text: str, colour: str, *, mark: str = "", size: float = 8.5) -> None:
+    """Draw one cell, 1 wide and 1 high around `place`; `mark` is "few" (a hatch: few patients stand behind it), "frame" or nothing."""
     from matplotlib.patches import Rectangle
 
     x, y, on = *place, text_on(colour)
     parts = [Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, facecolor=colour, linewidth=0)]
-    if few:  # under the number: a hatch behind it would be hard to read
+    if mark == "few":  # under the number: a hatch behind it would be hard to read
         parts.append(Rectangle((x - 0.48, y + 0.2), 0.96, 0.27, facecolor="none", edgecolor=on, hatch="//////", linewidth=0))
-    if frame:
+    if mark == "frame":
         parts.append(Rectangle((x - 0.46, y - 0.45), 0.92, 0.9, facecolor="none", edgecolor=INK, linewidth=1.3))
     for part in parts:
         part.set(in_layout=False, clip_on=False)  # a cell lies within its panel: nothing needs to be measured or cut
         panel.add_artist(part)
-    panel.text(x, y - (0.12 if few else 0), text, ha="center", va="center_baseline", fontsize=size, color=on).set_in_layout(False)
+    panel.text(x, y - (0.12 if mark == "few" else 0), text, ha="center", va="center_baseline", fontsize=size, color=on).set_in_layout(False)
 
 
 def square_off(panel: Any, columns: int, rows: int, labels: Sequence[str]) -> None:
@@ -220,7 +200,7 @@ def _panel(panel: Any, lines: list[HeatmapRow], models: dict[str, str], *, turne
             if share is None:  # what a public run hides
                 panel.text(*at, "–", ha="center", va="center_baseline", fontsize=size)
             else:
-                draw_cell(panel, at, f"{100 * share:.0f}", rate_colour(share), few=is_small(row), size=size)
+                draw_cell(panel, at, f"{100 * share:.0f}", rate_colour(share), mark="few" if is_small(row) else "", size=size)
 
 
 ALPHA = 0.05
@@ -310,4 +290,4 @@ def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, 
             across, down, value = down, across, -value
         sure = _significant(row)
         text = f"{round(100 * value)}{'*' if sure else ''}".replace("-", "−")
-        draw_cell(panel, (across, down), text, difference_colour(value, reach=reach), size=size, frame=sure)
+        draw_cell(panel, (across, down), text, difference_colour(value, reach=reach), mark="frame" if sure else "", size=size)

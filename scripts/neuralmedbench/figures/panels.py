@@ -65,22 +65,7 @@ def dagger_note(rows: Iterable[Row]) -> str:
 
 
 def panels(rows: Sequence[int], *, around: float = 0.75, entries: int = 1) -> tuple[Any, list[Any]]:
-    """Give a figure with one panel under the other.
-
-    Parameters
-    ----------
-    rows : sequence of int
-        Number of rows of each panel.
-    around : float
-        Inches of each panel for its title and its axis.
-    entries : int
-        Marks that share a row: more of them need a higher row.
-
-    Returns
-    -------
-    tuple of matplotlib Figure and list of Axes
-        The rows of a panel lie at y = 0, 1, 2... from above.
-    """
+    """Give a figure with one panel under the other, with `around` inches each for title and axis; rows lie at y = 0, 1, 2... from above."""
     import matplotlib.pyplot as plt
 
     inches = [ROW_IN * max(1.0, 0.5 * entries) * number for number in rows]
@@ -104,23 +89,7 @@ def empty_figure(message: str) -> Any:
 
 
 def whisker(axes: Any, row: Row, y: float, look: Look, names: tuple[str, str, str], *, size: float = 7.5) -> None:
-    """Draw one value with its interval, if there is a value.
-
-    Parameters
-    ----------
-    axes : matplotlib Axes
-        Where.
-    row : Row
-        Row of a table.
-    y : float
-        Height.
-    look : Look
-        Colour and marker.
-    names : tuple of str
-        Columns of value, low and high.
-    size : float
-        Size of the marker in points.
-    """
+    """Draw one value with its interval, if there is a value; `names` are the columns of value, low and high, `size` is in points."""
     value, low, high = (cell_number(row[name]) for name in names)
     if value is None:
         return

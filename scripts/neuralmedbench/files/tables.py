@@ -31,23 +31,7 @@ if TYPE_CHECKING:
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """Give the rows of a table, as `table.to_pylist(maps_as_pydicts="strict")` does.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Columns of the types that `files.tables.arrow_type` gives.
-
-    Returns
-    -------
-    list of dict
-        One a row; equal texts of a column are one object.
-
-    Raises
-    ------
-    KeyError
-        If a map holds a key twice.
-    """
+    """Give the rows of a table, as `table.to_pylist(maps_as_pydicts="strict")` does; equal texts of a column are one object."""
     names = table.schema.names
     columns = [[value for chunk in column.chunks for value in _values(chunk)] for column in table.columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -120,23 +104,7 @@ SCALARS = {bool: "bool_", int: "int64", float: "float64", str: "string"}
 
 
 def arrow_type(hint: Any) -> pa.DataType:
-    """Arrow type of one annotation.
-
-    Parameters
-    ----------
-    hint : type
-        A scalar, a StrEnum, `X | None`, `tuple[X, ...]`, `tuple[X, Y, Z]` of equal types, `dict[str, X]` or a record.
-
-    Returns
-    -------
-    pyarrow.DataType
-        Every type is nullable; a tuple is a list, a dict is a map, a record is a struct.
-
-    Raises
-    ------
-    TypeError
-        If the annotation has no Arrow type.
-    """
+    """Arrow type of one annotation: every type is nullable, a tuple is a list, a dict a map, a record a struct; TypeError for any other."""
     import pyarrow as pa
 
     origin, arguments = get_origin(hint), get_args(hint)

@@ -20,24 +20,7 @@ SHOWN = 3
 
 
 def changed_answers(recorded: Mapping[str, DvcOut], cached: Mapping[str, Path], root: Path = Path()) -> tuple[list[str], list[str]]:
-    """Compare every ledger with its recorded one, and every answer with the digest in its line.
-
-    Parameters
-    ----------
-    recorded : mapping of str to Recorded
-        What `dvc.lock` records, by path.
-    cached : mapping of str to Path
-        Where the recorded content of a path lies in DVC's cache, if it is there.
-    root : Path
-        The repository root.
-
-    Returns
-    -------
-    findings : list of str
-        One line for each ledger in which a recorded line was changed or is gone, or an answer does not fit its digest.
-    notes : list of str
-        One line when recorded ledgers are not in the cache, so that they could not be compared line by line.
-    """
+    """Compare ledgers with the recorded ones in DVC's cache, and answers with the digest in their line: findings, and notes on what is not there."""
     findings, by_digest = [], 0
     for path, before in sorted(recorded.items()):
         if not path.startswith(LEDGERS):
@@ -101,20 +84,7 @@ def _named(line: bytes) -> tuple[str, str]:
 
 
 def reached(made: Iterable[OutputRecord], target: str) -> dict[str, OutputRecord]:
-    """Pick the records of what a target was made from.
-
-    Parameters
-    ----------
-    made : iterable of Made
-        All records; those of models and cases that are no longer part of the run are among them.
-    target : str
-        Path of the target.
-
-    Returns
-    -------
-    dict of str to Made
-        Records of the target and of everything behind it, by path, sorted.
-    """
+    """Pick the records of a target and of everything behind it, by path, sorted; `made` holds those of models and cases that left the run, too."""
     records = {entry.path: entry for entry in made}
     found: dict[str, OutputRecord] = {}
     waiting = [target]
@@ -130,19 +100,8 @@ def stale_files(records: dict[str, OutputRecord], root: Path = Path()) -> list[s
     """Find outputs whose inputs are no longer the ones that they were made from.
 
     Snakemake compares an input only when it is newer than the output: a file that was put back with an old time, or results that
-    were relinked in another order, pass as up to date. This looks at every recorded digest, whatever the times say.
-
-    Parameters
-    ----------
-    records : dict of str to Made
-        By path.
-    root : Path
-        The repository root.
-
-    Returns
-    -------
-    list of str
-        One line for each pair of output and input that do not fit. What is not here (the private zone in a clone) is passed over.
+    were relinked in another order, pass as up to date. This looks at every recorded digest, whatever the times say. What is not here
+    (the private zone in a clone) is passed over.
     """
     digest = cache(sha256_of)
     return [

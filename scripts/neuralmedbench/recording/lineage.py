@@ -103,24 +103,7 @@ class Link:
 
 
 def follow(table: str, records: Mapping[str, OutputRecord], subject: RowScope, root: Path = Path()) -> list[Link]:
-    """Follow a file to everything that it was made from.
-
-    Parameters
-    ----------
-    table : str
-        The file, relative to the root.
-    records : mapping of str to Made
-        Snakemake's records, by path.
-    subject : Subject
-        Files about other benchmarks and models are left out, and the private zone is not entered.
-    root : Path
-        The repository root.
-
-    Returns
-    -------
-    list of Link
-        The file first, then level by level what it was made from; every link once.
-    """
+    """Follow a file to everything it was made from, level by level, every link once; the private zone is not entered."""
     members: dict[str, set[str]] = {}
     level = [table]
     while level:

@@ -47,18 +47,8 @@ class OutputRecord:
 def read_metadata(folder: Path = METADATA) -> Iterator[OutputRecord]:
     """Read the records of all files, sorted by path; none when there is no folder.
 
-    A record that is torn (Snakemake was killed while it wrote it) is passed over: Snakemake makes such a file again.
-
-    Parameters
-    ----------
-    folder : Path
-        Snakemake's folder of records: one JSON file for each output, named by the base64 of its path (a long name is cut into
-        folders whose names begin with `@`).
-
-    Yields
-    ------
-    Made
-        One record.
+    One JSON file an output, named by the base64 of its path (a long name is cut into folders that begin with `@`). A torn record
+    (Snakemake was killed while it wrote it) is passed over: Snakemake makes such a file again.
     """
     files = {path_of(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()} if folder.is_dir() else {}
     for path, file in sorted(files.items()):

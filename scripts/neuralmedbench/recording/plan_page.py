@@ -19,18 +19,7 @@ SIZES_HEAD = ("estimate for", "asked", "calls", "prompt tokens", "answer tokens,
 
 
 def left_out_lines(run: Run) -> Iterator[str]:
-    """Say of every benchmark that the run leaves out what is missing, and what asking it would take where its size was published.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-
-    Yields
-    ------
-    str
-        Lines for a person. The numbers are those of the table `plan` in `results/tables/paper/`.
-    """
+    """Say of every benchmark that the run leaves out what is missing, and what asking it would take by its published size (as in the table `plan`)."""
     for name, path in run.absent.items():
         yield f"{name}: left out, {path} is not there"
     for paper, published in run.published.items():

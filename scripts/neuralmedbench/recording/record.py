@@ -101,20 +101,7 @@ def _is_private(folder: Path, name: str) -> bool:
 
 
 def leftovers(run: Run, root: Path = Path()) -> list[str]:
-    """Find what lies in recorded folders and is no part of the run: cases that were excluded or withdrawn, tables of another version.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-    root : Path
-        The repository root.
-
-    Returns
-    -------
-    list of str
-        Paths relative to the root, sorted.
-    """
+    """Find what lies in recorded folders and is no part of the run: cases that were excluded or withdrawn, tables of another version."""
     found: list[Path] = []
     for name in run.recorded():
         if run.benchmarks[name].has_cases:

@@ -68,15 +68,7 @@ class Repository:
         return sorted(path for _, _, _, path in self._repo.cache_check_missing())
 
     def fetch(self) -> None:
-        """Bring what is recorded from the remote into the cache; all of it, or an error.
-
-        Raises
-        ------
-        ConfigError
-            If no remote is set.
-        DataError
-            If objects are missing there, too, or it cannot be reached.
-        """
+        """Bring what is recorded from the remote into the cache; all of it, or an error."""
         name = self._repo.config["core"].get("remote")
         if name is None:
             message = f"no remote is set: {ADD_A_REMOTE}"
@@ -109,20 +101,7 @@ def _drop_stages(keep: set[str]) -> None:
 
 @contextmanager
 def open_repository() -> Iterator[Repository]:
-    """Open the DVC repository of the working directory.
-
-    Yields
-    ------
-    Repository
-        The repository.
-
-    Raises
-    ------
-    ConfigError
-        If there is no remote, another process works with DVC, or the configuration cannot be used.
-    DataError
-        If the remote cannot be reached, an object is missing, or files here would be lost.
-    """
+    """Open the DVC repository of the working directory."""
     import logging
 
     from dvc.config import RemoteConfigError

@@ -241,23 +241,7 @@ NOTHING_TO_DO = "Nothing to be done"
 
 
 def planned_rules(configfiles: Sequence[str] = ()) -> list[str]:
-    """Ask which rules would run for the report.
-
-    Parameters
-    ----------
-    configfiles : sequence of str
-        Configuration files of the run, relative to the repository root.
-
-    Returns
-    -------
-    list of str
-        Names of the rules that are out of date, sorted, each with its reason; empty when the report is complete.
-
-    Raises
-    ------
-    ConfigError
-        If the workflow cannot be planned.
-    """
+    """Ask Snakemake which rules would run for the report: sorted names with their reasons, none when it is complete."""
     chosen = ["--configfile", *configfiles] if configfiles else []
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "-n", "--nolock", *chosen, "--", TARGET]
     # DVC_STAGE and the like are for stages of DVC, of which a plan is none

@@ -68,27 +68,7 @@ class ModelAnswers:
 def read_answers(
     benchmark: str, model: str, *, arm: str = "full", strategy: str = DIRECT, part: tuple[str, str] = ("all", "all"), root: Path = Path()
 ) -> list[ModelAnswers]:
-    """Read the answers of one model to the items that count.
-
-    Parameters
-    ----------
-    benchmark, model, arm, strategy : str
-        Whose.
-    part : tuple of str
-        A slice of `PARTS`, and its value.
-    root : Path
-        The repository root.
-
-    Returns
-    -------
-    list of Answers
-        One an item that has a reference answer, belongs to the slice and was asked, sorted by item id; of the present revision.
-
-    Raises
-    ------
-    DataError
-        If a table of the run is not there.
-    """
+    """Read the answers of one model to the items of a slice that count, of the present revision, sorted by item id."""
     gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
     items = read_records(root / f"data/items/{benchmark}.parquet", Item)
     all_responses = read_records(root / f"results/responses/{benchmark}/{model}.parquet", Response)
@@ -114,21 +94,7 @@ def read_answers(
 
 
 def recount(name: str, answers: Sequence[ModelAnswers]) -> float | int | None:
-    """Count one number once more.
-
-    Parameters
-    ----------
-    name : str
-        `pass1`, `best_case`, `worst_case`, `candidates5`, `main_condition`, `core_diagnosis`, `rubric`, `expected`, `missing`,
-        `missing_fraction`, `n_items`, `n_patients`, `refused` or `truncated`.
-    answers : sequence of Answers
-        The answers.
-
-    Returns
-    -------
-    float, int or None
-        A rate is the mean over the items of the share of the expected answers; None for any other name, and for a rate of nothing.
-    """
+    """Count one number again: a rate is the mean over items of the share of the expected answers that pass; None for any other name."""
     expected, missing = sum(one.expected for one in answers), sum(one.missing for one in answers)
     counts = {
         "expected": expected,

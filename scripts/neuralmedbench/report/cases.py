@@ -73,18 +73,7 @@ class CaseBlock:
 
 
 def case_blocks(bundles: list[CaseBundle]) -> list[CaseBlock]:
-    """Make the blocks of one benchmark.
-
-    Parameters
-    ----------
-    bundles : list of CaseBundle
-        Items of the benchmark.
-
-    Returns
-    -------
-    list of CaseBlock
-        Sorted by case.
-    """
+    """Make the blocks of one benchmark."""
     cases: dict[str, list[CaseBundle]] = defaultdict(list)
     for bundle in bundles:
         cases[bundle.case_id].append(bundle)
@@ -92,19 +81,7 @@ def case_blocks(bundles: list[CaseBundle]) -> list[CaseBlock]:
 
 
 def case_index(blocks: Sequence[CaseBlock]) -> Json:
-    """Give what the filters and summaries of all cases are made of.
-
-    Parameters
-    ----------
-    blocks : sequence of CaseBlock
-        The cases.
-
-    Returns
-    -------
-    dict
-        `models`, and `cases` by anchor: benchmark and items; the results of an item stand in the order of `models`, null where a model has
-        none.
-    """
+    """Give what filters and summaries are made of: `models`, and by anchor the results in the order of `models`, null where there is none."""
     models = sorted({model for block in blocks for entry in block.index for model in entry["results"]})
     return {
         "models": models,
@@ -177,22 +154,7 @@ PREVIEW_QUALITY = 62
 
 
 def add_previews(known: dict[str, str], bundles: Iterable[CaseBundle], root: Path) -> None:
-    """Add the previews of all pictures of some items that are not known yet.
-
-    Parameters
-    ----------
-    known : dict of str to str
-        Previews by the digest of the picture that was sent, as `preview` gives them; benchmarks may share pictures.
-    bundles : iterable of CaseBundle
-        The items.
-    root : Path
-        Repository root: the pictures' paths are relative to it. A picture that is not on this machine has no preview.
-
-    Raises
-    ------
-    DataError
-        If a picture is not the one that was sent.
-    """
+    """Add the previews of pictures that are not known yet, by the digest of what was sent; a picture that is not on this machine has none."""
     for bundle in bundles:
         for image in bundle.images:
             if image.sha256 not in known and (text := preview(image, root)):
@@ -200,13 +162,7 @@ def add_previews(known: dict[str, str], bundles: Iterable[CaseBundle], root: Pat
 
 
 def preview(image: BundleImage, root: Path) -> str:
-    """Give a small WebP copy of a picture in base64; empty when the picture is not on this machine.
-
-    Raises
-    ------
-    DataError
-        If the file is not the picture that was sent.
-    """
+    """Give a small WebP copy of a picture in base64; empty when the picture is not on this machine."""
     from PIL import Image
 
     path = root / image.path
@@ -224,24 +180,9 @@ def preview(image: BundleImage, root: Path) -> str:
 
 
 def with_room(blocks: Sequence[CaseBlock], pictures: Mapping[str, str], excess: int) -> tuple[list[CaseBlock], dict[str, str]]:
-    """Leave out the answers and pictures of as few cases as it takes to save some characters.
+    """Leave out the answers and pictures of as few cases as save `excess` characters.
 
-    Parameters
-    ----------
-    blocks : sequence of CaseBlock
-        All cases of the page.
-    pictures : mapping of str to str
-        Previews by digest.
-    excess : int
-        Characters to save, at least.
-
-    Returns
-    -------
-    blocks : list of CaseBlock
-        In the same order, some with nothing packed. Those in which every graded answer passes come first; among equals a digest of the
-        anchor decides, which knows nothing of the answers.
-    pictures : dict of str to str
-        Those that a case with answers still shows.
+    Cases in which every graded answer passes go first; among equals a digest of the anchor decides, which knows nothing of the answers.
     """
     used = Counter(digest for block in blocks for digest in block.pictures)
     emptied = set[str]()

@@ -55,18 +55,7 @@ FILTERS: dict[str, Callable[..., str]] = {
 
 
 def render(source: PageSource) -> str:
-    """Render the page.
-
-    Parameters
-    ----------
-    source : Source
-        Everything that it shows.
-
-    Returns
-    -------
-    str
-        HTML; equal sources give equal text. Script and style are allowed by their digests alone.
-    """
+    """Render the page as HTML: equal sources give equal text, and script and style are allowed by their digests alone."""
     style = _text("page.css")
     script = "\n".join(_text(name) for name in SCRIPTS)
     models = sorted({row["model"] for row in source.tables["leaderboard"]})
@@ -88,13 +77,7 @@ def render(source: PageSource) -> str:
 
 
 def templates(said: dict[str, dict[str, str]]) -> Environment:
-    """Give the templates of the page and its blocks: what is put in is made visible and escaped, and what is not there is an error.
-
-    Parameters
-    ----------
-    said : dict of str to dict
-        Takeaway and `n` of the blocks by their id, as `notes.json` holds them.
-    """
+    """Give the templates of the page and its blocks: what is put in is made visible and escaped, and what is not there is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

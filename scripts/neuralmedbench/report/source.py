@@ -64,20 +64,7 @@ CSS_PX_PER_UNIT = 1.4
 
 
 def inline_svg(text: str, name: str) -> str:
-    """Prepare an SVG file for a page that holds several.
-
-    Parameters
-    ----------
-    text : str
-        An SVG file of `draw_figures`.
-    name : str
-        Prefix of every id, because an id may stand on a page once.
-
-    Returns
-    -------
-    str
-        The element; text and lines take the colour of the page's text, so that they follow the dark theme.
-    """
+    """Prepare an SVG file for a page with several: ids begin with `name`, text and lines take the colour of the page's text (dark theme)."""
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
@@ -108,13 +95,7 @@ def with_marks(rows: Iterable[Row]) -> list[Row]:
 
 
 def check_profile(profile: str, withheld: list[str], disclosure: object) -> None:
-    """Refuse a public page of patients who are not public from tables that hide nothing.
-
-    Raises
-    ------
-    ConfigError
-        If the tables were made for an internal report.
-    """
+    """Refuse a public page of patients who are not public from tables that hide nothing."""
     if profile == "public" and withheld and not disclosure:
         message = (
             f"{', '.join(withheld)}: the tables were made for an internal report, a public one of patients who are not public needs others: "
@@ -192,12 +173,9 @@ class PageSource:
 def read_source(
     root: Path,
     results: Path,
-    benchmarks: Sequence[str],
-    models: Sequence[str],
-    graders: Sequence[str],
+    lists: Mapping[str, Sequence[str]],
     *,
     profile: str,
-    papers: Sequence[str] = (),
 ) -> PageSource:
     """Read everything that the page shows.
 
@@ -207,12 +185,10 @@ def read_source(
         Repository root: configuration, prompts, audits and pictures lie where the rules put them.
     results : Path
         Folder of tables, figures, case bundles and provenance.
-    benchmarks, models, graders : sequence of str
-        The run lists.
+    lists : mapping of str to sequence of str
+        The run lists: `benchmarks`, `models`, `graders`, and `published` (numbers that stand beside ours).
     profile : str
         `internal`, or `public`: then the cases of patients who are not public are left out.
-    papers : sequence of str
-        Published numbers that stand beside ours.
 
     Returns
     -------
@@ -224,6 +200,7 @@ def read_source(
     ConfigError, DataError
         If a file is absent or does not fit.
     """
+    benchmarks, models, graders, papers = (lists[name] for name in ("benchmarks", "models", "graders", "published"))
     audits = {name: read_audit(root / "data" / "deidentified" / name / "audit.json") for name in benchmarks}
     withheld = [name for name, audit in audits.items() if profile == "public" and audit.kind == "patient"]
     shown = [name for name in benchmarks if name not in withheld]

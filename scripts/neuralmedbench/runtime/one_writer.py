@@ -38,21 +38,7 @@ def outputs_of(arguments: Sequence[str]) -> list[Path]:
 
 @contextmanager
 def only_writer(outputs: Sequence[Path]) -> Iterator[None]:
-    """Be the only process of this user on this machine that writes these outputs.
-
-    Parameters
-    ----------
-    outputs : sequence of Path
-        Files or folders; they need not exist.
-
-    Raises
-    ------
-    BusyError
-        If another process still writes one of them after `WAIT_S` seconds, with its number; or if the run that started this
-        command ended before it could begin.
-    StorageError
-        If the system's folder for temporary files cannot be used.
-    """
+    """Be the only process of this user on this machine that writes these outputs; BusyError after `WAIT_S` seconds, or when the run has ended."""
     with ExitStack() as stack:
         for output in sorted({output.resolve() for output in outputs}):  # one order, so that nobody waits in a circle
             stack.enter_context(_locked(output))

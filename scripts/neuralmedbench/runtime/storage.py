@@ -78,19 +78,9 @@ def full_disk_behind(error: BaseException) -> OSError | None:
 
 
 def as_storage_error(error: Exception, outputs: Sequence[Path]) -> StorageError | None:
-    """Turn the error of a disk into a line that a person can act on.
+    """Turn the error of a disk into a line that a person can act on; None for other errors.
 
-    Parameters
-    ----------
-    error : Exception
-        What a command raised.
-    outputs : sequence of Path
-        What the command writes. Nothing else is named: other paths could be those of raw files.
-
-    Returns
-    -------
-    StorageError or None
-        None when the error is not about a disk.
+    Nothing but the outputs is named: other paths could be those of raw files.
     """
     known = FULL | FORBIDDEN | {errno.EROFS}
     cause = next((cause for cause in _causes(error) if cause.errno in known), None)
