@@ -77,7 +77,7 @@ BLOCKS = (
         id="repeats",
         name="Repeats",
         group=RESULTS,
-        tables=("leaderboard", "differential"),
+        tables=("leaderboard", "differential", "samples"),
         figures=("passk",),
         config=(BENCHMARK, "samples"),
     ),
