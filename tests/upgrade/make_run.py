@@ -12,7 +12,8 @@ and every export says so. No answer of a real model and no word of a person is i
 
 - `pictures/`: a benchmark of own pictures with notes, records and a signed review (`ward`), and an imported one (`mixed`) with choice, dialogue and
   open questions; with the private zone, ledgers, books, rounds, results and Snakemake's records.
-- `scans/`: the benchmark `demo-tiny` as if its phantoms were patients, signed; without the private zone and without scans and pictures.
+- `scans/`: the benchmarks `demo-tiny`, as if its phantoms were patients, signed, and `demo-tiny-slices` with structured questions; without the
+  private zone and without scans and pictures.
 
 Do not make it again with later code: it stands for what people have on their disks. A later version of the files gets an archive of its own.
 """
@@ -44,7 +45,7 @@ LEFT_OUT = re.compile(
     r"|Snakefile|requirements|dvc|\.snakemake/(?!metadata)|.*/packets/rater-2|.*\.nii|.*/rates/"
 )
 """What the code brings, what is made anew in every run, and what is large and of no interest here."""
-OF_SCANS = re.compile(r"data/raw/|data/ingested/|\.snakemake/|.*/(png|review|sheets)/|.*\.html$|data/answers/")
+OF_SCANS = re.compile(r"data/raw/|data/ingested/|\.snakemake/|.*/(png|review|sheets)/|.*\.(html|png)$|data/answers/")
 """What is left out of the project of scans beside that."""
 NOTES = {
     "one": {
@@ -250,13 +251,16 @@ def rate(project: Path) -> None:
 
 
 def make_scans(project: Path, address: str) -> None:
-    """Make the run of the small demo as if its phantoms were patients: signed, asked, graded."""
-    run = {"benchmarks": ["demo-tiny"], "models": ["loop"], "graders": ["main"], **COMMON}
-    for name, value in {SCANS: run, **models(address)}.items():
+    """Make the run of the small demo as if its phantoms were patients: signed, asked, graded; and of its loose slices."""
+    written = models(address)
+    strict = {**written["config/models/loop.yaml"], "structured_output": "json_schema"}
+    run = {"benchmarks": ["demo-tiny", "demo-tiny-slices"], "models": ["loop", "strict"], "graders": ["main"], **COMMON}
+    for name, value in {SCANS: run, "config/models/strict.yaml": strict, **written}.items():
         (project / name).write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
     change(project, "config/benchmarks/demo-tiny.yaml", subjects="patient")
     sign(project, SCANS, "demo-tiny")
-    snakemake(project, SCANS, "results/grades/demo-tiny/loop/main.parquet")
+    answers = [f"results/responses/{benchmark}/{model}.parquet" for benchmark in run["benchmarks"] for model in run["models"]]
+    snakemake(project, SCANS, *answers, "results/grades/demo-tiny/loop/main.parquet")
 
 
 def machine() -> dict[str, object]:

@@ -19,12 +19,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
 from make_run import machine
+from pydantic import TypeAdapter
 
 import neuralmedbench.records
 from conftest import copy_project, snakemake
@@ -35,7 +37,7 @@ from neuralmedbench.files.cases import read_audit, read_case, read_case_table, r
 from neuralmedbench.files.identity import read_identity
 from neuralmedbench.files.json_files import read_json, read_json_record
 from neuralmedbench.files.raw_index import read_raw_index
-from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.budget import read_spend_log
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.ratings.answering.answer_forms import AnswerExport, AnswerRoundKey
@@ -68,7 +70,31 @@ def record_of(path: Path) -> type:
 
 
 def whole_table(path: Path) -> bool:
-    return len(read_records(path, record_of(path))) == pq.read_metadata(path).num_rows
+    """Whether today's record has everything that stands in a table: written anew, nothing of it is lost."""
+    record = record_of(path)
+    with TemporaryDirectory() as folder:
+        again = Path(folder, path.name)
+        write_records(again, record, read_records(path, record), key=lambda _: 0)
+        return holds(rows_of(again), rows_of(path))
+
+
+def whole_record(read: Callable[[Path], Any]) -> Callable[[Path], bool]:
+    """Make a check of a reader of JSON: what it gives has everything that stands in the file."""
+
+    def check(path: Path) -> bool:
+        value = read(path)
+        return holds(TypeAdapter(type(value)).dump_python(value, mode="json", by_alias=True), read_json(path))
+
+    return check
+
+
+def holds(now: Any, before: Any) -> bool:
+    """Whether values have all names and values of earlier ones; there may be more."""
+    if isinstance(before, dict):
+        return isinstance(now, dict) and all(name in now and holds(now[name], value) for name, value in before.items())
+    if isinstance(before, list):
+        return isinstance(now, list) and len(now) == len(before) and all(map(holds, now, before))
+    return bool(now == before)
 
 
 def whole_ledger(path: Path) -> bool:
@@ -82,23 +108,23 @@ def right_sum(path: Path) -> bool:
 
 
 READERS: dict[str, Callable[[Path], object]] = {
-    "*/sub-*/case.json": read_case,
-    "data/*/pictures.json": read_pictures,
-    "data/*/audit.json": read_audit,
-    "data/ingested/*/identity.json": read_identity,
-    "data/raw/*/files.json": read_raw_index,
-    "data/reviews/*/review.json": read_shown,
-    "data/reviews/*.json": read_signed,
-    "data/leaks/*.json": lambda path: read_json_record(path, AnswerLeaks, remedy=""),
+    "*/sub-*/case.json": whole_record(read_case),
+    "data/*/pictures.json": whole_record(read_pictures),
+    "data/*/audit.json": whole_record(read_audit),
+    "data/ingested/*/identity.json": whole_record(read_identity),
+    "data/raw/*/files.json": whole_record(read_raw_index),
+    "data/reviews/*/review.json": whole_record(read_shown),
+    "data/reviews/*.json": whole_record(read_signed),
+    "data/leaks/*.json": whole_record(lambda path: read_json_record(path, AnswerLeaks, remedy="")),
     "data/questions/*/questions.jsonl": lambda path: read_questions(path.parent),
-    "data/questions/*/import.json": lambda path: read_json_record(path, ImportRecord, remedy=""),
+    "data/questions/*/import.json": whole_record(lambda path: read_json_record(path, ImportRecord, remedy="")),
     "data/ledger/*.jsonl": whole_ledger,
     "data/spending/money.jsonl": right_sum,
-    "data/ratings/h01/key.json": lambda path: read_file(path, AnswerRoundKey),
-    "data/ratings/h01/answers_*.json": lambda path: read_file(path, AnswerExport),
-    "data/ratings/r01/key.json": lambda path: read_file(path, RoundKey),
-    "data/ratings/r01/adjudication/key.json": lambda path: read_file(path, AdjudicationKey),
-    "data/ratings/r01/rating_*.json": lambda path: read_file(path, RatingExport),
+    "data/ratings/h01/key.json": whole_record(lambda path: read_file(path, AnswerRoundKey)),
+    "data/ratings/h01/answers_*.json": whole_record(lambda path: read_file(path, AnswerExport)),
+    "data/ratings/r01/key.json": whole_record(lambda path: read_file(path, RoundKey)),
+    "data/ratings/r01/adjudication/key.json": whole_record(lambda path: read_file(path, AdjudicationKey)),
+    "data/ratings/r01/rating_*.json": whole_record(lambda path: read_file(path, RatingExport)),
     "config/*.cases.tsv": read_case_table,
     "*.parquet": whole_table,
     "data/slices/*/flow.json": lambda path: read_json(path)["cases"],
@@ -197,7 +223,11 @@ def upgraded(old: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up
     with running_server() as server:
         server.modes = ["400"]  # who asks is refused at once: the job fails, and the request is counted
         point_to(folder, server.address)
-        runs = [snakemake(folder, "--configfile", *run) for run in ((OWN, "--", "results/report.html"), (IMPORTED, "--", ANSWERED))]
+        runs = [
+            snakemake(folder, "--configfile", OWN, "--", "results/report.html"),
+            # every answer has to be in the ledger, and no second is lost with opening what could ask
+            snakemake(folder, "--configfile", IMPORTED, "--config", "replay=true", "--", ANSWERED),
+        ]
         yield Upgraded(folder, server.bodies, "".join(run.stdout + run.stderr for run in runs))
 
 
@@ -292,6 +322,29 @@ def test_a_plan_of_an_upgraded_run_has_nothing_to_ask_and_knows_what_was_spent(c
 
 
 @pytest.mark.workflow
+def test_without_the_private_zone_prompts_are_made_again_from_the_shareable_one_and_nothing_is_asked(
+    old: Path, upgraded: Upgraded, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(upgraded.folder, folder, ignore=shutil.ignore_patterns("data", "results", "own", "logs", ".snakemake"))
+    shutil.copytree(old / "pictures", folder, ignore=shutil.ignore_patterns("raw", "ingested", "own", "packets", "h01"), dirs_exist_ok=True)
+    # as in a clone of somebody who records own data: the answers are shared too (docs/own-data.md)
+    (folder / "data/answers").mkdir()
+    shutil.copy(old / "pictures/own/answers.csv", folder / "data/answers/ward.csv")
+    ward = folder / "config/benchmarks/ward.yaml"
+    shared = yaml.safe_load(ward.read_text(encoding="utf-8")) | {"record": True, "answers": "data/answers/ward.csv"}
+    ward.write_text(yaml.safe_dump(shared), encoding="utf-8")
+    # a digest of other code would plan everything again from the raw files, which are not here
+    without_raw = ("--rerun-triggers", "mtime", "--forcerun", "build_items", "--configfile", OWN)
+    done = snakemake(folder, *without_raw, "--", "data/prompts/ward.parquet")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert "rule assemble_prompts:" in done.stdout + done.stderr
+    assert not (folder / "data/raw/ward").exists()
+    person(folder, "plan_calls", "--configfiles", OWN, "--out", "plan.csv")
+    assert calls(folder / "plan.csv") == {"ward/loop/": 0, "ward/loop/main": 0}
+
+
+@pytest.mark.workflow
 def test_names_of_numbers_that_are_kept_are_those_of_version_1(old: Path, upgraded: Upgraded) -> None:
     before, now = (read_json(folder / "results/metrics.json") for folder in (old / "pictures", upgraded.folder))
     assert names_in(before) <= names_in(now)
@@ -314,7 +367,7 @@ def scans(old: Path, finished_run: Path, tmp_path: Path) -> Path:
     shutil.copytree(
         finished_run, folder, ignore=shutil.ignore_patterns(".snakemake", "raw", "ingested", "volumes", "*.nii.gz", "report.html")
     )
-    for part in ("config", "data/ledger", "data/spending", "data/reviews/demo-tiny.json", "results/responses/demo-tiny", "machine.json"):
+    for part in ("config", "data/ledger", "data/spending", "data/reviews/demo-tiny.json", "results/responses", "machine.json"):
         source = old / "scans" / part
         if source.is_dir():
             shutil.copytree(source, folder / part, dirs_exist_ok=True)
@@ -325,9 +378,9 @@ def scans(old: Path, finished_run: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.workflow
 def test_the_words_that_are_sent_about_scans_are_those_of_version_1(old: Path, scans: Path) -> None:
-    path = "data/prompts/demo-tiny.parquet"
-    before, now = rows_of(old / "scans" / path), rows_of(scans / path)
-    assert [without_digests({name: row[name] for name in before[0]}) for row in now] == [without_digests(row) for row in before]
+    for path in ("data/prompts/demo-tiny.parquet", "data/prompts/demo-tiny-slices.parquet"):
+        before, now = rows_of(old / "scans" / path), rows_of(scans / path)
+        assert [without_digests({name: row[name] for name in before[0]}) for row in now] == [without_digests(row) for row in before]
 
 
 def without_digests(value: Any) -> Any:
@@ -344,7 +397,8 @@ def test_scans_that_are_made_again_from_raw_files_keep_their_signature_and_ask_n
     if before != now and machine() != read_json(scans / "machine.json"):
         pytest.skip("another processor or other packages than those of version 1 rounded the last bits of the pictures otherwise")
     person(scans, "plan_calls", "--configfiles", SCANS, "--out", "plan.csv")
-    assert calls(scans / "plan.csv") == {"demo-tiny/loop/": 0, "demo-tiny/loop/main": 0}
+    asked = [f"{benchmark}/{model}/" for benchmark in ("demo-tiny", "demo-tiny-slices") for model in ("loop", "strict")]
+    assert calls(scans / "plan.csv").items() >= {**dict.fromkeys(asked, 0), "demo-tiny/loop/main": 0}.items()
     folder, reviews = "data/deidentified/demo-tiny", "data/reviews/demo-tiny"
     rules = ["--benchmark", "demo-tiny", "--profile", "pseudonymised", "--subjects", "patient", "--folder", folder]
     cases = ["--table", "config/benchmarks/demo-tiny.cases.tsv", "--shown", f"{reviews}/review.json", "--signed", f"{reviews}.json"]
