@@ -24,10 +24,7 @@ SHELL_FLOOR_MM = -25.0
 def packaged_brain() -> sitk.Image:
     """Read the packaged T1 of the MNI152 average brain: float32, LPS+, 1 mm, 0 outside the brain.
 
-    Raises
-    ------
-    DataError
-        If the package `nilearn`, which carries it, is not installed.
+    Raises DataError if the package `nilearn`, which carries it, is not installed.
     """
     return read_volume(template_file("t1"))
 

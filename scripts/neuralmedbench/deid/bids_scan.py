@@ -48,15 +48,7 @@ METHOD = ("headers by an allow-list", "face removed in native space")
 def bids_names(case: CaseRecord) -> dict[str, str]:
     """Give the BIDS path without suffix of each series; a second series of the same kind gets `run-2`.
 
-    Parameters
-    ----------
-    case : CaseRecord
-        A case with labelled series.
-
-    Returns
-    -------
-    dict of str to str
-        By series id, for example `anat/sub-0123_ce-gadolinium_T1w`.
+    Returns: By series id, for example `anat/sub-0123_ce-gadolinium_T1w`.
     """
     names: dict[str, str] = {}
     seen: Counter[Sequence] = Counter()
@@ -71,22 +63,8 @@ def bids_names(case: CaseRecord) -> dict[str, str]:
 def clean_sidecar(path: Path | None, *, modality: str, codes: Iterable[str] = (), acquired: str = "") -> dict[str, Any]:
     """Give the sidecar that is published with a scan.
 
-    Parameters
-    ----------
-    path : Path or None
-        What dcm2niix wrote; None for scans that came as NIfTI.
-    modality : str
-        DICOM Modality.
-    codes : iterable of str
-        Options of PS3.15 that were carried out on this scan; they decide what is kept, and are declared beside the basic profile.
-
-    acquired : str
-        AcquisitionTime of the cleaned header (TM); shown with the option 113107: it counts from the start of the study, which is at 12:00.
-
-    Returns
-    -------
-    dict
-        Technical keys with numbers, short words or lists of them; descriptions reduced to words about scans.
+    `path`: what dcm2niix wrote; None for scans that came as NIfTI. Returns: Technical keys with numbers, short words or lists of them;
+    descriptions reduced to words about scans.
     """
     held = sorted({BASIC, *codes})
     source = read_json(path) if path is not None else {}

@@ -106,12 +106,7 @@ class CaseStages:
 def stages_of(case_id: str, folders: Sequence[Path]) -> CaseStages:
     """Read a case after de-identification, normalisation and slices; one that came as pictures has the first of these stages alone.
 
-    Parameters
-    ----------
-    case_id : str
-        The case.
-    folders : sequence of Path
-        The folders of these three stages, which hold `sub-<case>/case.json`.
+    `folders`: the folders of these three stages, which hold `sub-<case>/case.json`.
     """
     places = [folder / f"sub-{case_id}" for folder in folders]
     first = CaseStage(read_case(places[0] / "case.json"), places[0])

@@ -60,17 +60,7 @@ def write_dataset(folder: Path, benchmark: str, cases: Sequence[tuple[CaseRecord
 def age_and_sex(case: CaseRecord, folder: Path) -> tuple[str, str]:
     """Read age and sex from the cleaned record of a case.
 
-    Parameters
-    ----------
-    case : CaseRecord
-        The de-identified case.
-    folder : Path
-        Its folder.
-
-    Returns
-    -------
-    tuple of str
-        Age in whole years, top-coded, and `F`, `M` or `O`; `n/a` for what the record does not say.
+    Returns: Age in whole years, top-coded, and `F`, `M` or `O`; `n/a` for what the record does not say.
     """
     if not case.record or not (folder / case.record).is_file():
         return UNKNOWN, UNKNOWN

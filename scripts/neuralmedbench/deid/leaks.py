@@ -26,17 +26,8 @@ def require_no_leaks(folder: Path, identity: Identity) -> None:
 def count_leaks(folder: Path, identity: Identity) -> int:
     """Count identifying values in the files of a folder.
 
-    Parameters
-    ----------
-    folder : Path
-        De-identified case: headers of NIfTI files (all bytes before the voxels), sidecars, tables, notes, JSON, and the names of all files.
-    identity : Identity
-        The patient's values, found as `files.identity.identity_pattern` finds them; accents make no difference.
-
-    Returns
-    -------
-    int
-        Number of values found; 0 is a pass.
+    `identity`: the patient's values, found as `files.identity.identity_pattern` finds them; accents make no difference. Returns: Number of
+    values found; 0 is a pass.
     """
     pattern = identity_pattern(identity)
     if pattern is None:

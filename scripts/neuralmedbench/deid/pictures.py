@@ -132,26 +132,8 @@ def _clean_picture(
 def without_text(picture: Image, words: Words | None = None, policy: Policy = "hide") -> tuple[Image, BurnedIn]:
     """Hide the text of one picture.
 
-    Parameters
-    ----------
-    picture : PIL.Image.Image
-        Mode L or RGB.
-    words : list of (list of Word or None), optional
-        What tesseract read in it, if it was asked before.
-    policy : str
-        As for `hide_text`.
-
-    Returns
-    -------
-    picture : PIL.Image.Image
-        The same picture when nothing was found, or nothing is hidden.
-    burned_in : BurnedIn
-        What is hidden; one plane (rows, columns, 1).
-
-    Raises
-    ------
-    DeidentificationError
-        If text is left after it was hidden.
+    `policy`: as for `hide_text`. Returns: The same picture when nothing was found, or nothing is hidden. Returns: What is hidden; one plane
+    (rows, columns, 1). Raises DeidentificationError if text is left after it was hidden.
     """
     from PIL import Image as Pillow
 

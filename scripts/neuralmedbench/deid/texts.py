@@ -49,11 +49,8 @@ _ANSWER_WORDS = word_set(
 def clean_texts(cleaning: Cleaning) -> tuple[tuple[str, ...], str]:
     """Write the cleaned notes and the cleaned record of a case.
 
-    Returns
-    -------
-    tuple of tuple of str and str
-        Paths of the notes and of the record (empty without one) relative to `cleaning.out`; a text of which nothing may be shown is not
-        among them.
+    Returns: Paths of the notes and of the record (empty without one) relative to `cleaning.out`; a text of which nothing may be shown is
+    not among them.
     """
     case = cleaning.case
     record = _read(cleaning.source / case.record, cleaning.checks, "record") if case.record else ""
@@ -66,19 +63,10 @@ def clean_texts(cleaning: Cleaning) -> tuple[tuple[str, ...], str]:
 def cut_sections(text: str, headings: Sequence[str]) -> tuple[str, int]:
     """Cut the parts of a note that stand under some headings.
 
-    Parameters
-    ----------
-    text : str
-        The note.
-    headings : sequence of str
-        Headings to cut, in any case; a heading of up to five words that begins or ends with one counts too (`Final diagnosis`).
-
-    Returns
-    -------
-    tuple of str and int
-        The note with `[SECTION CUT]` in place of these parts, and their number. A part goes to the next heading that is not to be cut: one in
-        capitals, one of the same or a higher level of markdown, or one of the usual parts of a note; a colon alone ends nothing. A note that
-        is the report of a scan as a whole (technique and findings have headings) is cut as a whole.
+    `headings`: headings to cut, in any case; a heading of up to five words that begins or ends with one counts too (`Final diagnosis`).
+    Returns: The note with `[SECTION CUT]` in place of these parts, and their number. A part goes to the next heading that is not to be cut:
+    one in capitals, one of the same or a higher level of markdown, or one of the usual parts of a note; a colon alone ends nothing. A note
+    that is the report of a scan as a whole (technique and findings have headings) is cut as a whole.
     """
     names = tuple(_heading_words(heading) for heading in headings if _heading_words(heading))
     places = sorted((*_headings(LINE_HEADING, text), *_headings(INLINE_HEADING, text)))

@@ -60,7 +60,7 @@ class NormaliseSettings:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedSeries:
     """One series with its place in the space of the reference.
 
     Attributes
@@ -150,7 +150,7 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: NormaliseS
         brain = find_brain(image, fit, is_ct=first.sequence in COMPUTED)
         of_case, of_reference, flags = measure_reference(first, image, brain, fit_quality(rough, fit))
         copy = grid_over(image, COPY_MM)
-        placed = Placed(image, as_stored(image), brain, np.eye(4))
+        placed = PlacedSeries(image, as_stored(image), brain, np.eye(4))
         _write(folder, first, placed, copy)
         done = [_record(first, source, placed, of_reference, flags)]
         reference = make_reference(image, brain, grid_mm=settings.registration_grid_mm)
@@ -174,7 +174,7 @@ def _flattened(series: Series, source: Path, settings: NormaliseSettings) -> sit
     return correct_bias(image, grid_mm=settings.bias_grid_mm) if series.sequence in SHADED else image
 
 
-def _place(image: sitk.Image, reference: RegistrationReference, brain: sitk.Image) -> tuple[Placed, dict[str, float]]:
+def _place(image: sitk.Image, reference: RegistrationReference, brain: sitk.Image) -> tuple[PlacedSeries, dict[str, float]]:
     """Register a series to the reference and carry the brain over; DataError when a limit is broken."""
     import SimpleITK as sitk
 
@@ -192,10 +192,10 @@ def _place(image: sitk.Image, reference: RegistrationReference, brain: sitk.Imag
         "contrast": contrast(image, mask),
     }
     check_limits({**quality, "agreement_where_covered": found.after / max(covered, 0.05)}, SERIES_LIMITS)
-    return Placed(image, as_stored(image), mask, found.matrix), quality
+    return PlacedSeries(image, as_stored(image), mask, found.matrix), quality
 
 
-def _write(folder: Path, series: Series, placed: Placed, copy: sitk.Image) -> None:
+def _write(folder: Path, series: Series, placed: PlacedSeries, copy: sitk.Image) -> None:
     import SimpleITK as sitk
 
     name = series.series_id
@@ -207,7 +207,7 @@ def _write(folder: Path, series: Series, placed: Placed, copy: sitk.Image) -> No
     write_volume(folder / f"{name}_space-ref.nii", small)
 
 
-def _record(series: Series, source: Path, placed: Placed, quality: dict[str, float], flags: tuple[str, ...]) -> Series:
+def _record(series: Series, source: Path, placed: PlacedSeries, quality: dict[str, float], flags: tuple[str, ...]) -> Series:
     import SimpleITK as sitk
 
     plane = plane_of(placed.image.GetSpacing())

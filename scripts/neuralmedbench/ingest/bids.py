@@ -77,19 +77,10 @@ def subject_and_session(name: str) -> tuple[str, str]:
 def label_bids(name: str, modality: str, physics: Physics) -> SequenceLabel | None:
     """Kind of a scan by its BIDS name, checked against its sidecar's timing; None when it is no BIDS name or its suffix is unknown.
 
-    Parameters
-    ----------
-    name : str
-        File name without suffix.
-    modality : str
-        `MR` or `CT` by the voxels.
-    physics : Physics
-        What the sidecar says.
+    `modality`: `MR` or `CT` by the voxels.
 
-    Notes
-    -----
-    The suffix tells the kind and the entity `ce` the agent; free words (`acq-`, `desc-`) do not change the kind, but words for contrast
-    in them without `ce` are flagged.
+    The suffix tells the kind and the entity `ce` the agent; free words (`acq-`, `desc-`) do not change the kind, but words for contrast in
+    them without `ce` are flagged.
     """
     matched = NAME.fullmatch(name)
     if matched is None:
@@ -116,12 +107,7 @@ def label_bids(name: str, modality: str, physics: Physics) -> SequenceLabel | No
 def other_folder(place: PurePosixPath, roots: set[PurePosixPath]) -> str:
     """Why a file of a BIDS data set is no raw scan, by the folder that it lies in; empty when it may be one.
 
-    Parameters
-    ----------
-    place : PurePosixPath
-        Path relative to the source.
-    roots : set of PurePosixPath
-        Folders that hold a `dataset_description.json`.
+    `roots`: folders that hold a `dataset_description.json`.
     """
     for folder in place.parents:
         if folder.name in OTHER_FOLDERS and folder.parent in roots:

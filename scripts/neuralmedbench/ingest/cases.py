@@ -148,24 +148,8 @@ def _most_common(reasons: Mapping[int, str]) -> str:
 def copy_texts(index: RawIndex, root: Path, folder: Path) -> tuple[tuple[str, ...], str, int]:
     """Copy notes and record of a case as UTF-8 under neutral names.
 
-    Parameters
-    ----------
-    index : RawIndex
-        The private index of its files.
-    root : Path
-        Folder that relative paths of the index start from.
-    folder : Path
-        Folder to fill, `text/` of the case.
-
-    Returns
-    -------
-    tuple of tuple of str, str and int
-        Paths of the notes and of the record (empty without one) relative to the folder of the case, and how many texts could not be read.
-
-    Raises
-    ------
-    DataError
-        If a file changed or is absent.
+    `folder`: folder to fill, `text/` of the case. Returns: Paths of the notes and of the record (empty without one) relative to the folder
+    of the case, and how many texts could not be read. Raises DataError if a file changed or is absent.
     """
     folder.mkdir(parents=True, exist_ok=True)
     total, unread = len(index.notes), 0

@@ -26,22 +26,9 @@ TILES = ((0x0029, 0x1010), (0x0019, 0x100A))
 def trace_image(voxels: npt.NDArray[Any], b_values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], float]:
     """Turn a diffusion series into the picture that is read: the trace of the strongest weighting.
 
-    Parameters
-    ----------
-    voxels : ndarray, shape (X, Y, Z, N)
-        One volume a gradient.
-    b_values : ndarray, shape (N,)
-        Diffusion weighting in s/mm2.
-
-    Returns
-    -------
-    tuple of ndarray (X, Y, Z) and float
-        Geometric mean over the gradients of the strongest weighting, which does not depend on the direction of fibres, and its b-value.
-
-    Raises
-    ------
-    DataError
-        If b-values and volumes do not fit, or nothing is weighted.
+    `voxels`: shape (X, Y, Z, N). `b_values`: shape (N,); diffusion weighting in s/mm2. Returns: Geometric mean over the gradients of the
+    strongest weighting, which does not depend on the direction of fibres, and its b-value. Raises DataError if b-values and volumes do not
+    fit, or nothing is weighted.
     """
     if voxels.ndim != 4 or voxels.shape[3] != len(b_values):
         message = f"{len(b_values)} b-values do not fit the volumes of a diffusion series"
@@ -72,17 +59,7 @@ def read_b_values(path: Path) -> npt.NDArray[np.float64]:
 def strongest_weighting(scans: tuple[RawScan, ...], weights: SequenceOf[float | None]) -> tuple[tuple[RawScan, ...], float | None]:
     """Choose the images of the strongest weighting of a series.
 
-    Parameters
-    ----------
-    scans : tuple of RawScan
-        DICOM images.
-    weights : sequence of float or None
-        Their b-values in s/mm2.
-
-    Returns
-    -------
-    tuple of tuple of RawScan and float or None
-        The images and their b-value; all images and None where a header does not tell its own.
+    `weights`: their b-values in s/mm2. Returns: The images and their b-value; all images and None where a header does not tell its own.
     """
     known = [weight for weight in weights if weight is not None]
     if not known or len(known) != len(scans):
@@ -95,24 +72,8 @@ def strongest_weighting(scans: tuple[RawScan, ...], weights: SequenceOf[float | 
 def weighted_volume(scans: tuple[RawScan, ...], folder: Path, b_value: float | None) -> tuple[Volume, float | None]:
     """Convert diffusion while the vendor's headers, which hold gradients and tiles, are still there.
 
-    Parameters
-    ----------
-    scans : tuple of RawScan
-        DICOM images: of one weighting, or of several whose weights only the converter finds.
-    folder : Path
-        Where it may work; raw headers stay in this private place.
-    b_value : float or None
-        Weighting of all of them.
-
-    Returns
-    -------
-    tuple of Volume and float or None
-        The trace image and its b-value; of a single volume (a map) the volume.
-
-    Raises
-    ------
-    DataError
-        If weights or tiles are not in the headers.
+    Returns: The trace image and its b-value; of a single volume (a map) the volume. Raises DataError if weights or tiles are not in the
+    headers.
     """
     header = scans[0].header
     if header is not None and "MOSAIC" in dicom.texts(header, "ImageType") and not any(place in header for place in TILES):

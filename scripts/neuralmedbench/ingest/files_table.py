@@ -31,21 +31,8 @@ class FileRow:
 def read_files_table(source: Path) -> dict[str, FileRow]:
     """Read `files.csv` of a source folder.
 
-    Parameters
-    ----------
-    source : Path
-        The folder.
-
-    Returns
-    -------
-    dict of str to FileRow
-        By path relative to the folder; empty without such a table.
-
-    Raises
-    ------
-    ConfigError
-        If it is no table in UTF-8 with these columns, a path is not in the folder or stands there twice, or a kind, a plane or a date is
-        none.
+    Returns: By path relative to the folder; empty without such a table. Raises ConfigError if it is no table in UTF-8 with these columns, a
+    path is not in the folder or stands there twice, or a kind, a plane or a date is none.
     """
     path = source / FILES_TABLE
     if not path.exists():

@@ -49,16 +49,8 @@ def holds_frames(header: Dataset) -> bool:
 def frame_headers(header: Dataset) -> Iterator[Dataset]:
     """Give the header of each frame, in the order of the frames.
 
-    Parameters
-    ----------
-    header : Dataset
-        Header of an enhanced CT or MR object, without pixels.
-
-    Yields
-    ------
-    Dataset
-        Plain header: what stands in functional groups has its plain name, the groups are gone. Each frame has a UID of its own,
-        made from that of the object and its number.
+    `header`: header of an enhanced CT or MR object, without pixels. Returns: Plain header: what stands in functional groups has its plain
+    name, the groups are gone. Each frame has a UID of its own, made from that of the object and its number.
     """
     from pydicom.dataset import Dataset as New
     from pydicom.uid import generate_uid

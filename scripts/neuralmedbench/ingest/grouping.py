@@ -70,18 +70,7 @@ def group_scans(
 ) -> dict[tuple[str, str], CaseFiles]:
     """Group scans into cases by patient and study.
 
-    Parameters
-    ----------
-    scans : list of RawScan
-        Everything below the source that may be a scan or lie beside one.
-    source : Path
-        The folder.
-    table : dict of str to FileRow
-        What `files.csv` says.
-    roots : set of PurePosixPath
-        Folders of BIDS data sets, relative to the source.
-    left_out : dict of Path to str
-        Filled with what is no scan, with the reason.
+    `table`: what `files.csv` says.
     """
     cases: dict[tuple[str, str], CaseFiles] = {}
     above: list[RawScan] = []

@@ -158,19 +158,8 @@ def ingest_picture_cases(benchmark: str, rows: Sequence[CaseRow], raw: Path, out
 def import_picture(fate: PictureFate, read: Callable[[], tuple[bytes, str]], out: Path) -> PictureFate:
     """Write the pixels of one picture.
 
-    Parameters
-    ----------
-    fate : PictureFate
-        Whose it is, and where it shall lie below `out`.
-    read : callable
-        Gives the bytes of the file and the MIME type that its name claims (empty when it claims none); a DataError keeps the picture back.
-    out : Path
-        Folder that the path starts from.
-
-    Returns
-    -------
-    PictureFate
-        With its digest and flags, or quarantined with the reason.
+    `fate`: whose it is, and where it shall lie below `out`. `read`: gives the bytes of the file and the MIME type that its name claims
+    (empty when it claims none); a DataError keeps the picture back. Returns: With its digest and flags, or quarantined with the reason.
     """
     try:
         content, claimed = read()

@@ -91,17 +91,8 @@ def is_blank(scan: RawScan) -> bool:
 def copy_dicom(scans: SequenceOf[RawScan], folder: Path) -> None:
     """Copy images under neutral names, so that each file is one image that the converter reads.
 
-    Parameters
-    ----------
-    scans : sequence of RawScan
-        Files and frames.
-    folder : Path
-        New folder for `000001.dcm`...; a file that can be converted as it is is copied byte by byte.
-
-    Raises
-    ------
-    DataError
-        If an image is compressed in a way that nothing here reads, or damaged.
+    `folder`: new folder for `000001.dcm`...; a file that can be converted as it is is copied byte by byte. Raises DataError if an image is
+    compressed in a way that nothing here reads, or damaged.
     """
     folder.mkdir(parents=True)
     opened: tuple[Path, Dataset] | None = None
@@ -177,15 +168,7 @@ def _decoded(whole: Dataset, number: int, syntax: Any) -> bytes:
 def split_duplicates(scans: SequenceOf[RawScan]) -> tuple[tuple[RawScan, ...], tuple[RawScan, ...]]:
     """Tell the images of a series from copies of them: same place, same pixels.
 
-    Parameters
-    ----------
-    scans : sequence of RawScan
-        DICOM images of one series.
-
-    Returns
-    -------
-    tuple of two tuples of RawScan
-        What is kept, in the order of `scans`, and the copies. Pixels are read only where two images lie at the same place.
+    Returns: What is kept, in the order of `scans`, and the copies. Pixels are read only where two images lie at the same place.
     """
     places: dict[tuple[float, ...], list[RawScan]] = defaultdict(list)
     for scan in scans:
@@ -214,15 +197,7 @@ def _first_of_each(scans: list[RawScan]) -> set[int]:
 def repeated_series(series: Iterable[RawSeries]) -> dict[str, str]:
     """Find series that were sent again: every image of them is in an earlier series, at the same place and with the same pixels.
 
-    Parameters
-    ----------
-    series : iterable of RawSeries
-        All series of a case.
-
-    Returns
-    -------
-    dict of str to str
-        By the id of the copy, the id of the series that it repeats.
+    Returns: By the id of the copy, the id of the series that it repeats.
     """
     found: dict[str, str] = {}
     known: list[tuple[RawSeries, dict[tuple[float, ...], list[RawScan]]]] = []

@@ -79,23 +79,8 @@ class RawScan:
 def load_raw_files(index: RawIndex, root: Path) -> list[RawScan]:
     """Read the headers of all raw files, and check that each still holds what was listed.
 
-    Parameters
-    ----------
-    index : RawIndex
-        The private index.
-    root : Path
-        Folder that relative paths start from.
-
-    Returns
-    -------
-    list of RawScan
-        In the order of the index; a multi-frame object is there frame by frame.
-
-    Raises
-    ------
-    DataError
-        If a file is absent, holds something else than when it was listed, or lies outside the folder although its path is
-        relative; files are known by their number.
+    Returns: In the order of the index; a multi-frame object is there frame by frame. Raises DataError if a file is absent, holds something
+    else than when it was listed, or lies outside the folder although its path is relative; files are known by their number.
     """
     scans: list[RawScan] = []
     for number, file in enumerate(index.files, start=1):

@@ -29,17 +29,8 @@ PERSON_KEY = re.compile(r"^(?:OtherPatient|Patient\w*|\w*(?:Physicians?|Operator
 def collect_identity(scans: Iterable[RawScan], scan_date: str = "") -> Identity:
     """Collect identifying values over all raw files of a case.
 
-    Parameters
-    ----------
-    scans : iterable of RawScan
-        DICOM and NIfTI files, and the sidecars of the latter; of NIfTI itself only names are known.
-    scan_date : str
-        Day of the scan (`YYYYMMDD`) that a person gave, for scans whose headers name none.
-
-    Returns
-    -------
-    Identity
-        Sorted values. The first header of every series is read with all its nested sequences, the others by keyword.
+    `scan_date`: day of the scan (`YYYYMMDD`) that a person gave, for scans whose headers name none. Returns: Sorted values. The first
+    header of every series is read with all its nested sequences, the others by keyword.
     """
     values: dict[str, set[str]] = {"names": set(), "places": set(), "numbers": set(), "uids": set()}
     dates: set[str] = {scan_date} - {""}
@@ -72,13 +63,7 @@ def collect_identity(scans: Iterable[RawScan], scan_date: str = "") -> Identity:
 
 
 def several_patients(scans: Iterable[RawScan]) -> str:
-    """Why scans are not of one patient, by what their headers say; empty when they are.
-
-    Parameters
-    ----------
-    scans : iterable of RawScan
-        What is part of a series: the header of a file that is cut off may hold half an id.
-    """
+    """Why scans are not of one patient, by what their headers say; empty when they are."""
     headers = [scan.header for scan in scans if scan.header is not None]
     for keyword, word in (("PatientID", "patient id"), ("PatientBirthDate", "birth date"), ("PatientSex", "sex")):
         values = {dicom.text(header, keyword).upper() for header in headers} - {"", "O"}

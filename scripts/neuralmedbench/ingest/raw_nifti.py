@@ -54,26 +54,8 @@ def label_nifti(
 ) -> tuple[str, SequenceLabel]:
     """Modality and kind of a NIfTI file by the words of its name; Hounsfield units tell a CT without a name.
 
-    Parameters
-    ----------
-    name : str
-        File name without suffix, for example `sub-01_ce-gadolinium_T1w`. A BIDS name is read by its entities and suffix.
-    voxels : ndarray
-        Its voxels.
-    sidecars : iterable of Path
-        JSON beside it and inherited, from far to near; their timing is checked against the name.
-    by_a_person : bool
-        Whether a person said what it is: then it may look like a mask.
-
-    Returns
-    -------
-    tuple of str and Label
-        `MR` or `CT`, and the label; unknown when neither name nor sidecar says anything.
-
-    Raises
-    ------
-    DataError
-        If it is a mask, or a sidecar is no JSON.
+    `name`: file name without suffix, for example `sub-01_ce-gadolinium_T1w`. A BIDS name is read by its entities and suffix. Returns: `MR`
+    or `CT`, and the label; unknown when neither name nor sidecar says anything. Raises DataError if it is a mask, or a sidecar is no JSON.
     """
     words = plain_words(WHO.sub("", name))
     if not by_a_person and is_mask(words, voxels):
@@ -121,26 +103,8 @@ def _read_object(path: Path) -> dict[str, Any]:
 def volume_3d(volume: Volume, sequence: Sequence, gradients: Path | None, words: str) -> tuple[Volume, float | None]:
     """Give the 3-D volume of a NIfTI file, and its b-value.
 
-    Parameters
-    ----------
-    volume : Volume
-        As it was read, 3-D or 4-D.
-    sequence : Sequence
-        Its kind.
-    gradients : Path or None
-        The `.bval` beside it.
-    words : str
-        `plain_words` of its name.
-
-    Returns
-    -------
-    tuple of Volume and float or None
-        Of a diffusion series the trace of the strongest weighting.
-
-    Raises
-    ------
-    DataError
-        If it is a series of volumes and no diffusion scan with b-values.
+    `gradients`: the `.bval` beside it. `words`: `plain_words` of its name. Returns: Of a diffusion series the trace of the strongest
+    weighting. Raises DataError if it is a series of volumes and no diffusion scan with b-values.
     """
     if volume.voxels.ndim == 4:
         if sequence is not Sequence.DWI or gradients is None:

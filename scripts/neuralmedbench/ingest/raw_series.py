@@ -109,16 +109,8 @@ class RawSeriesList:
 def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
     """Sort raw files into series.
 
-    Parameters
-    ----------
-    scans : iterable of RawScan
-        All raw files of one case, multi-frame objects frame by frame.
-
-    Returns
-    -------
-    Sorted
-        DICOM series by series number, then NIfTI files by name; ids count all of them, so that an override of a label never
-        changes another series' id.
+    Returns: DICOM series by series number, then NIfTI files by name; ids count all of them, so that an override of a label never changes
+    another series' id.
     """
     result = RawSeriesList()
     groups: dict[tuple[object, ...], list[RawScan]] = defaultdict(list)
@@ -204,6 +196,7 @@ def exclusion_reason(header: Dataset) -> str:
     greys = dicom.text(header, "PhotometricInterpretation")
     placed = len(dicom.numbers(header, "ImagePositionPatient")) == 3 and len(dicom.numbers(header, "ImageOrientationPatient")) == 6
     sized = dicom.number(header, "Rows") and dicom.number(header, "Columns")
+    # the first reason that applies is given: what an object is comes before what it lacks
     reasons = (
         ("directory of a medium (DICOMDIR)", uid == MEDIA_DIRECTORY),
         ("dose report", bool(DOSE.search(description)) and (kind.startswith("7") or "SCREEN SAVE" in types or not placed)),
@@ -242,14 +235,6 @@ def _named(kind: str) -> str:
 
 
 def is_several_planes(firsts: SequenceOf[Dataset | None], total: int) -> bool:
-    """Whether one small series shows several planes, as only a localizer does.
-
-    Parameters
-    ----------
-    firsts : sequence of Dataset
-        One header of each kind of image in the series.
-    total : int
-        Number of files in the series.
-    """
+    """Whether one small series shows several planes, as only a localizer does."""
     planes = {main_axis(dicom.numbers(header, "ImageOrientationPatient")) for header in firsts if header is not None}
     return len(planes - {None}) > 1 and total <= MAX_LOCALIZER_FILES

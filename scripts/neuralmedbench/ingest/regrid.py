@@ -42,27 +42,10 @@ def regrid_series(scans: SequenceOf[RawScan], folder: Path) -> Volume:
 def regrid(stack: Volume, positions: npt.NDArray[np.float64], slice_normal: SequenceOf[float]) -> Volume:
     """Resample a stack of slices onto a grid at right angles with even spacing.
 
-    Parameters
-    ----------
-    stack : Volume
-        Voxels (X, Y, Z) whose slices (Z) are right within their plane; only the first slice's place in the affine is used.
-    positions : ndarray, shape (Z, 3)
-        Position of the first voxel of every slice, LPS+, mm, in the order of the slices or reversed.
-    slice_normal : sequence of float
-        Normal of the slices by their headers, LPS+, of either sign.
+    `positions`: shape (Z, 3); position of the first voxel of every slice, LPS+, mm, in the order of the slices or reversed. `slice_normal`:
+    normal of the slices by their headers, LPS+, of either sign. Returns: float32; linear between neighbouring pixels and slices; what lies
+    outside the scan has its darkest value. Raises DataError if positions and slices do not fit, as when the stack was turned before.
 
-    Returns
-    -------
-    Volume
-        float32; linear between neighbouring pixels and slices; what lies outside the scan has its darkest value.
-
-    Raises
-    ------
-    DataError
-        If positions and slices do not fit, as when the stack was turned before.
-
-    Notes
-    -----
     The distance of the new slices is the median of the old ones. The grid grows where slices stick out.
     """
     affine = stack.affine

@@ -128,24 +128,10 @@ def label_of_header(header: Dataset, weights: Iterable[float | None] = ()) -> Se
 def label_sequence(modality: str, words: str, physics: Physics, others: str = "", types: frozenset[str] = frozenset()) -> SequenceLabel:
     """Name the kind of a series.
 
-    Parameters
-    ----------
-    modality : str
-        DICOM Modality: `MR` or `CT`; anything else is unknown.
-    words : str
-        `plain_words` of SeriesDescription, or of a file name.
-    physics : Physics
-        Timing, diffusion weighting and contrast agent.
-    others : str
-        `plain_words` of ProtocolName and SequenceName: they count where the description says nothing, and may contradict it.
-    types : frozenset of str
-        Words of ImageType.
-
-    Returns
-    -------
-    Label
-        Words decide where there are any, physics where there are none. When two of them speak and disagree the words' kind is kept
-        and flagged: names lie about physics, and guessing which one is right is a person's work.
+    `modality`: DICOM Modality: `MR` or `CT`; anything else is unknown. `words`: `plain_words` of SeriesDescription, or of a file name.
+    `others`: `plain_words` of ProtocolName and SequenceName: they count where the description says nothing, and may contradict it. Returns:
+    Words decide where there are any, physics where there are none. When two of them speak and disagree the words' kind is kept and flagged:
+    names lie about physics, and guessing which one is right is a person's work.
     """
     given, unclear = contrast_given(f"{words} {others}".strip(), plain_words(physics.agent))
     doubts = (CONTRAST_UNCLEAR,) if unclear else ()
@@ -220,12 +206,10 @@ def is_not_structural(words: str) -> bool:
 def sequence_by_physics(physics: Physics) -> Sequence | None:
     """Kind of scan that the timing makes, or None when the header does not tell or fits several kinds.
 
-    Notes
-    -----
-    FLAIR nulls fluid: a long inversion time with a long echo. T1 weighting needs a short echo and either a short repetition or
-    an inversion, T2 weighting a long echo and a long repetition; what has a long repetition and a short echo is proton density.
-    A gradient echo with a long echo shows T2*; with a short one it may be T1-weighted or an angiogram, unless it is inverted or
-    its flip angle is large. An echo-planar scan without diffusion weighting may be diffusion, perfusion or function.
+    FLAIR nulls fluid: a long inversion time with a long echo. T1 weighting needs a short echo and either a short repetition or an
+    inversion, T2 weighting a long echo and a long repetition; what has a long repetition and a short echo is proton density. A gradient
+    echo with a long echo shows T2*; with a short one it may be T1-weighted or an angiogram, unless it is inverted or its flip angle is
+    large. An echo-planar scan without diffusion weighting may be diffusion, perfusion or function.
     """
     repetition, echo, inversion = physics.repetition_ms, physics.echo_ms, physics.inversion_ms or 0.0
     if physics.b_value:

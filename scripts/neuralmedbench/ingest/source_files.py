@@ -17,16 +17,8 @@ BAD_NAME = "its name is not valid UTF-8; rename it"
 def files_below(source: Path) -> tuple[list[Path], dict[Path, str]]:
     """Give the files that may be read, and why others may not.
 
-    Parameters
-    ----------
-    source : Path
-        The folder. Names and folders that start with a dot are passed over.
-
-    Returns
-    -------
-    tuple of list of Path and dict of Path to str
-        Files in the order of their paths; the files and links that are left out, with the reason. A link is followed only to a file
-        inside the folder that is not found otherwise (as data sets under git-annex have them).
+    Returns: Files in the order of their paths; the files and links that are left out, with the reason. A link is followed only to a file
+    inside the folder that is not found otherwise (as data sets under git-annex have them).
     """
     left_out: dict[Path, str] = {}
     files: list[Path] = []

@@ -57,15 +57,7 @@ def plain_words(*parts: str) -> str:
 def contrast_by_words(words: str) -> bool | None:
     """Whether words say that contrast was given: None when they say nothing of it.
 
-    Parameters
-    ----------
-    words : str
-        `plain_words` of a header or a file name.
-
-    Raises
-    ------
-    ValueError
-        If they say both, or may mean either.
+    `words`: `plain_words` of a header or a file name. Raises ValueError if they say both, or may mean either.
 
     Examples
     --------
@@ -90,15 +82,8 @@ def contrast_by_agent(agent: str) -> bool | None:
 def contrast_given(words: str, agent: str) -> tuple[bool, bool]:
     """Give whether contrast was given, and whether words and agent leave that in doubt.
 
-    Parameters
-    ----------
-    words, agent : str
-        `plain_words` of the words and of the agent.
-
-    Returns
-    -------
-    tuple of bool and bool
-        Given, in doubt. What is in doubt counts as not given: the kind without contrast is the one that claims less.
+    `words`, `agent`: `plain_words` of the words and of the agent. Returns: Given, in doubt. What is in doubt counts as not given: the kind
+    without contrast is the one that claims less.
     """
     try:
         by_words = contrast_by_words(words)

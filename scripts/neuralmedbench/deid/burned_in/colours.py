@@ -29,17 +29,10 @@ have their slices to tell text by."""
 def one_colour(planes: Planes, span: float, skip: Mask | None = None) -> list[Mark]:
     """Find lines of text that one exact value draws, whatever they say in the other slices.
 
-    Parameters
-    ----------
-    planes : ndarray, shape (slices, rows, columns)
-        One plane will do.
-    span, skip
-        As in `same_in_every_slice`.
+    `planes`: shape (slices, rows, columns). `span`, `skip`: as in `same_in_every_slice`.
 
-    Notes
-    -----
-    A value that is several times as frequent in one plane as its neighbours in the histogram is a colour. Only values that the series
-    holds at all count as neighbours, so that a stretched histogram with holes in it is no set of colours.
+    A value that is several times as frequent in one plane as its neighbours in the histogram is a colour. Only values that the series holds
+    at all count as neighbours, so that a stretched histogram with holes in it is no set of colours.
     """
     marks = []
     whole = planes.dtype.kind in "iub"

@@ -80,19 +80,8 @@ def distinct_planes(planes: Planes) -> npt.NDArray[np.intp]:
 def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -> list[Mark]:
     """Find what has one value in every slice and stands out from its surroundings: the variance test.
 
-    Parameters
-    ----------
-    planes : ndarray, shape (slices, rows, columns)
-        Planes that all differ.
-    span : float
-        See `grey_range`.
-    skip : ndarray of bool, shape (slices, rows, columns), optional
-        Pixels that are not looked at.
-
-    Returns
-    -------
-    list of Mark
-        Each in all slices. Nothing when there are too few slices to tell.
+    `planes`: shape (slices, rows, columns). `span`: see `grey_range`. `skip`: shape (slices, rows, columns), optional. Returns: Each in all
+    slices. Nothing when there are too few slices to tell.
     """
     from scipy import ndimage
 
@@ -155,10 +144,7 @@ def _background(plane: Planes, same: Mask) -> Mask:
 def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) -> list[Mark]:
     """Find lines of text that have the same pixels in a few neighbouring slices.
 
-    Parameters
-    ----------
-    planes, span, skip
-        As in `same_in_every_slice`.
+    `planes`, `span`, `skip`: as in `same_in_every_slice`.
     """
     run = min(RUN, len(planes))
     if run < 2:
@@ -227,10 +213,7 @@ def _share_around(plane: Planes, clear: Mask, box: Box2D, colour: float) -> floa
 def nearly_same(planes: Planes, span: float, skip: Mask | None = None) -> list[Mark]:
     """Find lines of text that keep their place and brightness over the slices, though not to the bit: lossy compression, resampling.
 
-    Parameters
-    ----------
-    planes, span, skip
-        As in `same_in_every_slice`.
+    `planes`, `span`, `skip`: as in `same_in_every_slice`.
     """
     from scipy import ndimage
 
@@ -276,17 +259,8 @@ def _stands_out(values: npt.NDArray[np.float32], level: npt.NDArray[np.float32],
 def opening(plane: Plane, side: int) -> Plane:
     """Take away what is brighter than its surroundings and smaller than a square.
 
-    Parameters
-    ----------
-    plane : ndarray, shape (rows, columns), any real dtype without NaN
-        One picture.
-    side : int
-        Side of the square, odd, in pixels.
-
-    Returns
-    -------
-    ndarray, shape (rows, columns)
-        Equals `scipy.ndimage.grey_opening`: at the frame the squares are cut off.
+    `plane`: shape (rows, columns), any real dtype without NaN. `side`: side of the square, odd, in pixels. Returns: ndarray, shape (rows,
+    columns); Equals `scipy.ndimage.grey_opening`: at the frame the squares are cut off.
 
     Examples
     --------

@@ -66,23 +66,9 @@ def find_burned_in(
 ) -> BurnedIn:
     """Find text that is burned into the planes of one series.
 
-    Parameters
-    ----------
-    voxels : ndarray, shape (X, Y, Z), any real dtype
-        The planes as they are stored or converted; any order and orientation of the axes.
-    slice_axis : int or None
-        The axis along which the planes are stacked; None when it is not known: all three are tried. A single picture has one plane.
-    suspect : bool
-        The header says that text may be there: tesseract then reads planes in any case.
-    hidden : ndarray of bool, shape (X, Y, Z), optional
-        What was hidden before and is not looked at.
-    words : sequence of (list of Word or None), optional
-        What tesseract read in each plane, if it was asked before (`read_pictures`).
-
-    Returns
-    -------
-    BurnedIn
-        False (as a truth value) when nothing was found.
+    `voxels`: shape (X, Y, Z), any real dtype. `slice_axis`: the axis along which the planes are stacked; None when it is not known: all
+    three are tried. A single picture has one plane. `hidden`: shape (X, Y, Z), optional. `words`: what tesseract read in each plane, if it
+    was asked before (`read_pictures`). Returns: False (as a truth value) when nothing was found.
     """
     axes = range(3) if slice_axis is None else (slice_axis,)
     parts = [_along(voxels, axis, suspect, hidden, words) for axis in axes]
@@ -100,17 +86,8 @@ def find_burned_in(
 def hide_burned_in(voxels: Voxels, burned_in: BurnedIn) -> Voxels:
     """Set what was found to the background of the series; all other voxels keep their bits.
 
-    Parameters
-    ----------
-    voxels : ndarray, shape (X, Y, Z), any real dtype
-        As given to `find_burned_in`; not changed.
-    burned_in : BurnedIn
-        What that gave.
-
-    Returns
-    -------
-    ndarray, shape (X, Y, Z)
-        A copy of the same dtype. The background is the lowest value outside the boxes.
+    `voxels`: shape (X, Y, Z), any real dtype; as given to `find_burned_in`; not changed. Returns: ndarray, shape (X, Y, Z); A copy of the
+    same dtype. The background is the lowest value outside the boxes.
     """
     clean = voxels.copy()
     outside = voxels[~burned_in.mask]
@@ -121,15 +98,7 @@ def hide_burned_in(voxels: Voxels, burned_in: BurnedIn) -> Voxels:
 def merge_boxes(marks: list[Mark]) -> list[Mark]:
     """Join the lines that stand at the same place in different slices.
 
-    Parameters
-    ----------
-    marks : list of Mark
-        Lines, each in some slices.
-
-    Returns
-    -------
-    list of Mark
-        One mark for each place and run of slices: the box around all its lines, in all slices from the first to the last of the run.
+    Returns: One mark for each place and run of slices: the box around all its lines, in all slices from the first to the last of the run.
     """
     places: list[list[Mark]] = []
     for mark in sorted(marks, key=lambda one: (one.vertical, one.box, one.slices)):
@@ -191,6 +160,7 @@ def _search(planes: Voxels, suspect: bool, done: Mask | None, words: Words | Non
     span = grey_range(planes)
     if not span > 0:
         return [], None
+    # from the strongest evidence to the weakest; each test passes over what those before it found
     marks: list[tuple[str, Mark]] = []
     differing = distinct_planes(planes)
     few = len(differing) <= FEW_PLANES

@@ -52,24 +52,9 @@ def hide_text(
 ) -> HiddenText:
     """Hide burned-in text, and look again.
 
-    Parameters
-    ----------
-    voxels : ndarray, shape (X, Y, Z), any real dtype
-        One series; not changed.
-    slice_axis, suspect, words
-        As for `find_burned_in`.
-    policy : str
-        With `drop` the text is only found: the caller drops what shows any.
-
-    Returns
-    -------
-    HiddenText
-        With the same array when nothing was found, or nothing is hidden.
-
-    Raises
-    ------
-    DeidentificationError
-        If text is found again after it was hidden.
+    `voxels`: shape (X, Y, Z), any real dtype; one series; not changed. `slice_axis`, `suspect`, `words`: as for `find_burned_in`. `policy`:
+    with `drop` the text is only found: the caller drops what shows any. Returns: With the same array when nothing was found, or nothing is
+    hidden. Raises DeidentificationError if text is found again after it was hidden.
     """
     burned_in = find_burned_in(voxels, slice_axis, suspect=suspect, words=words)
     if policy == "drop":
@@ -90,17 +75,9 @@ def hide_text(
 def count_text(checks: Counter[str], burned_in: BurnedIn, policy: PicturePolicy, kind: Literal["series", "pictures"]) -> None:
     """Count one series or picture in the checks.
 
-    Parameters
-    ----------
-    checks : Counter
-        Gains `burned_in_<kind>_searched`, `..._hidden`, `..._dropped` or `..._kept`, `burned_in_single_marks` (side markers and the like, hidden
-        too), and where tesseract was asked for a second opinion `..._read_by_ocr`, or `..._without_ocr` where it is not installed.
-    burned_in : BurnedIn
-        What was found.
-    policy : str
-        `hide`, `drop` or `keep`.
-    kind : str
-        `series` or `pictures`.
+    `checks`: gains `burned_in_<kind>_searched`, `..._hidden`, `..._dropped` or `..._kept`, `burned_in_single_marks` (side markers and the
+    like, hidden too), and where tesseract was asked for a second opinion `..._read_by_ocr`, or `..._without_ocr` where it is not installed.
+    `policy`: `hide`, `drop` or `keep`. `kind`: `series` or `pictures`.
     """
     checks[f"burned_in_{kind}_searched"] += 1
     checks[f"burned_in_{kind}_{DONE[policy]}"] += bool(burned_in)
@@ -112,13 +89,8 @@ def count_text(checks: Counter[str], burned_in: BurnedIn, policy: PicturePolicy,
 def reported_checks(checks: Counter[str], subjects: str) -> dict[str, int]:
     """Sort checks, and leave out what depends on the machine when nobody's privacy does.
 
-    Parameters
-    ----------
-    checks : Counter
-        What was counted.
-    subjects : str
-        `patient`, `public` or `phantom`: of the last two, whether tesseract is installed is not told. Who reproduces them without it
-        shall find a difference in their records where a picture differs, and nowhere else.
+    `subjects`: `patient`, `public` or `phantom`: of the last two, whether tesseract is installed is not told. Who reproduces them without
+    it shall find a difference in their records where a picture differs, and nowhere else.
     """
     return {name: checks[name] for name in sorted(checks) if subjects == "patient" or not name.endswith("_ocr")}
 
@@ -126,15 +98,8 @@ def reported_checks(checks: Counter[str], subjects: str) -> dict[str, int]:
 def has_suspect_header(header: Dataset) -> bool:
     """Whether a raw header says that text may be burned in; asked in the private zone, before headers are cleaned.
 
-    Parameters
-    ----------
-    header : Dataset
-        One file of the series.
-
-    Notes
-    -----
-    BurnedInAnnotation YES, a secondary capture, a converted or digitised picture, a derived image that is not primary, 8 bits.
-    Ingest sets the plainest of these aside; what reaches this stage is read by tesseract too.
+    BurnedInAnnotation YES, a secondary capture, a converted or digitised picture, a derived image that is not primary, 8 bits. Ingest sets
+    the plainest of these aside; what reaches this stage is read by tesseract too.
     """
     types = set(dicom.texts(header, "ImageType"))
     return (
@@ -149,14 +114,7 @@ def has_suspect_header(header: Dataset) -> bool:
 def stacked_along(shape: tuple[int, ...], affine: npt.NDArray[np.float64], files: int | None = None) -> int | None:
     """Axis along which the slices of a converted scan are stacked; None when that cannot be told.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the voxels.
-    affine : ndarray, shape (4, 4)
-        Voxel to mm.
-    files : int, optional
-        Number of DICOM files that it came from, one slice each.
+    `affine`: shape (4, 4); voxel to mm.
 
     Examples
     --------

@@ -59,19 +59,8 @@ class TextLine:
 def find_lines(marks: Mask, *, min_glyphs: int = 3, min_strokes: float = 3.0) -> list[TextLine]:
     """Find lines of text in a mask.
 
-    Parameters
-    ----------
-    marks : ndarray of bool, shape (rows, columns)
-        Pixels that may be strokes of letters.
-    min_glyphs : int
-        Least number of separate marks, unless letters touch: then `min_strokes` + 2 stand for them.
-    min_strokes : float
-        Least number of strokes that a row of the line crosses.
-
-    Returns
-    -------
-    list of Line
-        Lines along rows and along columns, ordered by their box.
+    `marks`: shape (rows, columns). `min_glyphs`: least number of separate marks, unless letters touch: then `min_strokes` + 2 stand for
+    them. Returns: Lines along rows and along columns, ordered by their box.
     """
     if not marks.any():
         return []
@@ -171,21 +160,8 @@ def _as_line(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_str
 def grow_line(plane: npt.NDArray[Any], box: Box2D, height: float, *, vertical: bool) -> Box2D:
     """Grow a box along its line: words behind a wide gap, digits that change, letters that a test missed.
 
-    Parameters
-    ----------
-    plane : ndarray, shape (rows, columns)
-        The picture.
-    box : Box2D
-        Tight box of a line or a part of it.
-    height : float
-        Of its letters.
-    vertical : bool
-        The line runs along the columns.
-
-    Returns
-    -------
-    Box2D
-        The box with what continues the line on either side: marks of the same brightness, no higher than the line.
+    `plane`: shape (rows, columns). Returns: The box with what continues the line on either side: marks of the same brightness, no higher
+    than the line.
     """
     top, bottom, left, right = box
     if vertical:

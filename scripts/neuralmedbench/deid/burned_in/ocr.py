@@ -69,15 +69,7 @@ def ocr_available() -> bool:
 def read_pictures(pictures: Iterable[Planes]) -> list[list[OcrWord] | None]:
     """Let tesseract read single pictures, many at once: to start it takes longer than to read one.
 
-    Parameters
-    ----------
-    pictures : iterable of ndarray, shape (rows, columns)
-        Each a picture of its own.
-
-    Returns
-    -------
-    list of (list of Word or None)
-        As `read_pages`; for `find_burned_in`.
+    `pictures`: iterable of ndarray, shape (rows, columns). Returns: As `read_pages`; for `find_burned_in`.
     """
     return read_pages(_as_grey(picture, grey_range(picture)) for picture in pictures)
 
@@ -85,26 +77,9 @@ def read_pictures(pictures: Iterable[Planes]) -> list[list[OcrWord] | None]:
 def words_in(planes: Planes, span: float, done: Mask | None, read: Sequence[list[OcrWord] | None] | None = None) -> list[Mark]:
     """Believe the words that tesseract reads in some planes, and in all of them when it finds something there.
 
-    Parameters
-    ----------
-    planes : ndarray, shape (slices, rows, columns)
-        One series, or one picture.
-    span : float
-        See `grey_range`.
-    done : ndarray of bool, shape (slices, rows, columns), optional
-        What is hidden already.
-    read : sequence of (list of Word or None), optional
-        What `read_pictures` gave for the planes.
-
-    Returns
-    -------
-    list of Mark
-        Words at the border, and those that the plane beside or the search for strokes agrees with.
-
-    Raises
-    ------
-    DeidentificationError
-        If tesseract fails.
+    `planes`: shape (slices, rows, columns). `span`: see `grey_range`. `done`: shape (slices, rows, columns), optional. `read`: what
+    `read_pictures` gave for the planes. Returns: Words at the border, and those that the plane beside or the search for strokes agrees
+    with. Raises DeidentificationError if tesseract fails.
     """
     if read is not None:
         words = {index: _known(one) for index, one in enumerate(read)}
@@ -127,18 +102,9 @@ def words_in(planes: Planes, span: float, done: Mask | None, read: Sequence[list
 def read_pages(pages: Iterable[Grey], *, wanted_side: int = WANTED_SIDE_PX) -> list[list[OcrWord] | None]:
     """Read the words of pictures, many in one call: to start tesseract takes longer than to read a picture.
 
-    Parameters
-    ----------
-    pages : iterable of ndarray of uint8, shape (rows, columns)
-        The pictures; bright letters on a dark ground are read as well as dark ones on a bright ground.
-    wanted_side : int
-        Longer side that a picture is enlarged to, in pixels.
-
-    Returns
-    -------
-    list of (list of Word or None)
-        For each picture the words of at least `MIN_LENGTH` letters and digits that tesseract is sure of; none without tesseract. None
-        for a picture at which tesseract failed.
+    `pages`: iterable of ndarray of uint8, shape (rows, columns). `wanted_side`: longer side that a picture is enlarged to, in pixels.
+    Returns: For each picture the words of at least `MIN_LENGTH` letters and digits that tesseract is sure of; none without tesseract. None
+    for a picture at which tesseract failed.
     """
     found: list[list[OcrWord] | None] = []
     waiting: list[_Page] = []

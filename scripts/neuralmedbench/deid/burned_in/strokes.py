@@ -44,17 +44,7 @@ class Suspicion:
 def suspicious_lines(plane: Plane, span: float) -> list[Suspicion]:
     """Find lines that look like text.
 
-    Parameters
-    ----------
-    plane : ndarray, shape (rows, columns)
-        One picture.
-    span : float
-        Difference of its bright and its dark end.
-
-    Returns
-    -------
-    list of Suspicion
-        Ordered by threshold and box; lines may be named twice.
+    `plane`: shape (rows, columns). Returns: Ordered by threshold and box; lines may be named twice.
     """
     values = plane.astype(np.float32)
     side = max(7, 2 * (max(plane.shape) // 90) + 1)
@@ -72,19 +62,7 @@ def suspicious_lines(plane: Plane, span: float) -> list[Suspicion]:
 def suspicious_planes(planes: Plane, span: float, count: int) -> list[int]:
     """Pick the planes with more thin bright marks on dark ground than a plane beside them: text in one slice, or where it begins.
 
-    Parameters
-    ----------
-    planes : ndarray, shape (slices, rows, columns)
-        One series.
-    span : float
-        See `suspicious_lines`.
-    count : int
-        At most so many planes, the oddest first.
-
-    Returns
-    -------
-    list of int
-        Ascending.
+    `planes`: shape (slices, rows, columns). `span`: see `suspicious_lines`.
     """
     air = float(np.percentile(planes.reshape(-1)[:: max(1, planes.size // 100_000)], 10)) + AIR * span
     marks = np.array([_thin_marks(plane, air, THRESHOLDS[1] * span) for plane in planes])

@@ -46,8 +46,8 @@ class DefacedScan:
         `face_removed` (part of all voxels that was set to background), `head_removed` (the same of the head's voxels),
         `deface_scale`, `deface_covered`, `deface_overlap`, `deface_agreement` (see atlas.fit.fit_quality), `deface_uneven_mm` (how much
         farther the skin lies from the fitted brain on one side than on the other), `deface_fit_series` (number in the name of the scan
-        that gave the fit, absent when it is the scan's own), `deface_rival` (how sure its place is, see atlas.follow.Followed; absent when
-        positions alone told it), `face_surface_left`, `face_recess_mm` (see faces.survey.what_is_left); numbers that the scan does not
+        that gave the fit, absent when it is the scan's own), `deface_rival` (how sure its place is, see `atlas.adjust`; absent when
+        positions alone told it), `face_surface_left`, `face_recess_mm` (see `face_measures.what_is_left`); numbers that the scan does not
         allow are absent.
     mask : ndarray of bool, shape (X, Y, Z)
         Where voxels were removed, on the scan's own grid; all False where nothing was.
@@ -65,34 +65,15 @@ class DefacedScan:
 def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), name: str = "", frame: str = "") -> DefacedScan:
     """Remove the face from a scan.
 
-    Parameters
-    ----------
-    volume : Volume
-        3-D scan of a head or a brain, any contrast; a slab will do.
-    is_map : bool
-        Whether it is computed from other scans (ADC): its scalp is noise, so that it gives no skin to go by.
-    heads : sequence of Head
-        What earlier calls gave for other scans of the same case.
-    name, frame : str
-        What the scan is called (`series-01`...), and the frame of reference of its positions, for those that come after it.
+    `name`, `frame`: what the scan is called (`series-01`...), and the frame of reference of its positions, for those that come after it.
+    Returns: The scan without nose, orbits, mouth, jaw and ears. Raises DeidentificationError if the template does not fit and the scan
+    shows no scalp to go by, or if a face still stands out, so that one may be left.
 
-    Returns
-    -------
-    Defaced
-        The scan without nose, orbits, mouth, jaw and ears.
-
-    Raises
-    ------
-    DeidentificationError
-        If the template does not fit and the scan shows no scalp to go by, or if a face still stands out, so that one may be left.
-
-    Notes
-    -----
-    The packaged average brain is fitted to the scan; its face region is carried back to the native grid and cleared, except near the
-    fitted brain, where only an outer layer below the scan's own skin goes. The scans of a case show one head: where an earlier one was
-    located for sure, the next ones follow its fit, as far as they agree with it. So does a slab, which shows too little for a fit of its
-    own. Where no other scan tells, the skin of its front part goes instead, to a depth at which no brain lies. Brains without a head are
-    recognised and left as they are.
+    The packaged average brain is fitted to the scan; its face region is carried back to the native grid and cleared, except near the fitted
+    brain, where only an outer layer below the scan's own skin goes. The scans of a case show one head: where an earlier one was located for
+    sure, the next ones follow its fit, as far as they agree with it. So does a slab, which shows too little for a fit of its own. Where no
+    other scan tells, the skin of its front part goes instead, to a depth at which no brain lies. Brains without a head are recognised and
+    left as they are.
     """
     image = _as_image(volume)
     if _is_sparse(volume.voxels):

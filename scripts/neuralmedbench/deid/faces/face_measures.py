@@ -57,17 +57,7 @@ class HeadView:
 def view_head(skin: sitk.Image, transform: sitk.Transform) -> HeadView:
     """Look at a scan from both sides.
 
-    Parameters
-    ----------
-    skin : SimpleITK.Image
-        What `skin_depth` gave for the scan.
-    transform : SimpleITK.Transform
-        From points of the scan to the template, as `fit_template` gives it.
-
-    Returns
-    -------
-    Survey
-        The scan's places.
+    `skin`: what `skin_depth` gave for the scan. `transform`: from points of the scan to the template, as `fit_template` gives it.
     """
     import SimpleITK as sitk
 
@@ -79,15 +69,8 @@ def view_head(skin: sitk.Image, transform: sitk.Transform) -> HeadView:
 def skin_distances(seen: HeadView) -> dict[str, float]:
     """Measure how far the skin lies from the fitted brain on each side.
 
-    Parameters
-    ----------
-    seen : Survey
-        The scan.
-
-    Returns
-    -------
-    dict of str to float
-        Median depth below the skin of the brain's upper surface in mm, for `front`, `back`, `left`, `right`; sides out of view are left out.
+    Returns: Median depth below the skin of the brain's upper surface in mm, for `front`, `back`, `left`, `right`; sides out of view are
+    left out.
     """
     rim = (np.abs(seen.brain) < 2) & (seen.z > -10)
     sides = {"front": seen.y < -40, "back": seen.y > 70, "left": seen.x > 45, "right": seen.x < -45}
@@ -98,17 +81,8 @@ def skin_distances(seen: HeadView) -> dict[str, float]:
 def face_level(seen: HeadView, distances: dict[str, float]) -> Floats:
     """Tell what belongs to the face.
 
-    Parameters
-    ----------
-    seen : Survey
-        The scan.
-    distances : dict of str to float
-        What `skin_distances` gave for it.
-
-    Returns
-    -------
-    ndarray of float32, shape (Z, Y, X)
-        About mm; 0 or less in nose, orbits, mouth, jaw and ears with everything in front of and below them, and never near the brain.
+    `distances`: what `skin_distances` gave for it. Returns: ndarray of float32, shape (Z, Y, X); About mm; 0 or less in nose, orbits,
+    mouth, jaw and ears with everything in front of and below them, and never near the brain.
     """
     front, ears = face_regions(seen.x, seen.y, seen.z)
     sure = bool(distances) and min(distances.values()) >= SURE_SKIN_MM
@@ -152,19 +126,9 @@ def _between(places: npt.NDArray[np.float64], number: int) -> tuple[npt.NDArray[
 def what_is_left(level: Floats, seen: HeadView) -> dict[str, float]:
     """Look at the scan after the face is gone.
 
-    Parameters
-    ----------
-    level : ndarray of float32, shape (Z, Y, X)
-        What `face_level` gave.
-    seen : Survey
-        The scan.
-
-    Returns
-    -------
-    dict of str to float
-        `face_surface_left` (part of the skin from the bridge of the nose to the lower lip that still stands) and `face_recess_mm`
-        (how far the foremost point that is left at the height of nose and mouth lies behind the forehead). A number is absent where the
-        scan does not show these heights.
+    `level`: shape (Z, Y, X); what `face_level` gave. Returns: `face_surface_left` (part of the skin from the bridge of the nose to the
+    lower lip that still stands) and `face_recess_mm` (how far the foremost point that is left at the height of nose and mouth lies behind
+    the forehead). A number is absent where the scan does not show these heights.
     """
     left: dict[str, float] = {}
     head, stands = seen.skin > 0, level > 0

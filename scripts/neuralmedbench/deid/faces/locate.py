@@ -39,15 +39,7 @@ LIKE_THE_TEMPLATE = (Sequence.T1W, Sequence.CE_T1W)
 def defacing_order(series: Several[Series]) -> list[Series]:
     """Order the scans of a case.
 
-    Parameters
-    ----------
-    series : sequence of Series
-        The case's series, labelled.
-
-    Returns
-    -------
-    list of Series
-        Whole heads before slabs and maps; among them T1 first, whose contrast is the template's, and which is fitted best.
+    Returns: Whole heads before slabs and maps; among them T1 first, whose contrast is the template's, and which is fitted best.
     """
     return sorted(series, key=_rank)
 
@@ -60,15 +52,7 @@ def _rank(series: Series) -> tuple[bool, bool, bool]:
 def frame_of(raw: Path) -> str:
     """Tell the frame of reference of raw DICOM files, to compare it with others and never to write it.
 
-    Parameters
-    ----------
-    raw : Path
-        Folder of the files of one series; anything else has no frame.
-
-    Returns
-    -------
-    str
-        FrameOfReferenceUID of the first file; empty where nothing says it.
+    Returns: FrameOfReferenceUID of the first file; empty where nothing says it.
     """
     files = sorted(raw.glob("*.dcm"))
     return dicom.text(dicom.read_header(files[0].read_bytes()), "FrameOfReferenceUID") if files else ""
@@ -131,27 +115,12 @@ class FaceLocation:
 def locate(image: sitk.Image, heads: Several[Head] = (), frame: str = "") -> FaceLocation:
     """Locate the brain, and with it the face.
 
-    Parameters
-    ----------
-    image : SimpleITK.Image
-        3-D scan of a head or a brain, float32, LPS+.
-    heads : sequence of Head
-        Scans of the same head that were located before, the first one is asked first.
-    frame : str
-        Frame of reference of the scan's positions.
-
-    Returns
-    -------
-    Located
-        The first fit that is trusted: that of another head, the scan's own, one that another head gives from there, and for a scan in
-        which by its positions no brain is seen that of a head in the same frame of reference. When none is, the scan's own.
-
-    Raises
-    ------
-    DataError
-        If the template does not fit, and no other head tells.
+    `image`: 3-D scan of a head or a brain, float32, LPS+. Returns: The first fit that is trusted: that of another head, the scan's own, one
+    that another head gives from there, and for a scan in which by its positions no brain is seen that of a head in the same frame of
+    reference. When none is, the scan's own. Raises DataError if the template does not fit, and no other head tells.
     """
     rough, skin = coarse_head(image, GRID_MM), skin_depth(image)
+    # the scans of a case show one head: where another one was located for sure, its fit is tried first
     found = _by_others(rough, skin, heads)
     if found is not None:
         return found

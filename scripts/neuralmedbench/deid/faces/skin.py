@@ -33,15 +33,7 @@ SHELL_MM, FRONT_PART = 10.0, 0.72
 def skin_depth(image: sitk.Image) -> sitk.Image:
     """Measure how deep below the skin each place of a scan lies.
 
-    Parameters
-    ----------
-    image : SimpleITK.Image
-        3-D scan of a head, float32, any contrast.
-
-    Returns
-    -------
-    SimpleITK.Image
-        float32 on a grid of `GRID_MM`, mm; 0 outside the head. The edge of the field of view is no skin.
+    Returns: float32 on a grid of `GRID_MM`, mm; 0 outside the head. The edge of the field of view is no skin.
     """
     import SimpleITK as sitk
 
@@ -106,15 +98,8 @@ def _axis(image: sitk.Image, direction: int) -> int:
 def scalp_shows(image: sitk.Image, depth: sitk.Image) -> bool:
     """Tell whether the surface of the scan is a scalp: below it lies a skull, and only then the brain.
 
-    Parameters
-    ----------
-    image, depth : SimpleITK.Image
-        The scan, and what `skin_depth` gave for it.
-
-    Returns
-    -------
-    bool
-        False for a brain without its head, and for a diffusion scan in which the scalp is black.
+    `image`, `depth`: the scan, and what `skin_depth` gave for it. Returns: False for a brain without its head, and for a diffusion scan in
+    which the scalp is black.
     """
     import SimpleITK as sitk
 
@@ -137,16 +122,9 @@ def scalp_shows(image: sitk.Image, depth: sitk.Image) -> bool:
 def front_shell(depth: sitk.Image) -> npt.NDArray[np.float32]:
     """Give the outer layer of the front part of the head: skin, nose and ears, whatever the height of a slab.
 
-    Parameters
-    ----------
-    depth : SimpleITK.Image
-        What `skin_depth` gave for a scan in which the scalp shows.
-
-    Returns
-    -------
-    ndarray of float32, shape (Z, Y, X)
-        On the same grid, mm; 0 or less in the layer and in the air before it. The brain begins deeper than `SHELL_MM` below the skin,
-        so that no fit is needed to spare it.
+    `depth`: what `skin_depth` gave for a scan in which the scalp shows. Returns: ndarray of float32, shape (Z, Y, X); On the same grid, mm;
+    0 or less in the layer and in the air before it. The brain begins deeper than `SHELL_MM` below the skin, so that no fit is needed to
+    spare it.
     """
     import SimpleITK as sitk
 

@@ -30,29 +30,9 @@ PRIVATE, TABLE, KEPT = "private", "table", "kept"
 def clean_series(source: Path, target: Path, rules: HeaderRules, changed: Counter[tuple[str, str]] | None = None) -> Counter[str]:
     """Clean the files of one DICOM series.
 
-    Parameters
-    ----------
-    source, target : Path
-        Folder of the raw files with neutral names, and folder for the cleaned ones under the same names.
-    rules : HeaderRules
-        Key, pseudonym, dates and options.
-    changed : Counter, optional
-        Gets what became of every element, by name (see `header_diff.changes`), of the first file and of every file with an element that
-        those before it lack.
-
-    Returns
-    -------
-    Counter
-        Sums of `clean_header`.
-
-    Raises
-    ------
-    DataError
-        If a file cannot be read.
-    DeidentificationError
-        If a file cannot be written after cleaning.
-    OSError
-        If the disk is full.
+    `changed`: gets what became of every element, by name (see `diff.changes`), of the first file and of every file with an element
+    that those before it lack. Raises DataError if a file cannot be read. Raises DeidentificationError if a file cannot be written after
+    cleaning. Raises OSError if the disk is full.
     """
     target.mkdir(parents=True, exist_ok=True)
     cleaner = HeaderCleaner(rules)
@@ -74,12 +54,7 @@ def clean_series(source: Path, target: Path, rules: HeaderRules, changed: Counte
 def write_dicom(path: Path, dataset: Dataset, what: str) -> None:
     """Write a cleaned dataset.
 
-    Raises
-    ------
-    DeidentificationError
-        If it cannot be written; the message names it by `what`.
-    OSError
-        If the disk is full.
+    Raises DeidentificationError if it cannot be written; the message names it by `what`. Raises OSError if the disk is full.
     """
     try:
         dataset.save_as(path, enforce_file_format=True)
@@ -93,21 +68,9 @@ def write_dicom(path: Path, dataset: Dataset, what: str) -> None:
 def clean_header(dataset: Dataset, rules: HeaderRules) -> Counter[str]:
     """Remove what identifies a patient from a DICOM dataset, in place, nested sequences and file meta too.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        A whole dataset; pixels are not touched.
-    rules : HeaderRules
-        Key, pseudonym, dates and options.
+    `dataset`: a whole dataset; pixels are not touched. Returns: How many elements each check changed: `private`, `uids`, `dates`, `text`,
+    `table`. An element that resists cleaning is removed.
 
-    Returns
-    -------
-    Counter
-        How many elements each check changed: `private`, `uids`, `dates`, `text`, `table`. An element that resists cleaning is
-        removed.
-
-    Notes
-    -----
     Values are judged as they are encoded in the file, so that most elements are never decoded. An element is judged by its tag's VR in the
     standard, not by what the file claims: text cannot hide behind another VR.
     """

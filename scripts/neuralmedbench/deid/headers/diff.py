@@ -30,15 +30,7 @@ Snapshot = dict[tuple[int, ...], tuple[str, str, str]]
 def snapshot(dataset: Dataset) -> Snapshot:
     """Note every element of a header, nested ones too.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        A DICOM dataset.
-
-    Returns
-    -------
-    dict
-        For `changes`; it holds values, and stays in memory.
+    Returns: For `changes`; it holds values, and stays in memory.
     """
     return dict(_walk(dataset, (), ""))
 
@@ -71,19 +63,9 @@ def _text(dataset: Dataset, tag: Any, element: Any) -> str:
 def changes(before: Snapshot, dataset: Dataset) -> Counter[tuple[str, str]]:
     """Tell what cleaning did to a header.
 
-    Parameters
-    ----------
-    before : dict
-        `snapshot` of the header as it came.
-    dataset : Dataset
-        The header after cleaning.
-
-    Returns
-    -------
-    Counter of tuple of str
-        How many elements of a name (`StudyDate`, `RequestAttributesSequence > ScheduledProcedureStepID`, `private element`) had which
-        of `ACTIONS`. What lies in a removed sequence counts with it. A date or a time that became another one is `shifted`, a text that lost
-        words `cleaned`.
+    `before`: `snapshot` of the header as it came. Returns: How many elements of a name (`StudyDate`, `RequestAttributesSequence >
+    ScheduledProcedureStepID`, `private element`) had which of `ACTIONS`. What lies in a removed sequence counts with it. A date or a time
+    that became another one is `shifted`, a text that lost words `cleaned`.
     """
     after = snapshot(dataset)
     counts = Counter((name, "added") for path, (name, _, _) in after.items() if path not in before and len(path) == 1)

@@ -108,17 +108,14 @@ class Action(Enum):
 
 @cache
 def action_of(tag: int) -> Action:
-    """Give the action for a standard element; of dates and times see `table_action` too.
-
-    Parameters
-    ----------
-    tag : int
-        Group in the upper 16 bits; private elements are no business of this table.
-    """
+    """Give the action for a standard element; of dates and times see `table_action` too."""
     from pydicom.datadict import keyword_for_tag
 
     group, keyword, kinds = tag >> 16, keyword_for_tag(tag), kinds_of(tag)
     listed = table_action(tag)
+    # The order is the meaning: the first condition that holds decides, and each line may rely on all before it having failed.
+    # 1. what has no place in an image goes, whatever the table says of it; 2. elements that are named here, by the option that cleans them;
+    # 3. kinds of value that are cleaned alike; 4. what is left: bytes nobody can read, free text without a row, and the row of the table.
     cases = (
         (group < MIN_GROUP or group & 0xFF00 in GRAPHICS or tag & 0xFFFF == 0 or not kinds or keyword in GONE, Action.REMOVE),
         (keyword in EMPTIED, Action.EMPTY),
@@ -173,18 +170,7 @@ def private_vr(creator: str, tag: int) -> str:
 def is_safe_private(creator: str, tag: int, vr: str, value: bytes, *, little_endian: bool) -> bool:
     """Whether a private element is on the list and holds what the list says: numbers, no more of them than it has.
 
-    Parameters
-    ----------
-    creator : str
-        The private creator that reserved the element's block.
-    tag : int
-        Tag, group in the upper 16 bits.
-    vr : str
-        VR that the file gives, `UN` when it gives none.
-    value : bytes
-        As encoded in the file.
-    little_endian : bool
-        Byte order of binary numbers.
+    `vr`: VR that the file gives, `UN` when it gives none.
     """
     known = SAFE_PRIVATE.get((creator, tag >> 16, tag & 0xFF))
     if known is None or vr not in {known[0], "UN"}:

@@ -223,11 +223,6 @@ def _without_value(action: Action, vr: str, *, enhanced: bool) -> bytes | None:
 def standard_meaning(scheme: str, code: str) -> str:
     """Give the meaning of a code in the coding schemes that DICOM lists; empty when it is not known.
 
-    Parameters
-    ----------
-    scheme, code : str
-        CodingSchemeDesignator and CodeValue.
-
     Examples
     --------
     >>> standard_meaning("DCM", "113100")

@@ -65,15 +65,7 @@ class HeaderRules:
 
 
 def declare(dataset: Dataset, codes: Iterable[str]) -> None:
-    """Say in a header what was done, as PS3.15 E.3 asks: (0012,0062), (0012,0063), (0012,0064) and (0028,0303).
-
-    Parameters
-    ----------
-    dataset : Dataset
-        A cleaned header; changed in place.
-    codes : iterable of str
-        Options that were carried out; the basic profile is declared with them. 113102 sets RecognizableVisualFeatures to NO.
-    """
+    """Say in a header what was done, as PS3.15 E.3 asks: (0012,0062), (0012,0063), (0012,0064) and (0028,0303)."""
     from pydicom.dataelem import RawDataElement
     from pydicom.tag import Tag
 

@@ -65,32 +65,18 @@ def clean_note(
 ) -> CleanNote:
     """Replace what identifies a person in a clinical note.
 
-    Parameters
-    ----------
-    text : str
-        The note.
-    dates : DateShift
-        How dates are changed; the same as in the headers of the patient's scans.
-    identifying : re.Pattern or None
-        Finds the patient's own values in folded text (see files.identity).
-    scan_day : date, optional
-        Day of the scan; tells which of two readings of 03/04/2031 is meant.
-    listed : re.Pattern, optional
-        As `identifying`, for values of the patient's health record.
-    model : NameModel, optional
-        Recognises names beside the patterns, in its own language.
-
-    Returns
-    -------
-    CleanNote
-        The note with `[NAME]`, `[DATE]`, `[ID]`... in the place of values. A note in another script, or in a language for which there are
-        no patterns and which the model does not know, is withheld as a whole.
+    `identifying`: finds the patient's own values in folded text (see files.identity). `listed`: as `identifying`, for values of the
+    patient's health record. Returns: The note with `[NAME]`, `[DATE]`, `[ID]`... in the place of values. A note in another script, or in a
+    language for which there are no patterns and which the model does not know, is withheld as a whole.
     """
     plain = plain_text(text)
     languages = languages_of(plain)
     known = model if model is not None and model.language in languages else None
     if "en" not in languages and known is None:
         return CleanNote("", Counter({"withheld": 1}), (), plain)
+    # The order matters: what is covered is out of reach of later patterns. Births and addresses of the net first, which hold dates and numbers;
+    # then the patient's own values; numbers that cannot be dates before the dates, other numbers after them; places, because towns and
+    # hospitals bear names; names; towns, once no person is left in them; and ages last.
     note = Redaction(plain)
     note.replace(BORN, "date", "[DATE]")
     for found, kind, shown in (

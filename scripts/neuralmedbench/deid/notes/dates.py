@@ -95,17 +95,7 @@ UNREAD = "[DATE]"
 
 
 def replace_dates(note: Redaction, dates: DateShift, scan_day: date | None) -> None:
-    """Replace every date of a note.
-
-    Parameters
-    ----------
-    note : Redaction
-        The note.
-    dates : DateShift
-        How dates are changed.
-    scan_day : date or None
-        Day of the scan; tells which of two readings of 03/04/2031 is meant.
-    """
+    """Replace every date of a note."""
     day_first = _reads_day_first(note.text, scan_day)
     note.replace(COMPACT_DATE, "date", lambda match: _show(_day(int(match["a"]), int(match["b"]), int(match["c"])), dates))
     note.replace(
@@ -132,7 +122,7 @@ def replace_dates(note: Redaction, dates: DateShift, scan_day: date | None) -> N
 
 
 @dataclass(frozen=True)
-class _Seen(DateShift):
+class _DayRecorder(DateShift):
     """Remembers the days that it was asked to change."""
 
     named: list[date] = field(default_factory=list)
@@ -146,14 +136,9 @@ class _Seen(DateShift):
 def days_named(text: str, scan_day: date | None) -> list[date | None]:
     """Give the days that a text names (of a month its middle), and None for each that it names in a way in which no day can be read.
 
-    Parameters
-    ----------
-    text : str
-        The text before dates were replaced in it.
-    scan_day : date or None
-        As for `replace_dates`.
+    `scan_day`: as for `replace_dates`.
     """
-    seen = _Seen(0)
+    seen = _DayRecorder(0)
     note = Redaction(text)
     replace_dates(note, seen, scan_day)
     return [*seen.named, *(None for span in note.spans if span.shown.startswith(UNREAD))]

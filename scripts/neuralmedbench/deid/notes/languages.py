@@ -94,16 +94,8 @@ COMMON = _PLAIN | STOP_WORDS["en"] | DESCRIPTOR_WORDS
 def languages_of(text: str) -> tuple[str, ...]:
     """Languages that a note may be in.
 
-    Parameters
-    ----------
-    text : str
-        The note.
-
-    Returns
-    -------
-    tuple of str
-        Codes (ISO 639-1): one for a known Latin language, several for a script that several share, none when it cannot be told. A note in
-        English of which a line is in another language counts as that language.
+    Returns: Codes (ISO 639-1): one for a known Latin language, several for a script that several share, none when it cannot be told. A note
+    in English of which a line is in another language counts as that language.
 
     Examples
     --------

@@ -51,15 +51,9 @@ NO_INITIALS = frozenset(
 
 
 def replace_names(note: Redaction, *, other_scripts: bool = True) -> None:
-    """Replace the names of persons that patterns find; eponyms stay where they name a disease, a sign or a score.
-
-    Parameters
-    ----------
-    note : Redaction
-        The note.
-    other_scripts : bool
-        Whether words in another script than Latin are replaced too.
-    """
+    """Replace the names of persons that patterns find; eponyms stay where they name a disease, a sign or a score."""
+    # surest patterns first (titles, roles, places in a letter), then given names, then mere pairs of capitalised words; at last every name that
+    # was found is covered wherever it stands again, with the initials that touch it
     before = len(note.spans)
     if other_scripts:
         note.replace(patterns.OTHER_SCRIPT, "other_script", "[TEXT]")
@@ -91,15 +85,9 @@ def widen_names(note: Redaction) -> None:
 def replace_in_one_case(note: Redaction) -> None:
     """Replace names and places in lines of one case, where a capital letter tells nothing.
 
-    Parameters
-    ----------
-    note : Redaction
-        The note; what other patterns found is covered already.
-
-    Notes
-    -----
-    A word counts as a name behind a title, a relation or an initial, or when it is a common given name; never when it is one of the words that
-    notes are made of. A surname that stands alone is found only where it was found elsewhere (names.py repeats it) or by the patient's header.
+    A word counts as a name behind a title, a relation or an initial, or when it is a common given name; never when it is one of the words
+    that notes are made of. A surname that stands alone is found only where it was found elsewhere (`_repeat`) or by the patient's
+    header.
     """
     for start, end in _lines_of_one_case(note.text):
         line = note.text[start:end].casefold()

@@ -53,15 +53,8 @@ class CleanRecord:
 def record_identity(text: str) -> Identity:
     """Collect what a record says of the person: what its notes may not say either.
 
-    Parameters
-    ----------
-    text : str
-        CSV as in `clean_record`.
-
-    Returns
-    -------
-    Identity
-        Names, places and numbers of the rows whose variable is personal, and of columns beside the known ones.
+    `text`: CSV as in `clean_record`. Returns: Names, places and numbers of the rows whose variable is personal, and of columns beside the
+    known ones.
     """
     found: dict[str, set[str]] = {"names": set(), "places": set(), "numbers": set()}
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -96,30 +89,12 @@ def clean_record(
 ) -> CleanRecord:
     """Clean a health record.
 
-    Parameters
-    ----------
-    text : str
-        CSV with a header; the columns `variable` and `value` are needed, `unit`, `days_from_scan` and `date` are used, others are dropped.
-    dates : DateShift
-        How dates inside values are changed.
-    identifying : re.Pattern or None
-        Finds the patient's own values in folded text.
-    scan_day : date or None
-        What `date` is counted from.
-    listed : re.Pattern, optional
-        As `identifying`, for values of the record itself (`record_identity`).
-
-    Returns
-    -------
-    CleanRecord
-        TSV with the columns variable, value, unit, days_from_scan, in the order of the source. Rows that name a person, a place or a number
-        of one, and rows whose value is no short plain value, are dropped; ages over 89 become 90. `days_from_scan` is a whole number, empty
-        for a value without a date, and `UNKNOWN_DAY` for one whose date cannot be compared with the scan's.
-
-    Raises
-    ------
-    DataError
-        If it is no table with these columns.
+    `text`: CSV with a header; the columns `variable` and `value` are needed, `unit`, `days_from_scan` and `date` are used, others are
+    dropped. `identifying`: finds the patient's own values in folded text. `scan_day`: what `date` is counted from. `listed`: as
+    `identifying`, for values of the record itself (`record_identity`). Returns: TSV with the columns variable, value, unit, days_from_scan,
+    in the order of the source. Rows that name a person, a place or a number of one, and rows whose value is no short plain value, are
+    dropped; ages over 89 become 90. `days_from_scan` is a whole number, empty for a value without a date, and `UNKNOWN_DAY` for one whose
+    date cannot be compared with the scan's. Raises DataError if it is no table with these columns.
     """
     try:
         rows = list(csv.DictReader(io.StringIO(text)))
@@ -177,20 +152,9 @@ def _plain(cell: str | None) -> str:
 def _days(row: dict[str, str], scan_day: date | None, named: Sequence[date | None]) -> str:
     """Days from the scan; no date leaves, only distances do.
 
-    Parameters
-    ----------
-    row : dict
-        The row as it came.
-    scan_day : date or None
-        Day of the index scan.
-    named : sequence of date or None
-        Days that its other cells name, None for one that cannot be read. One after the scan puts the whole row after it.
-
-    Returns
-    -------
-    str
-        The latest that any of them says, as a whole number (a part of a day after the scan is a day after it). Empty for a value without a
-        date, and for one from more than 89 years before the scan: that tells an age. `UNKNOWN_DAY` when a date cannot be compared.
+    `named`: days that its other cells name, None for one that cannot be read. One after the scan puts the whole row after it. Returns: The
+    latest that any of them says, as a whole number (a part of a day after the scan is a day after it). Empty for a value without a date,
+    and for one from more than 89 years before the scan: that tells an age. `UNKNOWN_DAY` when a date cannot be compared.
     """
     given, day = _plain(row.get("days_from_scan")).replace("−", "-"), _plain(row.get("date"))
     distances = [ceil(float(given))] if DISTANCE.fullmatch(given) else []

@@ -88,15 +88,7 @@ class ReleaseAudit:
 
 
 def outcome_of(ingested: CaseRecord, cleaned: CaseRecord, left_out: dict[str, str]) -> CaseOutcome:
-    """Sum up one case.
-
-    Parameters
-    ----------
-    ingested, cleaned : CaseRecord
-        The case as it was read, with the fate of every file, and as it was cleaned.
-    left_out : dict of str to str
-        Why series were not written.
-    """
+    """Sum up one case."""
     reasons = Counter(fate.reason for fate in ingested.fates if fate.fate != "used")
     kept = {} if cleaned.state is State.QUARANTINED else {series.series_id: series.sequence.value for series in cleaned.series}
     return CaseOutcome(

@@ -62,26 +62,11 @@ def clean_dicom_series(
 ) -> None:
     """Write the files of one series without what identifies a patient, in the order of their positions.
 
-    Parameters
-    ----------
-    source, target : Path
-        Folder of the raw files, one image each, and new folder for `000001.dcm`...
-    rules : HeaderRules
-        Key, pseudonym, dates and options.
-    checks : Counter
-        Counts what was done: `header_*` as in `cleaner.clean_header`, `dicom_files_cleaned`, `dicom_images_changed`, `burned_in_*` as in
-        `hide.count_text`, `faces_removed`, and `deface_*` for each flag of `deface`.
-    is_map : bool
-        As for `deface`.
-    heads : list of Head, optional
-        Other scans of the same case, as for `deface`; this one is added.
-
-    Raises
-    ------
-    DataError
-        If the images are no stack, or cannot be unpacked: nothing could be said about their faces.
-    DeidentificationError
-        If a face cannot be located, text cannot be hidden, or a file cannot be written.
+    `source`, `target`: folder of the raw files, one image each, and new folder for `000001.dcm`. `checks`: counts what was done: `header_*`
+    as in `cleaner.clean_header`, `dicom_files_cleaned`, `dicom_images_changed`, `burned_in_*` as in `hide.count_text`, `faces_removed`, and
+    `deface_*` for each flag of `deface`. `is_map`: as for `deface`. `heads`: other scans of the same case, as for `deface`; this one is
+    added. Raises DataError if the images are no stack, or cannot be unpacked: nothing could be said about their faces. Raises
+    DeidentificationError if a face cannot be located, text cannot be hidden, or a file cannot be written.
     """
     stack = stack_images([dicom.read_dicom(path) for path in sorted(source.glob("*.dcm"))])
     hidden = hide_text(stack.volume.voxels, 2, suspect=has_suspect_header(stack.images[0]))
@@ -129,20 +114,8 @@ class DicomStack:
 def stack_images(images: list[Dataset]) -> DicomStack:
     """Stack the images of a series by their positions.
 
-    Parameters
-    ----------
-    images : list of Dataset
-        Whole datasets, one image each, in any order.
-
-    Returns
-    -------
-    Stack
-        Nothing is resampled: a voxel is a pixel.
-
-    Raises
-    ------
-    DataError
-        If they are no even stack of parallel images of one size, or cannot be unpacked.
+    Returns: Nothing is resampled: a voxel is a pixel. Raises DataError if they are no even stack of parallel images of one size, or cannot
+    be unpacked.
     """
     first = images[0]
     cosines = np.array([dicom.numbers(image, "ImageOrientationPatient") or (np.nan,) * 6 for image in images])
@@ -201,17 +174,8 @@ def rescale(image: Dataset) -> tuple[float, float]:
 def blank(stack: DicomStack, mask: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
     """Set masked voxels to the background of the series, in stored values.
 
-    Parameters
-    ----------
-    stack : Stack
-        The series.
-    mask : ndarray of bool, shape (X, Y, Z)
-        On the grid of its volume.
-
-    Returns
-    -------
-    ndarray, shape (Z, Y, X)
-        Stored pixels; the background is the lowest value of the volume, as each image stores it.
+    `mask`: shape (X, Y, Z). Returns: ndarray, shape (Z, Y, X); Stored pixels; the background is the lowest value of the volume, as each
+    image stores it.
     """
     stored = stack.stored.copy()
     low = float(stack.volume.voxels.min())

@@ -148,22 +148,8 @@ def read_notes(path: Path) -> str:
 def write_notes(notes: str, out: Path, people: Sequence[tuple[str, Identity]], settings: ReleaseSettings) -> Counter[str]:
     """Clean a text to `out`/notes.txt.
 
-    Parameters
-    ----------
-    notes : str
-        The text, see `read_notes`.
-    out : Path
-        Folder of the release.
-    people : sequence of (str, Identity)
-        Pseudonym and header values of every case. Of one patient, dates are shifted as those of the scans are; of several nobody can tell
-        whose date it is, and years alone are shown.
-    settings : ReleaseSettings
-        Key, profile and options.
-
-    Returns
-    -------
-    Counter
-        What was replaced; `notes_withheld` when nothing of it may be shown: then no file is written.
+    `notes`: the text, see `read_notes`. Returns: What was replaced; `notes_withheld` when nothing of it may be shown: then no file is
+    written.
     """
     patients = sorted({patient for patient, _ in people})
     known = [identity for _, identity in people]

@@ -37,14 +37,7 @@ TOOLS = (
 def write_scan_pieces(folder: Path, series_id: str, volume: Volume) -> None:
     """Write what a person looks at to see whether a face or burned-in text is left in a scan.
 
-    Parameters
-    ----------
-    folder : Path
-        Folder of the de-identified case; `review/<series_id>_surface.png` and `review/<series_id>_border.png` appear in it.
-    series_id : str
-        The scan.
-    volume : Volume
-        Its voxels after de-identification.
+    `folder`: folder of the de-identified case; `review/<series_id>_surface.png` and `review/<series_id>_border.png` appear in it.
     """
     voxels, sizes = upright(volume)
     write_levels(folder / REVIEW / f"{series_id}_surface.png", surface_views(voxels, sizes))
@@ -77,15 +70,7 @@ def read_tools(folder: Path) -> dict[str, str]:
 def upright(volume: Volume) -> tuple[Floats, tuple[float, float, float]]:
     """Bring a scan to RAS+ by swapping and flipping axes.
 
-    Parameters
-    ----------
-    volume : Volume
-        3-D scan.
-
-    Returns
-    -------
-    tuple of ndarray and tuple of float
-        Voxels (X, Y, Z): to the right, to the front, upwards; and the size of a voxel in mm.
+    Returns: Voxels (X, Y, Z): to the right, to the front, upwards; and the size of a voxel in mm.
     """
     import nibabel
 
@@ -98,22 +83,11 @@ def upright(volume: Volume) -> tuple[Floats, tuple[float, float, float]]:
 def surface_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
     """Render the skin from the front, from the patient's right and from the patient's left.
 
-    Parameters
-    ----------
-    voxels : ndarray of float32, shape (X, Y, Z), RAS+
-        The scan without its face.
-    sizes : tuple of float
-        Size of a voxel in mm.
+    `voxels`: shape (X, Y, Z), RAS+. `sizes`: size of a voxel in mm. Returns: The three views side by side, `GRID_MM` a pixel; what is empty
+    is black.
 
-    Returns
-    -------
-    ndarray of uint8
-        The three views side by side, `GRID_MM` a pixel; what is empty is black.
-
-    Notes
-    -----
-    The skin is the first voxel on a ray that is brighter than `SKIN`; its distance, refined between voxels, gives the slope, and the
-    slope the shade (Lambert's cosine law).
+    The skin is the first voxel on a ray that is brighter than `SKIN`; its distance, refined between voxels, gives the slope, and the slope
+    the shade (Lambert's cosine law).
     """
     from scipy import ndimage
 
@@ -170,15 +144,8 @@ def _shaded(view: Floats, skin: float) -> Levels:
 def border_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
     """Project the rim of the slices onto one picture: what is written into every slice stands out, whatever lies beneath.
 
-    Parameters
-    ----------
-    voxels, sizes
-        As in `surface_views`.
-
-    Returns
-    -------
-    ndarray of uint8
-        One picture for a scan of thick slices, else one along each axis (right-left, front-back, feet-head); the middle is left grey.
+    `voxels`, `sizes`: as in `surface_views`. Returns: One picture for a scan of thick slices, else one along each axis (right-left,
+    front-back, feet-head); the middle is left grey.
     """
     thick = max(sizes) > 1.5 * sorted(sizes)[1]
     axes = [int(np.argmax(sizes))] if thick else [0, 1, 2]

@@ -27,19 +27,7 @@ NAMELESS = (
 def case_sheet(stages: CaseStages, neighbours: tuple[str, str], at: Path) -> str:
     """HTML of the sheet of one case; all text is escaped.
 
-    Parameters
-    ----------
-    stages : CaseStages
-        The case.
-    neighbours : tuple of str
-        Case before and case after it, empty at the ends.
-    at : Path
-        Where the sheet will lie; links to the pictures start there.
-
-    Returns
-    -------
-    str
-        A page.
+    `neighbours`: case before and case after it, empty at the ends.
     """
     before, after = neighbours
     ways = [f'<a href="sub-{before}.html" rel="prev">Case before</a>'] if before else []
@@ -55,15 +43,7 @@ def case_sheet(stages: CaseStages, neighbours: tuple[str, str], at: Path) -> str
 
 
 def picture_section(stage: CaseStage, at: Path) -> str:
-    """HTML of the pictures of a case, small, each with a link to the picture itself.
-
-    Parameters
-    ----------
-    stage : Stage
-        The de-identified case.
-    at : Path
-        Where the sheet will lie.
-    """
+    """HTML of the pictures of a case, small, each with a link to the picture itself."""
     shown = [picture for picture in stage.case.pictures if picture.state is State.OK]
     return "".join(
         [

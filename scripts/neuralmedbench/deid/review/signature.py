@@ -18,26 +18,15 @@ TYPED_DIGITS = 12
 
 
 def case_digest(clean: CaseRecord, cut: CaseRecord) -> str:
-    """Digest of everything of a case that is shown and covered.
-
-    Parameters
-    ----------
-    clean, cut : CaseRecord
-        The case as de-identification left it (its scans, sidecars and texts), and as the slices stage left it (the chosen pictures).
-    """
+    """Digest of everything of a case that is shown and covered."""
     return sha256_of_value({"files": covered_files(clean), "pictures": sorted(entry.sha256 for entry in cut.slices)})
 
 
 def reviewed_files(benchmark: str, profile: str, digests: Mapping[str, str]) -> ReviewedFiles:
     """Put together what the sheets of a benchmark show.
 
-    Parameters
-    ----------
-    benchmark, profile : str
-        Whose, and under which profile.
-    digests : mapping of str to str
-        `case_digest` by case, or by picture the digest of its file. Cases that de-identification kept back are no part of it: nothing of
-        them can be used.
+    `digests`: `case_digest` by case, or by picture the digest of its file. Cases that de-identification kept back are no part of it:
+    nothing of them can be used.
     """
     cases = {case: digests[case] for case in sorted(digests)}
     digest = sha256_of_value({"benchmark": benchmark, "cases": cases, "profile": profile})

@@ -131,22 +131,7 @@ class IndexLine:
 
 
 def index_page(audit: Audit, reviewed_files: ReviewedFiles, lines: Sequence[IndexLine]) -> str:
-    """HTML of the first page.
-
-    Parameters
-    ----------
-    audit : Audit
-        Before any signature.
-    shown : Shown
-        What the sheets show.
-    lines : sequence of Line
-        The cases, or the sheets of pictures.
-
-    Returns
-    -------
-    str
-        A page; all text is escaped.
-    """
+    """HTML of the first page."""
     first = [line for line in lines if line.warnings and not line.kept_back]
     rest = [line for line in lines if not line.warnings and not line.kept_back]
     kept = [line for line in lines if line.kept_back]

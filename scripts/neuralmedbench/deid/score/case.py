@@ -75,15 +75,7 @@ class PhantomScorer(Observer):
             score_pixels(raw, volume, rules, self._tally)
 
     def finish(self, case: CaseRecord, source: Path, out: Path) -> None:
-        """Score what is shareable, and write `score.json`.
-
-        Parameters
-        ----------
-        case : CaseRecord
-            The case as this stage leaves it.
-        source, out : Path
-            Folder of the ingested case, and of the de-identified one.
-        """
+        """Score what is shareable, and write `score.json`."""
         self._headers.finish()
         for lost in self._key.series:
             if lost.series_uid not in self._compared:
@@ -114,16 +106,7 @@ def observer_of(answer_key: Path | None, patient_id: str, dates: DateShift) -> O
 def score_files(key: AnswerKey, out: Path, series: dict[str, Series], tally: ScoreTally) -> None:
     """Score the folder of a de-identified case.
 
-    Parameters
-    ----------
-    key : AnswerKey
-        What was planted.
-    out : Path
-        The folder: names, sidecars, tables, notes, headers of NIfTI files, pictures.
-    series : dict of str to Series
-        The scans that came through, by raw SeriesInstanceUID.
-    tally : Tally
-        `text_removed` for every planted string, `tag_retained` for every key of a sidecar.
+    `tally`: `text_removed` for every planted string, `tag_retained` for every key of a sidecar.
     """
     text = "\n".join(text_of_files(out))
     left = len(left_in(text, key.strings))
@@ -177,15 +160,8 @@ def png_text(content: bytes) -> bytes:
 def score_note(raw: str, cleaned: str, key: NoteKey, tally: ScoreTally) -> None:
     """Score one note.
 
-    Parameters
-    ----------
-    raw, cleaned : str
-        The note before and after cleaning; empty when it was withheld.
-    key : NoteKey
-        What had to go and to stay.
-    tally : Tally
-        `text_removed` by Safe Harbor kind, `text_retained` for phrases that had to stay, and `words_removed`: of all words that went,
-        those that had to.
+    `raw`, `cleaned`: the note before and after cleaning; empty when it was withheld. `tally`: `text_removed` by Safe Harbor kind,
+    `text_retained` for phrases that had to stay, and `words_removed`: of all words that went, those that had to.
     """
     for span in key.spans:
         gone = not any(_is_left(part, span.kind, cleaned) for part in span.parts)
@@ -208,10 +184,7 @@ def _is_left(part: str, kind: str, cleaned: str) -> bool:
 def removed_words(raw: str, cleaned: str, spans: tuple[NoteSpan, ...]) -> tuple[int, int]:
     """Count the words of a note that cleaning took away.
 
-    Returns
-    -------
-    tuple of int
-        Those of them that lie in a planted span, and all.
+    Returns: Those of them that lie in a planted span, and all.
     """
     before = [(match.group(), match.start(), match.end()) for match in NOTE_WORD.finditer(raw)]
     after = [match.group() for match in NOTE_WORD.finditer(cleaned)]
@@ -228,14 +201,7 @@ def removed_words(raw: str, cleaned: str, spans: tuple[NoteSpan, ...]) -> tuple[
 def score_record(cleaned: str, go: tuple[str, ...], stay: tuple[str, ...], tally: ScoreTally) -> None:
     """Score the record: no cell may hold what had to go, and the rows of measurements have to be there.
 
-    Parameters
-    ----------
-    cleaned : str
-        The cleaned table (TSV), empty when it was withheld.
-    go, stay : tuple of str
-        Strings, and rows as `variable=value`.
-    tally : Tally
-        Where the counts go.
+    `cleaned`: the cleaned table (TSV), empty when it was withheld. `go`, `stay`: strings, and rows as `variable=value`.
     """
     rows = list(csv.DictReader(io.StringIO(cleaned), delimiter="\t"))
     cells = [cell for row in rows for cell in row.values() if cell]

@@ -45,13 +45,7 @@ class HeaderScorer:
     _last: dict[tuple[str, int], tuple[tuple[bytes | None, bytes | None], list[bool]]] = field(default_factory=dict)
 
     def score_series(self, raw: Path, cleaned: Path) -> None:
-        """Score one series.
-
-        Parameters
-        ----------
-        raw, cleaned : Path
-            Folders with files of the same neutral names, before and after cleaning.
-        """
+        """Score one series."""
         paths = sorted(raw.glob("*.dcm"))
         if not paths:
             return

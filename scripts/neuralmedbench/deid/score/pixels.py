@@ -31,16 +31,8 @@ LPS_TO_RAS = np.array([-1.0, -1.0, 1.0])
 def score_pixels(raw: Path, hidden: Volume, rules: SeriesKey, tally: ScoreTally) -> None:
     """Compare every raw file of a series with the voxels that it became.
 
-    Parameters
-    ----------
-    raw : Path
-        Folder of the raw DICOM files.
-    hidden : Volume
-        The scan after burned-in text was hidden and before its face was removed, voxels (X, Y, Z), affine to RAS+ mm.
-    rules : SeriesKey
-        Where text was burned in.
-    tally : Tally
-        Where the counts go: `pixels_retained` and `pixels_hidden`, one check a file.
+    `hidden`: the scan after burned-in text was hidden and before its face was removed, voxels (X, Y, Z), affine to RAS+ mm. `tally`: where
+    the counts go: `pixels_retained` and `pixels_hidden`, one check a file.
     """
     planes = []
     for path in sorted(raw.glob("*.dcm")):
@@ -69,19 +61,8 @@ def score_lost_pixels(rules: SeriesKey, tally: ScoreTally) -> None:
 def plane_of(dataset: Dataset, shape: tuple[int, ...], volume: Volume) -> Plane:
     """Find the voxels that the pixels of one DICOM file became, by their place in the scanner.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        The file: ImagePositionPatient, ImageOrientationPatient (LPS+ mm), PixelSpacing.
-    shape : tuple of int
-        Rows and columns.
-    volume : Volume
-        The scan, voxels (X, Y, Z), affine to RAS+ mm.
-
-    Returns
-    -------
-    ndarray of float64, shape (rows, columns)
-        Values of the voxels; NaN where the volume has none.
+    `dataset`: the file: ImagePositionPatient, ImageOrientationPatient (LPS+ mm), PixelSpacing. `volume`: the scan, voxels (X, Y, Z), affine
+    to RAS+ mm. Returns: ndarray of float64, shape (rows, columns); Values of the voxels; NaN where the volume has none.
     """
     origin, along = (np.array(dicom.numbers(dataset, name)) for name in ("ImagePositionPatient", "ImageOrientationPatient"))
     down_mm, across_mm = dicom.numbers(dataset, "PixelSpacing")

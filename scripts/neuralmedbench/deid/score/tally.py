@@ -64,15 +64,7 @@ def _totals(place: Place) -> list[Place]:
 def sum_scores(scores: Iterable[CaseScore]) -> tuple[ScoreRow, ...]:
     """Sum the scores of cases, by place, action and category.
 
-    Parameters
-    ----------
-    scores : iterable of CaseScore
-        One for each simulated patient.
-
-    Returns
-    -------
-    tuple of ScoreRow
-        Sorted; `patients_right` counts the patients for whom every check was right.
+    Returns: Sorted; `patients_right` counts the patients for whom every check was right.
     """
     sums: dict[Place, Counter[str]] = {}
     for score in scores:
