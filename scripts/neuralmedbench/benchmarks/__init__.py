@@ -1,1 +1,15 @@
-"""Adapters: a data set's own files become items and gold."""
+"""Benchmarks: items and gold of own cases and imported data sets, curation, checks, and the search for leaked answers.
+
+Doors
+-----
+adapters.registry: data_sets, table
+answer_leaks: find_leaks
+case_items: answers_of, build_cases
+check: check_benchmark, check_page
+curation_files: curate_folder, read_scores, write_curated, write_curated_yaml
+importing: ImportPaths, check_name, import_set, import_summary, write_yaml
+item_set: BenchmarkItems
+leak_review: accept_text, leak_page, read_accepted, write_accepted
+question_items: build_questions, question_fates, read_asked, read_questions
+sources: read_sources
+"""

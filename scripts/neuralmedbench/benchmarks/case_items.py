@@ -48,7 +48,7 @@ def build_cases(
         Its name.
     config : BenchmarkConfig
         Its yaml.
-    sources : sequence of Source
+    sources : sequence of CaseSource
         The cases.
     answers : mapping of str to AnswerRow
         The answers table; a case without a row gets its item on the diagnosis and no gold.

@@ -182,7 +182,7 @@ def check_page(found: CheckReport, root: Path) -> str:
 
     Parameters
     ----------
-    found : Check
+    found : CheckReport
         What was found.
     root : Path
         Folder to which the paths of pictures are relative.

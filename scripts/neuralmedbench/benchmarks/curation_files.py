@@ -1,4 +1,4 @@
-"""Files of a curation: what it reads, its lists, and the curated set under a name of its own."""
+"""Files of a curation: its inputs, its lists of kept and removed questions, and the curated set under its own name."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def curate_folder(
     -------
     record : CurationRecord
         What was done.
-    result : Curated
+    result : CurationResult
         What is left.
 
     Raises

@@ -91,7 +91,7 @@ def check_name(path: Path, places: ImportPaths) -> None:
     ----------
     path : Path
         The yaml of a benchmark of this name.
-    places : Places
+    places : ImportPaths
         Where an import of this name would write.
 
     Raises
@@ -117,7 +117,7 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
         Where the user put its files.
     benchmark : str
         Its name here.
-    places : Places
+    places : ImportPaths
         Where to write; what stood there is replaced as a whole.
     part : bool
         Whether the folder may hold another number of questions than were published.

@@ -1,4 +1,4 @@
-"""The folder in which a user put the files of a data set: what is read from it is remembered, and nothing outside it is."""
+"""The folder with the files of a data set: records which tables are read, and reads nothing outside it."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def read_sources(paths: Iterable[Path], slices: Sequence[SliceRow], templates: T
 
     Returns
     -------
-    list of Source
+    list of CaseSource
         The cases that have pictures, sorted by case id; their pictures by sequence and then by position (or as they came).
 
     Raises

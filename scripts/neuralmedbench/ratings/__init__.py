@@ -1,1 +1,18 @@
-"""Clinicians' ratings: rounds that are frozen for raters, and strict import of what a person carried in as a file."""
+"""Clinicians' ratings: rounds frozen for raters, readers and adjudicators, and strict import of their exports.
+
+Doors
+-----
+adjudication: adjudication_lines, freeze_stored_adjudication, require_complete, require_new_name
+answering.answer_forms: AnswerExport, AnswerRoundKey, AskedItem, forms_of
+answering.answer_imports: given_answers, read_exports
+answering.answer_rounds: RoundQuestion, freeze_answers
+candidates: RatingCandidate
+export_table: COLUMNS
+exports: RoundKey, read_file
+folders: answer_round_lines, require_new, round_lines, write_round
+form: RatingForm, read_form
+imports: KEY_FILE, import_round
+redcap: DICTIONARY, RECORD, data_dictionary, read_export, records_of
+rounds: RoundMaterial, freeze_round
+simulated_raters: simulate_round
+"""

@@ -49,7 +49,7 @@ def import_round(folder: Path, form: RatingForm, texts: Mapping[Key, str]) -> li
     ----------
     folder : Path
         `data/ratings/<round>/` with the key and one export a rater or adjudicator, as JSON, as a table, or as both.
-    form : Form
+    form : RatingForm
         Axes, ranges and errors.
     texts : mapping of response key to str
         SHA-256 of the text of every response as it stands now.

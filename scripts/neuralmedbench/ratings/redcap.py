@@ -1,4 +1,4 @@
-"""REDCap as a bridge: the form of a round as its data dictionary, the records of a rater, and the way back to the table of an export."""
+"""REDCap: the form of a round as a data dictionary, the records of a rater, and the conversion back to the table of an export."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def data_dictionary(form: RatingForm, key: RoundKey) -> Lines:
 
     Parameters
     ----------
-    form : Form
+    form : RatingForm
         The rubric.
     key : RoundKey
         Of the round: where its pages show the reference, a field asks when it was open.
@@ -88,7 +88,7 @@ def read_export(path: Path, form: RatingForm, key: RoundKey, exported: str) -> d
     ----------
     path : Path
         CSV, raw data (codes, no labels), comma between cells; of one rater or of several.
-    form : Form
+    form : RatingForm
         Axes and errors.
     key : RoundKey
         Of the round: an export is complete when every answer of the packet is, in REDCap too.

@@ -1,4 +1,4 @@
-"""Which answers a round shows to whom, and in which order: every draw has a known probability."""
+"""Draw the answers of a round, assign them to raters and order them; every draw has a known probability."""
 
 from __future__ import annotations
 

@@ -67,9 +67,9 @@ def simulate_round(
 
     Parameters
     ----------
-    form : Form
+    form : RatingForm
         The rubric. Both raters see all answers that are drawn; every stratum has at least one.
-    candidates : sequence of Candidate
+    candidates : sequence of RatingCandidate
         Every answer that may be drawn; without one the round is empty.
     grades : iterable of Grade
         Of the deterministic grader, from which the raters start.

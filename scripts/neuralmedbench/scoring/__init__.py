@@ -1,1 +1,23 @@
-"""What an answer is worth: parsing, matching, graders, similarity, scores."""
+"""Scoring: read an answer without its gold, grade it by rubric or by a model, and score it; similarity and juries beside it.
+
+Doors
+-----
+checklist: may_be_checklist
+grade_explanations: explain_stored_grades
+jury: ballots, decide, enough, grade_with_jury, votes_of
+llm.grader_requests: read_model_grader, scored_responses
+llm.model_grading: GraderRun, grade_with_model
+llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
+llm.task: MAX_CHARACTERS
+matching: says_no_lesion, side_right
+parse: parse_answer, plain_text
+rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric
+scores: PASS_VALUE, elect_sample, score_responses
+similarity: TransformerEncoder, comparable, similarity_rows, weights_folder
+structured.compatible: compatible_metrics
+structured.corrected: corrected_metrics
+structured.form: STEPS, form_of
+structured.prediction_rows: read_predictions
+structured_answer: FIELDS, find_answer_object, gold_labels
+terms: resolve, sides
+"""

@@ -1,4 +1,4 @@
-"""Why an answer was graded or not: what a grader that asks a model is sent for it, and what became of that."""
+"""Explain why an answer was graded or not: the request of a model grader, its ledger entries and its grades."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Juries: the grade is what several graders say together, and a member that failed is missing, never zero."""
+"""Juries: several graders vote on a grade; a member that failed is missing, never zero."""
 
 from __future__ import annotations
 

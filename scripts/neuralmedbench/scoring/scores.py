@@ -58,7 +58,7 @@ def score_responses(
     Returns
     -------
     list of Score
-        One row a response; under `self_consistency` one row an item (`voting.elect`).
+        One row a response; under `self_consistency` one row an item (`elect`).
 
     Raises
     ------

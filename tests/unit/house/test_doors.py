@@ -16,14 +16,11 @@ LIBRARY = ROOT / "scripts" / "neuralmedbench"
 ROOMS = sorted(path.parent.name for path in LIBRARY.glob("*/__init__.py"))
 ROOMS_WITHOUT_DOORS: frozenset[str] = frozenset(
     {
-        "benchmarks",
         "cli",
         "demo",
         "estimates",
         "models",
         "prompts",
-        "ratings",
-        "scoring",
         "tables",
     }
 )

@@ -1,1 +1,1 @@
-"""Adapters: one module a data set, which turns the set's own files, lying where the user put them, into questions and answers."""
+"""Adapters: one module for each data set, which turns its own files into questions and answers."""

@@ -1,4 +1,4 @@
-"""What an adapter gives for each row of its data set, and what it says about the set."""
+"""What an adapter returns for each row of its data set, and the description of the set."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rounds of the second kind: clinicians answer the questions themselves, blind, and become models whose answers are imported."""
+"""Reader rounds: clinicians answer the questions themselves, blind, and their answers are imported like those of a model."""

@@ -68,7 +68,7 @@ def freeze_answers(
         Its name; readers are called after it.
     settings : AnswerSettings
         How it is drawn.
-    questions : iterable of Asked
+    questions : iterable of RoundQuestion
         Every question that may be drawn: the population for which the probabilities hold.
     root : Path
         Repository root, to which the paths of pictures are relative.

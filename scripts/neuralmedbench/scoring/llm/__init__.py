@@ -1,1 +1,1 @@
-"""Graders that ask a model: what they are asked, how their answers are read, and the grades that come of it."""
+"""Graders that ask a model: their requests, how their replies are read, and the resulting grades."""

@@ -105,7 +105,7 @@ def scored_responses(
     Returns
     -------
     list of Response
-        In their order. Under `self_consistency` those that `voting.elect` elects: the vote goes by what was said, never by a grade, so it is
+        In their order. Under `self_consistency` those that `scores.elect` elects: the vote goes by the answers, never by a grade, so it is
         known before anything is graded.
     """
     rows = list(responses)

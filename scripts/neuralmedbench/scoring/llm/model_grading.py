@@ -1,4 +1,4 @@
-"""Grading with a model: blind to who answered, and a failed grade is missing, never zero."""
+"""Grade answers with a model that is blind to who answered; a failed grade is missing, never zero."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Answers in the JSONL form of NeuroVLM-Bench: read, scored as its published evaluator scores them, and scored without its flaws."""
+"""Answers in the JSONL form of NeuroVLM-Bench, scored as its published evaluator does and scored without its flaws."""

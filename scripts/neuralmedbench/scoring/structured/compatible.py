@@ -44,7 +44,7 @@ def compatible_metrics(rows: Sequence[PredictionRow]) -> dict[str, Metrics]:
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of PredictionRow
         Rows in the order of the file.
 
     Returns

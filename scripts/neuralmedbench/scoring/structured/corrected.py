@@ -51,7 +51,7 @@ def corrected_metrics(rows: Sequence[PredictionRow], *, own_pictures: bool = Fal
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of PredictionRow
         Rows in the order of the file.
     own_pictures : bool
         Whether a model is expected to answer the pictures of its own rows alone. Otherwise every picture that any row of the file names is
