@@ -49,7 +49,9 @@ onstart:
 
 onsuccess:
     # a run that could not be recorded is a run all the same: its results stand, the line says why
-    shell(f"python scripts/record_run.py {RECORD_ARGUMENTS} || true")
+    shell(
+        'PYTHONPATH="scripts:${{PYTHONPATH-}}" python -m neuralmedbench run record {RECORD_ARGUMENTS} || true'
+    )
 
 
 rule all:

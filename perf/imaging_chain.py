@@ -121,7 +121,7 @@ def prepare(project: Path, raw: Path) -> list[str]:
     (project / "config" / "benchmarks" / "own.yaml").write_text(YAML.format(source=raw))
     (project / "config" / "own-run.yaml").write_text("benchmarks: [own]\nmodels: [text]\n")
     for arguments in (["--new-key", "own.key"], ["--benchmark", "own"]):
-        measured([sys.executable, "scripts/list_cases.py", *arguments], project)
+        measured(["env", "PYTHONPATH=scripts", sys.executable, "-m", "neuralmedbench", "cases", "list", *arguments], project)
     return sorted(path.parent.name for path in (project / "data" / "raw" / "own").glob("*/files.json"))
 
 

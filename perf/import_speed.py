@@ -58,11 +58,13 @@ def write_set(folder: Path, number: int) -> None:
 
 def run_import(folder: Path, scratch: Path) -> tuple[float, float, float, str]:
     """Import; give wall seconds, CPU seconds, the largest memory in MiB, and what was said."""
-    command = [sys.executable, str(ROOT / "scripts" / "import_benchmark.py"), "neurovlm", "--from", str(folder), "--part"]
+    command = [sys.executable, "-m", "neuralmedbench", "benchmark", "import", "neurovlm", "--from", str(folder), "--part"]
     with tempfile.TemporaryFile("w+") as said:
         start = time.perf_counter()
         places = ["--config", str(scratch / "config"), "--data", str(scratch / "data")]
-        process = subprocess.Popen([*command, *places], stdout=said, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            [*command, *places], stdout=said, stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
+        )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - start
         said.seek(0)

@@ -49,7 +49,7 @@ RECORD_ARGUMENTS = shlex.join(
 
 # it changes no answer, so switching it makes nothing anew: params that (say that they) follow from the input are not compared
 REPLAY = "--replay" if RUN.config.replay else ""
-# caps and limits of the calls change no answer either: raising one plans nothing, `make retry` asks for what it had stopped
+# caps and limits of the calls change no answer either: raising one plans nothing, `nmb run retry` asks for what it had stopped
 CONTROL = RunLimits.of(RUN.config).write()
 
 

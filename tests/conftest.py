@@ -17,6 +17,12 @@ import validate
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("Snakefile", "rules", "scripts", "config", "profiles", "envs", "requirements.lock", "dvc.yaml")
+NMB = (
+    sys.executable,
+    "-c",
+    "import runpy, sys; sys.path.insert(0, 'scripts'); runpy.run_module('neuralmedbench', run_name='__main__')",
+)
+"""`nmb` of the copy of the project in which it is called, installed or not."""
 VERSIONING = (".gitignore", ".dvcignore", ".dvc/.gitignore", ".dvc/config", ".dvc/plots")
 """What a folder needs beside these to be a repository in which runs are recorded."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import VERSIONING, copy_project, planted_identifiers
+from conftest import NMB, VERSIONING, copy_project, planted_identifiers
 from fixtures.leak import leaks_in
 
 pytestmark = pytest.mark.workflow
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.workflow
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
 TINY = ("--configfile", "config/test.yaml")
 REPORT = ("--", "results/report.html")
-RECORD = ("scripts/record_run.py", "--configfiles", "config/test.yaml")
-AUDIT = ("scripts/audit_run.py", "--configfiles", "config/test.yaml")
-PULL = ("scripts/pull_recorded.py",)
+RECORD = ("nmb", "run", "record", "--configfiles", "config/test.yaml")
+AUDIT = ("nmb", "run", "audit", "--configfiles", "config/test.yaml")
+PULL = ("nmb", "run", "pull")
 NOTHING = "Nothing to be done"
 IDENTITY = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in (("NAME", "T"), ("EMAIL", "t@example.org"))}
 
@@ -45,8 +45,8 @@ AFTER_INFERENCE = {
 
 
 def run(folder: Path, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a folder; Python scripts and modules by the interpreter of the tests."""
-    words = [sys.executable, *command] if command[0] == "-m" or command[0].endswith(".py") else list(command)
+    """Run a command in a folder; Python's modules and `nmb` by the interpreter of the tests."""
+    words = {"-m": [sys.executable, "-m"], "nmb": [*NMB]}.get(command[0], [command[0]]) + list(command[1:])
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     settings = {**os.environ, "PATH": path, **IDENTITY, **env}
     return subprocess.run(words, cwd=folder, env=settings, capture_output=True, text=True, check=False, timeout=600)
@@ -280,7 +280,7 @@ def test_the_audit_finds_a_changed_setting(clone: Path) -> None:
 )
 def test_a_run_that_no_file_describes_is_not_recorded(clone: Path, arguments: tuple[str, ...], reason: str) -> None:
     (clone.parent / "elsewhere.yaml").write_text((clone / "config" / "test.yaml").read_text())
-    done = run(clone, "scripts/record_run.py", *arguments)
+    done = run(clone, "nmb", "run", "record", *arguments)
     assert done.returncode == 0
     assert f"nothing was recorded: {reason}" in done.stderr
 
@@ -304,7 +304,7 @@ def test_records_of_a_private_benchmark_keep_a_folder_from_being_recorded(clone:
     configfile.write_text(yaml.safe_dump(only))
     path.write_text(text.replace("private: false", "private: true"))
     try:
-        done = run(clone, "scripts/record_run.py", "--configfiles", "config/slices-only.yaml")
+        done = run(clone, "nmb", "run", "record", "--configfiles", "config/slices-only.yaml")
     finally:
         path.write_text(text)
         configfile.unlink()

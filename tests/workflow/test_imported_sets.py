@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import ROOT, copy_project, snakemake
+from conftest import NMB, ROOT, copy_project, snakemake
 from fixtures.asking_server import MAX_QUESTIONS, Asker
 from fixtures.imports import put_mixed, put_pairs
 from fixtures.models import running_server
@@ -94,7 +93,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, server: Asker) -> Path:
     folder = tmp_path_factory.mktemp("imported")
     project = copy_project(folder / "project")
     pairs = put_pairs(folder / "downloaded", PAIRS)
-    command = [sys.executable, "scripts/import_benchmark.py", "mediconfusion", "--from", str(pairs), "--part"]
+    command = [*NMB, "benchmark", "import", "mediconfusion", "--from", str(pairs), "--part"]
     subprocess.run(
         command, cwd=project, check=True, capture_output=True, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "scripts")}
     )

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import copy_project
+from conftest import NMB, copy_project
 from fixtures.leak import unpacked
 from neuralmedbench.files.cases import read_case, read_case_table, write_case_table
 from neuralmedbench.records.case import CaseRecord, State
@@ -53,7 +52,7 @@ def own(tmp_path_factory: pytest.TempPathFactory, run_snakemake: Callable[..., s
     (folder / "config" / "benchmarks" / "own.yaml").write_text(BENCHMARK.format(source=SCANS))
     (folder / "config" / "own-run.yaml").write_text(RUN)
     for arguments in (["--new-key", "own.key"], ["--benchmark", "own"]):
-        command = [sys.executable, "scripts/list_cases.py", *arguments]
+        command = [*NMB, "cases", "list", *arguments]
         listed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert listed.returncode == 0, listed.stderr
     cases = cases_by_place(folder)

@@ -6,14 +6,13 @@ import csv
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
-from conftest import ROOT
+from conftest import NMB
 from neuralmedbench.files.digests import sha256_of, sha256_of_files
 from neuralmedbench.records.results import COLUMNS
 
@@ -142,7 +141,7 @@ def test_an_answer_that_is_not_in_the_ledger_fails_with_one_line(
     said = done.stdout + done.stderr
     assert re.search(
         r"ProviderError: model text: \d+ of 24 answers are not in its ledger, the first is that to demo-tiny/\S+ \(arm \w+, sample \d\);"
-        " `make pull` brings the recorded ledger",
+        " `nmb run pull` brings the recorded ledger",
         said,
     ), said[-3000:]
     assert "Traceback" not in said
@@ -157,8 +156,8 @@ def test_what_changes_no_answer_makes_nothing_anew(finished_run: Path, run_snake
 
 
 def trace(folder: Path, *arguments: str) -> str:
-    """Run `trace_number.py` in a project."""
-    command = [sys.executable, "scripts/trace_number.py", *arguments]
+    """Run `nmb run trace` in a project."""
+    command = [*NMB, "run", "trace", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
@@ -188,9 +187,9 @@ def test_a_number_of_the_leaderboard_leads_back_to_prompts_and_answers(finished_
     assert "CHANGED" not in text
     assert "12 of the 12 calls behind the number are in it" in text
     assert not re.search(r"demo-tiny-slices[/.]|data/raw|data/ingested|models/text", text)
-    command = re.search(r"to read one: python (scripts/explain_request\.py .+)", text)
+    command = re.search(r"to read one: nmb (.+)", text)
     assert command
-    shown = subprocess.run([sys.executable, *command.group(1).split()], cwd=finished_run, capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run([*NMB, *command.group(1).split()], cwd=finished_run, capture_output=True, text=True, check=True).stdout
     assert "of 1 calls are in the ledger" in shown
 
 
@@ -204,7 +203,7 @@ def test_a_file_that_was_changed_afterwards_is_flagged(finished_run: Path, tmp_p
 
 
 def test_a_mistyped_table_is_one_line_and_exit_code_of_its_class(finished_run: Path) -> None:
-    command = [sys.executable, str(ROOT / "scripts" / "trace_number.py"), "leaderbord", "1", "pass1"]
+    command = [*NMB, "run", "trace", "leaderbord", "1", "pass1"]
     done = subprocess.run(command, cwd=finished_run, capture_output=True, text=True, check=False)
     assert done.returncode not in (0, 1)
     assert done.stderr == "ConfigError: leaderbord: no table has this name; did you mean 'leaderboard'?\n"

@@ -6,12 +6,12 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from conftest import NMB
 from neuralmedbench.deid.audit import OTHER
 from neuralmedbench.files.cases import read_audit, read_case
 
@@ -59,7 +59,7 @@ def test_patients_data_stop_at_the_gate_until_a_person_signed_and_go_on_without_
     digits = re.search(r"--digest ([0-9a-f]{12})", page)
     assert digits
     kept, taken_out = sorted(json.loads((folder / "data" / "reviews" / "demo-tiny" / "review.json").read_text())["cases"])
-    command = [sys.executable, "scripts/sign_review.py", "--benchmark", "demo-tiny", "--reviewer", "AB", "--digest", digits[1]]
+    command = [*NMB, "deid", "sign", "--benchmark", "demo-tiny", "--reviewer", "AB", "--digest", digits[1]]
     undecided = subprocess.run([*command, "--accept", kept], cwd=folder, capture_output=True, text=True, check=False)
     assert "1 cases are undecided" in undecided.stderr
     signed = subprocess.run(

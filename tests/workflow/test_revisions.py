@@ -7,13 +7,13 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from conftest import NMB
 from neuralmedbench.models.ledger import read_ledger
 
 pytestmark = pytest.mark.workflow
@@ -107,8 +107,8 @@ def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, t
 def test_a_built_in_model_that_is_asked_again_shows_no_drift(finished_run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     shutil.copytree(finished_run, folder)
-    command = ["scripts/check_drift.py", "--model", "image", "--benchmark", "demo-tiny", "--configfiles", "config/test.yaml"]
-    done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+    command = [*NMB, "model", "drift", "--model", "image", "--benchmark", "demo-tiny", "--configfiles", "config/test.yaml"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("image on demo-tiny, revision 1, 6 items asked again: no sign of a change")
     found = json.loads((folder / "results" / "drift" / "demo-tiny" / "image.json").read_text(encoding="utf-8"))

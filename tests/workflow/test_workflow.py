@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import ROOT, copy_project, planted_identifiers
+from conftest import NMB, ROOT, copy_project, planted_identifiers
 from fixtures.leak import leaks_in
 from neuralmedbench.config import code_hash
 from neuralmedbench.config.code_hash import reached_files
@@ -170,7 +170,7 @@ def test_a_missing_case_table_is_named_with_the_command_that_writes_it(project: 
     done = run_snakemake(project, "-n", *TINY, "--", "results/report.html")
     assert done.returncode != 0
     assert "demo-tiny.cases.tsv: the case table is not there" in done.stdout + done.stderr
-    assert "scripts/list_cases.py" in done.stdout + done.stderr
+    assert "`nmb cases list`" in done.stdout + done.stderr
 
 
 def test_a_skipped_grade_is_final_counted_in_the_last_line_and_asked_for_again_alone(
@@ -185,10 +185,10 @@ def test_a_skipped_grade_is_final_counted_in_the_last_line_and_asked_for_again_a
     done = run_snakemake(folder, *graded, "--", target)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     said = (done.stdout + done.stderr).splitlines()
-    assert any(line.startswith("missing: ") and "skipped); `make retry` asks for them again" in line for line in said)
+    assert any(line.startswith("missing: ") and "skipped); `nmb run retry` asks for them again" in line for line in said)
     assert "Nothing to be done" in run_snakemake(folder, "-n", *graded, "--", target).stdout
 
-    command = [sys.executable, "scripts/list_incomplete.py", "--configfiles", "config/graded.yaml"]
+    command = [*NMB, "run", "incomplete", "--configfiles", "config/graded.yaml"]
     listed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.split()
     assert listed == [target]
     plan = run_snakemake(folder, "-n", *graded, "--forcerun", *listed, "--", target)

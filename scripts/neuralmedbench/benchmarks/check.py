@@ -79,7 +79,7 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocab
     if config.source != "phantoms" and not Path(config.source).is_dir():
         found.warnings.append("the folder `source` is not there; cases that are ingested stay good, new ones cannot be listed")
     if config.subjects == "patient" and (not config.key_file or not Path(config.key_file).expanduser().is_file()):
-        message = f"{found.benchmark}: key_file is not there; make a key with python scripts/list_cases.py --new-key FILE and name it"
+        message = f"{found.benchmark}: key_file is not there; make a key with nmb cases list --new-key FILE and name it"
         raise ConfigError(message)
     cases = read_case_table(table)
     used = [row for row in cases if not row.exclude]

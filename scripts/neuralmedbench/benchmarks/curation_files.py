@@ -189,5 +189,5 @@ def write_curated_yaml(config: Path, benchmark: str, curated: str, questions: Pa
         raise ConfigError(message)
     if chose:
         values["reference_pool"] = chose
-    head = f"# {benchmark} after curation (scripts/curate_benchmark.py); what was removed and why stands beside the questions of the whole set.\n"
+    head = f"# {benchmark} after curation (nmb benchmark curate); what was removed and why stands beside the questions of the whole set.\n"
     return write_new(path, head, values)

@@ -277,7 +277,9 @@ def write_yaml(path: Path, data_set: DataSet, record: ImportRecord, places: Impo
         "samples": data_set.samples,
         "label_policy": data_set.label_policy,
     }
-    head = f"# Imported by scripts/import_benchmark.py. Licence: {data_set.licence}.\n# private: true keeps it out of what is recorded and shared.\n"
+    head = (
+        f"# Imported by nmb benchmark import. Licence: {data_set.licence}.\n# private: true keeps it out of what is recorded and shared.\n"
+    )
     return write_new(path, head, values)
 
 

@@ -27,7 +27,7 @@ MEANING = {
     "field": "another value that is scored: a field of a structured answer, the place of a lesion",
     "family": "a wider term of the answer, or the first other diagnosis to consider",
 }
-REMEDY = "correct it, or delete it and accept again with scripts/accept_leaks.py"
+REMEDY = "correct it, or delete it and accept again with nmb benchmark accept-leaks"
 
 
 def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], requests: Iterable[Request], vocabulary: Vocabulary) -> str:
@@ -63,7 +63,7 @@ def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], r
         f"<p>{leaks.leaking} of {leaks.items} items with an answer name it, or another value that is scored, in what a"
         " model is sent (texts, labels and file names of pictures, ids); a person accepted {leaks.accepted} of them with a reason. A model can then read the answer and need not find it: take the words out of the note, or"
         " add the heading above them to <code>deidentification: cut_sections</code>; what may stay is accepted with a reason"
-        " (<code>scripts/accept_leaks.py</code>). A term that the text denies is listed too. This page shows"
+        " (<code>nmb benchmark accept-leaks</code>). A term that the text denies is listed too. This page shows"
         " answers: keep it from whoever rates or is tested.</p>"
     )
     return page(f"Answers in the texts: {leaks.benchmark}", [told, table(counted), body or "<p>Nothing was found.</p>"])

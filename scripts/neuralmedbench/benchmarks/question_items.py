@@ -20,7 +20,7 @@ from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUEST
 
 
 def read_questions(folder: Path) -> QuestionSet:
-    """Read what `import_benchmark.py` wrote; DataError when a file is absent or a line does not fit."""
+    """Read what `nmb benchmark import` wrote; DataError when a file is absent or a line does not fit."""
     with (folder / IMAGES).open(encoding="utf-8", newline="") as file:
         files = tuple(row["file_path"] for row in csv.DictReader(file))
     return QuestionSet(

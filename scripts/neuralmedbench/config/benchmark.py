@@ -49,11 +49,11 @@ class BenchmarkConfig(Section):
     source: str = Field(description="`phantoms` (generated), or the folder where its files lie.")
     answers: str | None = Field(None, description="Answers table (CSV); without one the benchmark runs and is reported as not scored.")
     questions: str | None = Field(
-        None, description="Folder of an imported data set (`scripts/import_benchmark.py`): questions, answers and the list of its pictures."
+        None, description="Folder of an imported data set (`nmb benchmark import`): questions, answers and the list of its pictures."
     )
     reference_pool: tuple[Name, ...] = Field(
         (),
-        description="Models by whose answers the items were chosen (`scripts/curate_benchmark.py`): every table and figure marks them, and"
+        description="Models by whose answers the items were chosen (`nmb benchmark curate`): every table and figure marks them, and"
         " where they have a seed they are asked with others than those of that choice.",
     )
     private: bool = Field(True, description="Own data: not in dvc.yaml, and a run with it is not recorded.")

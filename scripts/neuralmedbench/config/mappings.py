@@ -74,7 +74,7 @@ class ImagesMapping(PictureForm):
 
 
 class MappingConfig(Section):
-    """`config/mappings/<name>.yaml`: a data set that `scripts/import_benchmark.py` reads by its columns."""
+    """`config/mappings/<name>.yaml`: a data set that `nmb benchmark import` reads by its columns."""
 
     title: str = Field(description="Name shown in the report.")
     home: str = Field(description="Where it is to be had.")

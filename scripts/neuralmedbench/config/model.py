@@ -30,7 +30,7 @@ class ModelConfig(Section):
 
     title: str = Field(description="Name shown in the report.")
     backend: Literal["builtin", "litellm", "transformers", "imported"] = Field(
-        description="How it is called; `imported`: never, its answers were collected by others (`scripts/import_responses.py`)."
+        description="How it is called; `imported`: never, its answers were collected by others (`nmb model import`)."
     )
     id: str = Field(description="The backend's own name for it: `fusion`, `openai/gpt-5`, a folder with weights...")
     revision: str = Field(description="Bump this after an API update: the model is then called again, and old and new are compared.")
@@ -78,7 +78,7 @@ class ModelConfig(Section):
     baseline: bool = Field(False, description="A built-in reference, not a vision-language model.")
     reader: Literal["clinician", "simulated"] | None = Field(
         None,
-        description="A person whose answers were imported (`scripts/import_reader.py`), or a program in the place of one; has no rank.",
+        description="A person whose answers were imported (`nmb ratings import-readers`), or a program in the place of one; has no rank.",
     )
 
     def names(self, name: str) -> tuple[str, ...]:

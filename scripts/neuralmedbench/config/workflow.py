@@ -29,9 +29,7 @@ def used_cases(folder: Path, benchmark: str) -> list[str]:
 
 def _check_questions(name: str, benchmark: BenchmarkConfig) -> None:
     if benchmark.questions and not Path(benchmark.picture_table).is_file():
-        message = (
-            f"{name}: its questions are not there; import the data set (python scripts/import_benchmark.py --help), or correct `questions`"
-        )
+        message = f"{name}: its questions are not there; import the data set (nmb benchmark import --help), or correct `questions`"
         raise ConfigError(message)
     if benchmark.kind is Kind.TEXT and not benchmark.questions:
         message = f"{name}: a benchmark of `kind: text` is an imported data set; name its folder as `questions`"

@@ -196,5 +196,5 @@ def _audit(
     if not covered and flow["listed"]:  # a data set of words alone lists nothing
         return replace(audit, state="failed", reason="no case is left: see why they were quarantined")
     if rules.subjects == "patient":
-        return replace(audit, state="pending", reason="a person has to look at review.html and sign it (scripts/sign_review.py)")
+        return replace(audit, state="pending", reason="a person has to look at review.html and sign it (nmb deid sign)")
     return audit

@@ -153,7 +153,7 @@ def read_case_table(path: Path) -> list[CaseRow]:
         If the table is absent, lacks a column, repeats a case or holds an id that is not a label.
     """
     if not path.exists():
-        message = f"{path.as_posix()}: the case table is not there; write it with `python scripts/list_cases.py`"
+        message = f"{path.as_posix()}: the case table is not there; write it with `nmb cases list`"
         raise ConfigError(message)
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t")

@@ -64,7 +64,7 @@ def read_lines(path: Path, record: type[R]) -> list[R]:
                 if line.strip():
                     rows.append(_row(adapter, known, line, f"{path.name}, line {number}"))
     except FileNotFoundError:
-        message = f"{path.as_posix()}: the file is not there; import the data set again (scripts/import_benchmark.py)"
+        message = f"{path.as_posix()}: the file is not there; import the data set again (nmb benchmark import)"
         raise DataError(message) from None
     except UnicodeDecodeError:
         message = f"{path.name}: not UTF-8; save it as UTF-8"

@@ -36,17 +36,15 @@ def read_key(path: Path | str | None) -> bytes:
         If no key file is configured, it is absent, or the key is shorter than 16 bytes.
     """
     if not path:
-        message = (
-            "no `key_file` is configured; make a key with `python scripts/list_cases.py --new-key FILE` and name it in the benchmark's yaml"
-        )
+        message = "no `key_file` is configured; make a key with `nmb cases list --new-key FILE` and name it in the benchmark's yaml"
         raise ConfigError(message)
     try:
         key = Path(path).read_bytes().strip()
     except OSError:
-        message = "the key file cannot be read; make one with `python scripts/list_cases.py --new-key FILE` and check `key_file`"
+        message = "the key file cannot be read; make one with `nmb cases list --new-key FILE` and check `key_file`"
         raise ConfigError(message) from None
     if len(key) < MIN_KEY_BYTES:
-        message = f"the key has {len(key)} bytes, at least {MIN_KEY_BYTES} are needed; make one with `python scripts/list_cases.py --new-key FILE`"
+        message = f"the key has {len(key)} bytes, at least {MIN_KEY_BYTES} are needed; make one with `nmb cases list --new-key FILE`"
         raise ConfigError(message)
     return key
 

@@ -68,9 +68,9 @@ class RawIndex:
 def read_raw_index(path: Path) -> RawIndex:
     """Read a `files.json`; DataError when it is absent or does not fit."""
     if not path.exists():
-        message = f"{path.name}: the private index of this case's raw files is not here; list the cases again (scripts/list_cases.py)"
+        message = f"{path.name}: the private index of this case's raw files is not here; list the cases again (nmb cases list)"
         raise DataError(message)
-    return read_json_record(path, RawIndex, remedy="write it again with scripts/list_cases.py")
+    return read_json_record(path, RawIndex, remedy="write it again with nmb cases list")
 
 
 def write_raw_index(path: Path, index: RawIndex) -> None:

@@ -102,7 +102,7 @@ def path_inside(root: Path, path: str, what: str) -> Path:
     if Path(path).is_absolute():
         return found  # a listing writes whole paths, already checked against its source
     if not found.resolve().is_relative_to(root.resolve()):
-        message = f"{what} lies outside the folder of the index; list the cases again (scripts/list_cases.py)"
+        message = f"{what} lies outside the folder of the index; list the cases again (nmb cases list)"
         raise DataError(message)
     return found
 
@@ -149,10 +149,10 @@ def checked_bytes(path: Path, sha256: str, what: str) -> bytes:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        message = f"{what} is not where it was listed; put it back, or list the cases again (scripts/list_cases.py)"
+        message = f"{what} is not where it was listed; put it back, or list the cases again (nmb cases list)"
         raise DataError(message) from None
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
-        message = f"{what} is not what was listed (other digest); list the cases again (scripts/list_cases.py)"
+        message = f"{what} is not what was listed (other digest); list the cases again (nmb cases list)"
         raise DataError(message)
     return content
 

@@ -245,7 +245,7 @@ def _row_words(row: Response | None, *, answered: bool, closed: str) -> str:
         return "no row of this sample and revision; " + ("the ledger has it: no call is needed" if answered else then)
     words = f"{row.state}" + (f" after {row.attempts} attempts" if row.attempts else "") + (f" ({row.error})" if row.error else "")
     if row.state in MISSING_STATES:
-        return f"{words}; " + ("the ledger has it now: `make retry` takes it from there" if answered else f"{then} (`make retry`)")
+        return f"{words}; " + ("the ledger has it now: `nmb run retry` takes it from there" if answered else f"{then} (`nmb run retry`)")
     return words if answered else f"{words}, of an earlier prompt or setting; {then}"
 
 

@@ -82,7 +82,7 @@ ANSWER_DIGEST = "answer_sha256"
 """Column of a line that is no attribute of an `LedgerEntry`: by it an answer that was changed after it was kept is noticed. It takes 53 bytes; lines
 that were written before it was kept have none."""
 DIGITS = 32
-REMEDY = "delete the line and run `make pull`, which brings the recorded one back; one that was never recorded is asked for again"
+REMEDY = "delete the line and run `nmb run pull`, which brings the recorded one back; one that was never recorded is asked for again"
 """What to do about a line that was changed."""
 
 
@@ -317,7 +317,7 @@ def check_recorded_ledger(name: str, model: ModelConfig, ledger: Path, lock: Pat
     here = ledger.stat().st_size if ledger.exists() else 0
     if recorded is not None and here < recorded.size:
         message = (
-            f"model {name}: the recorded ledger {ledger.as_posix()} has {recorded.size} bytes, here are {here}: run `make pull` first,"
+            f"model {name}: the recorded ledger {ledger.as_posix()} has {recorded.size} bytes, here are {here}: run `nmb run pull` first,"
             f" or these answers are paid for again (when they are lost for good: take the ledger out of {lock.name})"
         )
         raise ProviderError(message)

@@ -97,7 +97,7 @@ def closed_because(model: ModelConfig) -> str:
     if model.reader:
         return "the reader was not shown them, or did not answer them"
     if model.backend == "imported":
-        return "its answers are imported (scripts/import_responses.py), those that are missing cannot be asked for"
+        return "its answers are imported (nmb model import), those that are missing cannot be asked for"
     if model.backend == "litellm" and model.api_key_env and not os.environ.get(model.api_key_env):
         return f"the environment variable {model.api_key_env} is not set"
     return ""

@@ -124,7 +124,7 @@ def rebuild(
 
 
 NOTHING_RECORDED = "its ledger is empty: nothing was asked when the run was recorded"
-REMEDY = "`make pull` brings the recorded ledger; to ask the model, take `replay` out of the configuration"
+REMEDY = "`nmb run pull` brings the recorded ledger; to ask the model, take `replay` out of the configuration"
 
 
 def replay_requests(

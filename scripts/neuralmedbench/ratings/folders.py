@@ -88,7 +88,7 @@ def answer_round_lines(folder: Path, frozen: FrozenAnswerRound) -> list[str]:
     return [
         *_draw_lines(folder, frozen, "questions", "benchmark x family x level", "answer"),
         f"Give each reader one page and nothing else; {KEY_FILE} never leaves this place.",
-        f"Put the exports (JSON) into {folder.as_posix()}/ and run: python scripts/import_reader.py --round {folder.name}",
+        f"Put the exports (JSON) into {folder.as_posix()}/ and run: nmb ratings import-readers --round {folder.name}",
     ]
 
 

@@ -82,7 +82,7 @@ def read_round(folder: Path, form: RatingForm) -> tuple[RoundKey, list[RatingExp
     """Read what raters and adjudicators of a round sent back, one export each; RatingError as in :func:`import_round`."""
     path = folder / KEY_FILE
     if path.is_file() and b"neuralmedbench.answers_key/" in path.read_bytes():
-        message = f"{folder.name}: a round in which questions were answered, not rated; take it out of `rating_rounds` and use scripts/import_reader.py"
+        message = f"{folder.name}: a round in which questions were answered, not rated; take it out of `rating_rounds` and use nmb ratings import-readers"
         raise RatingError(message)
     if not path.is_file():
         message = f"{folder.name}: there is no round of this name, or its {KEY_FILE} is gone; correct `rating_rounds`, or put the key back"

@@ -27,7 +27,7 @@ def changed_answers(recorded: Mapping[str, DvcOut], cached: Mapping[str, Path], 
             continue
         here, copy = root / path, cached.get(path)
         if not here.is_file():
-            findings.append(f"{path}: the recorded ledger is not here; `make pull` brings it")
+            findings.append(f"{path}: the recorded ledger is not here; `nmb run pull` brings it")
         elif copy is not None and copy.is_file():
             findings += _compared(path, here, copy)
         else:
@@ -53,7 +53,7 @@ def _compared(path: str, here: Path, copy: Path) -> list[str]:
     shown = [f"that to {item} ({f'line {places[key]} here' if key in places else 'gone'})" for key, item in missing[:SHOWN]]
     more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
     number = f"{len(missing)} recorded answer{'s' if len(missing) > 1 else ''}"
-    remedy = "delete changed lines and run `make pull`, which brings the recorded ones back"
+    remedy = "delete changed lines and run `nmb run pull`, which brings the recorded ones back"
     return [f"{path}: {number} changed or gone: {', '.join(shown)}{more}; {remedy}"]
 
 
@@ -135,7 +135,7 @@ def audit_run(configfiles: Sequence[str]) -> list[str]:
     """
     records = reached(read_metadata(), TARGET)
     if not records:
-        message = f"nothing to check: Snakemake has no record of {TARGET} here; run the pipeline or `make pull`"
+        message = f"nothing to check: Snakemake has no record of {TARGET} here; run the pipeline or `nmb run pull`"
         raise ConfigError(message)
     stale = stale_files(records)
     planned = [f"{rule}: out of date, Snakemake would run it" for rule in planned_rules(configfiles)]
@@ -150,7 +150,7 @@ def audit_run(configfiles: Sequence[str]) -> list[str]:
     findings = [*stale, *planned, *changed, *answers]
     if findings:
         message = (
-            f"{len(findings)} findings; `snakemake -R FILE -- {TARGET}` makes a file again, `make record` records a later run\n"
+            f"{len(findings)} findings; `snakemake -R FILE -- {TARGET}` makes a file again, `nmb run record` records a later run\n"
             + "\n".join(f"  {line}" for line in [*findings, *notes])
         )
         raise DataError(message)

@@ -1,4 +1,4 @@
-"""What a run left without an answer or a grade: final for Snakemake, until `make retry` asks again."""
+"""What a run left without an answer or a grade: final for Snakemake, until `nmb run retry` asks again."""
 
 from __future__ import annotations
 
@@ -62,4 +62,4 @@ def incomplete_line(found: list[IncompleteFile]) -> str:
                 states.update(entry.states)
         if states:
             words.append(f"{states.total()} {kind} ({', '.join(f'{count} {state}' for state, count in sorted(states.items()))})")
-    return f"missing: {' and '.join(words)}; `make retry` asks for them again" if words else ""
+    return f"missing: {' and '.join(words)}; `nmb run retry` asks for them again" if words else ""

@@ -76,7 +76,7 @@ def _of_benchmark(benchmark: str, families: Collection[Family], root: Path) -> I
 
 
 RESPONSES = "results/responses"
-HEAD = "# Written by scripts/import_reader.py: the answers of one reader of the round {round_id} (docs/ratings.md).\n"
+HEAD = "# Written by nmb ratings import-readers: the answers of one reader of the round {round_id} (docs/ratings.md).\n"
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str
         )
         raise DataError(message)
     if stale := stale_files(reached(read_metadata(), TARGET)):
-        message = f"nothing was recorded: {len(stale)} results are stale ({stale[0]}); `make audit` lists them"
+        message = f"nothing was recorded: {len(stale)} results are stale ({stale[0]}); `nmb run audit` lists them"
         raise DataError(message)
     text = dvc_yaml(run, configfiles)
     if not Path("dvc.yaml").is_file() or Path("dvc.yaml").read_text(encoding="utf-8") != text:

@@ -262,3 +262,11 @@ def _rules(lines: Sequence[str]) -> list[str]:
         elif words.startswith("reason:") and rule:
             found.append(f"{rule} ({words.removeprefix('reason:').strip().split(':')[0]})")
     return found
+
+
+def run_again(files: Sequence[str], configfiles: Sequence[str] = (), *, cores: int = 1) -> int:
+    """Let Snakemake make some files again, and the report with them; give its exit code."""
+    chosen = ["--configfile", *configfiles] if configfiles else []
+    command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *chosen, "--forcerun", *files, "--", TARGET]
+    path = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ.get('PATH', '')}"  # rules call `python`
+    return subprocess.run(command, check=False, env={**os.environ, "PATH": path}).returncode

@@ -99,7 +99,7 @@ def look_up_cell(table: str, row: str, column: str, folder: Path = TABLES) -> Ta
         with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
             head, *lines = list(csv.reader(file))
     except FileNotFoundError:
-        message = f"{name}.csv: the table is not there; run the pipeline, or `make pull`"
+        message = f"{name}.csv: the table is not there; run the pipeline, or `nmb run pull`"
         raise ConfigError(message) from None
     rows = [dict(zip(head, line, strict=True)) for line in lines]
     if column not in head:

@@ -232,7 +232,7 @@ def _made(link: Link, root: Path, *, known: bool) -> Iterator[str]:
     yield f"    {_digest(link)}"
     yield from (f"    by {code}" for code in code_of(link.made, root))
     if not link.made:
-        yield f"    how it was made is not recorded{'' if known else ': Snakemake has no records here, `make pull` brings them'}"
+        yield f"    how it was made is not recorded{'' if known else ': Snakemake has no records here, `nmb run pull` brings them'}"
     yield from (f"    from {name}" for name in link.sources)
     if link.unnamed:
         yield f"    from {link.unnamed} files of the private zone, which are not followed"
@@ -260,7 +260,7 @@ def _keys(groups: Iterator[list[ModelAnswers]]) -> set[str]:
 
 def _ledger(name: str, root: Path) -> list[str]:
     if not (root / name).is_file():
-        return [] if "/graders/" in name else [f"  {name}", "    not here; `make pull` brings it"]
+        return [] if "/graders/" in name else [f"  {name}", "    not here; `nmb run pull` brings it"]
     return [f"  {name}", f"    sha256 {sha256_of(root / name)}, {len(read_ledger(root / name))} answers"]
 
 
@@ -285,4 +285,4 @@ def _listing(cell: TableCell, benchmark: str, model: str, arm: str, *, answers: 
         yield f"  and {len(answers) - len(shown)} more items (--responses 0 lists all)"
     if shown:
         words = ["--benchmark", benchmark, "--model", model, "--item", shown[0].item.item_id, "--arm", arm]
-        yield f"  to read one: python scripts/explain_request.py {shlex.join(words)}"
+        yield f"  to read one: nmb model explain {shlex.join(words)}"

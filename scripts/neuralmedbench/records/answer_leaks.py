@@ -83,7 +83,7 @@ class AcceptedLeak:
 
 @dataclass(frozen=True, kw_only=True)
 class AcceptedLeaks:
-    """`config/benchmarks/<benchmark>.leaks.json`, written by `scripts/accept_leaks.py`."""
+    """`config/benchmarks/<benchmark>.leaks.json`, written by `nmb benchmark accept-leaks`."""
 
     benchmark: str
     accepted: tuple[AcceptedLeak, ...] = ()

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-import check_benchmark
 from conftest import ROOT
 from fixtures.imports import imported, put, put_pairs
 from fixtures.items import write_csv
+from neuralmedbench.cli.benchmark import check_benchmark
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.tables import write_records

@@ -3,14 +3,13 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from conftest import ROOT
+from conftest import NMB, ROOT
 from neuralmedbench.benchmarks.curation import CurationEvidence, curate
 from neuralmedbench.benchmarks.curation_files import read_decisions, read_scores, write_curated_yaml
 from neuralmedbench.benchmarks.question_items import read_questions
@@ -223,7 +222,7 @@ def test_the_command_writes_the_lists_and_a_curated_benchmark_over_the_same_pict
     write_records(tmp_path / "scores" / "b" / "easy.parquet", Score, rows, key=lambda row: row.item_id)
     votes = table(tmp_path / "decisions.csv", *({**ROW, "case_id": name} for name in ("hard", "easy")))
     places = [f"--{name}={tmp_path / name}" for name in ("config", "data", "scores")]
-    command = [sys.executable, "scripts/curate_benchmark.py", "--benchmark", "b", "--to", "b-curated", f"--decisions={votes}", *places]
+    command = [*NMB, "benchmark", "curate", "--benchmark", "b", "--to", "b-curated", f"--decisions={votes}", *places]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[:4] == [
         "completeness: 3 questions, 1 removed",

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import base64
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from conftest import ROOT
+from conftest import NMB, ROOT
 from fixtures.imports import built, imported, picture_bytes, put, put_table
 from neuralmedbench.benchmarks.adapters.registry import DATA_SETS, data_sets
 from neuralmedbench.benchmarks.importing import ImportPaths, import_set
@@ -256,7 +255,7 @@ def test_the_shipped_mappings_and_one_of_ones_own_stand_in_the_help(tmp_path):
     assert len(shipped) >= 6
     put(tmp_path, {"mappings/mine.yaml": yaml.safe_dump(BASE)})
     for config, names in (("config", {*DATA_SETS, *shipped}), (str(tmp_path), {*DATA_SETS, "mine"})):
-        command = [sys.executable, "scripts/import_benchmark.py", "--config", config, "--help"]
+        command = [*NMB, "benchmark", "import", "--config", config, "--help"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         told = {line.partition(":")[0] for line in done.stdout.splitlines() if not line.startswith(" ")}
         assert names <= told

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from conftest import NMB, ROOT
 from fixtures.imports import PAIR, imported, picture_bytes, put
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Runner
@@ -61,7 +60,7 @@ def test_a_folder_without_the_files_is_told_what_it_needs_and_what_it_holds(tmp_
 
 
 def test_the_command_writes_tables_pictures_and_a_yaml_and_prints_the_counts(folder, tmp_path):
-    command = [sys.executable, "scripts/import_benchmark.py", "mediconfusion", "--from", str(folder), "--part"]
+    command = [*NMB, "benchmark", "import", "mediconfusion", "--from", str(folder), "--part"]
     places = ["--config", str(tmp_path / "config"), "--data", str(tmp_path / "data")]
     done = subprocess.run([*command, *places], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "mediconfusion: 352 published, 2 found, 2 imported, 0 refused, 2 pictures, 0 without an answer" in done.stdout

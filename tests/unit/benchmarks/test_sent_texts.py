@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import accept_leaks
 import find_answer_leaks
 from fixtures.items import VOCABULARY as SMALL
 from fixtures.items import answer, benchmark_config, pictures, slice_row, source
@@ -18,6 +17,7 @@ from neuralmedbench.benchmarks.answer_leaks import find_leaks
 from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.benchmarks.leak_review import accept_text, leak_page, read_accepted
+from neuralmedbench.cli.benchmark import accept_leaks
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.json_files import write_json_record
 from neuralmedbench.files.tables import write_records

@@ -10,8 +10,8 @@ import pytest
 
 import build_review
 import gather_audit
-import sign_review
 from fixtures.deid import write_config
+from neuralmedbench.cli.deid import sign_review
 from neuralmedbench.deid.audit import FAMILIES, OTHER, REASONS, WORDS, kind_of_reason, words_for
 from neuralmedbench.deid.coverage import require_covered
 from neuralmedbench.errors import DeidentificationError

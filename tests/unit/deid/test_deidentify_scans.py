@@ -173,7 +173,7 @@ def test_a_bids_tree_comes_with_description_and_participants(
 
 @pytest.mark.usefixtures("quick")
 def test_age_and_sex_of_a_bids_source_stay_with_its_scans(tmp_path: Path, release: Callable[..., dict[str, Any]]) -> None:
-    """Without a listing too: this command reads `participants.tsv` of the data set as `list_cases.py` does."""
+    """Without a listing too: this command reads `participants.tsv` of the data set as `nmb cases list` does."""
     source = tmp_path / "bids"
     write_nifti_file(source / "sub-01" / "anat" / "sub-01_T1w.nii.gz", head_voxels())
     (source / "dataset_description.json").write_text('{"Name": "x", "BIDSVersion": "1.10.0"}', encoding="utf-8")

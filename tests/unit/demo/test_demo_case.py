@@ -46,7 +46,7 @@ def head_ct(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_a_regenerated_case_has_the_digest_of_the_committed_table(folder: Path) -> None:
-    """If a change of the generator is meant: python scripts/list_phantoms.py --out config/benchmarks/demo.cases.tsv (and --tiny)."""
+    """If a change of the generator is meant: nmb cases phantoms --out config/benchmarks/demo.cases.tsv (and --tiny)."""
     row = next(row for row in read_case_table(ROOT / "config" / "benchmarks" / "demo.cases.tsv") if row.case_id == CASE)
     assert read_raw_index(folder / "files.json").source_sha256 == row.source_sha256
 

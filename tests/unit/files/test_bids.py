@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from describe_scans import main as describe_scans
-from export_bids import main as export_bids
 from fixtures.imaging import Shot, normalise, scan
+from neuralmedbench.cli.cases import export_bids
 from neuralmedbench.deid.bids_scan import bids_names, clean_sidecar
 from neuralmedbench.deid.dataset import age_and_sex
 from neuralmedbench.files.bids import NOT_BIDS
@@ -77,7 +77,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def export(project: Path, out: Path) -> None:
     """Run the command."""
     arguments = ["--benchmark", "demo", "--config", str(project / "config"), "--data", str(project / "data"), "--out", str(out)]
-    assert export_bids(arguments) == 0
+    assert export_bids.main(arguments) == 0
 
 
 def errors_of(folder: Path) -> list[str]:

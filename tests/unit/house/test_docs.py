@@ -6,6 +6,7 @@ import importlib
 import io
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import cache
@@ -16,6 +17,10 @@ import pytest
 import yaml
 
 from conftest import ROOT
+from neuralmedbench.benchmarks.adapters.registry import data_sets
+from neuralmedbench.cli.main import GROUPS
+from neuralmedbench.cli.verbs import Verb
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.report.blocks import BLOCKS
 
 PAGES = {
@@ -24,6 +29,19 @@ PAGES = {
 }
 TASKS = ("quickstart", "own-scans", "add-a-model", "rate")
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+OTHERS = sorted(
+    [ROOT / "Makefile", ROOT / "Snakefile", ROOT / "CHANGELOG.md", ROOT / "pyproject.toml"]
+    + [path for folder in ("scripts", "rules", "config", "perf", "profiles", ".ci") for path in (ROOT / folder).rglob("*")]
+)
+TEXTS = {
+    **PAGES,
+    **{
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+        for path in OTHERS
+        if path.is_file() and (path.suffix in {".py", ".smk", ".yaml", ".json", ".j2", ".html", ".js", ".md", ".toml"} or not path.suffix)
+    },
+}
+"""The pages, and everything else in which a command may be named: messages, hints, comments, rules, the Makefile, the report's templates."""
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 KEYS = set(re.findall(r"^\| `([\w.<>]+)` \|", PAGES["docs/configuration.md"], re.MULTILINE))
 MADE_BY_THE_READER = {"exam": "medframeqa"}
@@ -47,31 +65,39 @@ def commands() -> list[tuple[str, str]]:
         for line in text.replace("\\\n", " ").splitlines()
     ]
     typed = [(page, line.strip()) for page, line in lines]
-    return sorted({(page, line) for page, line in typed if re.match(r"(python (scripts|perf)/|make |snakemake )", line)})
+    return sorted({(page, line) for page, line in typed if re.match(r"(nmb |python (scripts|perf)/|make |snakemake )", line)})
 
 
 def mentioned() -> list[tuple[str, str]]:
     """Give page and command of everything between back ticks that is a command; its arguments may be left out."""
     found = [(page, words) for page, text in PAGES.items() for words in re.findall(r"`([^`\n]+)`", FENCE.sub("", text))]
-    return sorted({(page, words) for page, words in found if re.match(r"(python (scripts|perf)/|make [a-z])", words)})
+    return sorted({(page, words) for page, words in found if re.match(r"(nmb |python (scripts|perf)/|make [a-z])", words)})
 
 
 @cache
-def help_of(script: str) -> str:
-    """Give what a command says of itself."""
+def help_of(name: str) -> str:
+    """Give what a script or a verb (`group verb`) says of itself."""
     said = io.StringIO()
     with redirect_stdout(said):
-        assert exit_code(script, ["--help"]) == 0
+        assert exit_code(name, ["--help"]) == 0
     return said.getvalue()
 
 
-def exit_code(script: str, arguments: list[str]) -> object:
-    """Let a command read its arguments, and do nothing with them."""
+def exit_code(name: str, arguments: list[str]) -> object:
+    """Let a script or a verb read its arguments, and do nothing with them."""
     try:
-        importlib.import_module(script).parse_args(arguments)
+        (verb_of(name) or importlib.import_module(name)).parse_args(arguments)
     except SystemExit as end:
         return end.code
+    except ConfigError as error:
+        return str(error)
     return 0
+
+
+def verb_of(name: str) -> Verb | None:
+    """Find a verb by `group verb`."""
+    group, _, verb = name.partition(" ")
+    return GROUPS[group].verbs.get(verb) if group in GROUPS else None
 
 
 def slug(heading: str) -> str:
@@ -84,12 +110,17 @@ def anchors(page: str) -> frozenset[str]:
     return frozenset(slug(heading) for heading in re.findall(r"^#+ (.+)$", FENCE.sub("", PAGES[page]), re.MULTILINE))
 
 
-@pytest.mark.parametrize(("page", "line"), [one for one in commands() if one[1].startswith("python ")])
+@pytest.mark.parametrize(("page", "line"), [one for one in commands() if one[1].startswith(("python ", "nmb "))])
 def test_a_command_on_a_page_is_taken_as_it_stands(page: str, line: str) -> None:
-    _, path, *arguments = shlex.split(line, comments=True)
-    assert (ROOT / path).is_file(), f"{page}: {path}"
-    if path.startswith("scripts/"):
-        assert exit_code(Path(path).stem, [MADE_BY_THE_READER.get(word, word) for word in arguments]) == 0, f"{page}: {line}"
+    program, *words = [MADE_BY_THE_READER.get(word, word) for word in shlex.split(line, comments=True)]
+    if program == "python":
+        assert (ROOT / words[0]).is_file(), f"{page}: {words[0]}"
+        if words[0].startswith("scripts/"):
+            assert exit_code(Path(words[0]).stem, words[1:]) == 0, f"{page}: {line}"
+    elif words != ["--help"]:
+        assert exit_code(" ".join(words[:2]), words[2:]) == 0, f"{page}: {line}"
+    if words[:2] == ["benchmark", "import"] and words[2] != "--help":
+        assert words[2] in data_sets(ROOT / "config"), f"{page}: {line}"
 
 
 @pytest.mark.parametrize(("page", "words"), [one for one in mentioned() if one[1].startswith("python ")])
@@ -98,6 +129,32 @@ def test_a_command_in_a_sentence_is_there_with_its_options(page: str, words: str
     assert (ROOT / path).is_file(), f"{page}: {words}"
     if path.startswith("scripts/"):
         assert [option for option in re.findall(r"--[\w-]+", words) if option not in help_of(Path(path).stem)] == [], f"{page}: {words}"
+
+
+@pytest.mark.parametrize("name", sorted(name for name, text in TEXTS.items() if "nmb " in text))
+def test_every_verb_that_is_named_anywhere_is_there_with_its_options(name: str) -> None:
+    """On pages, in the Makefile, in messages and the hints inside them, in comments."""
+    text = TEXTS[name].replace("\\\n", " ")
+    for group, verb, rest in re.findall(r"\bnmb ([a-z][\w-]*)(?: ([a-z][\w-]*))?([^`\n\"<;]*)", text):
+        assert verb_of(f"{group} {verb}") if verb else group in GROUPS, f"nmb {group} {verb}"
+        options = re.findall(r"(?<= )--[a-z][\w-]*", rest) if verb else []
+        unknown = [option for option in options if option not in help_of(f"{group} {verb}")]
+        assert unknown == [], f"nmb {group} {verb}"
+
+
+@pytest.mark.parametrize("name", sorted(set(TEXTS) - {"CHANGELOG.md"}))
+def test_every_script_and_target_that_is_named_anywhere_is_there(name: str) -> None:
+    scripts = re.findall(r"\bscripts/\w+\.py\b", TEXTS[name])
+    targets = re.findall(r"(?:`|<code>)make ([a-z-]+)", TEXTS[name])
+    assert [path for path in scripts if not (ROOT / path).is_file()] == []
+    assert [target for target in targets if not re.search(rf"^{target}:", MAKEFILE, re.MULTILINE)] == []
+
+
+def test_make_help_lists_every_target() -> None:
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    targets = re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE)
+    assert re.findall(r"^  make ([a-z-]+)  +\S", listed, re.MULTILINE) == targets
+    assert set(targets) == set(re.search(r"^\.PHONY: (.+)$", MAKEFILE, re.MULTILINE)[1].split())
 
 
 @pytest.mark.parametrize(("page", "line"), [one for one in (*commands(), *mentioned()) if one[1].startswith("make ")])

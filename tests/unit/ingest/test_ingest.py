@@ -54,7 +54,7 @@ def test_every_file_of_a_case_is_used_or_set_aside_with_a_reason(tmp_path: Path)
 
 
 def test_a_case_that_was_never_listed_here_is_told_how_to_list_it(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"list the cases again \(scripts/list_cases\.py\)"):
+    with pytest.raises(DataError, match=r"list the cases again \(nmb cases list\)"):
         run(tmp_path, tmp_path / "absent" / "files.json")
 
 

@@ -64,7 +64,7 @@ def test_a_bids_data_set_has_a_case_per_session_and_leaves_derivatives_out(tmp_p
 
 
 def test_age_and_sex_of_participants_become_the_health_record_and_nothing_else_does(tmp_path: Path) -> None:
-    import list_cases as command
+    from neuralmedbench.cli.cases import list_cases as command
 
     source = bids(tmp_path / "source")
     config = write_config(tmp_path / "config", source)

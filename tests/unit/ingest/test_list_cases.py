@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import list_cases
 from fixtures.deid import NOTE, head_voxels, write_config, write_dicom_series, write_nifti_file
+from neuralmedbench.cli.cases import list_cases
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import read_case_table, write_case_table
 from neuralmedbench.files.raw_index import read_raw_index

@@ -19,13 +19,13 @@ from PIL import Image, ImageCms, ImageDraw, ImageFont, PngImagePlugin
 import assemble_prompts
 import build_items
 import build_review
-import check_benchmark
 import deidentify_pictures
 import gather_audit
 import ingest_pictures
-import list_cases
-import sign_review
 from conftest import ROOT
+from neuralmedbench.cli.benchmark import check_benchmark
+from neuralmedbench.cli.cases import list_cases
+from neuralmedbench.cli.deid import sign_review
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.workflow import Run
@@ -315,7 +315,7 @@ def test_a_picture_or_a_note_that_changed_since_it_was_listed_is_kept_back_by_it
     by_image = {fate.image_id: fate for fate in read_pictures(folder / "pictures.json").pictures}
     first, second = case_of(own, "case1"), case_of(own, "case2")
     assert read_case(folder / f"sub-{first}" / "case.json").reason.startswith("note 1 of 1 is not what was listed")
-    assert by_image[f"{first}-02"].reason == "picture 2 is not what was listed (other digest); list the cases again (scripts/list_cases.py)"
+    assert by_image[f"{first}-02"].reason == "picture 2 is not what was listed (other digest); list the cases again (nmb cases list)"
     assert by_image[f"{first}-01"].reason.startswith("its case was kept back: note 1 of 1")
     assert by_image[f"{second}-01"].reason.startswith("picture 1 is not where it was listed")
     assert by_image[f"{case_of(own, 'case3')}-01"].state is State.OK
@@ -410,7 +410,7 @@ def test_a_leftover_of_an_excluded_case_is_swept_and_an_excluded_case_is_not_rea
 
 def test_a_private_index_that_is_gone_is_told_in_one_line(own: Path) -> None:
     shutil.rmtree(own / "data" / "raw")
-    with pytest.raises(Exception, match=r"list the cases again \(scripts/list_cases\.py\)"):
+    with pytest.raises(Exception, match=r"list the cases again \(nmb cases list\)"):
         clean(own)
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-import explain_request
 from conftest import ROOT
 from fixtures.models import model_config, picture, request
 from fixtures.scoring import GOLD, ITEM, answered, differential
+from neuralmedbench.cli.model import explain_request
 from neuralmedbench.config.load import load_grader
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import write_records
@@ -193,20 +193,20 @@ def test_a_dialogue_that_broke_off_is_told_call_by_call(bench):
     assert "call 1: key " in lines[1]
     assert "call 2: key " in lines[2]
     assert lines[2].endswith(": call 1 then, 2 now")
-    assert lines[3] == "  table of responses: failed after 2 attempts (BadRequestError (400)); the next run asks for it (`make retry`)"
+    assert lines[3] == "  table of responses: failed after 2 attempts (BadRequestError (400)); the next run asks for it (`nmb run retry`)"
 
 
 def test_a_missing_answer_is_told_with_its_reason_and_what_the_next_run_will_do(bench, monkeypatch):
     asked = request("i", RequestTurn(text="It fails."))
     bench.ask(asked)
     key = {"api_key_env": "NMB_NO_SUCH_KEY"}
-    assert bench.why(asked)[-1].endswith("failed after 1 attempts (BadRequestError (400)); the next run asks for it (`make retry`)")
+    assert bench.why(asked)[-1].endswith("failed after 1 attempts (BadRequestError (400)); the next run asks for it (`nmb run retry`)")
     assert "it cannot be asked for here: the environment variable NMB_NO_SUCH_KEY is not set" in bench.why(asked, **key)[-1]
     failed = bench.table.read_bytes()
     monkeypatch.setattr(Backend, "answer", lambda _, __: _answer())
     bench.ask(asked)
     bench.table.write_bytes(failed)
-    assert bench.why(asked)[-1].endswith("the ledger has it now: `make retry` takes it from there")
+    assert bench.why(asked)[-1].endswith("the ledger has it now: `nmb run retry` takes it from there")
     bench.table.unlink()
     assert len(bench.why(asked)) == 2
 
@@ -299,9 +299,9 @@ def test_a_grader_that_asks_nobody_has_nothing_to_explain(grading):
 
 
 def test_the_command_takes_a_strategy_and_names_those_that_there_are(bench, monkeypatch, capsys):
-    monkeypatch.setattr(explain_request, "load_asked", lambda *_: bench.model())
+    monkeypatch.setattr("neuralmedbench.config.load.load_asked", lambda *_: bench.model())
     both = [request("i"), replace(request("i"), strategy="cot", turns=(RequestTurn(text="Think."),))]
-    monkeypatch.setattr(explain_request, "read_records", lambda *_: both)
+    monkeypatch.setattr("neuralmedbench.files.tables.read_records", lambda *_: both)
     monkeypatch.chdir(ROOT)
     words = ["--benchmark", "b", "--model", "m", "--item", "b/i"]
     assert explain_request.main([*words, "--strategy", "cot"]) == 0

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-import import_responses
 from conftest import ROOT
 from fixtures.imports import imported, put, put_table
 from fixtures.models import model_config, request
 from fixtures.scoring import vocabulary
+from neuralmedbench.cli.model import import_responses
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.given_answers import GivenAnswer, read_given

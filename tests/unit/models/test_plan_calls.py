@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-import plan_calls as command
 from conftest import ROOT
 from fixtures.models import model_config, picture, request
 from fixtures.tables import item
+from neuralmedbench.cli.model import plan_calls as command
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import engine
 from neuralmedbench.models.budget import Budget, account_of

@@ -81,7 +81,7 @@ def test_an_answer_that_is_not_in_the_ledger_is_one_clear_error(recorded, nothin
         ask(ledger, requests, model, replay=True)
     assert str(error.value) == (
         "model m: 1 of 6 answers are not in its ledger, the first is that to b/i3 (arm full, sample 1);"
-        " `make pull` brings the recorded ledger; to ask the model, take `replay` out of the configuration"
+        " `nmb run pull` brings the recorded ledger; to ask the model, take `replay` out of the configuration"
     )
 
 
@@ -101,7 +101,7 @@ def test_a_model_that_was_skipped_when_it_was_recorded_stays_skipped(tmp_path, m
 
 
 def test_an_absent_ledger_is_not_a_skipped_model(tmp_path):
-    with pytest.raises(ProviderError, match=r"its ledger b/m\.jsonl is not there; `make pull`"):
+    with pytest.raises(ProviderError, match=r"its ledger b/m\.jsonl is not there; `nmb run pull`"):
         ask(tmp_path / "b" / "m.jsonl", [request("i1")], model_config(), replay=True)
     assert list(tmp_path.iterdir()) == []
 

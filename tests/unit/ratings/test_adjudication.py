@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-import make_adjudication
-import make_rating_round
 from conftest import ROOT
 from fixtures.agreement import filled, rating
 from fixtures.rating import MODELS, form, write_rated_study
+from neuralmedbench.cli.ratings import make_adjudication, make_rating_round
 from neuralmedbench.config.workflow import read_run
 from neuralmedbench.errors import RatingError
 from neuralmedbench.ratings.adjudication import AdjudicationReason, freeze_stored_adjudication, queue_of

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-import make_rating_round
 from conftest import ROOT
 from fixtures.rating import MODELS, form, write_prompts, write_rated_study
 from fixtures.tables import DEPTH, HOSTILE
+from neuralmedbench.cli.ratings import make_rating_round
 from neuralmedbench.config.workflow import Run, read_run
 from neuralmedbench.errors import DataError, DeidentificationError, RatingError
 from neuralmedbench.files.cases import read_audit, write_audit

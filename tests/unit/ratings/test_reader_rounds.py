@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-import import_reader
-import make_rating_round
 from conftest import ROOT
 from fixtures.reader import ANSWER, DIALOGUE, ROUND, SECRET, export_of, make_round, put_export, questions, responses_of_reader, write_asked
+from neuralmedbench.cli.ratings import import_reader, make_rating_round
 from neuralmedbench.config.load import load_model
 from neuralmedbench.errors import DataError, PipelineError, RatingError
 from neuralmedbench.files.json_files import read_json
@@ -332,7 +331,7 @@ def test_a_round_of_the_other_kind_says_where_it_belongs(run) -> None:
     root, frozen, rows = run
     folder = root / "data/ratings" / ROUND
     put_export(folder, export_of(frozen, rows))
-    with pytest.raises(RatingError, match=r"h01: a round in which questions were answered, not rated; .* use scripts/import_reader.py"):
+    with pytest.raises(RatingError, match=r"h01: a round in which questions were answered, not rated; .* use nmb ratings import-readers"):
         import_round(folder, read_form(ROOT / "config" / "rating.yaml"), {})
     (folder / "key.json").write_text('{"schema": "neuralmedbench.rating_key/2"}')
     with pytest.raises(RatingError, match="h01: a round in which answers were rated; add it to `rating_rounds`"):

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-import export_redcap
-import import_redcap
 from conftest import ROOT
+from neuralmedbench.cli.ratings import export_redcap, import_redcap
 from neuralmedbench.errors import RatingError
 from neuralmedbench.ratings.form import read_form
 from neuralmedbench.ratings.imports import import_round

@@ -11,11 +11,11 @@ from statistics import fmean
 import pytest
 import yaml
 
-import make_rating_round
 import simulate_ratings
 from conftest import ROOT
 from fixtures.rating import MODELS, write_rated_study
 from fixtures.tables import DEPTH
+from neuralmedbench.cli.ratings import make_rating_round
 from neuralmedbench.config.workflow import Run, read_run
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.tables import read_records

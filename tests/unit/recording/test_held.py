@@ -58,7 +58,7 @@ def test_a_patient_with_another_case_in_use_is_not_searched_by_the_patients_id()
 
 
 def test_the_command_prints_a_place_a_line(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    import list_held
+    from neuralmedbench.cli.cases import list_held
 
     (root / "config" / "benchmarks").mkdir(parents=True)
     write_case_table(root / "config" / "benchmarks" / "own.cases.tsv", [row("gone00000001", "p1", "withdrawn"), row("kept00000001", "p2")])

@@ -177,7 +177,7 @@ def test_a_paid_model_is_refused_while_recorded_answers_are_not_here(
         LEDGER.write_bytes(b"x" * here)
     model = model_config(api_key_env="KEY") if paid else model_config()
     if refused:
-        with pytest.raises(ProviderError, match=rf"has 100 bytes, here are {here or 0}: run `make pull` first"):
+        with pytest.raises(ProviderError, match=rf"has 100 bytes, here are {here or 0}: run `nmb run pull` first"):
             check_recorded_ledger("m", model, LEDGER, lock)
     else:
         check_recorded_ledger("m", model, LEDGER, lock)
@@ -241,7 +241,9 @@ def test_a_recorded_line_whose_text_was_changed_is_found_by_its_item(tmp_path: P
     assert len(findings) == 1
     assert findings[0].startswith("data/ledger/demo/m.jsonl: ")
     if cached:
-        assert "1 recorded answer changed or gone: that to demo/two (line 2 here); delete changed lines and run `make pull`" in findings[0]
+        assert (
+            "1 recorded answer changed or gone: that to demo/two (line 2 here); delete changed lines and run `nmb run pull`" in findings[0]
+        )
         assert not notes
     else:
         assert "are not what dvc.lock records" in findings[0]
@@ -256,7 +258,7 @@ def test_a_ledger_may_grow_after_the_run_was_recorded(tmp_path: Path) -> None:
 
 
 def test_recorded_lines_and_ledgers_that_are_gone_are_found(tmp_path: Path) -> None:
-    assert ledger_findings(tmp_path, None)[0] == ["data/ledger/demo/m.jsonl: the recorded ledger is not here; `make pull` brings it"]
+    assert ledger_findings(tmp_path, None)[0] == ["data/ledger/demo/m.jsonl: the recorded ledger is not here; `nmb run pull` brings it"]
     assert "that to demo/one (gone)" in ledger_findings(tmp_path, b"".join(RECORDED.splitlines(keepends=True)[1:]))[0][0]
 
 
@@ -268,7 +270,7 @@ def test_an_answer_that_was_changed_after_it_was_kept_is_refused_without_dvc(tmp
     assert read_ledger(path)["a"].text == "an abscess, \u2028 ½"
     good = path.read_bytes()
     path.write_bytes(good.replace(b"a stroke", b"a tumour"))
-    words = r"demo/new.jsonl, line 2: the answer to demo/two was changed after it was kept .* delete the line and run `make pull`"
+    words = r"demo/new.jsonl, line 2: the answer to demo/two was changed after it was kept .* delete the line and run `nmb run pull`"
     with pytest.raises(DataError, match=words):
         read_ledger(path)
     with pytest.raises(DataError, match=words), open_ledger(path):
@@ -308,7 +310,7 @@ def test_what_is_missing_is_counted_and_its_tables_are_listed(
     write("results/responses/demo/image.parquet", rows)
     found = incomplete_files(shipped, tmp_path)
     assert [entry.path for entry in found] == ["results/responses/demo/image.parquet"]
-    assert incomplete_line(found) == "missing: 3 answers (1 failed, 2 skipped); `make retry` asks for them again"
+    assert incomplete_line(found) == "missing: 3 answers (1 failed, 2 skipped); `nmb run retry` asks for them again"
 
 
 @pytest.fixture

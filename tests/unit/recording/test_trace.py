@@ -202,10 +202,7 @@ def test_the_answers_behind_a_number_are_listed_with_the_command_that_shows_one(
     few, everything = (trace(cell(study), responses=number, root=study) for number in (2, 0))
     assert "  and 22 more items (--responses 0 lists all)" in few
     assert len(re.findall(r"request 0{16}, call [0-9a-f]{16} \(the first of \d\)", everything)) == 24
-    assert (
-        f"python scripts/explain_request.py --benchmark {DEPTH} --model alpha --item {DEPTH}/case00/differential_diagnosis --arm full"
-        in few
-    )
+    assert f"nmb model explain --benchmark {DEPTH} --model alpha --item {DEPTH}/case00/differential_diagnosis --arm full" in few
 
 
 def test_two_traces_are_equal(study: Path) -> None:
@@ -215,7 +212,7 @@ def test_two_traces_are_equal(study: Path) -> None:
 def test_without_records_the_number_and_its_answers_are_still_shown(copy: Path) -> None:
     shutil.rmtree(copy / ".snakemake")
     text = trace(cell(copy), root=copy)
-    assert "Snakemake has no records here, `make pull` brings them" in text
+    assert "Snakemake has no records here, `nmb run pull` brings them" in text
     assert "the same" in text
 
 
@@ -243,7 +240,7 @@ def test_what_a_person_mistypes_is_one_clear_line(study: Path, table: str, row: 
 
 
 def test_a_table_that_was_never_made_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"leaderboard\.csv: the table is not there; run the pipeline, or `make pull`"):
+    with pytest.raises(ConfigError, match=r"leaderboard\.csv: the table is not there; run the pipeline, or `nmb run pull`"):
         cell(tmp_path)
 
 

@@ -13,11 +13,11 @@ import pytest
 import yaml
 from aiohttp import web
 
-import check_drift as command
 from conftest import ROOT
 from fixtures.models import Server, model_config, reply, running_server
 from fixtures.scoring import differential, vocabulary
 from fixtures.tables import item
+from neuralmedbench.cli.model import check_drift as command
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError, ProviderError
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.cases import write_audit

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import plan_calls
 from conftest import ROOT
+from neuralmedbench.cli.model import plan_calls
 from neuralmedbench.config.load import load_grader, load_model, load_published, read_yaml
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.workflow import Run
@@ -376,7 +376,7 @@ def test_a_run_leaves_out_what_is_not_there_only_when_it_is_told_to() -> None:
     config = read_yaml(ROOT / "config" / "paper.yaml")
     run = Run.read(config, ROOT / "config")
     assert run.absent["neurovlm"] == f"{(ROOT / 'config' / 'benchmarks' / 'neurovlm.yaml').as_posix()}"
-    assert run.why_absent("neurovlm-bench").endswith("is not there: python scripts/import_benchmark.py neurovlm --from FOLDER")
+    assert run.why_absent("neurovlm-bench").endswith("is not there: nmb benchmark import neurovlm --from FOLDER")
     with pytest.raises(ConfigError, match=r"neural-medbench\.yaml: the file is not there"):
         Run.read({**config, "leave_out_absent": False}, ROOT / "config")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from neuralmedbench.cli.model import import_responses
 
-import import_responses
 import run_inference
 from fixtures.report import build
 from fixtures.tables import BREADTH, DEPTH, write_study

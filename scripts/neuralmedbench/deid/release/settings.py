@@ -77,7 +77,7 @@ def make_settings(form: str, profile: str, key_file: Path, linkage: Path | None,
         raise ConfigError(message)
     key = read_key(key_file)
     if PUBLISHED.exists() and key == read_key(PUBLISHED):
-        message = "the key of the demo is published: whoever has it can test who is who; make your own with `python scripts/list_cases.py --new-key FILE`"
+        message = "the key of the demo is published: whoever has it can test who is who; make your own with `nmb cases list --new-key FILE`"
         raise ConfigError(message)
     try:
         pseudonyms = linked_pseudonyms(linkage) if linkage is not None else keyed_pseudonyms(key)

@@ -129,7 +129,7 @@ def read_shown(path: Path) -> ReviewedFiles:
 
 def read_signed(path: Path) -> SignedReview | None:
     """Read a signed review; None when there is none, DataError when it does not fit."""
-    return read_json_record(path, SignedReview, remedy="sign it again with scripts/sign_review.py") if path.exists() else None
+    return read_json_record(path, SignedReview, remedy="sign it again with nmb deid sign") if path.exists() else None
 
 
 def write_signed(path: Path, signed: SignedReview) -> None:

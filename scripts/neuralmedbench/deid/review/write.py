@@ -210,7 +210,7 @@ def _score(rows: Sequence[ScoreRow]) -> str:
 def _how_to_sign(reviewed_files: ReviewedFiles) -> str:
     name, digits = escape(reviewed_files.benchmark), escape(reviewed_files.digest[:TYPED_DIGITS])
     reasons = ", ".join(reason.value for reason in ExcludeReason)
-    command = f"python scripts/sign_review.py --benchmark {name} --reviewer INITIALS --digest {digits}"
+    command = f"nmb deid sign --benchmark {name} --reviewer INITIALS --digest {digits}"
     return (
         "<h2>Sign</h2><p>Look at every case. If something identifies a person, take it out of your folder and list the cases again, or exclude"
         " the case. When everything is as it should be:</p>\n"

@@ -1,0 +1,7 @@
+"""`python -m neuralmedbench` is the same as `nmb`."""
+
+from neuralmedbench.cli.main import main
+from neuralmedbench.runtime.commands import run_command
+
+if __name__ == "__main__":
+    raise SystemExit(run_command(main))

@@ -1,0 +1,158 @@
+"""`nmb benchmark`: questions and answers, before anybody is asked."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralmedbench.cli.verbs import BENCHMARK as NAME
+from neuralmedbench.cli.verbs import CONFIG, DATA, Group, argument
+
+BENCHMARK = Group("benchmark", "bring in questions and answers, and look at them before anybody is asked")
+
+
+def _data_sets(argv: Sequence[str]) -> str:
+    from neuralmedbench.benchmarks.adapters.registry import data_sets, table
+
+    first = argparse.ArgumentParser(add_help=False)
+    CONFIG(first)  # mappings in the folder of the configuration are data sets too
+    return f"Data sets:\n\n{table(data_sets(first.parse_known_args(argv)[0].config))}"
+
+
+@BENCHMARK.verb(
+    "import",
+    argument("data_set", metavar="DATA_SET", help="name of the data set, from the list below"),
+    argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="folder where you put its files"),
+    argument("--name", help="name of the benchmark here; the data set's name when absent"),
+    argument("--part", action="store_true", help="the folder holds a part of the data set on purpose"),
+    CONFIG,
+    DATA,
+    example="medframeqa --from ~/medframeqa",
+    appendix=_data_sets,
+)
+def import_benchmark(args: Namespace) -> int:
+    """Import a data set that you downloaded; nothing is ever fetched from a network.
+
+    Writes data/questions/<name>/ (questions, answers, list of pictures, import.json), data/raw/<name>/ (the pictures, never shared) and,
+    when it is not there, config/benchmarks/<name>.yaml. Every row is taken or refused with a reason.
+    """
+    from neuralmedbench.benchmarks.adapters.registry import data_sets
+    from neuralmedbench.benchmarks.importing import ImportPaths, check_name, import_set, import_summary, write_yaml
+    from neuralmedbench.config.load import nearest, wildcard
+    from neuralmedbench.errors import ConfigError
+
+    sets = data_sets(args.config)
+    if args.data_set not in sets:
+        message = f"{args.data_set}: no data set has this name{nearest(args.data_set, sorted(sets))}"
+        raise ConfigError(message)
+    data_set = sets[args.data_set]
+    name = wildcard(args.name or data_set.name)
+    places = ImportPaths(tables=args.data / "questions" / name, pictures=args.data / "raw" / name)
+    path = args.config / "benchmarks" / f"{name}.yaml"
+    check_name(path, places)
+    record = import_set(data_set, args.folder, name, places, part=args.part)
+    written = write_yaml(path, data_set, record, places)
+    print(import_summary(record, written=written))
+    return 0
+
+
+@BENCHMARK.verb(
+    "check",
+    argument("--benchmark", required=True, help="name of the benchmark: config/benchmarks/<benchmark>.yaml"),
+    CONFIG,
+    DATA,
+    argument("--vocabulary", type=Path, default=Path("config/vocabulary/neurology.yaml"), help="vocabulary of diagnoses"),
+    argument("--out", type=Path, help="page to write; data/checks/<benchmark>.html when absent"),
+    example="--benchmark mine",
+)
+def check_benchmark(args: Namespace) -> int:
+    """Check a benchmark of your own, and look at what a model would be sent.
+
+    Reads its yaml, case table, answers and whatever of it is made already; writes one offline page. A mistake is one line.
+    """
+    from neuralmedbench.benchmarks.check import check_benchmark, check_page
+    from neuralmedbench.config.load import wildcard
+    from neuralmedbench.files.vocabulary import read_vocabulary
+    from neuralmedbench.runtime.atomic_write import write_text
+
+    name = wildcard(args.benchmark)
+    found = check_benchmark(name, args.config, args.data, read_vocabulary(args.vocabulary))
+    out = args.out or args.data / "checks" / f"{name}.html"
+    write_text(out, check_page(found, args.data.parent))
+    for what, said in found.rows:
+        print(f"{what}: {said}")
+    for text in found.warnings:
+        print(f"look at this: {text}")
+    print(f"written: {out.as_posix()}")
+    return 0
+
+
+@BENCHMARK.verb(
+    "curate",
+    argument("--benchmark", required=True, help="name of the imported set"),
+    argument("--settings", type=Path, help="stages and thresholds; config/curation.yaml when absent"),
+    argument("--decisions", type=Path, metavar="CSV", help="the experts' decisions: case_id, expert, decision (keep or drop)"),
+    argument("--to", metavar="NAME", help="name of the curated benchmark; without it only the lists are written"),
+    CONFIG,
+    DATA,
+    argument("--scores", type=Path, default=Path("results/scores"), help="folder of the scores"),
+    example="--benchmark exam --decisions decisions.csv --to exam-curated",
+)
+def curate_benchmark(args: Namespace) -> int:
+    """Curate an imported data set in four stages.
+
+    Complete cases, experts' decisions, structured ground truth, and no question that a pool of reference models solves. Writes kept.csv,
+    removed.csv and curation.json into data/questions/<benchmark>/ and, with --to, the kept questions as a benchmark of another name.
+    """
+    from neuralmedbench.benchmarks.curation_files import curate_folder, read_scores, write_curated, write_curated_yaml
+    from neuralmedbench.benchmarks.question_items import read_questions
+    from neuralmedbench.config.curation import load_curation
+    from neuralmedbench.config.load import wildcard
+
+    path = args.settings or args.config / "curation.yaml"
+    config = load_curation(path)
+    folder = args.data / "questions" / wildcard(args.benchmark)
+    curated = wildcard(args.to) if args.to else ""
+    pool = config.pool if "challenge" in config.stages else ()
+    scores = read_scores(args.scores / args.benchmark, args.config, pool)
+    record, result = curate_folder(folder, (path, config), args.decisions, scores, curated)
+    for stage in record.stages:
+        print(f"{stage.stage}: {stage.entered} questions, {stage.removed} removed")
+    print(f"{record.kept} kept; {folder.as_posix()}/removed.csv says why the others went")
+    if curated:
+        target = args.data / "questions" / curated
+        written = write_curated_yaml(args.config, args.benchmark, curated, target, pool)
+        write_curated(read_questions(folder), result, folder, target)
+        print(f"config/benchmarks/{curated}.yaml {'written' if written else 'was there and is left as it is'}")
+    return 0
+
+
+@BENCHMARK.verb(
+    "accept-leaks",
+    NAME,
+    argument("--item", required=True, help="item id, as data/leaks/<benchmark>.html shows it"),
+    argument("--where", required=True, help="the text, as the page names it: question, notes, record, 'turn 1'..."),
+    argument("--reason", required=True, help="why it may stay, in words that name no patient; it is kept in git"),
+    argument("--reviewer", required=True, help="your initials"),
+    CONFIG,
+    DATA,
+    example='--benchmark mine --item mine/c0ffee/differential_diagnosis --where notes --reason "the referral asks to confirm it" --reviewer AB',
+)
+def accept_leaks(args: Namespace) -> int:
+    """Accept with a reason that a text of an item names its answer."""
+    from neuralmedbench.benchmarks.leak_review import accept_text, read_accepted, write_accepted
+    from neuralmedbench.files.json_files import read_json_record
+    from neuralmedbench.records.answer_leaks import AnswerLeaks
+
+    path = args.config / "benchmarks" / f"{args.benchmark}.leaks.json"
+    page = f"data/leaks/{args.benchmark}.html"
+    leaks = read_json_record(
+        args.data / "leaks" / f"{args.benchmark}.json", AnswerLeaks, remedy=f"make it first: snakemake --cores 1 -- {page}"
+    )
+    before = read_accepted(path, args.benchmark)
+    after = accept_text(leaks, before, item_id=args.item, where=args.where, reason=args.reason, reviewer=args.reviewer)
+    write_accepted(path, after)
+    print(f"{path.as_posix()}: {len(after.accepted)} accepted; run the pipeline again")
+    return 0

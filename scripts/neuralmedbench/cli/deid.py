@@ -1,0 +1,75 @@
+"""`nmb deid`: patients' identifiers, removed and signed for."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, Group, argument
+
+DEID = Group("deid", "remove patients' identifiers, and sign that they are gone")
+
+
+@DEID.verb(
+    "folder",
+    argument("--in", dest="source", type=Path, required=True, help="folder with raw scans (DICOM, NIfTI), of any nesting"),
+    argument("--out", type=Path, required=True, help="new or empty folder"),
+    argument("--format", choices=("dicom", "bids"), required=True, help="what is written"),
+    argument("--key-file", type=Path, required=True, help="secret key; `nmb cases list --new-key FILE` makes one"),
+    argument("--audit", type=Path, required=True, help="audit to write (JSON)"),
+    argument("--notes", type=Path, help="a text about these patients; its cleaned form is OUT/notes.txt"),
+    argument("--profile", choices=("pseudonymised", "safe_harbor"), default="pseudonymised", help="de-identification profile"),
+    argument("--linkage", type=Path, help="private table of the random ids (profile safe_harbor); made when it is not there"),
+    argument("--options", nargs="+", help="options of DICOM PS3.15 by code; absent: all that the profile allows"),
+    argument("--work", type=Path, help="private folder for what lies between, such as faces; absent: the system's temporary one"),
+    example="--in /data/raw --out /data/clean --format bids --key-file ~/mine.key --audit ~/audit.json",
+)
+def deidentify_folder(args: Namespace) -> int:
+    """De-identify a folder of scans without the workflow.
+
+    Writes cleaned DICOM files, or a BIDS data set, to a new folder; names, dates, faces and burned-in text are gone, and the same key gives
+    the same pseudonyms again. The audit says what was done and what was left out, in counts. Read docs/own-data.md first, and look at the
+    result.
+    """
+    from neuralmedbench.deid.release.audit import summarise_release, write_release_audit
+    from neuralmedbench.deid.release.folder import check_release, release_folder
+    from neuralmedbench.deid.release.settings import check_places, make_settings
+
+    private = {"--key-file": args.key_file, "--linkage": args.linkage, "--notes": args.notes, "--work": args.work}
+    check_places(args.source, args.out, private, args.audit)
+    settings = make_settings(args.format, args.profile, args.key_file, args.linkage, args.options)
+    audit = release_folder(args.source, args.out, settings, args.notes, args.work)
+    write_release_audit(args.audit, audit)
+    print(", ".join(f"{number} {what}" for what, number in summarise_release(audit).items()))
+    check_release(audit)
+    return 0
+
+
+@DEID.verb(
+    "sign",
+    BENCHMARK,
+    argument("--reviewer", required=True, help="your initials"),
+    argument("--digest", required=True, help="the 12 digits that review.html shows: they stand for exactly what you saw"),
+    argument("--accept", nargs="+", default=[], metavar="CASE", help="cases that may be used"),
+    argument("--accept-rest", action="store_true", help="every case that is not named may be used"),
+    argument("--exclude", nargs="+", default=[], metavar="CASE=REASON", help="cases to take out; the case table says why, too"),
+    CONFIG,
+    DATA,
+    example="--benchmark mine --reviewer AB --digest 7571b21ead6f --exclude dee25f4a4762=face_left --accept-rest",
+)
+def sign_review(args: Namespace) -> int:
+    """Sign the de-identification of patients' data after looking at every sheet."""
+    from neuralmedbench.config.load import load_benchmark
+    from neuralmedbench.deid.review.before_signing import check_up_to_date, exclude_cases, read_decisions
+    from neuralmedbench.deid.review.signature import read_shown, sign, write_signed
+
+    benchmark = load_benchmark(args.config, args.benchmark)
+    reviews = args.data / "reviews"
+    sheets = read_shown(reviews / args.benchmark / "review.json")
+    excluded = read_decisions(args.exclude, benchmark)
+    signed = sign(sheets, args.digest, args.reviewer, accepted=args.accept, accept_rest=args.accept_rest, excluded=excluded)
+    check_up_to_date(sheets, benchmark, args.config, args.data)
+    write_signed(reviews / f"{args.benchmark}.json", signed)
+    exclude_cases(args.config / "benchmarks" / f"{args.benchmark}.cases.tsv", excluded)
+    print(f"signed: {len(signed.accepted)} accepted, {len(excluded)} taken out; run the pipeline again")
+    return 0

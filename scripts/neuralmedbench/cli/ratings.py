@@ -1,0 +1,161 @@
+"""`nmb ratings`: rounds in which clinicians rate answers, or answer themselves."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from neuralmedbench.cli.verbs import CONFIG, CONFIGFILES, DATA, Group, argument
+
+RATINGS = Group("ratings", "rounds in which clinicians rate answers, or answer the questions themselves")
+ROUND = argument("--round", required=True, help="name of the round, as in r01")
+FOLDER = argument("--folder", type=Path, default=Path("data/ratings"), help="folder of the rounds")
+
+
+@RATINGS.verb(
+    "round",
+    ROUND,
+    argument("--mode", choices=("rate", "answer"), default="rate", help="whether answers are rated, or questions answered"),
+    CONFIGFILES,
+    argument("--form", type=Path, default=Path("config/rating.yaml"), help="axes, and how rounds are drawn"),
+    FOLDER,
+    example="--round r01",
+)
+def make_rating_round(args: Namespace) -> int:
+    """Freeze a round for clinicians: sample, packets and key.
+
+    Raters get one page each; the key stays here. A round is never made again. With --mode answer it is a sample of questions, which the
+    clinicians answer themselves.
+    """
+    from neuralmedbench.config.load import wildcard
+    from neuralmedbench.config.workflow import read_run
+    from neuralmedbench.ratings.answering.answer_rounds import freeze_answers
+    from neuralmedbench.ratings.folders import answer_round_lines, require_new, round_lines, write_round
+    from neuralmedbench.ratings.form import read_form
+    from neuralmedbench.ratings.rounds import RoundMaterial, freeze_round
+    from neuralmedbench.recording.rated_answers import model_names, rated_answers
+    from neuralmedbench.recording.reader_answers import asked_items
+
+    folder = args.folder / wildcard(args.round)
+    require_new(folder)
+    run, form = read_run(args.configfiles), read_form(args.form)
+    if args.mode == "answer":
+        asked = freeze_answers(args.round, form.answers, asked_items(run, form.answers.families))
+        write_round(folder, asked)
+        print("\n".join(answer_round_lines(folder, asked)))
+        return 0
+    frozen = freeze_round(args.round, RoundMaterial(form, rated_answers(run, form.rounds.families), model_names(run.models)))
+    write_round(folder, frozen)
+    print("\n".join(round_lines(folder, frozen)))
+    return 0
+
+
+@RATINGS.verb(
+    "adjudicate",
+    argument("--round", required=True, help="name of the round, as in r01; its ratings lie in its folder"),
+    argument("--name", default="adjudication", help="of a later one, as in adjudication-2: what was asked before is not asked again"),
+    argument("--unfinished", action="store_true", help="do not wait for raters without a complete export"),
+    CONFIGFILES,
+    argument("--form", type=Path, default=Path("config/rating.yaml"), help="axes, and what counts as a disagreement"),
+    FOLDER,
+    example="--round r01",
+)
+def make_adjudication(args: Namespace) -> int:
+    """Make the packet of a further rater for what the raters of a round disagree on.
+
+    It is never made again under its name.
+    """
+    from neuralmedbench.config.load import wildcard
+    from neuralmedbench.config.workflow import read_run
+    from neuralmedbench.ratings.adjudication import adjudication_lines, freeze_stored_adjudication, require_complete, require_new_name
+    from neuralmedbench.ratings.folders import write_round
+    from neuralmedbench.ratings.form import read_form
+    from neuralmedbench.ratings.rounds import RoundMaterial
+    from neuralmedbench.recording.rated_answers import model_names, rated_answers
+
+    folder = args.folder / wildcard(args.round)
+    require_new_name(folder, args.name)
+    run, form = read_run(args.configfiles), read_form(args.form)
+    if not args.unfinished:
+        require_complete(folder, form)
+    material = RoundMaterial(form, rated_answers(run, form.rounds.families), model_names(run.models))
+    frozen = freeze_stored_adjudication(folder, args.name, material)
+    write_round(folder / args.name, frozen)
+    print("\n".join(adjudication_lines(folder, args.name, frozen)))
+    return 0
+
+
+@RATINGS.verb(
+    "export-redcap",
+    ROUND,
+    argument("--form", type=Path, default=Path("config/rating.yaml"), help="axes and errors"),
+    FOLDER,
+    example="--round r01",
+)
+def export_redcap(args: Namespace) -> int:
+    """Write the form of a round for REDCap: a data dictionary, and one import file a rater."""
+    from neuralmedbench.config.load import wildcard
+    from neuralmedbench.files.tables import write_table
+    from neuralmedbench.ratings.exports import RoundKey, read_file
+    from neuralmedbench.ratings.form import read_form
+    from neuralmedbench.ratings.imports import KEY_FILE
+    from neuralmedbench.ratings.redcap import DICTIONARY, RECORD, data_dictionary, records_of
+
+    folder = args.folder / wildcard(args.round)
+    key, form = read_file(folder / KEY_FILE, RoundKey), read_form(args.form)
+    write_table(folder / "redcap" / "dictionary.csv", data_dictionary(form, key), DICTIONARY)
+    for packet in key.packets:
+        write_table(folder / "redcap" / f"{packet.rater}.csv", records_of(packet, key.rubric), RECORD)
+    print(f"{folder.as_posix()}/redcap: dictionary.csv, and {len(key.packets)} import files; each rater gets a project, and the page too")
+    return 0
+
+
+@RATINGS.verb(
+    "import-redcap",
+    ROUND,
+    argument("--export", type=Path, required=True, help="CSV of REDCap: raw data, no labels"),
+    argument("--form", type=Path, default=Path("config/rating.yaml"), help="axes and errors"),
+    FOLDER,
+    example="--round r01 --export FILE.csv",
+)
+def import_redcap(args: Namespace) -> int:
+    """Turn REDCap's raw export into tables of a round, which the workflow then imports strictly."""
+    from datetime import UTC, datetime
+
+    from neuralmedbench.config.load import wildcard
+    from neuralmedbench.files.tables import write_table
+    from neuralmedbench.ratings.export_table import COLUMNS
+    from neuralmedbench.ratings.exports import RoundKey, read_file
+    from neuralmedbench.ratings.form import read_form
+    from neuralmedbench.ratings.imports import KEY_FILE
+    from neuralmedbench.ratings.redcap import read_export
+
+    folder = args.folder / wildcard(args.round)
+    key = read_file(folder / KEY_FILE, RoundKey)
+    now = datetime.now(UTC)
+    for rater, lines in read_export(args.export, read_form(args.form), key, f"{now:%Y-%m-%dT%H:%M:%SZ}").items():
+        path = folder / f"rating_redcap_{rater}_{now:%Y%m%dT%H%M%SZ}.csv"
+        write_table(path, lines, COLUMNS)
+        print(f"{path.as_posix()}: {'complete' if lines[0]['complete'] == 'true' else 'progress, not complete'}")
+    return 0
+
+
+@RATINGS.verb(
+    "import-readers",
+    argument("--round", required=True, help="name of the round, as in h01"),
+    FOLDER,
+    CONFIG,
+    DATA,
+    example="--round h01",
+)
+def import_reader(args: Namespace) -> int:
+    """Import what clinicians answered themselves in a round of answers; each becomes a model.
+
+    The folder of the round holds its key and the JSON files that readers sent back. Nothing is written unless everything fits.
+    """
+    from neuralmedbench.config.load import wildcard
+    from neuralmedbench.recording.reader_answers import import_readers, reader_lines
+
+    found = import_readers(args.folder / wildcard(args.round), config=args.config, data=args.data)
+    print("\n".join(reader_lines(found)))
+    return 0

@@ -1,0 +1,126 @@
+"""`nmb run`: a finished run, recorded, checked, completed and explained."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from neuralmedbench.cli.verbs import CONFIGFILES, Group, argument
+
+RUN = Group("run", "record a run, check it, complete it, and ask where a number comes from")
+
+
+@RUN.verb(
+    "record",
+    CONFIGFILES,
+    argument("--overridden", action="store_true", help="settings came from the command line itself"),
+    example="--configfiles config/study.yaml",
+)
+def record_run(args: Namespace) -> int:
+    """Record a complete run with DVC, or say why it cannot be; every run ends with it."""
+    from neuralmedbench.config.workflow import own_configfiles, read_run
+    from neuralmedbench.recording.incomplete import incomplete_files, incomplete_line
+    from neuralmedbench.recording.record import record_run
+
+    run = read_run(args.configfiles)
+    try:
+        if line := record_run(run, own_configfiles(args.configfiles), overridden=args.overridden):
+            print(line, file=sys.stderr)
+    finally:
+        if line := incomplete_line(incomplete_files(run)):
+            print(line, file=sys.stderr)
+    return 0
+
+
+@RUN.verb("audit", CONFIGFILES, example="--configfiles config/study.yaml")
+def audit_run(args: Namespace) -> int:
+    """Check that every result is what its inputs and settings of today give."""
+    from neuralmedbench.config.workflow import own_configfiles
+    from neuralmedbench.recording.audit import audit_run
+
+    for line in audit_run(own_configfiles(args.configfiles)):
+        print(line)
+    return 0
+
+
+@RUN.verb("pull", example="")
+def pull_recorded(_: Namespace) -> int:
+    """Bring here what others recorded and pushed; ledgers are united, never shortened."""
+    from neuralmedbench.recording.repository import pull
+
+    pulled = pull()
+    print(f"pulled: {pulled.files} files changed, the ledgers gained {pulled.answers} answers")
+    return 0
+
+
+@RUN.verb("incomplete", CONFIGFILES, example="--configfiles config/study.yaml")
+def list_incomplete(args: Namespace) -> int:
+    """List the tables that lack answers or grades; `nmb run retry` makes them again."""
+    from neuralmedbench.config.workflow import read_run
+    from neuralmedbench.recording.incomplete import incomplete_files, incomplete_line
+
+    found = incomplete_files(read_run(args.configfiles))
+    print(incomplete_line(found) or "nothing is missing", file=sys.stderr)
+    for entry in found:
+        print(entry.path)
+    return 0
+
+
+@RUN.verb(
+    "retry",
+    CONFIGFILES,
+    argument("--cores", type=int, default=8, help="cores that the run may use"),
+    example="--configfiles config/study.yaml",
+)
+def retry_run(args: Namespace) -> int:
+    """Ask again for answers and grades that are missing because a call failed or was skipped."""
+    from neuralmedbench.config.workflow import own_configfiles, read_run
+    from neuralmedbench.recording.incomplete import incomplete_files
+    from neuralmedbench.recording.stages import run_again
+
+    found = incomplete_files(read_run(args.configfiles))
+    if not found:
+        print("nothing is missing", file=sys.stderr)
+        return 0
+    return run_again([entry.path for entry in found], own_configfiles(args.configfiles), cores=args.cores)
+
+
+@RUN.verb(
+    "trace",
+    argument("table", help="name of a table of results, for example leaderboard"),
+    argument("row", help="number of the row (the first under the head is 1), or for example benchmark=demo,model=fusion"),
+    argument("column", help="name of the column, for example pass1"),
+    argument("--responses", type=int, default=10, help="items to list for each model; 0 lists all"),
+    example="leaderboard 1 pass1",
+)
+def trace_number(args: Namespace) -> int:
+    """Print the files, hashes, requests and prompts behind one cell of a table."""
+    from neuralmedbench.recording.table_lookup import look_up_cell
+    from neuralmedbench.recording.trace import trace
+
+    print(trace(look_up_cell(args.table, args.row, args.column), responses=args.responses))
+    return 0
+
+
+@RUN.verb("docs", argument("--check", action="store_true", help="write nothing; fail when a file is stale"), example="--check")
+def write_docs(args: Namespace) -> int:
+    """Write the files that are generated from the configuration."""
+    from neuralmedbench.cards.pages import card_pages
+    from neuralmedbench.cli.generated_docs import generated_files
+    from neuralmedbench.config.load import read_yaml
+    from neuralmedbench.config.workflow import Run
+    from neuralmedbench.errors import ConfigError
+    from neuralmedbench.recording.stages import dvc_yaml
+    from neuralmedbench.runtime.atomic_write import write_text
+
+    folder = Path("config")
+    run = Run.read(read_yaml(folder / "config.yaml"), folder)
+    for name, text in {**generated_files(), **card_pages(folder), "dvc.yaml": dvc_yaml(run)}.items():
+        path = Path(name)
+        if args.check and (not path.exists() or path.read_text(encoding="utf-8") != text):
+            message = f"{name}: does not fit the configuration; run `make docs`"
+            raise ConfigError(message)
+        if not args.check:
+            write_text(path, text)
+    return 0

@@ -1,0 +1,105 @@
+"""How a verb of `nmb` is declared: one function with its arguments and an example; the first line of its docstring is its help."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import shutil
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from neuralmedbench.errors import ConfigError
+
+Argument = Callable[[Any], object]
+"""Adds itself to a parser, or to a group of one."""
+
+
+def argument(*names: str, **settings: Any) -> Argument:
+    """Declare an argument, in the words of `ArgumentParser.add_argument`."""
+    return lambda parser: parser.add_argument(*names, **settings)
+
+
+def one_of(*arguments: Argument) -> Argument:
+    """Declare arguments of which exactly one must be given."""
+
+    def add(parser: Any) -> None:
+        group = parser.add_mutually_exclusive_group(required=True)
+        for declared in arguments:
+            declared(group)
+
+    return add
+
+
+BENCHMARK = argument("--benchmark", required=True, help="name of the benchmark")
+CONFIG = argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
+DATA = argument("--data", type=Path, default=Path("data"), help="folder of the data")
+CONFIGFILES = argument("--configfiles", type=Path, nargs="*", default=[], help="configuration files of the run's command line")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Turn a wrong argument into the one line that `run_command` prints."""
+        text = f"{self.prog}: {message}; `{self.prog} --help` shows an example"
+        raise ConfigError(text)
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One command for people."""
+
+    command: str
+    """What is typed: `nmb GROUP VERB`."""
+    about: str
+    example: str
+    """Arguments of the example in its help."""
+    arguments: tuple[Argument, ...]
+    function: Callable[[argparse.Namespace], int]
+    appendix: Callable[[Sequence[str]], str] | None = None
+    """Makes text for the end of the help out of what was typed; it is called for `--help` alone."""
+
+    @property
+    def summary(self) -> str:
+        """The one line that stands in the map."""
+        return self.about.partition("\n")[0]
+
+    def parse_args(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Read the arguments after the verb; ConfigError when one is wrong."""
+        ending = [f"example:\n  {self.command} {self.example}".rstrip()]
+        if self.appendix and {"-h", "--help"} & set(argv):
+            ending.append(self.appendix(argv))
+        width = min(shutil.get_terminal_size().columns, 120)
+        about = "\n\n".join(textwrap.fill(" ".join(part.split()), width) for part in self.about.split("\n\n"))
+        parser = _Parser(
+            prog=self.command, description=about, epilog="\n\n".join(ending), formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        for declared in self.arguments:
+            declared(parser)
+        return parser.parse_args(argv)
+
+    def main(self, argv: Sequence[str]) -> int:
+        """Read the arguments after the verb and do it."""
+        return self.function(self.parse_args(argv))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Verbs about one thing."""
+
+    name: str
+    about: str
+    verbs: dict[str, Verb] = field(default_factory=dict)
+
+    def verb(
+        self, name: str, *arguments: Argument, example: str, appendix: Callable[[Sequence[str]], str] | None = None
+    ) -> Callable[[Callable[[argparse.Namespace], int]], Verb]:
+        """Make a verb of a function; the function's docstring is the help."""
+
+        def declare(function: Callable[[argparse.Namespace], int]) -> Verb:
+            about = inspect.cleandoc(function.__doc__ or "")
+            self.verbs[name] = Verb(f"nmb {self.name} {name}", about, example, arguments, function, appendix)
+            return self.verbs[name]
+
+        return declare
