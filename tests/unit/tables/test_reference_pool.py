@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from neuralmedbench.cli.model import import_responses
 
 import run_inference
 from fixtures.report import build
 from fixtures.tables import BREADTH, DEPTH, write_study
+from neuralmedbench.cli.model import import_responses
 from neuralmedbench.config.load import load_asked, load_model
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import write_audit
