@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which long series have no result of the code of today."""
-    for name, reason in validate.outdated():
+    for name, reason in () if terminalreporter.config.option.collectonly else validate.outdated():
         terminalreporter.write_line(f"validation: {name} {reason}; `make validate` runs it")
 
 

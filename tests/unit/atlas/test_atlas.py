@@ -12,6 +12,8 @@ from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.volumes import image_like
 
+pytestmark = pytest.mark.slow
+
 POSES = [
     Shot("T1w", "3d"),
     Shot("T2w", "2d", turn_deg=(-14.0, 4.0, 6.0), shift_mm=(6.0, -12.0, 35.0)),

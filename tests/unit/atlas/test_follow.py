@@ -14,6 +14,8 @@ from neuralmedbench.atlas.fit import GRID_MM, brain_depth, fit_template
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.files.volumes import as_matrix, as_transform, image_like
 
+pytestmark = pytest.mark.slow
+
 FIRST = Shot("T1w", "2d")
 OTHERS = [
     Shot("T2w", "2d", turn_deg=(-5.0, 4.0, 3.0), shift_mm=(4.0, -6.0, 9.0)),

@@ -19,6 +19,8 @@ from neuralmedbench.deid.burned_in.lines import find_lines
 from neuralmedbench.deid.pictures import without_text
 from neuralmedbench.errors import DeidentificationError
 
+pytestmark = pytest.mark.slow
+
 NAME = "VANDERMEER 4821337"
 SCANS = os.environ.get("NMB_REAL_SCANS", "")
 

@@ -20,6 +20,8 @@ from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.nifti import Volume, read_nifti
 from neuralmedbench.files.volumes import as_matrix, as_transform
 
+pytestmark = pytest.mark.slow
+
 REAL = Path(os.environ.get("NMB_REAL_SCANS", "")) / "nifti" / "tcga-fg-6692"
 LOW, MIDDLE = slice(0, 12), slice(8, 20)
 """Slices of a slab that shows nose and ears, and of one that shows orbits and brain."""

@@ -32,6 +32,8 @@ from neuralmedbench.files.nifti import Volume, read_nifti
 from neuralmedbench.files.volumes import grid_over, image_like
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 
+pytestmark = pytest.mark.slow
+
 REAL = Path(os.environ.get("NMB_REAL_SCANS", "")) / "nifti" / "tcga-fg-6692"
 LOW, MIDDLE, HIGH, BOTTOM = slice(0, 12), slice(8, 20), slice(20, 30), slice(0, 12)
 """Slices of 5 mm of slabs that show nose and ears, orbits and brain, and the vertex; and slices of 1 mm below the brain."""

@@ -37,6 +37,8 @@ from neuralmedbench.files.nifti import Volume
 from neuralmedbench.files.pseudonyms import date_shift_days, patient_pseudonym
 from neuralmedbench.runtime.commands import run_command
 
+pytestmark = pytest.mark.slow
+
 RULES = HeaderRules(KEY, "beef00000001", DateShift(-100))
 
 

@@ -15,6 +15,8 @@ from neuralmedbench.deid.notes.name_model import NameModel, load_name_model
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 SHIFT = DateShift(-37)
 DUTCH = "De patiënt werd op 14/03/2031 gezien met Saskia Vos en is niet bekend met de ziekte van Parkinson, tel. +31 20 555 0148."
 

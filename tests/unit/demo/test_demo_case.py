@@ -24,6 +24,8 @@ from neuralmedbench.files.pseudonyms import read_key
 from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.records.columns import ANSWER_COLUMNS
 
+pytestmark = pytest.mark.slow
+
 KEY = read_key(ROOT / "config" / "demo.key")
 PATIENT = read_patient(FOLDER / "haemorrhage.yaml")
 CASE = PATIENT.case_id(KEY)

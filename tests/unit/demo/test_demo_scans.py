@@ -20,6 +20,8 @@ from neuralmedbench.demo.grid import BRAIN, HEAD, Grid, ellipsoid, lps, smooth_n
 from neuralmedbench.demo.pictures import cut_picture
 from neuralmedbench.demo.scanner import ISOTROPIC, Pose, ScanGrid, SliceStack, acquire, resample
 
+pytestmark = pytest.mark.slow
+
 POSE = Pose((3.0, -4.0, 5.0), (2.0, -3.0, 1.0), (0.95, 0.93, 0.96))
 LEFT = (-40.0, 10.0, 20.0)
 STILL = Pose((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))

@@ -20,6 +20,8 @@ from packaging.utils import canonicalize_name
 
 from conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NEEDS = frozenset(PROJECT["dependencies"])
 DEV_NEEDS = frozenset(PROJECT["optional-dependencies"]["dev"])

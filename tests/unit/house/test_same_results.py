@@ -11,6 +11,8 @@ import pytest
 
 from same_results import differences
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[Path, Path]:

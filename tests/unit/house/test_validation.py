@@ -12,6 +12,8 @@ import validate
 from conftest import ROOT
 from neuralmedbench.config import code_hash
 
+pytestmark = pytest.mark.slow
+
 STORED = sorted((ROOT / "tests" / "validation").glob("*.json"))
 
 

@@ -21,6 +21,8 @@ from neuralmedbench.imaging.quality import plane_of
 from neuralmedbench.imaging.register import make_reference, register, rotation_deg
 from neuralmedbench.records.case import Plane, Sequence, Series, State
 
+pytestmark = pytest.mark.slow
+
 T1W = Shot("T1w", "2d")
 
 

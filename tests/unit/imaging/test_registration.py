@@ -9,6 +9,8 @@ from fixtures.imaging import Shot, brain_of, motion, scan
 from neuralmedbench.files.volumes import image_like
 from neuralmedbench.imaging.register import RegistrationReference, make_reference, register
 
+pytestmark = pytest.mark.slow
+
 T1W = Shot("T1w", "2d")
 MOTIONS = {
     "20 mm": ((12.0, -9.0, 13.0), (5.0, -4.0, 2.0)),

@@ -27,6 +27,8 @@ from neuralmedbench.models.token_estimate import Estimator, text_tokens_at_most
 from neuralmedbench.records.requests import RequestImage
 from neuralmedbench.runtime.shared_log import read_log
 
+pytestmark = pytest.mark.slow
+
 PRICES = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 1000, "dated": "2026-11-22"}
 DIME = {"prices": PRICES, "max_tokens": 100, "max_cost_usd": 5}
 """A model of which every answer costs at most 0.1 USD."""

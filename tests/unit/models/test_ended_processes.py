@@ -22,6 +22,8 @@ from fixtures.models import Server, running_server
 from neuralmedbench.errors import InterruptedRunError, ProviderError
 from neuralmedbench.models.ledger import read_ledger
 
+pytestmark = pytest.mark.slow
+
 COUNT = 12
 FREE = 4
 """So many requests are answered at once; all others wait until the test lets them go."""

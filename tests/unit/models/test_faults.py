@@ -22,6 +22,8 @@ from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import MISSING_STATES, ResponseState
 
+pytestmark = pytest.mark.slow
+
 ATTEMPTS = 3
 
 

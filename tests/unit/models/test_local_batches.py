@@ -25,6 +25,8 @@ from neuralmedbench.models.local.weights import Weights
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError
 
+pytestmark = pytest.mark.slow
+
 built = cache(lambda kind: BUILDERS[kind]())
 DRAWN = {"temperature": 0.7, "top_p": 0.95}
 

@@ -23,6 +23,8 @@ from neuralmedbench.models.local.sampling import (
 )
 from neuralmedbench.models.protocol import Message, MessageImage
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 SCORES = torch.tensor([2.0, 1.0, 0.0, 0.5, -1.0, 1.5])
 NO_CHOICE = SimpleNamespace(do_sample=False, temperature=None, top_p=None, top_k=None, min_p=None)

@@ -19,6 +19,8 @@ from neuralmedbench.models.local.backend import TransformersBackend
 from neuralmedbench.records.requests import RequestImage, RequestTurn
 from neuralmedbench.records.responses import ResponseState
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):

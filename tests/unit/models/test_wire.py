@@ -18,6 +18,8 @@ from neuralmedbench.models.destinations import HOSTS, destination_of
 from neuralmedbench.models.protocol import Call, Message
 from neuralmedbench.models.retry import CallError
 
+pytestmark = pytest.mark.slow
+
 CANARY = "sk-canary-9173-do-not-show"
 MODELS = {
     "openai": "openai/gpt-4o",

@@ -17,6 +17,8 @@ from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.runtime.one_writer import only_writer, outputs_of, wait_for_writers
 from neuralmedbench.runtime.parent_run import RUN_VARIABLE, name_this_run, run_has_ended
 
+pytestmark = pytest.mark.slow
+
 SLOW = """
 import pathlib, sys, time
 from neuralmedbench.runtime.commands import run_command

@@ -15,6 +15,8 @@ from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.runtime import atomic_write as partial
 from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder, write_text
 
+pytestmark = pytest.mark.slow
+
 BEGIN = """
 import os, pathlib, signal, sys
 from neuralmedbench.runtime import atomic_write

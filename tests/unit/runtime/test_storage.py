@@ -31,6 +31,8 @@ from neuralmedbench.runtime import storage
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.runtime.storage import check_places, check_project
 
+pytestmark = pytest.mark.slow
+
 assert flat_deface
 CASE = CaseRecord(benchmark="b", case_id="c1", patient_id="p1", stage="ingest", source_sha256="0")
 

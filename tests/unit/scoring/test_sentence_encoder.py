@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from neuralmedbench.models.builtin.encoder import Encoder
+
+pytestmark = pytest.mark.slow
 
 TEXTS = ("A 70-year-old woman was found with sudden loss of speech.", "Sex: female.")
 
