@@ -1,1 +1,16 @@
-"""Tables: every number with its n and its interval."""
+"""Tables: every number with its n and its interval; each table declares itself (`declare.Table`), and `all_tables` lists them.
+
+Doors
+-----
+all_tables: result_columns
+bundle: bundle_cases
+disclosure.release: Release
+drift: DriftTarget, check_drift
+outcomes: can_pass
+papers.comparison: COLUMNS, comparison_rows, latex, markdown
+papers.own_results: OwnResults
+papers.shape: shapes
+papers.size: by_published_size, size_words
+study: read_study
+write: write_tables
+"""

@@ -71,20 +71,8 @@ class LabelSheet:
 def error_sheets(study: Study, benchmark: BenchmarkStudy, model: str) -> dict[LabelSource, list[LabelSheet]]:
     """Gather the labels of one model's answers.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
-    benchmark : BenchmarkStudy
-        One benchmark of it.
-    model : str
-        The model.
-
-    Returns
-    -------
-    dict of Source to list of Sheet
-        Graders in the order of the run list, then rounds by name. Of answers under the arm full and the strategy direct, whose text stands
-        as it was labelled.
+    Graders in the order of the run list, then rounds by name. Of answers under the arm full and the strategy direct, whose text stands
+    as it was labelled.
     """
     scores = {response_key(row): row for row in benchmark.scores[model] if (row.arm, row.strategy) == (FULL, DIRECT)}
     told = _told_by_item(benchmark.items, benchmark.gold)
@@ -200,19 +188,11 @@ class ErrorRow(ResultRow):
 def error_rows(study: Study) -> list[ErrorRow]:
     """Rows of `errors.csv`.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
-
-    Returns
-    -------
-    list of dict
-        One row a benchmark, model, source (a grader, or a round of clinicians) and code, group or class of the paper. `per_response` is the
-        share of answers with such an error, `per_wrong` that of the answers that do not pass, both with patient-clustered intervals; of
-        several raters of one answer it is the share of them who marked it. Of a round the answers are weighted by the inverse of the
-        probability of their draw. `labels` and `share_of_labels` (of all labels in wrong answers) count marks as they are. A missed lesion
-        counts only over items that show the lesion, a hallucinated finding only where the list of findings is complete.
+    One row a benchmark, model, source (a grader, or a round of clinicians) and code, group or class of the paper. `per_response` is the
+    share of answers with such an error, `per_wrong` that of the answers that do not pass, both with patient-clustered intervals; of
+    several raters of one answer it is the share of them who marked it. Of a round the answers are weighted by the inverse of the
+    probability of their draw. `labels` and `share_of_labels` (of all labels in wrong answers) count marks as they are. A missed lesion
+    counts only over items that show the lesion, a hallucinated finding only where the list of findings is complete.
     """
     rows = []
     for name, benchmark in study.benchmarks.items():
@@ -266,21 +246,7 @@ def _rate(sheets: Sequence[LabelSheet], codes: frozenset[str], settings: Interva
 def weighted_rate(values: Floats, weights: Floats, patients: list[str], settings: IntervalSettings) -> Interval:
     """Mean of values with inverse-probability weights (Hajek's ratio), and its patient-clustered interval.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (answers,)
-        Between 0 and 1.
-    weights : ndarray of float, shape (answers,)
-        Inverse probabilities of the draw.
-    patients : list of str
-        Patient of each answer.
-    settings : Settings
-        Resamples, seed and confidence.
-
-    Returns
-    -------
-    Interval
-        That of `rate_interval` where all weights are equal, or all values are; else a bootstrap of the ratio over patients.
+    That of `rate_interval` where all weights are equal, or all values are; else a bootstrap of the ratio over patients.
     """
     codes = codes_of(patients)
     if np.ptp(weights) < 1e-12 or np.ptp(values) < 1e-12:

@@ -52,17 +52,7 @@ def breadth_depth_gap(
 ) -> Interval:
     """Breadth minus depth, each as the share of the way from the prior to a perfect score.
 
-    Parameters
-    ----------
-    breadth, depth : tuple of (ndarray, ndarray, list of str)
-        Item values of pass@1 of the model, of the prior, and the patient of each item.
-    settings : Settings
-        Resamples, seed and confidence.
-
-    Returns
-    -------
-    Interval
-        Patients that stand on both sides are drawn together.
+    Patients that stand on both sides are drawn together.
     """
     codes = codes_of(breadth[2] + depth[2])
     if not len(breadth[2]) or not len(depth[2]):
@@ -92,19 +82,7 @@ def rank_correlation(breadth: list[float], depth: list[float]) -> float | None:
 def correlation_interval(value: float, models: int, confidence: float) -> tuple[float, float] | None:
     """Give the interval of a rank correlation by Fisher's transformation.
 
-    Parameters
-    ----------
-    value : float
-        Spearman's correlation, -1 to 1.
-    models : int
-        Number of models, more than 3.
-    confidence : float
-        Confidence level.
-
-    Returns
-    -------
-    tuple of float or None
-        Low and high; None beyond 0.95 on either side, where the formula is too narrow.
+    Low and high; None beyond 0.95 on either side, where the formula is too narrow.
 
     References
     ----------

@@ -80,17 +80,7 @@ def _is_absent(grade: Grade) -> bool:
 def turns_of(response: Response, request: Request | None) -> tuple[BundleTurn, ...]:
     """Give the dialogue before a last answer.
 
-    Parameters
-    ----------
-    response : Response
-        A response.
-    request : Request or None
-        What was asked; None when it was one question alone, or is not known: then nothing stands for what was told.
-
-    Returns
-    -------
-    tuple of BundleTurn
-        All answers but the last, each with the message that followed it; of a dialogue that broke off all answers that came.
+    All answers but the last, each with the message that followed it; of a dialogue that broke off all answers that came.
     """
     came = response.turns if response.state in MISSING_STATES else response.turns[:-1]
     said = next_messages(request, came, None) if request and came else None

@@ -68,16 +68,8 @@ class CalibratedRow(ResultRow):
 def calibrated_rows(study: Study) -> list[CalibratedRow]:
     """Rows of `calibrated.csv`.
 
-    Parameters
-    ----------
-    study : Study
-        The run; answers to the arm full under the strategy direct count, as on the leaderboard.
-
-    Returns
-    -------
-    list of dict
-        By benchmark, model and grader, `score` first; those by simulated raters in rows of their own. Benchmarks without open answers have
-        none, nor have readers: of a person who answered a sample of the items the rate of all is not known.
+    By benchmark, model and grader, `score` first; those by simulated raters in rows of their own. Benchmarks without open answers have
+    none, nor have readers: of a person who answered a sample of the items the rate of all is not known.
     """
     rows = []
     scores = {response_key(row): row for one in study.benchmarks.values() for table in one.scores.values() for row in headline(table)}

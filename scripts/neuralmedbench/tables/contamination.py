@@ -83,16 +83,8 @@ class ContaminationRow(ResultRow):
 def contamination_rows(study: Study) -> list[ContaminationRow]:
     """Rows of `contamination.csv`: arm full, strategy direct; models that are neither people nor built-in references.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
-
-    Returns
-    -------
-    list of dict
-        For each model, benchmark and metric the rate before and after its cut-off and their difference, before minus after, corrected after
-        Holm within a benchmark; or one row with a note that says what is lacking.
+    For each model, benchmark and metric the rate before and after its cut-off and their difference, before minus after, corrected after
+    Holm within a benchmark; or one row with a note that says what is lacking.
     """
     rows: list[Cells] = []
     for benchmark in study.benchmarks.values():
@@ -128,24 +120,8 @@ def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cells
 def contrast_of_sides(values: Floats, sides: Sides, patients: Ints, *, beside: list[Floats], settings: IntervalSettings) -> Cells:
     """Compare the rates of two groups of items.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (items,)
-        Item values of the model, NaN where there is none.
-    sides : Sides
-        The two groups.
-    patients : ndarray of int, shape (items,)
-        Patient of each item; none on both sides.
-    beside : list of ndarray of float, shape (items,)
-        Item values of models that the date does not divide.
-    settings : Settings
-        Resamples, seed and confidence.
-
-    Returns
-    -------
-    dict
-        Cells of `contamination.csv`. The interval of the difference is made from those of the two rates (`square_and_add`), as these are of
-        different patients; `beyond_others` is the same of the paired differences to the mean of `beside`.
+    Cells of `contamination.csv`. The interval of the difference is made from those of the two rates (`square_and_add`), as these are of
+    different patients; `beyond_others` is the same of the paired differences to the mean of `beside`.
     """
     known = ~np.isnan(values)
     before, after = sides.before & known, sides.after & known
@@ -194,19 +170,9 @@ def _is_free(study: Study, outcomes: Outcomes, model: str) -> bool:
 
 
 def sides_of(outcomes: Outcomes, cutoff: str) -> Sides:
-    """Part the items by their dates.
+    """Part the items by their dates at a cut-off, `YYYY-MM` (its last day counts) or `YYYY-MM-DD`.
 
-    Parameters
-    ----------
-    outcomes : Outcomes
-        Items of one benchmark.
-    cutoff : str
-        `YYYY-MM` or `YYYY-MM-DD`; of a month its last day.
-
-    Returns
-    -------
-    Sides
-        Items without a date, of a month or a year in which the cut-off falls, and of patients who have items on both sides are on neither.
+    Items without a date, of a month or a year in which the cut-off falls, and of patients who have items on both sides are on neither.
     """
     end = f"{cutoff}-99"[:10]
     spans = [(f"{found[0]}-00-00"[:10], f"{found[0]}-99-99"[:10]) if (found := DATE.match(item.date)) else None for item in outcomes.items]

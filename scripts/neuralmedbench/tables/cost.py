@@ -46,21 +46,11 @@ class CostRow(ResultRow):
 def cost_rows(study: Study, leaderboard: Sequence[Mapping[str, Any]]) -> list[CostRow]:
     """Rows of `cost.csv`.
 
-    Parameters
-    ----------
-    study : Study
-        The run; people who answered are left out.
-    leaderboard : sequence of dict
-        Rows of `leaderboard.csv`: pass@1, and whether a model has a rank.
-
-    Returns
-    -------
-    list of dict
-        One row a benchmark and model, of the answers to the arm full under the strategy direct whose items have a reference. Money is that of
-        the price list in the model's yaml, in USD, whatever was paid for calls that failed or were made again; it is empty where there is no
-        price or where the tokens of any answer are not known. `on_frontier`: of the models with a rank and a price, none that costs at most
-        as much is better, and none that is at least as good costs less. (Our rule.) Money is text with nine decimals: an answer may cost less than a millionth of a dollar.
-        No latency stands here: that changes when nothing does.
+    One row a benchmark and model, of the answers to the arm full under the strategy direct whose items have a reference. Money is that of
+    the price list in the model's yaml, in USD, whatever was paid for calls that failed or were made again; it is empty where there is no
+    price or where the tokens of any answer are not known. `on_frontier`: of the models with a rank and a price, none that costs at most
+    as much is better, and none that is at least as good costs less. (Our rule.) Money is text with nine decimals: an answer may cost less than a millionth of a dollar.
+    No latency stands here: that changes when nothing does.
     """
     board = {(row["benchmark"], row["model"]): row for row in leaderboard}
     rows = []

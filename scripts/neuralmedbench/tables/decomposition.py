@@ -46,19 +46,7 @@ class Decomposition(NamedTuple):
 def decompose(full: Floats, disclosed: Floats, patients: Ints, settings: IntervalSettings) -> Decomposition:
     """Divide the errors under `full` into those that the findings repair and those that they do not.
 
-    Parameters
-    ----------
-    full, disclosed : ndarray of float, shape (items,)
-        Item values of pass@1 under both arms; only items that both have are used.
-    patients : ndarray of int, shape (items,)
-        Patient of each item.
-    settings : Settings
-        Resamples, seed and confidence.
-
-    Returns
-    -------
-    Decomposition
-        perception = (d - f) / (1 - f), reasoning = (1 - d) / (1 - f); not drawn when d < f or nothing is wrong.
+    perception = (d - f) / (1 - f), reasoning = (1 - d) / (1 - f); not drawn when d < f or nothing is wrong.
     """
     both = ~(np.isnan(full) | np.isnan(disclosed))
     if not both.any():
@@ -79,20 +67,8 @@ def decompose(full: Floats, disclosed: Floats, patients: Ints, settings: Interva
 def share_of_errors(left: Floats, errors: Floats, patients: Ints, settings: IntervalSettings) -> Interval:
     """Give the share of the errors that is left, with its interval.
 
-    Parameters
-    ----------
-    left, errors : ndarray of float, shape (items,)
-        Share of wrong answers with the findings disclosed, and under `full`; in sum no more are left than there were, and there were some.
-    patients : ndarray of int, shape (items,)
-        Patient of each item, numbered from 0 without gaps.
-    settings : Settings
-        Resamples, seed and confidence.
-
-    Returns
-    -------
-    Interval
-        As of a rate whose trials are the errors. `bootstrap`; where fewer than 5 errors are repaired or left `exact` on their effective
-        number, and no narrower than the bootstrap; `exact one-sided`, with the patients who have errors as trials, where none is.
+    As of a rate whose trials are the errors. `bootstrap`; where fewer than 5 errors are repaired or left `exact` on their effective
+    number, and no narrower than the bootstrap; `exact one-sided`, with the patients who have errors as trials, where none is.
     """
     number = float(errors.sum())
     share = float(left.sum()) / number

@@ -63,21 +63,11 @@ class DifferentialRow(ResultRow):
 def differential_rows(study: Study) -> list[DifferentialRow]:
     """Rows of `differential.csv`.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
+    For each benchmark with items that ask for a ranked differential, family, level and model, under the arm full and the strategy
+    direct: recall among the first 1, 3 and 5 candidates and the mean reciprocal rank (of lists of five; 0 when the reference is not
+    among them). An item counts as the mean over its samples that are there. A refused, truncated or unreadable answer did not find the
+    reference; a missing one is no answer, and is counted beside.
 
-    Returns
-    -------
-    list of dict
-        For each benchmark with items that ask for a ranked differential, family, level and model, under the arm full and the strategy
-        direct: recall among the first 1, 3 and 5 candidates and the mean reciprocal rank (of lists of five; 0 when the reference is not
-        among them). An item counts as the mean over its samples that are there. A refused, truncated or unreadable answer did not find the
-        reference; a missing one is no answer, and is counted beside.
-
-    Notes
-    -----
     The vocabulary decides (the reference, a synonym, or a narrower term), so `top1` of open items is not pass@1, which a grader decides.
     """
     rows: list[DifferentialRow] = []
@@ -155,19 +145,7 @@ class _Lists:
 def rate_intervals(values: Floats, patients: Ints, settings: IntervalSettings) -> list[Interval]:
     """Means of many columns with intervals by the rules of `intervals.rate_interval`, under one set of resamples.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (items, columns)
-        Between 0 and 1; NaN is left out.
-    patients : ndarray of int, shape (items,)
-        Patient of each item, numbered from 0 without gaps.
-    settings : Settings
-        Resamples, seed and confidence.
-
-    Returns
-    -------
-    list of Interval
-        One a column. Patients of other items are drawn too, so a bootstrap differs from that of `rate_interval` by chance alone.
+    One a column. Patients of other items are drawn too, so a bootstrap differs from that of `rate_interval` by chance alone.
     """
     known = ~np.isnan(values)
     found: dict[int, Interval] = {}

@@ -48,24 +48,8 @@ def judge(
 ) -> Drift:
     """Test the answers of now against those of before.
 
-    Parameters
-    ----------
-    pairs : sequence of Both
-        The items, at least one, with the scores of both sides.
-    rows : tuple of list of Response
-        The scored responses of before and of now.
-    vocabulary : Vocabulary
-        Two names of one diagnosis are one leader.
-    settings : Settings
-        Draws, seed and confidence of the tests.
-    lost : int
-        Items that were asked for, and left out because an answer did not come.
-
-    Returns
-    -------
-    Drift
-        The first line gives verdict and numbers; others name lost items, the items that are answered otherwise (only when the
-        tests show a change) and another served model.
+    The first line gives verdict and numbers; others name lost items, the items that are answered otherwise (only when the
+    tests show a change) and another served model.
 
     Raises
     ------
@@ -244,19 +228,7 @@ def check_drift(
 def fixed_requests(requests: Sequence[Request], answered: Sequence[Response], count: int = ITEMS) -> list[Request]:
     """Pick the requests that are asked again: the same ones every time, as long as the ledger has all of their answers.
 
-    Parameters
-    ----------
-    requests : sequence of Request
-        What the benchmark asks.
-    answered : sequence of Response
-        Samples that the ledger holds.
-    count : int
-        How many are picked.
-
-    Returns
-    -------
-    list of Request
-        Open, choice and structured items under the arm full, the first ones in the order of the hash of their id.
+    Open, choice and structured items under the arm full, the first ones in the order of the hash of their id.
     """
     samples = Counter(row.item_id for row in answered if (row.arm, row.strategy) == (FULL, DIRECT))
     complete = [request for request in requests if _is_plain(request) and samples[request.item_id] == request.samples]

@@ -58,19 +58,7 @@ def maker_of(model: ModelConfig) -> str:
 def same_maker(grader: GraderConfig, model: ModelConfig, graders: Mapping[str, GraderConfig]) -> str:
     """Say whether a grader and a candidate are of one maker.
 
-    Parameters
-    ----------
-    grader : GraderConfig
-        One that asks no model is of nobody's; of a jury the members count.
-    model : ModelConfig
-        The candidate.
-    graders : mapping of str to GraderConfig
-        Graders of the run, by name, among which a jury's members are looked for.
-
-    Returns
-    -------
-    str
-        `yes`, `no`, or `not known` where an id does not tell.
+    `yes`, `no`, or `not known` where an id does not tell.
     """
     if grader.kind == "rubric":
         return "no"
@@ -138,17 +126,8 @@ class GraderVsClinicianRow(ResultRow):
 def trust_rows(study: Study) -> list[GraderVsClinicianRow]:
     """Rows of `grader_vs_clinician.csv`.
 
-    Parameters
-    ----------
-    study : Study
-        The run; answers to the arm full under the strategy direct, each as often as it was rated but with the weight of one, as drawn: the
-        table is about these answers, and not weighted for the draw.
-
-    Returns
-    -------
-    list of dict
-        By benchmark, judge, and level: `response` (all models, then each), `item` and `model` (means). Simulated raters in rows of
-        their own.
+    By benchmark, judge, and level: `response` (all models, then each), `item` and `model` (means). Simulated raters in rows of
+    their own.
     """
     rows = []
     for simulated in (False, True):

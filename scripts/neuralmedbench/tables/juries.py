@@ -57,18 +57,10 @@ class JuryRow(ResultRow):
 def jury_rows(study: Study) -> list[JuryRow]:
     """Rows of `juries.csv`.
 
-    Parameters
-    ----------
-    study : Study
-        The run, with the grades of the members.
-
-    Returns
-    -------
-    list of dict
-        For each benchmark, model, jury and criterion (those of rubrics in one) a row for the whole jury and one without each member
-        (`dropped`), over answers under the arm full and the strategy direct. `spread` is the mean of highest minus lowest vote, `unanimous`
-        the share of answers with equal votes, `changed` the share that is decided otherwise without the member, `difference` what the mean
-        gains without it, both where there is a word with and without. Of an error the mean is the share of answers with it.
+    For each benchmark, model, jury and criterion (those of rubrics in one) a row for the whole jury and one without each member
+    (`dropped`), over answers under the arm full and the strategy direct. `spread` is the mean of highest minus lowest vote, `unanimous`
+    the share of answers with equal votes, `changed` the share that is decided otherwise without the member, `difference` what the mean
+    gains without it, both where there is a word with and without. Of an error the mean is the share of answers with it.
     """
     rows = []
     for name, benchmark in study.benchmarks.items():

@@ -81,15 +81,7 @@ class LeaderboardRow(ResultRow):
 
 
 def leaderboard_rows(study: Study, pairs: dict[str, list[Pair]]) -> list[LeaderboardRow]:
-    """Rows of `leaderboard.csv`: arm full, strategy direct, and the reference `prior` last.
-
-    Parameters
-    ----------
-    study : Study
-        The run.
-    pairs : dict of str to list of Pair
-        Paired differences between models, by benchmark.
-    """
+    """Rows of `leaderboard.csv`: arm full, strategy direct, and the reference `prior` last."""
     return [
         LeaderboardRow(**row) for benchmark in study.benchmarks.values() for row in _benchmark_rows(study, benchmark, pairs[benchmark.name])
     ]

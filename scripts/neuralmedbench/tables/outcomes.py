@@ -22,23 +22,9 @@ PAIR_RIGHT, PAIR_PART, PAIR_WRONG, PAIR_SAME = PAIR_METRICS = ("pair_right", "pa
 def pair_shares(items: Sequence[Item], rows: Iterable[tuple[int, Score]], samples: Ints) -> dict[str, Floats]:
     """Score pairs.
 
-    Parameters
-    ----------
-    items : sequence of Item
-        All items; those with one `pair_id` are a pair.
-    rows : iterable of tuple of int and Score
-        The scores of one model under one arm and strategy, with the places of their items.
-    samples : ndarray of int, shape (items,)
-        Answers expected of each item.
+    By `PAIR_METRICS`, shape (items,): the value of a pair stands at its first item, NaN everywhere else. Samples are taken together in
+    their order. A pair with a missing answer is none of the four: right, part and wrong sum to 1 only where no answer and no grade is missing.
 
-    Returns
-    -------
-    dict of str to ndarray of float
-        By `PAIR_METRICS`, shape (items,): the value of a pair stands at its first item, NaN everywhere else. Samples are taken together in
-        their order. A pair with a missing answer is none of the four: right, part and wrong sum to 1 only where no answer and no grade is missing.
-
-    Notes
-    -----
     Set accuracy and confusion of Sepehri et al., MediConfusion (2024). Who guesses among two options gets a quarter of the pairs right.
     """
     members: dict[str, list[int]] = defaultdict(list)
@@ -153,16 +139,7 @@ class Outcomes:
     counts: dict[Key, Counts]
 
     def metric(self, name: str, key: Key) -> Floats:
-        """Item values of one metric: shape (items,), between 0 and 1, NaN where it does not apply, and everywhere if no answer is there.
-
-        Parameters
-        ----------
-        name : str
-            `pass1`, `best_case` (missing answers would all pass), `pass5`, `all_right`, `candidates5`, `false_alarm`, a criterion, or
-            one of `item_pairs.PAIR_METRICS`.
-        key : Key
-            Model, arm and strategy.
-        """
+        """Item values of one metric: shape (items,), between 0 and 1, NaN where it does not apply, and everywhere if no answer is there."""
         counts = self.counts[key]
         if name in counts.grades:  # points of a rubric may be known where no grader could say whether the answer is right
             return counts.grades[name]
@@ -201,21 +178,7 @@ def gather_outcomes(
 ) -> Outcomes:
     """Count what became of every expected answer.
 
-    Parameters
-    ----------
-    benchmark, axis : str
-        Whose.
-    items, gold : iterable of Item, Gold
-        Items without the reference that their pass rule needs are left out: they cannot pass.
-    scores : mapping of str to list of Score
-        Scores by model; a model without a row is expected to have answered every item once.
-    sampled : mapping of str to bool
-        By model: whether its temperature is above 0.
-
-    Returns
-    -------
-    Outcomes
-        Under the arm `full` every item is expected; under another arm those that any model was asked.
+    Under the arm `full` every item is expected; under another arm those that any model was asked.
     """
     reference = {row.item_id: row for row in gold}
     used = tuple(sorted((item for item in items if can_pass(item, reference.get(item.item_id))), key=lambda item: item.item_id))

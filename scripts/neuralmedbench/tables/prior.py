@@ -18,19 +18,9 @@ PRIOR = "prior"
 def prior_values(outcomes: Outcomes) -> dict[str, Floats]:
     """Compute the expected pass of guessing the commonest answers among the other patients' items that look alike from outside.
 
-    Parameters
-    ----------
-    outcomes : Outcomes
-        Items and gold of one benchmark.
+    `pass1` (one guess) and `candidates5` (five guesses). Equally common answers share the guesses evenly, so the
+    values are expectations and need no random draw. Of items of choice `pass1` is the chance of one option among all.
 
-    Returns
-    -------
-    dict of str to ndarray of float, shape (items,)
-        `pass1` (one guess) and `candidates5` (five guesses). Equally common answers share the guesses evenly, so the
-        values are expectations and need no random draw. Of items of choice `pass1` is the chance of one option among all.
-
-    Notes
-    -----
     Leave-one-patient-out: the patient's own items never count. Structured items are compared within modality,
     sequence, plane and the tag `dataset:` (the source), not by parts of a split; open ones within family, level and modality.
     """

@@ -62,19 +62,11 @@ class ReadinessRow(ResultRow):
 def readiness_rows(study: Study) -> list[ReadinessRow]:
     """Rows of `readiness.csv`.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
-
-    Returns
-    -------
-    list of dict
-        For every benchmark, model and group what was measured (`use` is empty), then every stated condition with its verdict, then each use as
-        a whole (condition `all_conditions`): met when every condition is, not met when one is not; `failing` names the conditions that are
-        not met, or where there is none those that are open. p values are corrected after Holm over all stated conditions of a model on a
-        benchmark, and `bound` is the one-sided bound at the error that Holm allows: a condition that is met has it on the right side of the
-        limit. `stated` says whether the conditions were written down before the answers.
+    For every benchmark, model and group what was measured (`use` is empty), then every stated condition with its verdict, then each use as
+    a whole (condition `all_conditions`): met when every condition is, not met when one is not; `failing` names the conditions that are
+    not met, or where there is none those that are open. p values are corrected after Holm over all stated conditions of a model on a
+    benchmark, and `bound` is the one-sided bound at the error that Holm allows: a condition that is met has it on the right side of the
+    limit. `stated` says whether the conditions were written down before the answers.
 
     Raises
     ------

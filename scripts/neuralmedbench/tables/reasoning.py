@@ -41,16 +41,8 @@ class ReasoningRow(ResultRow):
 def reasoning_rows(study: Study) -> list[ReasoningRow]:
     """Rows of `reasoning.csv`: means over answers under the arm full and the strategy direct, with patient-clustered intervals.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
-
-    Returns
-    -------
-    list of dict
-        One row a benchmark, model, grader and measure. `failed` counts answers whose grade is missing; an answer of which the measure
-        cannot be told (no step, nothing that the evidence decides) is in neither number.
+    One row a benchmark, model, grader and measure. `failed` counts answers whose grade is missing; an answer of which the measure
+    cannot be told (no step, nothing that the evidence decides) is in neither number.
     """
     return [
         ReasoningRow(benchmark=name, model=model, grader=grader, **row)

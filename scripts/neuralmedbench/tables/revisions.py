@@ -74,20 +74,8 @@ def usable(pairs: Sequence[ItemAnswers], category: Callable[[Score], str | None]
 def metric_rows(pairs: Sequence[ItemAnswers], vocabulary: Vocabulary, settings: IntervalSettings) -> list[Cells]:
     """Compare old and new answers by pass and by leader.
 
-    Parameters
-    ----------
-    pairs : sequence of Both
-        Items with the answers of both sides.
-    vocabulary : Vocabulary
-        Two names of one diagnosis are one leader.
-    settings : Settings
-        Resamples, seed and confidence.
-
-    Returns
-    -------
-    list of dict
-        Cells of `revisions.csv` for `passed`, with the paired difference of pass@1 (new minus old, clustered by patient), and for
-        `leader`, over the items to which any answer names one. A metric without an item has no row.
+    Cells of `revisions.csv` for `passed`, with the paired difference of pass@1 (new minus old, clustered by patient), and for
+    `leader`, over the items to which any answer names one. A metric without an item has no row.
     """
 
     def leader(score: Score) -> str | None:
@@ -129,16 +117,8 @@ def _metric_row(metric: str, pairs: Sequence[ItemAnswers], category: Callable[[S
 def flip_rows(pairs: Sequence[ItemAnswers]) -> list[Cells]:
     """Find the items whose majority verdict changed.
 
-    Parameters
-    ----------
-    pairs : sequence of Both
-        Items with the answers of both sides.
-
-    Returns
-    -------
-    list of dict
-        Cells of `flips.csv`. The p value is Fisher's exact one on the answers of the item; it is corrected after Holm over all items
-        that were compared, because those that flipped were picked for it.
+    Cells of `flips.csv`. The p value is Fisher's exact one on the answers of the item; it is corrected after Holm over all items
+    that were compared, because those that flipped were picked for it.
     """
     rows: list[Cells] = []
     for pair in usable(pairs, passed_of):
@@ -262,13 +242,6 @@ def change_sentences(study: Study, revisions: list[Cells]) -> list[str]:
 
 def change_words(rows: Sequence[Cells], settings: IntervalSettings) -> tuple[str, str]:
     """Say in plain words what the rows of one model on one benchmark show.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Cells as `tables.revisions.metric_rows` gives them; at least one.
-    settings : Settings
-        The confidence level decides what is called a change.
 
     Returns
     -------

@@ -34,12 +34,9 @@ class SampleRow(ResultRow):
 def sample_rows(study: Study) -> list[SampleRow]:
     """Count the samples of every model under every arm and strategy, over items that have a reference.
 
-    Returns
-    -------
-    list of SampleRow
-        `samples_per_item` is the most that is expected of one item. Of `complete` items all expected samples came, of `partial` ones some, of
-        those `without` none; refused, truncated and unreadable samples came. `repeated` items have at least two samples; of them `same_text`
-        is the share whose samples are all the same, word for word: near 1 at a temperature above 0, pass@5 says no more than pass@1.
+    `samples_per_item` is the most that is expected of one item. Of `complete` items all expected samples came, of `partial` ones some, of
+    those `without` none; refused, truncated and unreadable samples came. `repeated` items have at least two samples; of them `same_text`
+    is the share whose samples are all the same, word for word: near 1 at a temperature above 0, pass@5 says no more than pass@1.
     """
     return [row for benchmark in study.benchmarks.values() for row in _rows(benchmark)]
 

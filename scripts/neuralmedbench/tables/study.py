@@ -245,11 +245,6 @@ def _floats(record: Any) -> tuple[tuple[str, bool], ...]:
 def drop_nonfinite(rows: Sequence[Record]) -> tuple[list[Record], int]:
     """Leave out what is no number.
 
-    Parameters
-    ----------
-    rows : sequence of record
-        Records of one kind.
-
     Returns
     -------
     rows : list of record

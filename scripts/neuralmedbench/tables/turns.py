@@ -41,20 +41,10 @@ class TurnRow(ResultRow):
 def turn_rows(study: Study) -> list[TurnRow]:
     """Rows of `turns.csv`.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
+    For each model and benchmark with dialogues, under the arm full and the strategy direct: `right` after every turn; `anchored`, of the
+    samples whose first leader was wrong those that end with the same diagnosis; `lost`, of those whose first leader was right those
+    that end with a wrong one. The two are ours, and are counted over samples of which every turn was answered.
 
-    Returns
-    -------
-    list of dict
-        For each model and benchmark with dialogues, under the arm full and the strategy direct: `right` after every turn; `anchored`, of the
-        samples whose first leader was wrong those that end with the same diagnosis; `lost`, of those whose first leader was right those
-        that end with a wrong one. The two are ours, and are counted over samples of which every turn was answered.
-
-    Notes
-    -----
     A sample counts in its item, an item as the mean of its samples, and intervals are clustered by patient. A turn that names nothing is
     wrong, and never the same as another one.
     """

@@ -65,18 +65,8 @@ GRADER_ONLY = "Grader only:"
 def trust_notes(study: Study, tables: Tables) -> Cells:
     """Give what the report says above its tables.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
-    tables : dict of str to list of dict
-        Tables of results.
-
-    Returns
-    -------
-    dict
-        `grader_only`: by benchmark the line below a leaderboard that no clinician
-        corrected; benchmarks without open answers have none.
+    `grader_only`: by benchmark the line below a leaderboard that no clinician
+    corrected; benchmarks without open answers have none.
     """
     return {"grader_only": dict(_grader_only(study, tables))}
 
@@ -104,15 +94,7 @@ def _grader_only(study: Study, tables: Tables) -> Iterable[tuple[str, str]]:
 def mixed_rows(study: Study) -> list[tuple[str, str, list[Served]]]:
     """Find who was served as more than one model.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
-
-    Returns
-    -------
-    list of (str, str, list of Served)
-        Benchmark, model (or `grader <name>`: over the answers of all models, which one grader should measure alike), and what was served.
+    Benchmark, model (or `grader <name>`: over the answers of all models, which one grader should measure alike), and what was served.
     """
     found = []
     for name, benchmark in study.benchmarks.items():

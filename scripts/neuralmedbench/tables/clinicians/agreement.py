@@ -62,16 +62,7 @@ class AgreementRow(ResultRow):
 def agreement_rows(study: Study) -> list[AgreementRow]:
     """Rows of `agreement.csv`.
 
-    Parameters
-    ----------
-    study : Study
-        The run. Controls never enter; second showings only the agreement of a rater with oneself; adjudicated values nowhere. A rating of a
-        text that has changed since counts: its raters saw the same text.
-
-    Returns
-    -------
-    list of dict
-        By round, axis, and between whom; simulated raters in rows of their own.
+    By round, axis, and between whom; simulated raters in rows of their own.
     """
     rows = []
     for (round_id, simulated), ratings in rated_rounds(study).items():

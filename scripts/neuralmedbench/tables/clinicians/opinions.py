@@ -44,18 +44,8 @@ class ClinicianWord:
 def clinician_words(ratings: Sequence[Rating], axis: str) -> dict[Key, ClinicianWord]:
     """Give the clinicians' word on every drawn answer.
 
-    Parameters
-    ----------
-    ratings : sequence of Rating
-        All that were imported; second showings, controls and stale ones are passed over.
-    axis : str
-        Axis of the form, or `error.<code>`: a rater who judged an answer and did not mark the error says 0.
-
-    Returns
-    -------
-    dict of Key to ClinicianWord
-        By `records.keys.response_key`. Clinicians come before simulated raters, who never enter a word of theirs; of an answer that several
-        rounds drew the last round by name counts, so that its probability is that of one draw.
+    By `records.keys.response_key`. Clinicians come before simulated raters, who never enter a word of theirs; of an answer that several
+    rounds drew the last round by name counts, so that its probability is that of one draw.
     """
     groups: dict[tuple[Key, bool, str], list[Said]] = defaultdict(list)
     for row, value in with_unmarked_errors(fresh_sample(ratings), axis):
@@ -72,17 +62,7 @@ def fresh_sample(ratings: Iterable[Rating]) -> list[Rating]:
 def with_unmarked_errors(ratings: Iterable[Rating], axis: str) -> list[Said]:
     """Give what was said on an axis; of an error also the zeros of raters who judged the answer and did not mark it.
 
-    Parameters
-    ----------
-    ratings : iterable of Rating
-        Of all axes.
-    axis : str
-        Axis of the form, or `error.<code>`.
-
-    Returns
-    -------
-    list of (Rating, float or None)
-        A rating of that rater and answer, and the value on that axis. An adjudicator is not asked for errors and gives no zero.
+    A rating of that rater and answer, and the value on that axis. An adjudicator is not asked for errors and gives no zero.
     """
     if not axis.startswith(ERROR_AXIS):
         return [(row, row.value) for row in ratings if row.axis == axis]
@@ -168,18 +148,8 @@ def grades_of(benchmark: BenchmarkStudy, model: str, grader: str, scores: Iterab
 def chances(words: Mapping[Key, ClinicianWord], scores: Mapping[Key, Score]) -> dict[Key, float]:
     """Give the probability with which each answer was drawn into any round.
 
-    Parameters
-    ----------
-    words : mapping of Key to ClinicianWord
-        The word on each drawn answer, with the probability of the round that counts.
-    scores : mapping of Key to Score
-        Of the same answers; model, family and level are the stratum of a draw.
-
-    Returns
-    -------
-    dict of Key to float
-        1 - the product of (1 - probability) over the rounds that drew from the answer's stratum; answers without a probability are left
-        out, as they were not drawn. Where one round drew a half of a stratum, and another a half again, it is 0.75.
+    1 - the product of (1 - probability) over the rounds that drew from the answer's stratum; answers without a probability are left
+    out, as they were not drawn. Where one round drew a half of a stratum, and another a half again, it is 0.75.
     """
     rounds: dict[tuple[str, ...], dict[str, float]] = defaultdict(dict)
     known = {key: word for key, word in words.items() if word.probability is not None and key in scores}

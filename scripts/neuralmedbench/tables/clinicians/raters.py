@@ -62,15 +62,7 @@ def rated_rounds(study: Study) -> dict[RoundKey, list[Rating]]:
 
 
 def panels(ratings: Sequence[Rating], study: Study) -> Iterator[Panel]:
-    """Give the panels of one round: the axes of the form that were rated, then the errors that somebody marked.
-
-    Parameters
-    ----------
-    ratings : sequence of Rating
-        One round and kind of raters, as :func:`rated_rounds` gives it; controls are passed over.
-    study : Study
-        The run: patients and form.
-    """
+    """Give the panels of one round: the axes of the form that were rated, then the errors that somebody marked."""
     drawn = [row for row in ratings if row.part in {RatingPart.SAMPLE, RatingPart.AGAIN}]
     places = [response_key(row) for row in drawn]
     keys, raters, axes = sorted(set(places)), sorted({row.rater_id for row in drawn}), sorted({row.axis for row in drawn})
@@ -151,15 +143,7 @@ class RaterRow(ResultRow):
 def rater_rows(study: Study) -> list[RaterRow]:
     """Rows of `raters.csv`.
 
-    Parameters
-    ----------
-    study : Study
-        The run; adjudicators are no raters here.
-
-    Returns
-    -------
-    list of dict
-        By round and rater: one row with an empty axis (answers, time, controls), then one an axis of the form (severity, second showings).
+    By round and rater: one row with an empty axis (answers, time, controls), then one an axis of the form (severity, second showings).
     """
     rows: list[Cells] = []
     for (round_id, simulated), ratings in rated_rounds(study).items():

@@ -52,17 +52,9 @@ class ReaderRow(ResultRow):
 def reader_rows(study: Study) -> list[ReaderRow]:
     """Rows of `readers.csv`.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
-
-    Returns
-    -------
-    list of dict
-        One a reader, other model (readers too) and slice: pass@1 of both with intervals, and reader minus model, paired by item, over the
-        items that both answered without a missing sample. All items, then each family and each level. Strata of a round are drawn with
-        different probabilities: a rate here is that of the items that were shown, not of the benchmark.
+    One a reader, other model (readers too) and slice: pass@1 of both with intervals, and reader minus model, paired by item, over the
+    items that both answered without a missing sample. All items, then each family and each level. Strata of a round are drawn with
+    different probabilities: a rate here is that of the items that were shown, not of the benchmark.
     """
     return [
         ReaderRow(**row) for benchmark in study.benchmarks.values() for reader in study.readers for row in _rows(study, benchmark, reader)

@@ -92,17 +92,9 @@ class Draws:
     def error_interval(self, error: float) -> tuple[float | None, float | None]:
         """Give the interval of the calibration error.
 
-        Parameters
-        ----------
-        error : float
-            The error itself.
-
-        Returns
-        -------
-        tuple of float or None
-            Noise adds to this error, and resampling adds noise: the low end is the percentile turned around `error`, and 0 unless `error` is
-            above nearly all that chance alone gives; the high end is the further one of the percentile and the turned one. (Our
-            rule. `perf/confidence_intervals.py` measures how often it holds the truth; plain percentiles of a calibrated model never did.)
+        Noise adds to this error, and resampling adds noise: the low end is the percentile turned around `error`, and 0 unless `error` is
+        above nearly all that chance alone gives; the high end is the further one of the percentile and the turned one. (Our
+        rule. `perf/confidence_intervals.py` measures how often it holds the truth; plain percentiles of a calibrated model never did.)
         """
         low, high = percentile_interval(self.calibration_error, self.clusters, self.settings.confidence)
         chance = percentile_interval(self.error_by_chance, self.clusters, self.settings.confidence)[1]
@@ -146,17 +138,7 @@ class Draws:
             return np.asarray((weights @ parts[0]) / (weights @ parts[1]), dtype=np.float64)
 
     def around(self, value: float | None, drawn: Floats, grouped: float | None = None) -> tuple[float | None, float | None]:
-        """Give the interval of a measure between 0 and 1.
-
-        Parameters
-        ----------
-        value : float or None
-            The measure itself.
-        drawn : ndarray of float, shape (resamples,)
-            Its resamples.
-        grouped : float or None
-            The measure over the groups, where `drawn` is: what the groups moved is taken off the resamples.
-        """
+        """Give the interval of a measure between 0 and 1."""
         if value is None:
             return None, None
         low, high = percentile_interval(drawn + (0.0 if grouped is None else value - grouped), self.clusters, self.settings.confidence)
@@ -164,19 +146,7 @@ class Draws:
 
 
 def rate_of(right: Floats, patients: Ints, drawn: Floats, settings: IntervalSettings) -> Interval:
-    """Interval of a share of answers, by the rules of `intervals.rate_interval`, with resamples that were drawn before.
-
-    Parameters
-    ----------
-    right : ndarray of float, shape (answers,)
-        0 or 1; at least one.
-    patients : ndarray of int, shape (answers,)
-        Patient of each answer.
-    drawn : ndarray of float, shape (resamples,)
-        Resampled shares.
-    settings : Settings
-        Confidence.
-    """
+    """Interval of a share of answers, by the rules of `intervals.rate_interval`, with resamples that were drawn before."""
     codes = np.unique(patients, return_inverse=True)[1].reshape(-1)
     exact = exact_interval(right, codes, settings)
     if exact is not None:

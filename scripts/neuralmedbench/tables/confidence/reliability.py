@@ -91,16 +91,8 @@ class ReliabilityRow(ResultRow):
 def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[ReliabilityRow], list[RiskCoverageRow]]:
     """Make the three tables about confidence.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
-
-    Returns
-    -------
-    tuple of list of dict
-        Rows of `confidence.csv` (one for each benchmark, model, arm and source), `reliability.csv` (its bins) and `risk_coverage.csv` (arm
-        full alone). Strategy direct.
+    Rows of `confidence.csv` (one for each benchmark, model, arm and source), `reliability.csv` (its bins) and `risk_coverage.csv` (arm
+    full alone). Strategy direct.
     """
     summary: list[ConfidenceRow] = []
     bins: list[ReliabilityRow] = []
@@ -209,15 +201,7 @@ def _bins(found: Confidences, draws: Draws) -> list[Cells]:
 
 
 def confidence_sentence(study: Study, rows: list[Cells]) -> str:
-    """Say in one line which models are too sure of themselves by what they state under the arm full: their intervals lie above zero.
-
-    Parameters
-    ----------
-    study : Study
-        The run.
-    rows : list of dict
-        Rows of `confidence.csv`.
-    """
+    """Say in one line which models are too sure of themselves by what they state under the arm full: their intervals lie above zero."""
     models_only = [row for row in rows if row["model"] not in study.readers]
     stated = [row for row in models_only if row["arm"] == FULL and row["source"] == ConfidenceSource.STATED and row["with_confidence"]]
     if not stated:

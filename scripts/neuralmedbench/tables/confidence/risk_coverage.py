@@ -45,19 +45,9 @@ class RiskCoverageRow(ResultRow):
 def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
     """Rows of `risk_coverage.csv` of one model.
 
-    Parameters
-    ----------
-    found : Confidences
-        Its answers; coverage is the part of all answers that are not missing. Those without a confidence stand behind all others.
-    draws : Draws
-        Their resamples.
-
-    Returns
-    -------
-    list of dict
-        Measures `accuracy` (share right among the surest part of the answers; with an interval at `FIXED`), `aurc`, `aurc_best` (every right
-        answer surer than every wrong one), `aurc_random` (confidence says nothing), and the shares of answers without a confidence by
-        reason. Nothing where no answer has a confidence.
+    Measures `accuracy` (share right among the surest part of the answers; with an interval at `FIXED`), `aurc`, `aurc_best` (every right
+    answer surer than every wrong one), `aurc_random` (confidence says nothing), and the shares of answers without a confidence by
+    reason. Nothing where no answer has a confidence.
     """
     known, rest = len(found.value), len(found.rest_right)
     if not known:
@@ -90,18 +80,8 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
 def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, Floats, Floats]:
     """Sort answers into groups of equal confidence.
 
-    Parameters
-    ----------
-    found : Confidences
-        The answers.
-    value : ndarray of float, shape (answers,)
-        Their confidences, or any numbers in their place.
-
-    Returns
-    -------
-    tuple of ndarray of float
-        The values from the highest, shape (values,); answers, and right answers, of each, with those that have no confidence behind them,
-        shape (values + 1,).
+    The values from the highest, shape (values,); answers, and right answers, of each, with those that have no confidence behind them,
+    shape (values + 1,).
     """
     levels, place = np.unique(-value, return_inverse=True)
     counts = np.bincount(place.reshape(-1)).astype(np.float64)

@@ -72,20 +72,10 @@ class Confidences:
 def gather_confidences(study: Study, benchmark: BenchmarkStudy) -> Iterator[Confidences]:
     """Give the confidences of every model under every arm, strategy direct.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
-    benchmark : BenchmarkStudy
-        One benchmark of it.
-
-    Yields
-    ------
-    Confidences
-        `stated`: one for each model and arm, empty where nothing is stated. `tokens`: where probabilities of tokens were kept; the
-        geometric mean of those of the whole last answer, which is not the probability that the diagnosis is right. `agreement`: where an
-        item has several samples at a temperature above 0; one for each item: the share of its samples that say what the elected sample
-        says (`scoring.scores`), right when that one is right. Free answers have none: their words are hardly ever equal.
+    `stated`: one for each model and arm, empty where nothing is stated. `tokens`: where probabilities of tokens were kept; the
+    geometric mean of those of the whole last answer, which is not the probability that the diagnosis is right. `agreement`: where an
+    item has several samples at a temperature above 0; one for each item: the share of its samples that say what the elected sample
+    says (`scoring.scores`), right when that one is right. Free answers have none: their words are hardly ever equal.
     """
     places = {item.item_id: place for place, item in enumerate(benchmark.outcomes.items)}
     for model in study.models:

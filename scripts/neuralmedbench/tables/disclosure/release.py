@@ -22,21 +22,7 @@ def suppressed_rows(
 ) -> list[str]:
     """Mark the hidden rows of one table.
 
-    Parameters
-    ----------
-    rule : Rule
-        Of the table.
-    rows : sequence of dict
-        Its rows.
-    own : sequence of sequence of Guard or RoundGuard
-        What guards each row.
-    guards : mapping of str to Guard
-        By benchmark.
-
-    Returns
-    -------
-    list of str
-        `<10` (or another limit) where few patients are behind a row, `(hidden)` where it goes with such a row, empty where it is shown.
+    `<10` (or another limit) where few patients are behind a row, `(hidden)` where it goes with such a row, empty where it is shown.
     """
     marks = [next((mark for guard in found if (mark := guard.mark(rule, row))), "") for row, found in zip(rows, own, strict=True)]
     _mark_secondary(rule, rows, marks, guards)
@@ -117,13 +103,7 @@ class PublicTables:
     disclosure: Cells = field(default_factory=dict)
 
     def blocks(self, said: Mapping[str, Cells]) -> Cells:
-        """Give what stands above the blocks: what counts single cases, and what is all hidden, says so instead.
-
-        Parameters
-        ----------
-        said : mapping of str to dict
-            Takeaway and `n` of every block.
-        """
+        """Give what stands above the blocks: what counts single cases, and what is all hidden, says so instead."""
         if not self.disclosure:
             return dict(said)
         whose = ", ".join(self.disclosure["benchmarks"])
@@ -147,21 +127,7 @@ class PublicTables:
 def public_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression | None], release: Release) -> PublicTables:
     """Hide what is about few patients.
 
-    Parameters
-    ----------
-    study : Study
-        The run.
-    tables : dict of str to list of dict
-        Every table.
-    rules : mapping of str to Suppression or None
-        What each table declares; None for a table that is about no patient.
-    release : Release
-        For whom.
-
-    Returns
-    -------
-    Shown
-        The tables themselves when the profile is internal or no benchmark is of patients who are not public.
+    The tables themselves when the profile is internal or no benchmark is of patients who are not public.
     """
     kept = {name: benchmark for name, benchmark in study.benchmarks.items() if benchmark.audit.kind == PATIENT}
     if release.profile != PUBLIC or not kept:

@@ -21,15 +21,6 @@ COLUMNS = (
 def wilson(percent: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Give the interval of a published percentage.
 
-    Parameters
-    ----------
-    percent : float
-        0 to 100, of `n` units.
-    n : int
-        Denominator.
-    confidence : float
-        Confidence level.
-
     Returns
     -------
     low, high : float

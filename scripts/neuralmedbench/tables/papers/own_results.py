@@ -118,19 +118,7 @@ def _is_called(model: ModelConfig, patterns: Sequence[str]) -> bool:
 def own_cells(model: str, table: PublishedTable, own: OwnResults) -> Iterator[Row]:
     """Give the cells of one model of ours in one table of a paper.
 
-    Parameters
-    ----------
-    model : str
-        Its name; it need not be in the run.
-    table : PublishedTable
-        The table.
-    own : Own
-        What there is of ours.
-
-    Yields
-    ------
-    dict
-        A row of `results/tables/paper/<paper>.csv`. Without a value it says in `missing` which file would fill it.
+    A row of `results/tables/paper/<paper>.csv`. Without a value it says in `missing` which file would fill it.
 
     Raises
     ------
@@ -242,11 +230,6 @@ def _unanswered(model: str, own: OwnResults) -> str:
 
 def check_places(published: PublishedConfig) -> None:
     """Check every place of ours.
-
-    Parameters
-    ----------
-    published : PublishedConfig
-        What was published.
 
     Raises
     ------
