@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 from fixtures.scoring import vocabulary
 from neuralmedbench.records.items import Gold, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, normal_form
-from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, location_right, relation, side_right
-from neuralmedbench.scoring.terms import ALTERNATIVES, CUTS, resolve, sides
+from neuralmedbench.scoring.matching import (
+    ALTERNATIVES,
+    CUTS,
+    RIGHT,
+    ReferenceAnswer,
+    Relation,
+    location_right,
+    relation,
+    resolve,
+    side_right,
+    sides,
+)
 
 ENTRIES = tuple(vocabulary().diagnoses.values())
 NAMES = [(entry, term) for entry in ENTRIES for term in entry.terms]

@@ -9,7 +9,7 @@ llm.grader_requests: read_model_grader, scored_responses
 llm.model_grading: GraderRun, grade_with_model
 llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
 llm.task: MAX_CHARACTERS
-matching: says_no_lesion, side_right
+matching: resolve, says_no_lesion, side_right, sides
 parse: parse_answer, plain_text
 rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric
 scores: PASS_VALUE, elect_sample, score_responses
@@ -19,5 +19,4 @@ structured.corrected: corrected_metrics
 structured.form: STEPS, form_of
 structured.prediction_rows: read_predictions
 structured_answer: FIELDS, find_answer_object, gold_labels
-terms: resolve, sides
 """

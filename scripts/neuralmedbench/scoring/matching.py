@@ -1,14 +1,84 @@
-"""How an answer relates to the reference: the verdict of closed items and of the deterministic grader."""
+"""How a line of a differential relates to the reference: the one diagnosis that it asserts, its side and place."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from neuralmedbench.records.items import NO_LESION, Gold, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
-from neuralmedbench.scoring.terms import mentioned_places, resolve, sides
+
+CUTS = re.compile(
+    r"\s(?:with|without|due to|secondary to|caused by|causing|involving|affecting|in|of|at|from|after|following|on|within|rather than|"
+    r"instead of|given|because|based on|presenting|as|mimicking|simulating|resembling|imitating)\s|[:–—]|\s-\s",
+    re.IGNORECASE,
+)
+"""Where the name of a diagnosis ends and the words about it begin."""
+
+ALTERNATIVES = re.compile(r"[,;/&+]|\s(?:or|vs\.?|versus|and)\s", re.IGNORECASE)
+BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+NEGATION = re.compile(
+    r"\b(?:no|not|non|without|never|nor|neither|nothing|cannot|cant|(?:is|are|was|were|do|does|did|has|have|can|could)nt|absence|absent|negative|"
+    r"denies|denied|against|exclude[sd]?|excluding|rules?|ruled|rejected|refuted|unlikely|improbable|implausible|doubtful|inconsistent|"
+    r"incompatible|lacks?|lacking|fails? to|free of|low (?:suspicion|probability|likelihood))\b"
+)
+NOT_NEGATION = re.compile(r"\bnot (?:otherwise|elsewhere) (?:specified|classified)\b", re.IGNORECASE)
+
+DENIED_AFTER = re.compile(
+    r"(?:\b(?:excluded|(?:ruled|rule) out|(?:un|not |less |least )likely|not (?:present|seen|found)|absent|rejected|refuted|denied|improbable|"
+    r"doubtful|mimics?)|(?:[:?–—]|\s-)\s*no(?:ne|t)?)\W*$",
+    re.IGNORECASE,
+)
+"""Words that, at the end, deny what stands before them."""
+
+BARE_DENIAL_WORDS = "most very highly now likely longer out present seen found evident confirmed supported is was been has it this"
+
+BARE_DENIAL = frozenset(BARE_DENIAL_WORDS.split())
+"""Words beside a negation in brackets that name nothing else: `(not likely)` denies what stands before, `(no haemorrhage)` does not."""
+
+RULE_OUT = re.compile(r"\br/o\b", re.IGNORECASE)
+
+OF_ALL = frozenset({"history", "family", "risk", "screening", "mimicking", "resembles", "resembling", "simulating", "imitating", "pseudo"})
+"""Words that make another thing of all diagnoses behind them: `history of stroke or seizure`."""
+
+OTHER_THING = OF_ALL | {"mimic", "mimics", "like", "non"}
+"""Words that make another thing of the diagnosis beside them: a stroke mimic is not a stroke."""
+
+MAX_LINE_CHARACTERS = 300
+"""A longer line is a paragraph, not a diagnosis."""
+
+SIDES = {"left": "left", "right": "right", "bilateral": "bilateral", "bilaterally": "bilateral", "both": "bilateral", "midline": "midline"}
+"""Words that state a side, and the side."""
+
+LEAD_IN = re.compile(
+    r"^\W*(?:(?:final|working|leading|main|primary|most likely)\s)?diagnosis\s*[:=–—-]|"
+    r"^.*?\b(?:(?:consistent|compatible|in keeping|in line) with|suggestive of|suggesting|suspicious for|concerning for|indicative of|"
+    r"(?:evidence|signs|features|diagnosis|picture|appearance|case|suspicion) of)\b",
+    re.IGNORECASE,
+)
+DOUBT_WORDS = "a an the most likely probable probably possible possibly suspected presumed"
+
+DOUBT = frozenset(DOUBT_WORDS.split())
+"""Words before or after a diagnosis that say how sure somebody is."""
+
+AFTER_WORDS = (
+    "brain cerebral cerebri intracranial cns head mri ct scan study examination imaging lesion mass disease disorder syndrome type grade who"
+    " 1 2 3 4 i ii iii iv idh wildtype wild mutant nos multiforme territory region lobe hemisphere area age appropriate for suspected"
+    " probable possible likely primary secondary recurrent acute chronic subacute early late stage mild moderate severe finding findings"
+    " most confirmed unspecified"
+)
+
+AFTER = frozenset(AFTER_WORDS.split())
+"""Words that may follow a diagnosis without making another thing of it."""
+
+PLURALS = (("ies", "y"), ("ses", "sis"), ("es", ""), ("s", ""))
+
+MIN_PLURAL = 4
+"""Letters that a word has at least before its end can be a plural: `ms` is none."""
+
+CHRONIC = frozenset({"chronic", "old", "remote", "prior", "previous", "healed", "residual", "longstanding"})
 
 MAX_PLACES = 3
 """A location that names more regions than this is a guess at all of them."""
@@ -22,6 +92,7 @@ SUPPLIED = {
 
 NOTHING = frozenset({"none", "no", "nil", "absent", "negative", "no focal lesion", "no focal abnormality"})
 ABOUT_SYMPTOMS = re.compile(r"\s(?:with|causing|presenting|due to|secondary to)\s", re.IGNORECASE)
+
 REFERENCE_KEY = "reference"
 """Key under which a reference that the vocabulary does not know is added to it."""
 
@@ -86,6 +157,149 @@ def relation(answer: str, reference: ReferenceAnswer) -> Relation | None:
     return found
 
 
+def resolve(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
+    """Diagnosis that a line of a differential names.
+
+    Parameters
+    ----------
+    text : str
+        One line, for example `Acute ischaemic stroke, left MCA territory`.
+    vocabulary : Vocabulary
+        The diagnoses.
+
+    Returns
+    -------
+    Diagnosis or None
+        None when the line names no diagnosis of the vocabulary, denies it, or names several that exclude each other.
+
+    Notes
+    -----
+    A line that names a diagnosis and a wider term of it (`stroke / ischaemic infarct`) names the narrower one. Places,
+    sides, grades, words of doubt and the plural are ignored; a negation, `history of` or `mimic` is not, and `no infarct or
+    tumour` denies both. A denial at the end reaches back to the comma before it.
+    """
+    whole = vocabulary.find(text)
+    if whole or len(text) > MAX_LINE_CHARACTERS:
+        return whole
+    text = RULE_OUT.sub("rule out", NOT_NEGATION.sub(" ", text))
+    plain = BRACKETS.sub(" ", text)
+    if any(is_bare_negation(bracket) for bracket in BRACKETS.findall(text)):
+        return None
+    if whole := vocabulary.find(plain) or _whole_name(normal_form(plain).split(), vocabulary):
+        return whole
+    if re.search(r"\b(?:excluded|ruled out|unlikely|not likely)\b", plain, re.IGNORECASE):
+        return None
+    return _narrowest([entry for piece in asserted_parts(plain) if (entry := _resolve_piece(piece, vocabulary))], vocabulary)
+
+
+def is_bare_negation(text: str) -> bool:
+    """Whether a text is a negation and nothing else."""
+    return has_negation(text) and set(NEGATION.sub(" ", normal_form(text)).split()) <= BARE_DENIAL
+
+
+def has_negation(text: str) -> bool:
+    """Whether a text holds a negation."""
+    return bool(NEGATION.search(normal_form(text)))
+
+
+def _whole_name(words: list[str], vocabulary: Vocabulary) -> Diagnosis | None:
+    """Look up a name between words of doubt, in the singular or the plural."""
+    while words and words[0] in DOUBT:
+        words = words[1:]
+    while words and words[-1] in DOUBT:
+        words = words[:-1]
+    return _find_words(words, vocabulary)
+
+
+def _find_words(words: list[str], vocabulary: Vocabulary) -> Diagnosis | None:
+    """Look up words as they are, or with the last one in the singular."""
+    if not words:
+        return None
+    *before, last = words
+    forms = [last]
+    if len(last) > MIN_PLURAL and not last.endswith(("ss", "us", "is")):
+        forms += [last.removesuffix(plural) + single for plural, single in PLURALS if last.endswith(plural)]
+    return next((entry for form in forms if (entry := vocabulary.index.get(" ".join([*before, form])))), None)
+
+
+def _narrowest(named: list[Diagnosis], vocabulary: Vocabulary) -> Diagnosis | None:
+    for entry in named:
+        lineage = {entry.key, *(wider.key for wider in vocabulary.ancestors(entry.key))}
+        if all(other.key in lineage for other in named):
+            return entry
+    return None
+
+
+def asserted_parts(text: str) -> Iterator[str]:
+    """Yield the parts of a line between commas and words like `or`, without those that a negation before them denies too."""
+    start, over, to_the_end = 0, False, False
+    for match in [*ALTERNATIVES.finditer(text), None]:
+        piece = text[start : match.start() if match else None]
+        head = normal_form(CUTS.split(piece, maxsplit=1)[0])
+        if not over or head.startswith("but "):
+            yield piece
+            # `no infarct, haemorrhage or tumour` denies all three; of `infarct without haemorrhage, tumour` the list ends at the comma
+            to_the_end = has_negation(re.sub(r"\bnon\b", " ", head))
+            over = to_the_end or has_negation(re.sub(r"\bnon\b", " ", normal_form(piece))) or bool(OF_ALL & set(head.split()))
+        if match:
+            start, separator = match.end(), match.group().strip()
+            over = over and separator != ";" and (to_the_end or separator != ",")
+
+
+def _resolve_piece(piece: str, vocabulary: Vocabulary) -> Diagnosis | None:
+    whole = vocabulary.find(piece)
+    if whole or DENIED_AFTER.search(piece):
+        return whole
+    lead = LEAD_IN.match(piece)
+    if lead and has_negation(lead.group()):
+        return None
+    head = CUTS.split(piece[lead.end() :] if lead else piece, maxsplit=1)[0]
+    words = normal_form(head).split()
+    places = {word for name in vocabulary.places for word in name.split()}
+    for start, end in _spans(len(words)):
+        entry = _find_words(words[start:end], vocabulary)
+        if entry is None or not _written_as_such(words[start:end], entry, head) or changes_meaning([*words[:start], *words[end:]]):
+            continue
+        before, after = set(words[:start]), set(words[end:])
+        wider = vocabulary.index.get(" ".join(words[end:]))
+        if wider is not None and wider in vocabulary.ancestors(entry.key):  # Alzheimer's disease dementia
+            after = set()
+        if after - AFTER - set(SIDES) - places or (entry.classes == "normal" and before - AFTER):
+            continue
+        if before & CHRONIC:
+            unplaced = " ".join(word for word in words if word not in {*SIDES, *places, "territory"})
+            return vocabulary.index.get(unplaced) or _without_stage(entry, vocabulary)
+        return entry
+    return None
+
+
+def _spans(length: int) -> Iterator[tuple[int, int]]:
+    """Spans of words, the longest first and the last of these first: the noun that is named stands at the end."""
+    for size in range(length, 0, -1):
+        for start in range(length - size, -1, -1):
+            yield start, start + size
+
+
+def _written_as_such(words: list[str], entry: Diagnosis, head: str) -> bool:
+    """Tell a term from a chance match: inside a longer line an abbreviation counts only in its own letters (`MS`, not `ms`)."""
+    form = " ".join(words)
+    spelled = [term for term in entry.abbreviations if normal_form(term) == form]
+    in_full = any(normal_form(term) == form for term in (entry.name, *entry.synonyms))
+    # a plural, which no abbreviation of another form is
+    return in_full or not spelled or any(re.search(rf"(?<!\w){re.escape(term)}(?!\w)", head) for term in spelled)
+
+
+def changes_meaning(beside: Sequence[str]) -> bool:
+    """Whether the words beside a name deny it or make another thing of it; those of the name itself do not (`non-communicating`)."""
+    return bool(OTHER_THING & set(beside) or NEGATION.search(" ".join(beside)))
+
+
+def _without_stage(entry: Diagnosis, vocabulary: Vocabulary) -> Diagnosis:
+    """Take the nearest wider term that does not say acute: an old lacunar infarct is not the acute one."""
+    acute = [wider for wider in (entry, *vocabulary.ancestors(entry.key)) if "acute" in normal_form(wider.name).split()]
+    return next(vocabulary.ancestors(acute[-1].key), entry) if acute else entry
+
+
 def _lineage(named: Diagnosis, reference: ReferenceAnswer) -> Relation:
     if named.key == reference.entry.key:
         return Relation.SYNONYM
@@ -107,8 +321,27 @@ def _elsewhere(answer: str, reference: ReferenceAnswer) -> bool:
     return bool(right and stated) and not right & stated
 
 
+def sides(text: str) -> set[str]:
+    """Sides that a text states: any of `left`, `right`, `bilateral`, `midline`."""
+    return {SIDES[word] for word in normal_form(text).split() if word in SIDES}
+
+
 def _territories(text: str, vocabulary: Vocabulary) -> set[str]:
     return {place for place in mentioned_places(text, vocabulary) if place.endswith("territory")}
+
+
+def mentioned_places(text: str, vocabulary: Vocabulary) -> set[str]:
+    """Anatomical terms of the vocabulary that a text names; what comes after `sparing` or a negation does not count."""
+    words = re.split(r"\b(?:sparing|spares|no|not|without|excluding|except)\b", normal_form(text))[0].split()
+    found, start = set[str](), 0
+    while start < len(words):
+        end = next((end for end in range(len(words), start, -1) if " ".join(words[start:end]) in vocabulary.places), None)
+        if end is None:
+            start += 1
+        else:
+            found.add(vocabulary.places[" ".join(words[start:end])])
+            start = end
+    return found
 
 
 def reference_rank(differential: tuple[str, ...], reference: ReferenceAnswer) -> int | None:

@@ -12,18 +12,20 @@ from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.matching import (
+    NEGATION,
     REFERENCE_KEY,
     RIGHT,
     ReferenceAnswer,
     Relation,
     location_right,
+    mentioned_places,
     reference_rank,
     relation,
     says_no_lesion,
     side_right,
+    sides,
 )
 from neuralmedbench.scoring.parse import parse_answer
-from neuralmedbench.scoring.terms import NEGATION, mentioned_places, sides
 
 SHARE = 0.6
 """Share of a statement's words that one or two neighbouring sentences must hold. Our choice; labelled so in the report."""

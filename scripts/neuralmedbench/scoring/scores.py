@@ -79,7 +79,7 @@ def score_responses(
         seen.add(key)
         digest = text_digest(response.text)
         own = [table.get((key, digest), {}) for table in words]
-        scores.append(_score(response, items[response.item_id], references.get(response.item_id), own))
+        scores.append(_score(response, digest, items[response.item_id], references.get(response.item_id), own))
     return elect(scores, vocabulary)
 
 
@@ -91,7 +91,7 @@ def _by_response(rows: Iterable[Grade]) -> dict[tuple[Key, str], Criteria]:
     return table
 
 
-def _score(response: Response, item: Item, reference: ReferenceAnswer | None, grades: Sequence[Criteria]) -> Score:
+def _score(response: Response, digest: str, item: Item, reference: ReferenceAnswer | None, grades: Sequence[Criteria]) -> Score:
     missing = response.state in MISSING_STATES
     prediction = Prediction(parse_status=ParseStatus.ABSENT) if missing else parse_answer(response.text, item)
     verdict: dict[str, Any] = {}
@@ -111,7 +111,7 @@ def _score(response: Response, item: Item, reference: ReferenceAnswer | None, gr
         model=response.model,
         revision=response.revision,
         repeat=response.repeat,
-        text_sha256=text_digest(response.text),
+        text_sha256=digest,
         state=response.state,
         parse_status=prediction.parse_status,
         missing=missing,
@@ -198,9 +198,9 @@ def _relation(prediction: Prediction, reference: ReferenceAnswer) -> Relation | 
 def _turns(response: Response, item: Item, reference: ReferenceAnswer) -> dict[str, Any]:
     if item.runner is not Runner.DIALOGUE or response.strategy == Strategy.ASK:  # before its last answer the model asks
         return {}
-    read = [parse_answer(text, item).differential for text in response.turns or (response.text,)]
-    leaders = tuple(differential[0] if differential else "" for differential in read)
-    return {"turn_leaders": leaders, "turn_passes": tuple(relation(leader, reference) in RIGHT for leader in leaders)}
+    read = [parse_answer(text, item) for text in response.turns or (response.text,)]
+    leaders = tuple(prediction.differential[0] if prediction.differential else "" for prediction in read)
+    return {"turn_leaders": leaders, "turn_passes": tuple(_relation(prediction, reference) in RIGHT for prediction in read)}
 
 
 def elect(scores: Iterable[Score], vocabulary: Vocabulary) -> list[Score]:

@@ -13,8 +13,7 @@ from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, ParseStatus, Score
 from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.scoring.matching import says_no_lesion, side_right
-from neuralmedbench.scoring.terms import resolve, sides
+from neuralmedbench.scoring.matching import resolve, says_no_lesion, side_right, sides
 from neuralmedbench.tables.groups import is_normal
 from neuralmedbench.tables.outcomes import DIRECT, FULL
 

@@ -11,7 +11,7 @@ import numpy as np
 from neuralmedbench.estimates.intervals import codes_of, rate_interval
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
-from neuralmedbench.scoring.terms import resolve
+from neuralmedbench.scoring.matching import resolve
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow

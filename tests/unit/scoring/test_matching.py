@@ -9,8 +9,7 @@ import pytest
 from conftest import ROOT
 from fixtures.scoring import vocabulary
 from neuralmedbench.records.items import Gold, Lesion
-from neuralmedbench.scoring.matching import ReferenceAnswer, location_right, reference_rank, relation, says_no_lesion, side_right
-from neuralmedbench.scoring.terms import resolve
+from neuralmedbench.scoring.matching import ReferenceAnswer, location_right, reference_rank, relation, resolve, says_no_lesion, side_right
 
 ACUTE, CHRONIC, BLEED = "acute ischaemic stroke", "chronic ischaemic infarct", "intracerebral haemorrhage"
 GBM, MEN, MS, HSE = "glioblastoma", "meningioma", "multiple sclerosis", "herpes simplex encephalitis"
