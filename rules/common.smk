@@ -12,7 +12,7 @@ gc.set_threshold(200_000, 20, 50)
 sys.path.insert(0, str(Path(workflow.basedir, "scripts")))
 
 from neuralmedbench.config import code_hash as code_hashes
-from neuralmedbench.config.workflow import Run, own_configfiles, used_cases
+from neuralmedbench.config.workflow import Run, extra_configfiles, used_cases
 from neuralmedbench.errors import PipelineError
 from neuralmedbench.files.cases import write_overrides
 from neuralmedbench.runtime.one_writer import wait_for_writers
@@ -39,7 +39,7 @@ except PipelineError as error:
 
 config.update(RUN.config.model_dump(mode="json"))
 
-CONFIGFILES = own_configfiles(workflow.overwrite_configfiles)
+CONFIGFILES = extra_configfiles(workflow.overwrite_configfiles)
 RECORD_ARGUMENTS = shlex.join(
     [
         *(["--overridden"] if workflow.config_settings.config else []),

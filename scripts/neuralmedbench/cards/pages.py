@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from neuralmedbench.cards.card import read_card
-from neuralmedbench.config.checklists import SAID, ChecklistConfig
+from neuralmedbench.config.checklists import ANSWER_WORDS, ChecklistConfig
 from neuralmedbench.config.load import load_benchmark, load_checklists
 
 NOTICE = "Generated from `{source}` by `make docs`; do not edit by hand. What is asked stands in words of our own. Blocks are sections of `results/report.html`."
@@ -86,7 +86,7 @@ def _page(title: str, source: str, forms: list[ChecklistConfig], *, level: int) 
             for item in items:
                 said = [f"block `{item.where[1:]}`"] if item.where else []
                 said += [item.note] if item.note else []
-                lines.append(f"| {item.id} | {item.about} | {SAID[item.answer]} | {': '.join(said)} |")
+                lines.append(f"| {item.id} | {item.about} | {ANSWER_WORDS[item.answer]} | {': '.join(said)} |")
         lines.append("")
     return "\n".join(lines)
 

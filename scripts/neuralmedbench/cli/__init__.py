@@ -5,5 +5,7 @@ so that `nmb --help` is quick.
 
 Doors
 -----
+deid: deidentify_folder
 main: main
+score: score_structured
 """

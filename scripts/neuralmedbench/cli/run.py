@@ -19,13 +19,13 @@ RUN = Group("run", "record a run, check it, complete it, and ask where a number 
 )
 def record_run(args: Namespace) -> int:
     """Record a complete run with DVC, or say why it cannot be; every run ends with it."""
-    from neuralmedbench.config.workflow import own_configfiles, read_run
+    from neuralmedbench.config.workflow import extra_configfiles, read_run
     from neuralmedbench.recording.incomplete import incomplete_files, incomplete_line
     from neuralmedbench.recording.record import record_run
 
     run = read_run(args.configfiles)
     try:
-        if line := record_run(run, own_configfiles(args.configfiles), overridden=args.overridden):
+        if line := record_run(run, extra_configfiles(args.configfiles), overridden=args.overridden):
             print(line, file=sys.stderr)
     finally:
         if line := incomplete_line(incomplete_files(run)):
@@ -36,10 +36,10 @@ def record_run(args: Namespace) -> int:
 @RUN.verb("audit", CONFIGFILES, example="--configfiles config/study.yaml")
 def audit_run(args: Namespace) -> int:
     """Check that every result is what its inputs and settings of today give."""
-    from neuralmedbench.config.workflow import own_configfiles
+    from neuralmedbench.config.workflow import extra_configfiles
     from neuralmedbench.recording.audit import audit_run
 
-    for line in audit_run(own_configfiles(args.configfiles)):
+    for line in audit_run(extra_configfiles(args.configfiles)):
         print(line)
     return 0
 
@@ -75,7 +75,7 @@ def list_incomplete(args: Namespace) -> int:
 )
 def retry_run(args: Namespace) -> int:
     """Ask again for answers and grades that are missing because a call failed or was skipped."""
-    from neuralmedbench.config.workflow import own_configfiles, read_run
+    from neuralmedbench.config.workflow import extra_configfiles, read_run
     from neuralmedbench.recording.incomplete import incomplete_files
     from neuralmedbench.recording.stages import run_again
 
@@ -83,7 +83,7 @@ def retry_run(args: Namespace) -> int:
     if not found:
         print("nothing is missing", file=sys.stderr)
         return 0
-    return run_again([entry.path for entry in found], own_configfiles(args.configfiles), cores=args.cores)
+    return run_again([entry.path for entry in found], extra_configfiles(args.configfiles), cores=args.cores)
 
 
 @RUN.verb(

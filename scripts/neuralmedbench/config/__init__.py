@@ -3,7 +3,7 @@
 Doors
 -----
 benchmark: BenchmarkConfig
-checklists: Answer, BLOCK, ChecklistConfig, ChecklistItem, SAID
+checklists: ANSWER_WORDS, Answer, BLOCK, ChecklistConfig, ChecklistItem
 code_hash: code_hash
 curation: CurationConfig, load_curation
 deidentification: DeidentificationConfig, header_options
@@ -15,5 +15,5 @@ pipeline: PipelineConfig, RateLimit, SEQUENCE_ORDER
 published: Lookup, PublishedConfig, PublishedRow, PublishedSize, PublishedTable
 readiness: DiseaseGroup, ReadinessConfig
 section: Name, Section
-workflow: Run, own_configfiles, read_run, used_cases
+workflow: Run, extra_configfiles, read_run, used_cases
 """

@@ -47,7 +47,7 @@ class ChecklistConfig(Section):
     def counts(self) -> dict[str, int]:
         """Number of items by answer, in the order of the answers; an answer that nobody gave is left out."""
         answers = [item.answer for item in self.items]
-        return {SAID[answer]: answers.count(answer) for answer in SAID if answer in answers}
+        return {ANSWER_WORDS[answer]: answers.count(answer) for answer in ANSWER_WORDS if answer in answers}
 
     @property
     def parts(self) -> dict[str, list[ChecklistItem]]:
@@ -58,5 +58,5 @@ class ChecklistConfig(Section):
         return found
 
 
-SAID: dict[Answer, str] = {"yes": "yes", "no": "no", "not applicable": "not applicable", "study team": "left to the study team"}
+ANSWER_WORDS: dict[Answer, str] = {"yes": "yes", "no": "no", "not applicable": "not applicable", "study team": "left to the study team"}
 """How an answer is written for a reader."""

@@ -54,7 +54,7 @@ def _missing_file(folder: Path, name: str) -> str:
     return next((file.as_posix() for file in needed if not file.is_file()), "")
 
 
-def own_configfiles(names: Sequence[str | Path], folder: Path = Path("config")) -> list[str]:
+def extra_configfiles(names: Sequence[str | Path], folder: Path = Path("config")) -> list[str]:
     """Give the configuration files of a command line relative to the project, without `config.yaml`, which every run reads first."""
     relative = [Path(os.path.relpath(name)) for name in names]
     return [path.as_posix() for path in relative if path != folder / "config.yaml"]

@@ -59,11 +59,11 @@ def describe_cost(rows: list[Row]) -> str:
 
 def _frontier(benchmark: str, rows: list[Row]) -> str:
     front = sorted((row for row in having(rows, PRICE) if row["on_frontier"] == "true"), key=lambda row: value_of(row, PRICE))
-    told_ = ", ".join(f"{row['model']} ({_usd(row)}, {percent(row['pass1'])})" for row in front[:4])
+    frontier = ", ".join(f"{row['model']} ({_usd(row)}, {percent(row['pass1'])})" for row in front[:4])
     more = f" and {len(front) - 4} more" if len(front) > 4 else ""
     free = sum(number(row[PRICE]) is None for row in rows)
     return (
-        f"{benchmark}: of {counted(len(rows) - free, 'model')} with a price nothing cheaper beats {told_ or 'none'}{more};"
+        f"{benchmark}: of {counted(len(rows) - free, 'model')} with a price nothing cheaper beats {frontier or 'none'}{more};"
         f" {counted(free, 'model')} without a price; {sample_size(rows[0])}."
     )
 

@@ -164,19 +164,19 @@ def _shares(benchmark: str, rows: list[Row]) -> str:
 
 
 def _divided_bar(panel: Any, row: Row, y: float) -> None:
-    right, told_ = value_of(row, "f"), number(row["d"])
+    right, disclosed = value_of(row, "f"), number(row["d"])
     panel.barh(y, right, height=0.62, color=RIGHT, linewidth=0)
-    if row["drawn"] != "true" or told_ is None:
+    if row["drawn"] != "true" or disclosed is None:
         panel.barh(y, 1 - right, left=right, height=0.62, color="none", edgecolor=INK, linewidth=0.8, alpha=0.5)
         if 1 - right > WIDE:
             panel.text(right + (1 - right) / 2, y, "not divided", ha="center", va="center", fontsize=8)
         return
-    panel.barh(y, told_ - right, left=right, height=0.62, color=PERCEPTION, linewidth=0)
-    panel.barh(y, 1 - told_, left=told_, height=0.62, color=REASONING, hatch="////", edgecolor="#a86f00", linewidth=0)
-    panel.vlines([right, told_], y - 0.31, y + 0.31, color=INK, linewidth=1)
+    panel.barh(y, disclosed - right, left=right, height=0.62, color=PERCEPTION, linewidth=0)
+    panel.barh(y, 1 - disclosed, left=disclosed, height=0.62, color=REASONING, hatch="////", edgecolor="#a86f00", linewidth=0)
+    panel.vlines([right, disclosed], y - 0.31, y + 0.31, color=INK, linewidth=1)
     if span := percent_span(row["reasoning_low"], row["reasoning_high"], "{}–{} %"):
         panel.text(1.04, y, span, va="center_baseline", fontsize=8.5)
-    for share, left, width in (("perception", right, told_ - right), ("reasoning", told_, 1 - told_)):
+    for share, left, width in (("perception", right, disclosed - right), ("reasoning", disclosed, 1 - disclosed)):
         if width > WIDE and (value := number(row[share])) is not None:
             middle, ground = left + width / 2, min(width, 0.08)
             if share == "reasoning":  # a hatch behind a number would be hard to read

@@ -1,4 +1,4 @@
-"""What became of a listed case, as the case flow of the report tells it."""
+"""What became of each listed case: one row per case for the case flow of the report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from neuralmedbench.files.cases import CaseRow, read_case
 from neuralmedbench.records.case import CaseRecord, State
 
 
-def fate_of(row: CaseRow, case: CaseRecord | None) -> dict[str, Any]:
+def case_outcome(row: CaseRow, case: CaseRecord | None) -> dict[str, Any]:
     """Tell the fate of one case.
 
     Parameters
@@ -37,4 +37,4 @@ def fate_of(row: CaseRow, case: CaseRecord | None) -> dict[str, Any]:
 def flow_of_cases(table: Sequence[CaseRow], folder: Path) -> list[dict[str, Any]]:
     """Give the fate of every case of a table, by case id; `folder` holds `sub-<case>/case.json` of its last stage."""
     rows = sorted(table, key=lambda row: row.case_id)
-    return [fate_of(row, None if row.exclude else read_case(folder / f"sub-{row.case_id}" / "case.json")) for row in rows]
+    return [case_outcome(row, None if row.exclude else read_case(folder / f"sub-{row.case_id}" / "case.json")) for row in rows]

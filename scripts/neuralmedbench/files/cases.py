@@ -14,7 +14,7 @@ from neuralmedbench.files.digests import sha256_of, sha256_of_files, sha256_of_v
 from neuralmedbench.files.json_files import read_json_record, write_json_record
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, Sequence, State
 from neuralmedbench.runtime.atomic_write import atomic_file
-from neuralmedbench.runtime.storage import full_disk_behind
+from neuralmedbench.runtime.storage import full_disk_cause
 
 REMEDY = "run its stage again"
 CASE_LABEL = re.compile(r"[a-z0-9]+")
@@ -119,7 +119,7 @@ def quarantine_on_error(base: CaseRecord, step: Callable[[], CaseRecord]) -> Cas
     try:
         return step()
     except (DataError, DeidentificationError) as error:
-        if full := full_disk_behind(error):
+        if full := full_disk_cause(error):
             raise full from None
         return replace(
             base,

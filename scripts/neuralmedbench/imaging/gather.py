@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.files.case_flow import fate_of
+from neuralmedbench.files.case_flow import case_outcome
 from neuralmedbench.files.cases import CaseRow, read_case
 from neuralmedbench.records.case import CaseRecord, SliceRow, State
 
@@ -47,7 +47,7 @@ def gather_slices(
     quarantined: list[CaseRecord] = []
     for row in sorted(table, key=lambda row: row.case_id):
         if row.exclude:
-            flow.append(fate_of(row, None))
+            flow.append(case_outcome(row, None))
             continue
         base = folder / f"sub-{row.case_id}"
         case = read_case(base / "case.json")
@@ -55,7 +55,7 @@ def gather_slices(
             quarantined.append(case)
         else:
             rows += _rows(benchmark, case, base)
-        flow.append(fate_of(row, case))
+        flow.append(case_outcome(row, case))
     _stop_if_too_many(benchmark, quarantined, len(used), max_quarantined_fraction)
     return rows, {"cases": flow}
 

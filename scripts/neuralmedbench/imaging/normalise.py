@@ -28,7 +28,7 @@ from neuralmedbench.imaging.units import share_window
 from neuralmedbench.imaging.windows import COMPUTED, window_of
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 from neuralmedbench.runtime.atomic_write import atomic_folder
-from neuralmedbench.runtime.storage import full_disk_behind
+from neuralmedbench.runtime.storage import full_disk_cause
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -159,7 +159,7 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: NormaliseS
                 placed, quality = _place(_flattened(entry, source, settings), reference, brain)
                 record = _record(entry, source, placed, quality, series_flags(quality))
             except DataError as error:  # one series that cannot be used does not take the others with it
-                if full_disk_behind(error):
+                if full_disk_cause(error):
                     raise
                 aside[entry.series_id] = f"{entry.sequence.value}: {error}"
             else:

@@ -14,7 +14,7 @@ from typing import Any, Self, TextIO
 
 from neuralmedbench.config.load import without_places
 from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.records.served import Served, served_by
+from neuralmedbench.records.served import ServedModel, served_by
 
 EVERY_S = 30.0
 """Seconds between two plain lines."""
@@ -196,7 +196,7 @@ def served_models_line(name: str, responses: Sequence[Response]) -> str:
     )
 
 
-def _words(one: Served) -> str:
+def _words(one: ServedModel) -> str:
     days = " to ".join(sorted({one.first_called_on, one.last_called_on} - {""}))
     build = f", fingerprint {one.fingerprint}" if one.fingerprint else ""
     return f"{without_places(one.name)}{build} ({one.answers} answers{f', {days}' if days else ''})"

@@ -17,7 +17,7 @@ from neuralmedbench.models.replay import model_of_entry
 from neuralmedbench.models.samples import SampleProgress, resume_sample
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response
-from neuralmedbench.records.served import shown_name
+from neuralmedbench.records.served import printable_name
 
 SHORT, DIGEST = 12, 64
 
@@ -223,7 +223,7 @@ def _expected(request: Request, found: SampleProgress) -> str:
 
 
 def _entry_words(entry: LedgerEntry, request: Request) -> str:
-    served = f" by {without_places(shown_name(entry.served_model))}" if entry.served_model else ""
+    served = f" by {without_places(printable_name(entry.served_model))}" if entry.served_model else ""
     place = f", destination {entry.destination}" if entry.destination else ""
     words = f"key {entry.key[:SHORT]}, {entry.state}, answered{f' on {entry.called_on}' if entry.called_on else ''}{served}{place}"
     whose = (entry.item_id, entry.arm, entry.strategy)

@@ -12,7 +12,7 @@ rated_answers: answers_of, model_names, rated_answers
 reader_answers: asked_items, import_readers, reader_lines
 record: record_run
 repository: pull
-stages: dvc_yaml
+stages: dvc_yaml, run_again
 table_lookup: look_up_cell
 trace: trace
 """

@@ -18,7 +18,7 @@ responses: MISSING_STATES, Response, ResponseState, current_rows, token_count
 results: COLUMNS, HIDDEN, NOT_SHOWN, POOL_MARKS, mark_of
 review: ExcludeReason, ReviewedFiles, SignedReview
 scores: Evidence, Grade, GradeState, ParseStatus, Prediction, Rating, RatingPart, SIMULATED_ROUND, Score, SimilarityRow
-served: Served, served_by, shown_name
+served: ServedModel, printable_name, served_by
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
 vocabulary: Diagnosis, Vocabulary, normal_form
 words: DASH, DASHED, ONCE, capital, counted, decimal, listing, p_equals, p_value, percent, percent_span, percent_with_span, points, points_span, spaced, whole

@@ -1,4 +1,4 @@
-"""Who really answered: a provider may serve another model under the same name, from one call to the next."""
+"""The model that really answered: a provider may serve another one under the same name from one call to the next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Served:
+class ServedModel:
     """A model as the provider named it.
 
     Attributes
@@ -30,7 +30,7 @@ class Served:
     answers: int
 
 
-def served_by(answers: Iterable[tuple[str, str, str]]) -> list[Served]:
+def served_by(answers: Iterable[tuple[str, str, str]]) -> list[ServedModel]:
     """Count answers by the model that the provider said it served.
 
     Parameters
@@ -46,9 +46,9 @@ def served_by(answers: Iterable[tuple[str, str, str]]) -> list[Served]:
     days: dict[tuple[str, str], Counter[str]] = {}
     for (name, fingerprint, day), number in Counter(answers).items():
         if name:
-            days.setdefault((shown_name(name), shown_name(fingerprint)), Counter())[day] += number
+            days.setdefault((printable_name(name), printable_name(fingerprint)), Counter())[day] += number
     return sorted(
-        Served(
+        ServedModel(
             first_called_on=min(filter(None, found), default=""),
             last_called_on=max(found),
             name=name,
@@ -59,6 +59,6 @@ def served_by(answers: Iterable[tuple[str, str, str]]) -> list[Served]:
     )
 
 
-def shown_name(name: str) -> str:
+def printable_name(name: str) -> str:
     """Give a provider's word as it may stand in a log or on a page: on one line, and not without end."""
     return "".join(char if char.isprintable() else "?" for char in name[:LONGEST_NAME])

@@ -156,7 +156,7 @@ BLOCKS = (
 """What a reader wants first stands first; checklists stand last."""
 
 
-def shown(source: PageSource) -> tuple[Block, ...]:
+def blocks_of(source: PageSource) -> tuple[Block, ...]:
     """Give the blocks that stand on the page of a run."""
     return tuple(block for block in BLOCKS if block.needs(source))
 

@@ -14,10 +14,9 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import groups
 from neuralmedbench.records.words import DASH, DASHED, decimal, p_value, percent, percent_span, points, points_span, spaced, whole
-from neuralmedbench.report.blocks import BLOCKS, menu, shown
+from neuralmedbench.report.blocks import BLOCKS, blocks_of, menu
 from neuralmedbench.report.cases import case_index, with_room
-from neuralmedbench.report.source import PageSource
-from neuralmedbench.report.source import shown as made_visible
+from neuralmedbench.report.source import PageSource, visible_value
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.papers.shape import shapes
 
@@ -64,8 +63,8 @@ def render(source: PageSource) -> str:
         .get_template("page.html.j2")
         .render(
             source=source,
-            menu=menu(shown(source)),
-            here={block.id: block.name for block in shown(source)},
+            menu=menu(blocks_of(source)),
+            here={block.id: block.name for block in blocks_of(source)},
             tables=source.tables,
             titles=source.titles | {"prior": "Prior"},
             style=style,
@@ -86,7 +85,7 @@ def templates(said: dict[str, dict[str, str]]) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=made_visible,
+        finalize=visible_value,
     )
     environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "SAID": said}
     environment.filters |= FILTERS | {"group": groups, "mask": _mask, "without": _without, "case_index": case_index, "shapes": shapes}

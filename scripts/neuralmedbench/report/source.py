@@ -54,7 +54,7 @@ def visible(text: str) -> str:
     return UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
 
 
-def shown(value: object) -> object:
+def visible_value(value: object) -> object:
     """Make what a template puts in visible; what was made by a template already is left as it is."""
     return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 

@@ -8,5 +8,5 @@ locks: read_holder, try_lock, write_holder
 one_writer: wait_for_writers
 parent_run: name_this_run, this_run
 shared_log: Record, SharedLog, read_log
-storage: LEAST_ROOM_BYTES, check_places, check_project, disk_full, full_disk_behind, has_room
+storage: LEAST_ROOM_BYTES, check_places, check_project, disk_full, full_disk_cause, has_room
 """

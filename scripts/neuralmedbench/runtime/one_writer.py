@@ -1,4 +1,4 @@
-"""One writer per output: a command that outlived its run, and the same command of the next run, never write at the same time."""
+"""One writer per output: a command that outlived its run and the same command of the next run never write at the same time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from neuralmedbench.errors import BusyError, ConfigError, StorageError
 from neuralmedbench.runtime.locks import LockHolder, read_holder, try_lock, write_holder
 from neuralmedbench.runtime.parent_run import run_has_ended
-from neuralmedbench.runtime.storage import shown
+from neuralmedbench.runtime.storage import display_path
 
 OUTPUT = "--out"
 """Every argument that begins like this names a file or folder that the command writes."""
@@ -74,7 +74,7 @@ def _locked(output: Path) -> Iterator[None]:
     lock = _take(place, output)
     try:
         if run_has_ended():
-            message = f"{shown(output)}: the run that asked for it has ended, nothing was done; run the same command again"
+            message = f"{display_path(output)}: the run that asked for it has ended, nothing was done; run the same command again"
             raise BusyError(message)
         write_holder(lock, str(output))
         yield
@@ -114,7 +114,7 @@ class _Wait:
     def pause(self, holder: LockHolder) -> None:
         """Wait a moment; BusyError when it took too long."""
         waited = time.monotonic() - self._start
-        who = f"process {holder.pid or '(number unknown)'} still writes {shown(Path(holder.note))}"
+        who = f"process {holder.pid or '(number unknown)'} still writes {display_path(Path(holder.note))}"
         if waited > self._limit_s:
             end = f" or end it with `kill {holder.pid}`" if holder.pid else ""
             message = f"{who}; when it belongs to a run that was killed, wait for its end{end}, then run the same command again"

@@ -63,7 +63,7 @@ def check_places(outputs: Iterable[str]) -> None:
     for folder in sorted({Path(output).parent for output in outputs}):
         place = next(place for place in (folder, *folder.parents) if place.exists())
         if not os.access(place, os.W_OK):
-            message = f"{shown(place)} cannot be written: it is read-only or not yours; make it writable and {AGAIN}"
+            message = f"{display_path(place)} cannot be written: it is read-only or not yours; make it writable and {AGAIN}"
             raise StorageError(message)
 
 
@@ -72,7 +72,7 @@ def disk_full() -> OSError:
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def full_disk_behind(error: BaseException) -> OSError | None:
+def full_disk_cause(error: BaseException) -> OSError | None:
     """Find the full disk that an error comes from, however often it was wrapped since; None when there is none."""
     return next((cause for cause in _causes(error) if cause.errno in FULL), None)
 
@@ -87,7 +87,7 @@ def as_storage_error(error: Exception, outputs: Sequence[Path]) -> StorageError 
     if cause is None:
         return None
     output = _touched(cause, outputs)
-    where = shown(output or outputs[0]) if outputs else "its output"
+    where = display_path(output or outputs[0]) if outputs else "its output"
     if cause.errno in FULL:
         return StorageError(f"no room left on the disk (or in the quota) for {where}; free some space and {AGAIN}")
     if cause.errno == errno.EROFS:
@@ -121,7 +121,7 @@ def _touched(cause: OSError, outputs: Sequence[Path]) -> Path | None:
     return next(iter([*inside, *(output for output in outputs if output.absolute().is_relative_to(place))]), None)
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Write a path as a message may show it: relative to the project, of a file elsewhere the name alone."""
     absolute = path.absolute()
     return absolute.relative_to(Path.cwd()).as_posix() if absolute.is_relative_to(Path.cwd()) else path.name

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from neuralmedbench.config.load import without_places
 from neuralmedbench.estimates.pairs import smallest_difference
 from neuralmedbench.records.items import Axis
-from neuralmedbench.records.served import Served, served_by
+from neuralmedbench.records.served import ServedModel, served_by
 from neuralmedbench.records.words import counted, listing, percent, percent_with_span
 from neuralmedbench.tables.axes import MODELS_FOR_A_CORRELATION, correlation_interval, gap_sentence, rank_correlation
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
@@ -91,7 +91,7 @@ def _grader_only(study: Study, tables: Tables) -> Iterable[tuple[str, str]]:
             yield name, f"{GRADER_ONLY} no clinician has rated this run."
 
 
-def mixed_rows(study: Study) -> list[tuple[str, str, list[Served]]]:
+def mixed_rows(study: Study) -> list[tuple[str, str, list[ServedModel]]]:
     """Find who was served as more than one model.
 
     Benchmark, model (or `grader <name>`: over the answers of all models, which one grader should measure alike), and what was served.
@@ -106,7 +106,7 @@ def mixed_rows(study: Study) -> list[tuple[str, str, list[Served]]]:
     return [row for row in found if len({one.name for one in row[2]}) > 1]
 
 
-def _of_grader(benchmark: BenchmarkStudy, grader: str) -> list[Served]:
+def _of_grader(benchmark: BenchmarkStudy, grader: str) -> list[ServedModel]:
     grades = [grade for (_, one), rows in benchmark.grades.items() if one == grader for grade in rows]
     calls = {(grade.model, grade.item_id, grade.text_sha256): (grade.served_model, grade.fingerprint, grade.called_on) for grade in grades}
     return served_by(calls.values())
@@ -138,7 +138,7 @@ def _title(study: Study, who: str) -> str:
     return study.models[who].title
 
 
-def _words(served: list[Served]) -> str:
+def _words(served: list[ServedModel]) -> str:
     counts: dict[str, int] = {}
     for one in served:
         counts[one.name] = counts.get(one.name, 0) + one.answers

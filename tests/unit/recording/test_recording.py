@@ -17,7 +17,7 @@ import yaml
 from conftest import ROOT
 from fixtures.models import model_config
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.workflow import Run, own_configfiles, read_run
+from neuralmedbench.config.workflow import Run, extra_configfiles, read_run
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
 from neuralmedbench.files.dvc_lock import DvcOut, read_dvc_lock
 from neuralmedbench.files.tables import write_records
@@ -336,7 +336,7 @@ def test_a_torn_record_of_snakemake_is_passed_over(tmp_path: Path) -> None:
 
 def test_the_configuration_that_every_run_reads_is_no_setting_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert own_configfiles([tmp_path / "config" / "config.yaml", "config/test.yaml", tmp_path.parent / "x.yaml"]) == [
+    assert extra_configfiles([tmp_path / "config" / "config.yaml", "config/test.yaml", tmp_path.parent / "x.yaml"]) == [
         "config/test.yaml",
         "../x.yaml",
     ]

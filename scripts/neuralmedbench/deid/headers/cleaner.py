@@ -14,7 +14,7 @@ from neuralmedbench.deid.headers.rules import OF_PIXELS, HeaderRules, declare
 from neuralmedbench.deid.values import NO_TIMES, Times, paired_time, study_start
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files import dicom
-from neuralmedbench.runtime.storage import full_disk_behind
+from neuralmedbench.runtime.storage import full_disk_cause
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -59,7 +59,7 @@ def write_dicom(path: Path, dataset: Dataset, what: str) -> None:
     try:
         dataset.save_as(path, enforce_file_format=True)
     except Exception as error:  # whatever pydicom stumbles over, its text may hold a value of the header
-        if full := full_disk_behind(error):
+        if full := full_disk_cause(error):
             raise full from None
         message = f"{what} could not be written after cleaning ({type(error).__name__})"
         raise DeidentificationError(message) from None
