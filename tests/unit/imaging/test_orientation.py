@@ -17,6 +17,8 @@ from neuralmedbench.imaging.display import LETTERS
 from neuralmedbench.imaging.slices import cut_slices
 from neuralmedbench.records.case import Plane, Slice
 
+pytestmark = pytest.mark.slow
+
 SHOTS = [
     Shot("T1w", "3d", order="RAS"),
     Shot("ceT1w", "2d", order="LAS"),
