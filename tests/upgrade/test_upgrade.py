@@ -29,7 +29,7 @@ from make_run import machine
 from pydantic import TypeAdapter
 
 import neuralmedbench.records
-from conftest import copy_project, snakemake
+from conftest import NMB, copy_project, snakemake
 from fixtures.models import running_server
 from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.deid.review.signature import read_shown, read_signed
@@ -231,9 +231,10 @@ def upgraded(old: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up
         yield Upgraded(folder, server.bodies, "".join(run.stdout + run.stderr for run in runs))
 
 
-def person(folder: Path, command: str, *arguments: str) -> str:
-    """Type a command that people have; give what it said. It has to end well."""
-    done = subprocess.run([sys.executable, f"scripts/{command}.py", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+def must(folder: Path, *command: str) -> str:
+    """Run a command in a project, `nmb` or one of a rule; give what it said. It has to end well."""
+    program = [*NMB] if command[0] == "nmb" else [sys.executable, f"scripts/{command[0]}.py"]
+    done = subprocess.run([*program, *command[1:]], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -288,7 +289,7 @@ def test_the_signature_of_an_upgraded_run_is_valid(old: Path, upgraded: Upgraded
 
 @pytest.mark.workflow
 def test_the_audit_of_an_upgraded_run_finds_nothing(upgraded: Upgraded) -> None:
-    assert "nothing found" in person(upgraded.folder, "audit_run", "--configfiles", OWN)
+    assert "nothing found" in must(upgraded.folder, "nmb", "run", "audit", "--configfiles", OWN)
 
 
 @pytest.fixture(scope="module")
@@ -301,20 +302,20 @@ def changed(upgraded: Upgraded, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.mark.workflow
 def test_answers_of_a_reader_of_version_1_can_be_imported_again_and_are_the_same(upgraded: Upgraded, changed: Path) -> None:
-    person(changed, "import_reader", "--round", "h01")
+    must(changed, "nmb", "ratings", "import-readers", "--round", "h01")
     for path in sorted((upgraded.folder / "data/ledger/ward").glob("*.jsonl")):
         assert (changed / path.relative_to(upgraded.folder)).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.workflow
 def test_a_plan_of_an_upgraded_run_has_nothing_to_ask_and_knows_what_was_spent(changed: Path) -> None:
-    person(changed, "plan_calls", "--configfiles", IMPORTED, "--out", "plan.csv")
+    must(changed, "nmb", "model", "plan", "--configfiles", IMPORTED, "--out", "plan.csv")
     assert calls(changed / "plan.csv") == {"mixed/loop/": 0, "mixed/loop/steps": 0}
     ledger = changed / "data/ledger/ward/loop.jsonl"
     ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[1:]))
     model = changed / "config/models/loop.yaml"
     model.write_text(model.read_text(encoding="utf-8").replace("max_cost_usd: 5", "max_cost_usd: 0.001"), encoding="utf-8")
-    said = person(changed, "plan_calls", "--configfiles", OWN, "--out", "plan.csv")
+    said = must(changed, "nmb", "model", "plan", "--configfiles", OWN, "--out", "plan.csv")
     counted = calls(changed / "plan.csv")
     assert counted["ward/loop/main"] == 0
     assert counted["ward/loop/"] > 0, "without a line of the ledger there is something to ask"
@@ -340,7 +341,7 @@ def test_without_the_private_zone_prompts_are_made_again_from_the_shareable_one_
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     assert "rule assemble_prompts:" in done.stdout + done.stderr
     assert not (folder / "data/raw/ward").exists()
-    person(folder, "plan_calls", "--configfiles", OWN, "--out", "plan.csv")
+    must(folder, "nmb", "model", "plan", "--configfiles", OWN, "--out", "plan.csv")
     assert calls(folder / "plan.csv") == {"ward/loop/": 0, "ward/loop/main": 0}
 
 
@@ -396,13 +397,13 @@ def test_scans_that_are_made_again_from_raw_files_keep_their_signature_and_ask_n
     before, now = ({row["path"]: row["sha256"] for row in rows_of(folder / path)} for folder in (old / "scans", scans))
     if before != now and machine() != read_json(scans / "machine.json"):
         pytest.skip("another processor or other packages than those of version 1 rounded the last bits of the pictures otherwise")
-    person(scans, "plan_calls", "--configfiles", SCANS, "--out", "plan.csv")
+    must(scans, "nmb", "model", "plan", "--configfiles", SCANS, "--out", "plan.csv")
     asked = [f"{benchmark}/{model}/" for benchmark in ("demo-tiny", "demo-tiny-slices") for model in ("loop", "strict")]
     assert calls(scans / "plan.csv").items() >= {**dict.fromkeys(asked, 0), "demo-tiny/loop/main": 0}.items()
     folder, reviews = "data/deidentified/demo-tiny", "data/reviews/demo-tiny"
     rules = ["--benchmark", "demo-tiny", "--profile", "pseudonymised", "--subjects", "patient", "--folder", folder]
     cases = ["--table", "config/benchmarks/demo-tiny.cases.tsv", "--shown", f"{reviews}/review.json", "--signed", f"{reviews}.json"]
-    person(scans, "gather_audit", *rules, *cases, "--out", "audit.json")
+    must(scans, "gather_audit", *rules, *cases, "--out", "audit.json")
     audit = read_json(scans / "audit.json")
     assert (audit["state"], len(set(audit["covered"].values()))) == ("passed", 2)
     assert audit["reason"].startswith("signed on ")
