@@ -153,7 +153,7 @@ def ours(folder: Path, address: str, number: int, concurrency: int, *, replay: b
     from fixtures.models import model_config
     from neuralmedbench.config.pipeline import RateLimit
     from neuralmedbench.models.engine import answer_requests
-    from neuralmedbench.models.run_limits import RunLimits
+    from neuralmedbench.models.model_run import ModelRun, RunLimits
     from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
 
     prices = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2, "dated": "2026-01-01"}
@@ -169,14 +169,15 @@ def ours(folder: Path, address: str, number: int, concurrency: int, *, replay: b
         requests.append(Request(item_id=f"b/i{place}", turns=(turn,), **names, **rest))
     rows = answer_requests(
         requests,
-        model_config(api_base=address, **changes),
-        name="m",
-        ledger=Path(folder, f"ledger-{number}.jsonl"),
-        destinations=["local"],
-        max_failed_fraction=0,
-        root=folder,
-        replay=replay,
-        control=RunLimits(10**6, limits, folder / f"spending-{os.getpid()}"),
+        ModelRun(
+            model_config(api_base=address, **changes),
+            ledger=Path(folder, f"ledger-{number}.jsonl"),
+            destinations=["local"],
+            max_failed_fraction=0,
+            root=folder,
+            replay=replay,
+            control=RunLimits(10**6, limits, folder / f"spending-{os.getpid()}"),
+        ),
     )
     if any(row.state != "ok" for row in rows) or len(rows) != number:
         message = "not every request was answered"

@@ -18,7 +18,7 @@ from neuralmedbench.files.cases import write_overrides
 from neuralmedbench.runtime.one_writer import wait_for_writers
 from neuralmedbench.runtime.parent_run import name_this_run
 from neuralmedbench.runtime.storage import check_places, check_project
-from neuralmedbench.models.run_limits import RunLimits
+from neuralmedbench.models.model_run import RunLimits
 from neuralmedbench.models.resources import resources_of
 from neuralmedbench.recording.metadata import repair_metadata
 from snakemake.exceptions import WorkflowError
@@ -97,12 +97,12 @@ def mb_of_cases(wildcards, base, of_case):
 
 def slots_of_model(wildcards):
     """Slots that a job of a model takes; see neuralmedbench/models/resources.py."""
-    return resources_of(wildcards.model, RUN.models[wildcards.model])
+    return resources_of(RUN.models[wildcards.model])
 
 
 def slots_of_grader(wildcards):
     """Slots that a job of a grader takes."""
-    return resources_of(wildcards.grader, RUN.all_graders[wildcards.grader].model)
+    return resources_of(RUN.all_graders[wildcards.grader].model)
 
 
 def names_of_graders(*kinds):

@@ -8,7 +8,7 @@ from neuralmedbench.config.load import load_benchmark, load_grader
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.models.run_limits import add_call_arguments, call_arguments
+from neuralmedbench.models.model_run import add_call_arguments, call_arguments
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import response_key

@@ -10,9 +10,9 @@ from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.console import log_served_models
 from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.model_run import ModelRun, add_call_arguments, call_arguments
 from neuralmedbench.models.readers import requests_for
 from neuralmedbench.models.replay import previous_responses
-from neuralmedbench.models.run_limits import add_call_arguments, call_arguments
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
@@ -40,16 +40,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     check_asked(requests, read_audit(args.audit))
     responses = answer_requests(
         requests,
-        model,
-        name=args.model,
-        destinations=load_benchmark(args.config, args.benchmark).allowed_destinations,
-        vocabulary=read_vocabulary(args.vocabulary),
-        **call_arguments(args),
+        ModelRun(
+            model,
+            destinations=load_benchmark(args.config, args.benchmark).allowed_destinations,
+            vocabulary=read_vocabulary(args.vocabulary),
+            **call_arguments(args),
+        ),
     )
     log_served_models(args.model, responses)
-    responses += previous_responses(requests, model, name=args.model, ledger=args.ledger)
-    behind = {model.revision: 0}  # the present revision stands first: see records.responses.current_rows
-    write_records(args.out, Response, responses, key=lambda row: (behind.get(row.revision, 1), response_key(row)))
+    responses += previous_responses(requests, model, args.ledger)
+    order = {model.revision: 0}  # the present revision stands first: see records.responses.current_rows
+    write_records(args.out, Response, responses, key=lambda row: (order.get(row.revision, 1), response_key(row)))
     return 0
 
 

@@ -23,7 +23,7 @@ def test_no_cap_is_ever_passed_and_every_process_and_the_book_agree(steps, cap, 
     models = [model_config(prices=PRICES, max_tokens=100, max_cost_usd=cap / 1000, revision=str(number % 2)) for number in range(4)]
     with tempfile.TemporaryDirectory() as folder:
         book = Path(folder, "money.jsonl")
-        budgets = [Budget(model, name="m", log=book, run=f"r{number // 2}", run_cap=run_cap / 1000) for number, model in enumerate(models)]
+        budgets = [Budget(model, log=book, run=f"r{number // 2}", run_cap=run_cap / 1000) for number, model in enumerate(models)]
         spent = [0] * 4
         for who, samples, cost, settled in steps:
             booked = (spent[who % 2] + spent[who % 2 + 2], spent[who // 2 * 2] + spent[who // 2 * 2 + 1])
@@ -38,7 +38,7 @@ def test_no_cap_is_ever_passed_and_every_process_and_the_book_agree(steps, cap, 
                 budgets[who].settle(reserved, None if cost is None else samples * cost / 1000)
                 spent[who] -= 0 if cost is None else (100 - cost) * samples
         found = read_spend_log(book)
-        of_models = [found.by_account[account_of("m", model)] for model in models[:2]]
+        of_models = [found.by_account[account_of(model)] for model in models[:2]]
         assert of_models == [(spent[0] + spent[2]) * NANO // 1000, (spent[1] + spent[3]) * NANO // 1000]
         assert max(of_models, default=0) <= cap * NANO // 1000
         assert max(found.by_run.values(), default=0) <= run_cap * NANO // 1000

@@ -159,8 +159,8 @@ def load_benchmark(folder: Path, benchmark: str) -> BenchmarkConfig:
 
 
 def load_model(path: Path) -> ModelConfig:
-    """Read one model's yaml; ConfigError as in `read_yaml` and `check`."""
-    return _load(ModelConfig, path)
+    """Read one model's yaml, and name the model as the file is; ConfigError as in `read_yaml` and `check`."""
+    return _load(ModelConfig, path).named(path.stem)
 
 
 def load_asked(folder: Path, benchmark: str, model: str) -> ModelConfig:
@@ -194,8 +194,9 @@ def load_asked(folder: Path, benchmark: str, model: str) -> ModelConfig:
 
 
 def load_grader(path: Path) -> GraderConfig:
-    """Read one grader's yaml; ConfigError as in `read_yaml` and `check`."""
-    return _load(GraderConfig, path)
+    """Read one grader's yaml, and name the model that it asks as the file is; ConfigError as in `read_yaml` and `check`."""
+    config = _load(GraderConfig, path)
+    return config.model_copy(update={"model": config.model.named(path.stem)}) if config.model else config
 
 
 def load_published(path: Path) -> PublishedConfig:
@@ -213,7 +214,7 @@ def load_checklists(folder: Path) -> list[ChecklistConfig]:
     return [_load(ChecklistConfig, path) for path in sorted((folder / "checklists").glob("*.yaml"))]
 
 
-def group_limit(name: str, model: ModelConfig, limits: Mapping[str, RateLimit]) -> RateLimit:
+def group_limit(model: ModelConfig, limits: Mapping[str, RateLimit]) -> RateLimit:
     """Give the limits of a model's group; none for a model without one.
 
     Raises
@@ -226,7 +227,7 @@ def group_limit(name: str, model: ModelConfig, limits: Mapping[str, RateLimit]) 
         return RateLimit()
     if group not in limits:
         message = (
-            f"{name}: its rate_limit_group {group!r} is not in `rate_limits` of the configuration{nearest(group, sorted(limits))}; add"
+            f"{model.name}: its rate_limit_group {group!r} is not in `rate_limits` of the configuration{nearest(group, sorted(limits))}; add"
             f" `rate_limits: {{{group}: {{requests_per_minute: 60}}}}`, or `{group}: {{}}` to share pauses alone"
         )
         raise ConfigError(message)

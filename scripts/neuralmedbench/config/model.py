@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from neuralmedbench.config.section import Name, Section
 
@@ -81,9 +81,23 @@ class ModelConfig(Section):
         description="A person whose answers were imported (`nmb ratings import-readers`), or a program in the place of one; has no rank.",
     )
 
-    def names(self, name: str) -> tuple[str, ...]:
-        """Give the names by which it could give itself away in its answers; `name` is that of its file."""
-        return name, self.title, self.id
+    _name: str = PrivateAttr("")
+
+    @property
+    def name(self) -> str:
+        """Name of its file, or of its grader's: known when the yaml is read, and no key of it."""
+        return self._name
+
+    def named(self, name: str) -> ModelConfig:
+        """Give the same model under a name."""
+        copy = self.model_copy()
+        copy._name = name
+        return copy
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names by which it could give itself away in its answers."""
+        return self.name, self.title, self.id
 
     @field_validator("knowledge_cutoff", mode="before")
     @classmethod

@@ -162,9 +162,9 @@ class Run:
         models = {name: load_model(folder / "models" / f"{name}.yaml") for name in config.models}
         graders = {name: load_grader(folder / "graders" / f"{name}.yaml") for name in config.graders}
         members = jury_members(folder, graders)
-        for name, model in [*models.items(), *((name, grader.model) for name, grader in (graders | members).items())]:
+        for model in [*models.values(), *(grader.model for grader in (graders | members).values())]:
             if model:
-                group_limit(name, model, config.rate_limits)
+                group_limit(model, config.rate_limits)
         return cls(
             config=config,
             folder=folder,

@@ -23,9 +23,9 @@ NANO = 10**9
 """Money is counted in whole billionths of a dollar: sums that do not depend on their order, and caps that are met to the cent."""
 
 
-def account_of(name: str, model: ModelConfig) -> str:
+def account_of(model: ModelConfig) -> str:
     """Name under which a model's money is booked: another id or revision is another account."""
-    return f"{name} {without_places(model.id)} {model.revision}"
+    return f"{model.name} {without_places(model.id)} {model.revision}"
 
 
 class SpendTotals:
@@ -71,7 +71,7 @@ def is_paid(model: ModelConfig) -> bool:
     return model.prices is not None and bool(model.prices.usd_per_million_prompt_tokens or model.prices.usd_per_million_completion_tokens)
 
 
-def check_paid(name: str, model: ModelConfig) -> None:
+def check_paid(model: ModelConfig) -> None:
     """Refuse a model that costs money without a cap that can be kept.
 
     Raises
@@ -82,18 +82,20 @@ def check_paid(name: str, model: ModelConfig) -> None:
     if model.api_key_env is None and model.prices is None:
         return
     if model.max_cost_usd is None:
-        message = f"model {name}: it may cost money; set max_cost_usd, the cap of this model and revision, in its yaml: `max_cost_usd: 20`"
+        message = (
+            f"model {model.name}: it may cost money; set max_cost_usd, the cap of this model and revision, in its yaml: `max_cost_usd: 20`"
+        )
         raise ConfigError(message)
     if model.prices is None:
         message = (
-            f"model {name}: max_cost_usd cannot be kept without prices; add to its yaml, with the numbers of the provider's price list (0 and"
+            f"model {model.name}: max_cost_usd cannot be kept without prices; add to its yaml, with the numbers of the provider's price list (0 and"
             " 0 when your server is free): `prices: {usd_per_million_prompt_tokens: 2.5, usd_per_million_completion_tokens: 10,"
             ' dated: "YYYY-MM-DD"}`'
         )
         raise ConfigError(message)
     if is_paid(model) and longest_answer(model) is None:
         message = (
-            f"model {name}: max_cost_usd cannot be kept when answers may have any length; add to its yaml `max_tokens: 1024`, or for a model"
+            f"model {model.name}: max_cost_usd cannot be kept when answers may have any length; add to its yaml `max_tokens: 1024`, or for a model"
             " that takes its limit under another name `parameters: {max_completion_tokens: 4096}`"
         )
         raise ConfigError(message)
@@ -133,8 +135,6 @@ class Budget:
     ----------
     model : ModelConfig
         Its prices and its cap: of everything that was ever spent on this name, id and revision according to the book.
-    name : str
-        Its name.
     log : Path or None
         The book; None: the caps hold within this process alone.
     run : str
@@ -158,13 +158,12 @@ class Budget:
         self,
         model: ModelConfig,
         *,
-        name: str = "",
         log: Path | None = None,
         run: str = "",
         run_cap: float | None = None,
         root: Path = Path(),
     ) -> None:
-        self._model, self._run, self._account = model, run, account_of(name, model)
+        self._model, self._run, self._account = model, run, account_of(model)
         caps = ((OF_MODEL, model.max_cost_usd), (OF_RUN, run_cap))
         self._caps = {why: round(cap * NANO) for why, cap in caps if cap is not None}
         self._estimator = Estimator(model, root)

@@ -7,109 +7,48 @@ import datetime
 import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from neuralmedbench.config.model import Downscale, ModelConfig
 from neuralmedbench.models.budget import NANO, Reservation, cost_usd
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.conversation import PromptMessage, load_messages
+from neuralmedbench.models.destinations import destination_of
 from neuralmedbench.models.ledger import ROOM_BYTES, Ledger, LedgerEntry
 from neuralmedbench.models.ledger_entries import new_entry
+from neuralmedbench.models.model_run import AttemptGate, ModelRun
 from neuralmedbench.models.protocol import Answer, Backend, Call, Message, tokens_of_call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.retry import INTERRUPTED, GaveUpError, answer_with_retries
-from neuralmedbench.models.run_limits import AttemptGate, RunLimits
-from neuralmedbench.models.samples import MissingAnswer
-from neuralmedbench.records.requests import Request
+from neuralmedbench.models.samples import MissingAnswer, SampleWalk
 from neuralmedbench.records.responses import ResponseState
 
-SIZE_AT = 16
-"""Where the header of a PNG holds width and height, four bytes each."""
-
-
-def shrunk_pictures(messages: Iterable[Message], limit: Downscale | None) -> int:
-    """Count the pictures of a conversation that lie above a provider's documented size.
-
-    Parameters
-    ----------
-    messages : iterable of Message
-        What is sent.
-    limit : Downscale or None
-        The documented limits in pixels; None when there are none.
-
-    Returns
-    -------
-    int
-        How many are wider or higher than `longest_side_px`, or have both sides above `shortest_side_px`.
-    """
-    if limit is None:
-        return 0
-    return sum(_is_shrunk(image.png, limit) for message in messages for image in message.images)
-
-
-def _is_shrunk(png: bytes, limit: Downscale) -> bool:
-    width, height = (int.from_bytes(png[place : place + 4], "big") for place in (SIZE_AT, SIZE_AT + 4))
-    too_long = limit.longest_side_px is not None and max(width, height) > limit.longest_side_px
-    return too_long or (limit.shortest_side_px is not None and min(width, height) > limit.shortest_side_px)
-
-
-TURNED_AWAY = frozenset({401, 402, 404})
+HOPELESS_STATUSES = frozenset({401, 402, 404})
 """A wrong key, no credit, no such model: what one call is told, all are; the others are not sent."""
 
 
 class Caller:
     """Makes the calls of one run and keeps every answer that comes.
 
-    Parameters
-    ----------
-    model : ModelConfig
-        The model's yaml.
-    opened : BackendHandle
-        Its backend, or why there is none.
-    book : Ledger
-        Where answers are kept.
-    name : str
-        Its name.
-    control : RunLimits
-        Caps and rate limits of the run.
-    destination : str
-        The host that was checked.
-    root : Path
-        Folder to which the paths of pictures are relative.
-    first : int
-        Number of the first sample of this run.
-
     Attributes
     ----------
     calls : int
         Calls made, retries not counted.
-    disk_says : str
+    storage_error : str
         Why answers cannot be kept any more; empty while they can.
     cut_short : bool
         Whether a call was not made, or not tried again, because the command was asked to end.
     """
 
-    def __init__(
-        self,
-        model: ModelConfig,
-        opened: BackendHandle,
-        book: Ledger,
-        *,
-        name: str,
-        control: RunLimits,
-        destination: str,
-        root: Path,
-        first: int,
-    ) -> None:
-        self._model, self._opened, self._book = model, opened, book
-        self._destination, self._root, self._first = destination, root, first
+    def __init__(self, run: ModelRun, handle: BackendHandle, ledger: Ledger) -> None:
+        self._model, self._handle, self._ledger = run.model, handle, ledger
+        self._destination, self._root, self._first = destination_of(run.model), run.root, run.first_repeat
         self._jitter = random.Random(0)
         self._stop = asyncio.Event()
-        self._budget, self._limits = control.budget(name, model, root), control.limits(name, model, self._stop)
-        self._turned_away = ""
+        self._budget, self._limits = run.control.budget(run.model, run.root), run.control.limits(run.model, self._stop)
+        self._refusal = ""
         self.calls = 0
-        self.disk_says = ""
+        self.storage_error = ""
         self.cut_short = False
 
     @property
@@ -120,52 +59,27 @@ class Caller:
     def stop(self) -> None:
         """Begin no more calls; those under way are waited for and kept."""
         self._stop.set()
-        if self._opened.backend:
-            self._opened.backend.stop()
+        if self._handle.backend:
+            self._handle.backend.stop()
 
-    async def ask(
-        self, request: Request, messages: tuple[PromptMessage, ...], keys: Mapping[int, str], turn: int
-    ) -> dict[int, LedgerEntry | MissingAnswer]:
-        """Ask for samples of one conversation, in one call if the backend gives them all.
-
-        Parameters
-        ----------
-        request : Request
-            Whose conversation it is.
-        messages : tuple of PromptMessage
-            What is sent.
-        keys : mapping of int to str
-            Keys in the ledger by the numbers of the samples.
-        turn : int
-            Which call of a sample it is, from 0.
-
-        Returns
-        -------
-        dict of int to LedgerEntry or MissingAnswer
-            By number: the answer as it is kept, or why there is none.
-
-        Raises
-        ------
-        DataError
-            If a picture is not the one that the audit covered.
-        """
+    async def ask(self, walk: SampleWalk, keys: Mapping[int, str]) -> dict[int, LedgerEntry | MissingAnswer]:
+        """Ask for samples of one conversation, in one call if the backend gives them all; `keys` in the ledger are by sample number."""
         outcomes: dict[int, LedgerEntry | MissingAnswer] = {}
         while rest := {repeat: key for repeat, key in keys.items() if repeat not in outcomes}:
-            outcomes |= await self._ask_once(request, messages, rest, turn)
+            outcomes |= await self._ask_once(walk, rest)
         return outcomes
 
-    async def _ask_once(
-        self, request: Request, messages: tuple[PromptMessage, ...], keys: Mapping[int, str], turn: int
-    ) -> dict[int, LedgerEntry | MissingAnswer]:
-        backend = self._opened.backend
-        if self._turned_away:
-            return dict.fromkeys(keys, MissingAnswer(ResponseState.FAILED, self._turned_away))
+    async def _ask_once(self, walk: SampleWalk, keys: Mapping[int, str]) -> dict[int, LedgerEntry | MissingAnswer]:
+        backend = self._handle.backend
+        if self._refusal:
+            return dict.fromkeys(keys, MissingAnswer(ResponseState.FAILED, self._refusal))
         if backend is None or self.stopped or not self._can_keep():
             self.cut_short |= backend is not None and self.stopped
-            why = self._opened.reason if backend is None else INTERRUPTED if self.stopped else "no room"
+            why = self._handle.reason if backend is None else INTERRUPTED if self.stopped else "no room"
             return dict.fromkeys(keys, MissingAnswer(ResponseState.SKIPPED, why))
-        call = self._call(request, messages, list(keys))
-        reserved = await self._budget.reserve_in_turn(messages, len(keys), sent_schema(request, self._model))
+        schema = sent_schema(walk.request, self._model)
+        call = self._call(walk.messages, list(keys), schema)
+        reserved = await self._budget.reserve_in_turn(walk.messages, len(keys), schema)
         if reserved is None:
             return dict.fromkeys(keys, MissingAnswer(ResponseState.OVER_BUDGET, self._budget.why))
         gate = AttemptGate(self._budget, self._limits, reserved)
@@ -179,8 +93,8 @@ class Caller:
             spent = None if error.perhaps_paid else 0.0
             self.calls += error.attempts > 0
             self.cut_short |= self.stopped  # it may be that it would have been tried again
-            if error.status in TURNED_AWAY:
-                self._turned_away = str(error)
+            if error.status in HOPELESS_STATUSES:
+                self._refusal = str(error)
             first, rest = self._failed(str(error), error.attempts, sent=error.sent), MissingAnswer(ResponseState.FAILED, str(error))
             return {repeat: rest if place else first for place, repeat in enumerate(keys)}
         finally:
@@ -189,14 +103,11 @@ class Caller:
         outcomes: dict[int, LedgerEntry | MissingAnswer] = {}
         for (repeat, key), answer in zip(keys.items(), answers, strict=False):
             # the attempts of one call stand once, with its first sample
-            entry = self._entry(
-                answer, request, messages, key=key, repeat=repeat, turn=turn, attempts=0 if outcomes else attempts, **counts
-            )
+            entry = self._entry(answer, walk, key=key, repeat=repeat, attempts=0 if outcomes else attempts, **counts)
             outcomes[repeat] = self._keep(entry)
         return outcomes
 
-    def _call(self, request: Request, messages: tuple[PromptMessage, ...], repeats: Sequence[int]) -> Call:
-        schema = sent_schema(request, self._model)
+    def _call(self, messages: Sequence[PromptMessage], repeats: Sequence[int], schema: str) -> Call:
         # a backend counts the samples of a conversation from 0; their seeds start where this run's repeats do
         seed = None if self._model.seed is None else self._model.seed + self._first
         numbers = tuple(repeat - self._first for repeat in repeats)
@@ -214,11 +125,12 @@ class Caller:
             gate=gate,
         )
 
-    def _entry(self, answer: Answer, request: Request, messages: Sequence[PromptMessage], **call: Any) -> LedgerEntry:
+    def _entry(self, answer: Answer, walk: SampleWalk, **call: Any) -> LedgerEntry:
         return new_entry(
-            request,
+            walk.request,
             self._model,
-            messages,
+            walk.messages,
+            turn=len(walk.entries),
             state=answer.state,
             text=answer.text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair is valid JSON, but no text
             finish_reason=answer.finish_reason,
@@ -227,7 +139,7 @@ class Caller:
             prompt_tokens=answer.prompt_tokens,
             completion_tokens=answer.completion_tokens,
             called_on=_today(),
-            code=self._opened.code,
+            code=self._handle.code,
             destination=self._destination,
             token_logprobs=tuple(round(value, 4) for value in answer.token_logprobs),
             **call,
@@ -235,9 +147,9 @@ class Caller:
 
     def _keep(self, entry: LedgerEntry) -> LedgerEntry | MissingAnswer:
         try:
-            self._book.add(entry)
+            self._ledger.add(entry)
         except OSError as error:  # a quota, which is not seen beforehand, or a disk that breaks
-            self.disk_says = f"its ledger cannot be written ({error.strerror})"
+            self.storage_error = f"its ledger cannot be written ({error.strerror})"
             return self._failed("not kept", entry.attempts, sent=entry.attempts > 0)
         return entry
 
@@ -247,9 +159,9 @@ class Caller:
 
     def _can_keep(self) -> bool:
         """Whether one more answer could be kept; once it could not, nothing is asked any more."""
-        if not self.disk_says and not self._book.has_room():
-            self.disk_says = f"less than {ROOM_BYTES // 2**20} MiB are free on the disk of its ledger"
-        return not self.disk_says
+        if not self.storage_error and not self._ledger.has_room():
+            self.storage_error = f"less than {ROOM_BYTES // 2**20} MiB are free on the disk of its ledger"
+        return not self.storage_error
 
 
 def _today() -> str:
@@ -265,3 +177,20 @@ def _cost_usd(model: ModelConfig, answers: Sequence[Answer], reserved: Reservati
     total = tokens_of_call(answers)
     most = [cost for pair in ((total, 0), (0, total)) if (cost := cost_usd(model, *pair)) is not None]
     return max(most) if most and max(most) * NANO < reserved.nano_usd else None
+
+
+SIZE_AT = 16
+"""Where the header of a PNG holds width and height, four bytes each."""
+
+
+def shrunk_pictures(messages: Iterable[Message], limit: Downscale | None) -> int:
+    """Count the pictures that are wider or higher than `longest_side_px`, or have both sides above `shortest_side_px`."""
+    if limit is None:
+        return 0
+    return sum(_is_shrunk(image.png, limit) for message in messages for image in message.images)
+
+
+def _is_shrunk(png: bytes, limit: Downscale) -> bool:
+    width, height = (int.from_bytes(png[place : place + 4], "big") for place in (SIZE_AT, SIZE_AT + 4))
+    too_long = limit.longest_side_px is not None and max(width, height) > limit.longest_side_px
+    return too_long or (limit.shortest_side_px is not None and min(width, height) > limit.shortest_side_px)

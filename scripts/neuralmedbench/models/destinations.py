@@ -30,13 +30,11 @@ makes of its own settings and of the environment, `models.api.wire` lets nothing
 """
 
 
-def destination_of(name: str, model: ModelConfig) -> str:
+def destination_of(model: ModelConfig) -> str:
     """Say where the requests of a model go.
 
     Parameters
     ----------
-    name : str
-        Name of the model, for the message.
     model : ModelConfig
         Its yaml.
 
@@ -55,25 +53,27 @@ def destination_of(name: str, model: ModelConfig) -> str:
         return LOCAL
     provider = model.id.partition("/")[0]
     if "/" not in model.id or provider not in HOSTS:
-        message = f"model {name}: write its id as provider/model with a provider of {', '.join(HOSTS)} (openai for any compatible server)"
+        message = (
+            f"model {model.name}: write its id as provider/model with a provider of {', '.join(HOSTS)} (openai for any compatible server)"
+        )
         raise ConfigError(message)
     if model.api_base is not None:
         host = (urlsplit(model.api_base).hostname or "").lower()
         if host in {"", LOCAL}:  # a host of that name would pass for this machine
-            message = f"model {name}: api_base is not a full address; write it as https://host.domain/v1"
+            message = f"model {model.name}: api_base is not a full address; write it as https://host.domain/v1"
             raise ConfigError(message)
         return LOCAL if _is_loopback(host) else host
     if not HOSTS[provider]:
-        message = f"model {name}: where it is served is not known; set api_base"
+        message = f"model {model.name}: where it is served is not known; set api_base"
         raise ConfigError(message)
     for variable in (f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL"):
         if os.environ.get(variable):
-            message = f"model {name}: the environment variable {variable} would send its requests elsewhere; unset it or set api_base"
+            message = f"model {model.name}: the environment variable {variable} would send its requests elsewhere; unset it or set api_base"
             raise ConfigError(message)
     return HOSTS[provider]
 
 
-def address_of(name: str, model: ModelConfig) -> str:
+def address_of(model: ModelConfig) -> str:
     """Give the address at whose scheme, host and port a model is asked; of it `destination_of` says the host.
 
     Raises
@@ -81,17 +81,15 @@ def address_of(name: str, model: ModelConfig) -> str:
     ConfigError
         As `destination_of`.
     """
-    destination = destination_of(name, model)
+    destination = destination_of(model)
     return model.api_base or f"https://{destination}/"
 
 
-def check_destination(name: str, model: ModelConfig, allowed: Sequence[str]) -> str:
+def check_destination(model: ModelConfig, allowed: Sequence[str]) -> str:
     """Refuse a model whose requests would go where the benchmark does not allow.
 
     Parameters
     ----------
-    name : str
-        Name of the model.
     model : ModelConfig
         Its yaml.
     allowed : sequence of str
@@ -107,10 +105,10 @@ def check_destination(name: str, model: ModelConfig, allowed: Sequence[str]) -> 
     ConfigError
         If it is not allowed, or cannot be known.
     """
-    destination = destination_of(name, model)
+    destination = destination_of(model)
     if destination not in {entry.lower() for entry in allowed}:
         message = (
-            f"model {name}: its requests would go to {destination}, allowed are: {', '.join(allowed) or 'none'};"
+            f"model {model.name}: its requests would go to {destination}, allowed are: {', '.join(allowed) or 'none'};"
             " add it to allowed_destinations of the benchmark only if these data may go there"
         )
         raise ConfigError(message)

@@ -14,7 +14,7 @@ from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, read_ledger
 from neuralmedbench.models.ledger_entries import prompt_changes
 from neuralmedbench.models.registry import closed_because
 from neuralmedbench.models.replay import model_of_entry
-from neuralmedbench.models.samples import SampleProgress, resume_sample
+from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response
 from neuralmedbench.records.served import printable_name
@@ -49,40 +49,18 @@ def nearest_entry(entries: Iterable[LedgerEntry], request: Request, repeat: int,
     return max(of_item, key=nearness)[1] if of_item else None
 
 
-def differences(
-    entry: LedgerEntry, request: Request, model: ModelConfig, messages: Sequence[PromptMessage], *, repeat: int, turn: int, code: str
-) -> list[str]:
-    """Say what differs between a call and an answer in the ledger.
-
-    Parameters
-    ----------
-    entry : LedgerEntry
-        The answer.
-    request : Request
-        What is asked now.
-    model : ModelConfig
-        The model as it is asked now.
-    messages : sequence of PromptMessage
-        What is sent with the call.
-    repeat, turn : int
-        Which sample, and which call of it, from 0.
-    code : str
-        As in `models.call_keys.call_key`.
-
-    Returns
-    -------
-    list of str
-        In words, what was then and what is now; never what was said.
-    """
+def differences(entry: LedgerEntry, walk: SampleWalk) -> list[str]:
+    """Say what differs between the call that is due and an answer in the ledger: what was then and what is now, never the texts."""
+    request, model, messages, turn = walk.request, walk.model, walk.messages, len(walk.entries)
     now: dict[str, object] = {"model id": without_places(model.id), "revision": model.revision}
     now |= {name: getattr(model, name) for name in SAMPLING}
     then: dict[str, object] = {"model id": entry.model, "revision": entry.revision} | {name: getattr(entry, name) for name in SAMPLING}
     if not entry.revision:  # a line that was written before these were kept
         then = dict(now)
-    now |= {"arm": request.arm, "strategy": request.strategy, "sample": repeat, "call": turn + 1, "key version": KEY_VERSION}
+    now |= {"arm": request.arm, "strategy": request.strategy, "sample": walk.repeat, "call": turn + 1, "key version": KEY_VERSION}
     then |= {"arm": entry.arm, "strategy": entry.strategy, "sample": entry.repeat, "call": entry.turn + 1, "key version": entry.key_version}
     found = [f"{name} {_shown(then[name])} then, {_shown(now[name])} now" for name in now if then[name] != now[name]]
-    if entry.code != code:
+    if entry.code != walk.code:
         found.append("the code or vocabulary of the built-in model has changed")
     if (entry.arm, entry.strategy, entry.turn) == (request.arm, request.strategy, turn):
         found += _what_was_sent(entry, request, model, messages)
@@ -134,7 +112,6 @@ def explain(
     code: str = "",
     ledger: Path | None = None,
     rows: Sequence[Response] | None = None,
-    closed: str = "",
 ) -> str:
     """Write down the conversation of one request, what the ledger holds of it, and what became of it.
 
@@ -152,8 +129,6 @@ def explain(
         Where the ledger lies, to be named.
     rows : sequence of Response or None
         The table of responses of the present revision; None when there is none.
-    closed : str
-        Why the model cannot be asked here; empty when it can.
 
     Returns
     -------
@@ -164,9 +139,10 @@ def explain(
     lines = [f"request {request.request_id} ({request.item_id}, arm {request.arm}, strategy {request.strategy})"]
     lines += [f"ledger {ledger.as_posix()}: {len(entries)} answers{'' if ledger.exists() else ' (it is not there)'}"] if ledger else []
     lines.append("")
+    closed = closed_because(model)
     by_repeat = None if rows is None else {row.repeat: row for row in rows if _is_of(row, request)}
     for repeat in range(request.samples):
-        found = resume_sample(request, model, entries, repeat, code=code)
+        found = SampleWalk(request, model, repeat, code=code).resume(entries)
         answered = len(found.entries)
         if repeat == 0:
             lines += [line for message in found.messages for line in _message(message)]
@@ -175,7 +151,7 @@ def explain(
         lines += [f"  call {number}: {_entry_words(entry, request)}" for number, entry in enumerate(found.entries, start=1)]
         if not found.complete:
             nearest = nearest_entry(entries.values(), request, repeat, answered)
-            changed = differences(nearest, request, model, found.messages, repeat=repeat, turn=answered, code=code) if nearest else []
+            changed = differences(nearest, found) if nearest else []
             lines.append(f"  call {answered + 1}: key {found.key[:SHORT]} is not there; {_nearest_words(nearest, changed)}")
         if by_repeat is not None:
             lines.append(f"  table of responses: {_row_words(by_repeat.get(repeat), answered=found.complete, closed=closed)}")
@@ -208,15 +184,14 @@ def explain_stored(requests: Sequence[Request], model: ModelConfig, *, code: str
     """
     entries = read_ledger(ledger)
     rows = [row for row in read_records(table, Response) if row.revision == model.revision] if table.exists() else None
-    closed = closed_because(model)
-    return "\n\n".join(explain(request, model, entries, code=code, ledger=ledger, rows=rows, closed=closed) for request in requests)
+    return "\n\n".join(explain(request, model, entries, code=code, ledger=ledger, rows=rows) for request in requests)
 
 
 def _is_of(row: Response, request: Request) -> bool:
     return (row.item_id, row.arm, row.strategy) == (request.item_id, request.arm, request.strategy)
 
 
-def _expected(request: Request, found: SampleProgress) -> str:
+def _expected(request: Request, found: SampleWalk) -> str:
     if found.complete:
         return str(len(found.entries))
     return f"up to {request.inquiry.max_questions + 1}" if request.inquiry else str(len(request.turns))

@@ -13,7 +13,7 @@ from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.case_responder import MOST_FACTS
 from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.ledger import LedgerEntry
-from neuralmedbench.models.samples import resume_sample
+from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.models.token_estimate import Estimator, answers_of_a_call, longest_answer
 from neuralmedbench.records.requests import Inquiry, Request
 
@@ -104,16 +104,16 @@ class _Forecaster:
 
     def _sample(self, request: Request, repeat: int, found: Forecast, *, shared: bool) -> bool:
         """Follow one sample through the ledger, then count what is left of it; whether it has a first call of its own still to be made."""
-        followed = resume_sample(request, self._model, self._entries, repeat, code=self._code)
-        for entry in followed.entries:
+        walk = SampleWalk(request, self._model, repeat, code=self._code).resume(self._entries)
+        for entry in walk.entries:
             found.answered += entry.key not in self._seen
             self._seen.add(entry.key)
-        if followed.complete:
+        if walk.complete:
             return False
-        own = followed.key not in self._seen
-        self._seen.add(followed.key)
-        answers = [entry.text for entry in followed.entries]
-        self._rest(request, answers, found, key=followed.key, shared=shared and not answers)
+        own = walk.key not in self._seen
+        self._seen.add(walk.key)
+        answers = [entry.text for entry in walk.entries]
+        self._rest(request, answers, found, key=walk.key, shared=shared and not answers)
         return own and not answers
 
     def _rest(self, request: Request, answers: list[str], found: Forecast, *, key: str, shared: bool) -> None:

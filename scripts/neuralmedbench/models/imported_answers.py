@@ -14,7 +14,7 @@ from neuralmedbench.models.call_keys import request_key
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.ledger import LedgerEntry, open_ledger, read_ledger
 from neuralmedbench.models.ledger_entries import new_entry
-from neuralmedbench.models.samples import AnswerStore, item_key, resume_sample, stored_answer
+from neuralmedbench.models.samples import AnswerStore, SampleWalk, item_key, stored_answer
 from neuralmedbench.records.requests import Request
 
 IMPORTED = "imported"
@@ -34,9 +34,7 @@ class ImportCounts:
     missing: int
 
 
-def import_answers(
-    requests: Sequence[Request], model: ModelConfig, given: Iterable[GivenAnswer], *, name: str, ledger: Path
-) -> ImportCounts:
+def import_answers(requests: Sequence[Request], model: ModelConfig, given: Iterable[GivenAnswer], *, ledger: Path) -> ImportCounts:
     """Put given answers into a ledger.
 
     Parameters
@@ -47,8 +45,6 @@ def import_answers(
         The model's yaml, of `backend: imported`.
     given : iterable of GivenAnswer
         The answers.
-    name : str
-        Name of the model.
     ledger : Path
         Ledger of this benchmark and model.
 
@@ -66,31 +62,27 @@ def import_answers(
         ledger; nothing is added then.
     """
     rows = list(given)
-    check_import(requests, model, rows, name=name, ledger=ledger)
+    check_import(requests, model, rows, ledger=ledger)
     with open_ledger(ledger) as book:
         before = len(book)
-        for entry in _new_entries(requests, model, rows, name=name, book=book):
+        for entry in _new_entries(requests, model, rows, book=book):
             book.add(entry)
         book.sync()
-        there = sum(resume_sample(request, model, book, repeat).complete for request in requests for repeat in range(request.samples))
+        there = sum(SampleWalk(request, model, repeat).resume(book).complete for request in requests for repeat in range(request.samples))
         added = len(book) - before
     expected = sum(request.samples for request in requests)
     return ImportCounts(expected=expected, given=len(rows), added=added, missing=expected - there)
 
 
-def check_import(requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, name: str, ledger: Path) -> None:
+def check_import(requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, ledger: Path) -> None:
     """Say what would be wrong with an import, and write nothing; parameters and errors as in :func:`import_answers`."""
     if model.backend != IMPORTED:
-        message = (
-            f"model {name}: it is asked by this pipeline (backend: {model.backend}); imported answers need a model of backend: imported"
-        )
+        message = f"model {model.name}: it is asked by this pipeline (backend: {model.backend}); imported answers need a model of backend: imported"
         raise ConfigError(message)
-    _new_entries(requests, model, given, name=name, book=read_ledger(ledger))
+    _new_entries(requests, model, given, book=read_ledger(ledger))
 
 
-def _new_entries(
-    requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, name: str, book: AnswerStore
-) -> list[LedgerEntry]:
+def _new_entries(requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, book: AnswerStore) -> list[LedgerEntry]:
     """Give the entries that the ledger lacks, for answers that fit what is asked and what it holds."""
     asked: dict[Target, Request] = {}
     for request in requests:
@@ -109,7 +101,7 @@ def _new_entries(
                 other.append(entry)
     if other:
         message = (
-            f"model {name}: {len(other)} answers differ from those that were imported before, the first is that to {other[0].item_id};"
+            f"model {model.name}: {len(other)} answers differ from those that were imported before, the first is that to {other[0].item_id};"
             " raise `revision` in its yaml to import a new run"
         )
         raise DataError(message)

@@ -290,13 +290,11 @@ def _entry(line: bytes, where: str) -> LedgerEntry | None:
     return entry
 
 
-def check_recorded_ledger(name: str, model: ModelConfig, ledger: Path, lock: Path = DVC_LOCK) -> None:
+def check_recorded_ledger(model: ModelConfig, ledger: Path, lock: Path = DVC_LOCK) -> None:
     """Refuse to ask a model that costs money while answers that were recorded are not here.
 
     Parameters
     ----------
-    name : str
-        Name of the model.
     model : ModelConfig
         Its yaml; one without a key and without prices is asked whatever is here.
     ledger : Path
@@ -317,7 +315,7 @@ def check_recorded_ledger(name: str, model: ModelConfig, ledger: Path, lock: Pat
     here = ledger.stat().st_size if ledger.exists() else 0
     if recorded is not None and here < recorded.size:
         message = (
-            f"model {name}: the recorded ledger {ledger.as_posix()} has {recorded.size} bytes, here are {here}: run `nmb run pull` first,"
+            f"model {model.name}: the recorded ledger {ledger.as_posix()} has {recorded.size} bytes, here are {here}: run `nmb run pull` first,"
             f" or these answers are paid for again (when they are lost for good: take the ledger out of {lock.name})"
         )
         raise ProviderError(message)

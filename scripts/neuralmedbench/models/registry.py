@@ -52,13 +52,11 @@ class BuiltinBackend:
         """There is nothing to let go of."""
 
 
-def open_backend(name: str, model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHandle:
+def open_backend(model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHandle:
     """Make the backend that a model's yaml names.
 
     Parameters
     ----------
-    name : str
-        Name of the model.
     model : ModelConfig
         Its yaml.
     vocabulary : Vocabulary or None
@@ -78,18 +76,18 @@ def open_backend(name: str, model: ModelConfig, vocabulary: Vocabulary | None) -
     """
     if model.backend == "builtin":
         if vocabulary is None:
-            message = f"model {name}: a built-in model needs the vocabulary"
+            message = f"model {model.name}: a built-in model needs the vocabulary"
             raise ConfigError(message)
         return _builtin(model, vocabulary)
     if model.backend == "transformers":
         from neuralmedbench.models.local.backend import TransformersBackend
 
-        return BackendHandle(TransformersBackend(name, model))
+        return BackendHandle(TransformersBackend(model))
     if reason := closed_because(model):
         return BackendHandle(None, reason=reason)
     from neuralmedbench.models.api.backend import LitellmBackend
 
-    return BackendHandle(LitellmBackend(name, model))
+    return BackendHandle(LitellmBackend(model))
 
 
 def closed_because(model: ModelConfig) -> str:

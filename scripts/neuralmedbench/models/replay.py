@@ -18,14 +18,17 @@ from neuralmedbench.files.dvc_lock import read_dvc_lock
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.registry import closed_because, code_of
-from neuralmedbench.models.samples import MissingAnswer, response_row, resume_sample
+from neuralmedbench.models.samples import MissingAnswer, SampleWalk, response_row
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.vocabulary import Vocabulary
 
+NOTHING_RECORDED = "its ledger is empty: nothing was asked when the run was recorded"
+REMEDY = "`nmb run pull` brings the recorded ledger; to ask the model, take `replay` out of the configuration"
 
-def previous_responses(requests: Sequence[Request], model: ModelConfig, *, name: str, ledger: Path) -> list[Response]:
+
+def previous_responses(requests: Sequence[Request], model: ModelConfig, ledger: Path) -> list[Response]:
     """Give the answers of the revision that was asked before the present one, to the requests as they are now.
 
     Parameters
@@ -34,8 +37,6 @@ def previous_responses(requests: Sequence[Request], model: ModelConfig, *, name:
         What is asked.
     model : ModelConfig
         The model's yaml, with its present revision.
-    name : str
-        Its name.
     ledger : Path
         Ledger file of this benchmark and model.
 
@@ -49,8 +50,8 @@ def previous_responses(requests: Sequence[Request], model: ModelConfig, *, name:
     first = previous_entry(entries.values(), model.revision)
     if first is None:
         return []
-    rows = rebuild(requests, model_of_entry(first, model), name=name, entries=entries, code=first.code)
-    print(f"{name}: {len(rows)} answers of revision {first.revision} stand in the ledger, to be compared with", file=sys.stderr)
+    rows = rebuild(requests, model_of_entry(first, model), entries, code=first.code)
+    print(f"{model.name}: {len(rows)} answers of revision {first.revision} stand in the ledger, to be compared with", file=sys.stderr)
     return rows
 
 
@@ -90,9 +91,7 @@ def model_of_entry(entry: LedgerEntry, model: ModelConfig) -> ModelConfig:
     )
 
 
-def rebuild(
-    requests: Sequence[Request], model: ModelConfig, *, name: str, entries: Mapping[str, LedgerEntry], code: str = ""
-) -> list[Response]:
+def rebuild(requests: Sequence[Request], model: ModelConfig, entries: Mapping[str, LedgerEntry], *, code: str = "") -> list[Response]:
     """Put samples together from the ledger alone.
 
     Parameters
@@ -101,8 +100,6 @@ def rebuild(
         What is asked; a request whose words or pictures have changed has other keys and is not found.
     model : ModelConfig
         The model as it was asked.
-    name : str
-        Its name.
     entries : mapping of str to LedgerEntry
         The ledger.
     code : str
@@ -114,22 +111,11 @@ def rebuild(
         One row a sample whose every call stands in the ledger, sorted by item, arm, strategy and repeat. The others are left out:
         they are not missing, they were never asked for.
     """
-    rows = []
-    for request in requests:
-        for repeat in range(request.samples):
-            found = resume_sample(request, model, entries, repeat, code=code)
-            if found.complete and found.entries:
-                rows.append(response_row(request, repeat, found.entries, found.messages, model=model, name=name))
-    return sorted(rows, key=response_key)
+    walks = (SampleWalk(request, model, repeat, code=code).resume(entries) for request in requests for repeat in range(request.samples))
+    return sorted((response_row(walk) for walk in walks if walk.complete and walk.entries), key=response_key)
 
 
-NOTHING_RECORDED = "its ledger is empty: nothing was asked when the run was recorded"
-REMEDY = "`nmb run pull` brings the recorded ledger; to ask the model, take `replay` out of the configuration"
-
-
-def replay_requests(
-    requests: Sequence[Request], model: ModelConfig, *, name: str, ledger: Path, vocabulary: Vocabulary | None
-) -> list[Response]:
+def replay_requests(requests: Sequence[Request], model: ModelConfig, ledger: Path, vocabulary: Vocabulary | None) -> list[Response]:
     """Rebuild the responses of one model; no backend is opened, so it takes no key, no weights and no network.
 
     Parameters
@@ -138,8 +124,6 @@ def replay_requests(
         What was asked.
     model : ModelConfig
         The model's yaml.
-    name : str
-        Its name.
     ledger : Path
         Ledger file of this benchmark and model; it is only read.
     vocabulary : Vocabulary or None
@@ -158,15 +142,15 @@ def replay_requests(
         If the ledger is absent, is empty although another one was recorded, or lacks an answer.
     """
     if model.backend == "builtin" and vocabulary is None:
-        message = f"model {name}: a built-in model needs the vocabulary"
+        message = f"model {model.name}: a built-in model needs the vocabulary"
         raise ConfigError(message)
-    entries = _entries(name, ledger)
-    rows = rebuild(requests, model, name=name, entries=entries, code=code_of(model, vocabulary) if vocabulary else "")
+    entries = _entries(model.name, ledger)
+    rows = rebuild(requests, model, entries, code=code_of(model, vocabulary) if vocabulary else "")
     asked = [(request, repeat) for request in sorted(requests, key=_order) for repeat in range(request.samples)]
     if not entries:
         skipped = MissingAnswer(ResponseState.SKIPPED, NOTHING_RECORDED)
-        print(f"{name}: {len(asked)} answers skipped: {NOTHING_RECORDED}", file=sys.stderr)
-        return [response_row(request, repeat, (), (), skipped, model=model, name=name) for request, repeat in asked]
+        print(f"{model.name}: {len(asked)} answers skipped: {NOTHING_RECORDED}", file=sys.stderr)
+        return [response_row(SampleWalk(request, model, repeat), skipped) for request, repeat in asked]
     there = {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
     # what others collected may lack answers: nobody could be asked for them when the run was recorded either
     lacking = closed_because(model) if model.backend == "imported" else ""
@@ -175,7 +159,7 @@ def replay_requests(
         for request, repeat in asked
     ]
     rows += [
-        response_row(request, repeat, (), (), MissingAnswer(ResponseState.SKIPPED, reason), model=model, name=name)
+        response_row(SampleWalk(request, model, repeat), MissingAnswer(ResponseState.SKIPPED, reason))
         for request, repeat, reason in reasons
         if reason
     ]
@@ -183,11 +167,11 @@ def replay_requests(
     if len(rows) < len(asked):
         first, repeat = next((request, repeat) for request, repeat in asked if (*_order(request), repeat) not in there)
         message = (
-            f"model {name}: {len(asked) - len(rows)} of {len(asked)} answers are not in its ledger, the first is that to"
+            f"model {model.name}: {len(asked) - len(rows)} of {len(asked)} answers are not in its ledger, the first is that to"
             f" {first.item_id} (arm {first.arm}, sample {repeat}); {REMEDY}"
         )
         raise ProviderError(message)
-    print(f"{name}: {len(rows)} answers from the ledger alone", file=sys.stderr)
+    print(f"{model.name}: {len(rows)} answers from the ledger alone", file=sys.stderr)
     return sorted(rows, key=response_key)
 
 

@@ -10,13 +10,11 @@ API, GPU = "api_slots", "gpu"
 """Names of the resources; the profiles say how many there are."""
 
 
-def resources_of(name: str, model: ModelConfig | None) -> dict[str, int]:
+def resources_of(model: ModelConfig | None) -> dict[str, int]:
     """Say what a job that asks a model takes of the run's slots.
 
     Parameters
     ----------
-    name : str
-        Name of the model or grader, for messages.
     model : ModelConfig or None
         Its yaml; None for a grader that asks no model.
 
@@ -32,7 +30,7 @@ def resources_of(name: str, model: ModelConfig | None) -> dict[str, int]:
     if model.backend == "transformers":
         return {GPU: 1}
     try:
-        return {} if destination_of(name, model) == LOCAL else {API: 1}
+        return {} if destination_of(model) == LOCAL else {API: 1}
     except ConfigError:
         # the job explains what is wrong with the address; a plan may still be made
         return {API: 1}

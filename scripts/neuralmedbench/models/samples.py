@@ -70,32 +70,8 @@ def stored_answer(kept: AnswerStore, request: Request, model: ModelConfig, key: 
     return kept.get(item_key(key, request)) or (entry if entry and entry.item_id in ("", request.item_id) else None)
 
 
-@dataclass(frozen=True)
-class SampleProgress:
-    """How far a sample is answered.
-
-    Attributes
-    ----------
-    entries : tuple of LedgerEntry
-        The answers to its calls, in order, up to the first that is not there.
-    messages : tuple of PromptMessage
-        The conversation of the call that is due, or of the last one when all are there.
-    key : str
-        Key of the call that is due; empty when all are there.
-    """
-
-    entries: tuple[LedgerEntry, ...]
-    messages: tuple[PromptMessage, ...]
-    key: str
-
-    @property
-    def complete(self) -> bool:
-        """Whether every call of the sample is answered."""
-        return not self.key
-
-
-def resume_sample(request: Request, model: ModelConfig, kept: AnswerStore, repeat: int, *, code: str = "") -> SampleProgress:
-    """Follow one sample.
+class SampleWalk:
+    """One sample on its way through its calls: those that are answered, and the one that is due.
 
     Parameters
     ----------
@@ -103,27 +79,52 @@ def resume_sample(request: Request, model: ModelConfig, kept: AnswerStore, repea
         What is asked.
     model : ModelConfig
         The model as it is asked.
-    kept : AnswerStore
-        The answers.
     repeat : int
         Number of the sample.
     code : str
         As in `models.call_keys.call_key`.
 
-    Returns
-    -------
-    SampleProgress
-        What is there and what is due; a call is made of the answers before it.
+    Attributes
+    ----------
+    entries : list of LedgerEntry
+        The answers to its calls, in order.
+    messages : tuple of PromptMessage
+        The conversation of the call that is due, or of the last one when all are answered.
+    key : str
+        Key of the call that is due, which is made of the answers before it; empty when all are answered.
     """
-    entries: list[LedgerEntry] = []
-    messages: tuple[PromptMessage, ...] = ()
-    while (due := next_messages(request, [entry.text for entry in entries], model.max_images)) is not None:
-        messages, key = due, request_key(request, model, due, repeat, code=code)
-        entry = stored_answer(kept, request, model, key)
-        if entry is None:
-            return SampleProgress(tuple(entries), messages, key)
-        entries.append(entry)
-    return SampleProgress(tuple(entries), messages, "")
+
+    def __init__(self, request: Request, model: ModelConfig, repeat: int, *, code: str = "") -> None:
+        self.request, self.model, self.repeat, self.code = request, model, repeat, code
+        self.entries: list[LedgerEntry] = []
+        self.messages: tuple[PromptMessage, ...] = ()
+        self.key = ""
+        self._advance()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every call of the sample is answered."""
+        return not self.key
+
+    def resume(self, store: AnswerStore) -> SampleWalk:
+        """Walk on through the stored answers, up to the first call whose answer is not there."""
+        while self.key and (entry := stored_answer(store, self.request, self.model, self.key)) is not None:
+            self.add(entry)
+        return self
+
+    def add(self, entry: LedgerEntry) -> None:
+        """Take the answer to the call that is due."""
+        self.entries.append(entry)
+        self._advance()
+
+    def key_of(self, repeat: int) -> str:
+        """Give the key that the call that is due has for another sample of the same conversation."""
+        return request_key(self.request, self.model, self.messages, repeat, code=self.code)
+
+    def _advance(self) -> None:
+        due = next_messages(self.request, [entry.text for entry in self.entries], self.model.max_images)
+        self.messages = self.messages if due is None else due
+        self.key = "" if due is None else self.key_of(self.repeat)
 
 
 @dataclass(frozen=True)
@@ -137,40 +138,9 @@ class MissingAnswer:
     called_on: str = ""
 
 
-def response_row(
-    request: Request,
-    repeat: int,
-    entries: Sequence[LedgerEntry],
-    messages: Sequence[PromptMessage],
-    missing: MissingAnswer | None = None,
-    *,
-    model: ModelConfig,
-    name: str,
-) -> Response:
-    """Make the row of one sample.
-
-    Parameters
-    ----------
-    request : Request
-        What was asked.
-    repeat : int
-        Which of its samples.
-    entries : sequence of LedgerEntry
-        The answers to its turns, as far as they came; at least one unless the sample is missing.
-    messages : sequence of PromptMessage
-        The last conversation.
-    missing : MissingAnswer or None
-        Why the sample has no last answer.
-    model : ModelConfig
-        The model that was asked, with the revision that it had.
-    name : str
-        Its name.
-
-    Returns
-    -------
-    Response
-        The row.
-    """
+def response_row(walk: SampleWalk, missing: MissingAnswer | None = None) -> Response:
+    """Make the row of one sample; `missing` says why it has no last answer, without it there is at least one."""
+    request, entries, messages = walk.request, walk.entries, walk.messages
     last = entries[-1] if entries else None
     # a call that failed was sent all the same; one that was not made, or found no connection, ends with words that nobody got
     sent = messages if not missing or missing.destination else messages[:-2] if entries else ()
@@ -183,9 +153,9 @@ def response_row(
         benchmark=request.benchmark,
         arm=request.arm,
         strategy=request.strategy,
-        model=name,
-        revision=model.revision,
-        repeat=repeat,
+        model=walk.model.name,
+        revision=walk.model.revision,
+        repeat=walk.repeat,
         request_id=request.request_id,
         runner=request.runner,
         state=missing.state if missing else ResponseState(entries[-1].state),
@@ -199,7 +169,7 @@ def response_row(
         prompt_tokens=prompt,
         completion_tokens=completion,
         latency_s=round(sum(latencies), 4) if latencies else None,
-        cost_usd=cost_usd(model, prompt, completion),
+        cost_usd=cost_usd(walk.model, prompt, completion),
         attempts=sum(entry.attempts for entry in entries) + (missing.attempts if missing else 0),
         error=missing.error if missing else "",
         called_on=(missing.called_on if missing else "") or (last.called_on if last else ""),

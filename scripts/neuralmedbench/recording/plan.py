@@ -21,7 +21,7 @@ from neuralmedbench.models.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.readers import requests_for
 from neuralmedbench.models.registry import closed_because, code_of
-from neuralmedbench.models.samples import response_row
+from neuralmedbench.models.samples import SampleWalk, response_row
 from neuralmedbench.models.token_estimate import longest_answer
 from neuralmedbench.records.items import Gold, Item, Strategy
 from neuralmedbench.records.keys import response_key
@@ -150,7 +150,7 @@ class _Planner:
         responses = self._root / f"results/responses/{self._benchmark}/{name}.parquet"
         there = read_records(responses, Response) if responses.is_file() else []
         answered = {response_key(row) for row in there if _came(row)}
-        expected = [row for row in _expected(asked, name, model) if response_key(row) not in answered]
+        expected = [row for row in _expected(asked, model) if response_key(row) not in answered]
         entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl")
         outlook = forecast_calls(self._graded(there, expected, grader, name), config.model, entries, root=self._root)
         note = (
@@ -160,7 +160,7 @@ class _Planner:
 
     def _graded(self, there: list[Response], expected: list[Response], grader: str, model: str) -> list[Request]:
         items, gold = self._items, self._gold
-        asker = read_model_grader(grader, self._llm[grader], self._run.models[model].names(model), root=self._root)
+        asker = read_model_grader(grader, self._llm[grader], self._run.models[model].names, root=self._root)
         answers = [
             *scored_responses(there, items, gold, self._vocabulary),
             *(row for row in expected if not row.repeat or row.strategy != VOTED),
@@ -170,9 +170,9 @@ class _Planner:
         return [asker.request(row, items[row.item_id], gold[row.item_id]) for row in wanted.values()]
 
     def _row(self, name: str, grader: str, model: ModelConfig, outlook: Forecast, note: str = "") -> PlanRow:
-        own, allowed = grader or name, self._run.benchmarks[self._benchmark].allowed_destinations
-        destination = _destination(own, model)
-        limit, group = group_limit(own, model, self._run.config.rate_limits), model.rate_limit_group or ""
+        allowed = self._run.benchmarks[self._benchmark].allowed_destinations
+        destination = _destination(model)
+        limit, group = group_limit(model, self._run.config.rate_limits), model.rate_limit_group or ""
         tokens = outlook.prompt_tokens + outlook.completion_tokens
         minutes = [0.0, *([outlook.calls / limit.requests_per_minute] if limit.requests_per_minute else [])]
         minutes += [tokens / limit.tokens_per_minute] if limit.tokens_per_minute else []
@@ -189,15 +189,15 @@ class _Planner:
             group=group,
             least_minutes=max(minutes),
             max_cost_usd=model.max_cost_usd,
-            account=account_of(own, model),
-            blocked=self._blocked(own, model, allowed) if outlook.calls else "",
+            account=account_of(model),
+            blocked=self._blocked(model, allowed) if outlook.calls else "",
             note=note,
         )
 
-    def _blocked(self, name: str, model: ModelConfig, allowed: Sequence[str]) -> str:
+    def _blocked(self, model: ModelConfig, allowed: Sequence[str]) -> str:
         try:
-            check_destination(name, model, allowed)
-            check_paid(name, model)
+            check_destination(model, allowed)
+            check_paid(model)
         except ConfigError as error:
             return str(error)
         return "the configuration says `replay`" if self._run.config.replay else closed_because(model)
@@ -207,22 +207,21 @@ def _came(row: Response) -> bool:
     return row.state not in MISSING_STATES
 
 
-def _destination(name: str, model: ModelConfig) -> str:
+def _destination(model: ModelConfig) -> str:
     try:
-        return destination_of(name, model)
+        return destination_of(model)
     except ConfigError:
         return "unknown"
 
 
-def _expected(requests: list[Request], name: str, model: ModelConfig) -> list[Response]:
+def _expected(requests: list[Request], model: ModelConfig) -> list[Response]:
     """Stand in for answers that are not there yet: only their number and length count, and no two of them are equal."""
     length = min(MAX_CHARACTERS, (longest_answer(model) or 0) // 2 * CHARACTERS_PER_TOKEN)
-    return [
-        response_row(request, repeat, [_standing_in(request, repeat, length)], (), model=model, name=name)
-        for request in requests
-        for repeat in range(request.samples)
-    ]
+    return [response_row(_standing_in(request, model, repeat, length)) for request in requests for repeat in range(request.samples)]
 
 
-def _standing_in(request: Request, repeat: int, length: int) -> LedgerEntry:
-    return LedgerEntry(key="", state=ResponseState.OK, text=f"{request.arm} {request.strategy} {repeat} ".ljust(length, "x"))
+def _standing_in(request: Request, model: ModelConfig, repeat: int, length: int) -> SampleWalk:
+    text = f"{request.arm} {request.strategy} {repeat} ".ljust(length, "x")
+    walk = SampleWalk(request, model, repeat)
+    walk.entries.append(LedgerEntry(key="", state=ResponseState.OK, text=text))
+    return walk

@@ -140,7 +140,7 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
             number = sum(one.benchmark == benchmark for one in packet.items.values())
             work.append(_Work(model, name, requests, given.get(benchmark, []), number, data / "ledger" / benchmark / f"{name}.jsonl"))
     for one in work:
-        check_import(one.requests, one.model, one.given, name=one.name, ledger=one.ledger)
+        check_import(one.requests, one.model, one.given, ledger=one.ledger)
     for name, model in {one.name: one.model for one in work}.items():
         _write_yaml(config / "models" / f"{name}.yaml", model, key.round_id)
     return [
@@ -148,7 +148,7 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
             one.name,
             one.ledger.parent.name,
             one.shown,
-            import_answers(one.requests, one.model, one.given, name=one.name, ledger=one.ledger),
+            import_answers(one.requests, one.model, one.given, ledger=one.ledger),
         )
         for one in work
     ]
@@ -196,7 +196,7 @@ def _model(config: Path, name: str, export: AnswerExport) -> ModelConfig:
         id=f"reader/{reader}",
         revision="1",
         reader="clinician" if person else "simulated",
-    )
+    ).named(name)
     path = config / "models" / f"{name}.yaml"
     if not path.exists():
         return model

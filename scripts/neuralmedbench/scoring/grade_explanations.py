@@ -41,7 +41,7 @@ def explain_stored_grades(benchmark: str, model: str, grader: str, wanted: Calla
             grader=grader,
             config=load_grader(root / "config" / "graders" / f"{grader}.yaml"),
             ledger=root / "data" / "ledger" / benchmark / "graders" / model / f"{grader}.jsonl",
-            names=load_model(root / "config" / "models" / f"{model}.yaml").names(model),
+            names=load_model(root / "config" / "models" / f"{model}.yaml").names,
         ),
         grades=read_records(grades, Grade) if grades.exists() else None,
     )

@@ -142,7 +142,7 @@ def _sent_to_grade(grade: Grade) -> _Sent:
 
 def _rows_of(benchmark: str, who: str, sent: list[_Sent], model: ModelConfig) -> list[DestinationRow]:
     """One row a destination; one for the present destination when nothing was sent."""
-    today = _destination(who, model)
+    today = _destination(model)
     places = defaultdict[str, list[_Sent]](list)
     for one in sent:
         places[one.destination or today].append(one)
@@ -164,11 +164,11 @@ def _row(benchmark: str, who: str, place: str, sent: list[_Sent]) -> Destination
     )
 
 
-def _destination(name: str, model: ModelConfig) -> str:
+def _destination(model: ModelConfig) -> str:
     if model.backend == "imported":
         return NOT_ASKED
     try:
-        return destination_of(name, model)
+        return destination_of(model)
     except ConfigError:  # then nothing was sent: the engine asks the same question first
         return NOT_KNOWN
 

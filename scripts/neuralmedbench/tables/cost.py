@@ -97,7 +97,7 @@ def _why_no_price(model: str, config: ModelConfig) -> str:
     if config.prices is not None:
         return "price 0 in its yaml"
     try:
-        local = destination_of(model, config) == LOCAL
+        local = destination_of(config) == LOCAL
     except ConfigError:  # then nobody knows where it would run
         local = False
     return "no price: runs here" if local else "no price in its yaml"

@@ -14,9 +14,9 @@ from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.model_run import UNLIMITED, ModelRun, RunLimits
 from neuralmedbench.models.registry import closed_because, code_of
 from neuralmedbench.models.replay import rebuild
-from neuralmedbench.models.run_limits import UNLIMITED, RunLimits
 from neuralmedbench.records.items import Gold, Item, Runner
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response
@@ -187,8 +187,7 @@ def check_drift(
     old = rebuild(
         [request for request in requests if _is_plain(request)],
         model,
-        name=name,
-        entries=read_ledger(place.ledger),
+        read_ledger(place.ledger),
         code=code_of(model, vocabulary),
     )
     asked = fixed_requests(requests, old)
@@ -201,15 +200,16 @@ def check_drift(
     first = max((entry.repeat + 1 for entry in read_ledger(place.checks).values()), default=FIRST_REPEAT)
     new = answer_requests(
         asked,
-        model,
-        name=name,
-        ledger=place.checks,
-        destinations=place.destinations,
-        max_failed_fraction=None,
-        root=root,
-        vocabulary=vocabulary,
-        first_repeat=first,
-        control=control,
+        ModelRun(
+            model,
+            ledger=place.checks,
+            destinations=place.destinations,
+            max_failed_fraction=None,
+            root=root,
+            vocabulary=vocabulary,
+            first_repeat=first,
+            control=control,
+        ),
     )
     failures = Counter(row.error or str(row.state) for row in new if row.state in MISSING_STATES)
     lost = {row.item_id for row in new if row.state in MISSING_STATES}

@@ -22,6 +22,7 @@ from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.errors import DataError
 from neuralmedbench.models.builtin import build
 from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.picture_budget import too_many_options, within_budget
 from neuralmedbench.models.protocol import Message
 from neuralmedbench.models.replay import NOTHING_RECORDED
@@ -137,11 +138,11 @@ def test_a_question_whose_options_are_over_the_budget_is_skipped_and_the_reason_
     model = model_config(backend="builtin", id="text", max_images=3)
     reason = "b/one: 4 options are pictures, max_images is 3"
     assert {name: too_many_options(request, 3) for name, request in sent(made).items()} == {"one": reason, "two": "", "bare": ""}
-    ask = {"name": "m", "ledger": tmp_path / "m.jsonl", "vocabulary": vocabulary()}
-    rows = answer_requests([sent(made)["one"]], model, destinations=("local",), max_failed_fraction=None, **ask)
+    ask = {"ledger": tmp_path / "m.jsonl", "vocabulary": vocabulary()}
+    rows = answer_requests([sent(made)["one"]], ModelRun(model, destinations=("local",), max_failed_fraction=None, **ask))
     assert {(row.item_id, row.state, row.error, row.attempts) for row in rows} == {("b/one", ResponseState.SKIPPED, reason, 0)}
     assert len(rows) == sent(made)["one"].samples
-    assert answer_requests([sent(made)["one"]], model, destinations=("local",), max_failed_fraction=None, replay=True, **ask) == [
+    assert answer_requests([sent(made)["one"]], ModelRun(model, destinations=("local",), max_failed_fraction=None, replay=True, **ask)) == [
         replace(row, error=NOTHING_RECORDED) for row in rows
     ]
 

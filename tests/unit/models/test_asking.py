@@ -14,6 +14,7 @@ from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.case_responder import matching_facts, question_of
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.items import Level
 from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
@@ -87,7 +88,7 @@ def test_a_model_that_cannot_be_asked_is_skipped_and_rounds_and_questions_are_tw
     dialogue = [row for row in requests if row.strategy == "ask"]
     assert [row.item_id for row in dialogue] == ["b/a1/differential_diagnosis"]
     model = model_config(backend="imported", id="x", temperature=None)
-    rows = answer_requests(dialogue, model, name="m", ledger=tmp_path / "m.jsonl", destinations=("local",), max_failed_fraction=None)
+    rows = answer_requests(dialogue, ModelRun(model, ledger=tmp_path / "m.jsonl", destinations=("local",), max_failed_fraction=None))
     assert [row.state for row in rows] == ["skipped"], "a model that has no answers is skipped, it does not hang"
 
 

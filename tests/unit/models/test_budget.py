@@ -44,8 +44,8 @@ from neuralmedbench.models.conversation import PromptMessage
 
 book, name, run, run_cap, settled = sys.argv[2:7]
 prices = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 1000, "dated": "x"}
-model = model_config(prices=prices, max_tokens=100, max_cost_usd=5)
-budget = Budget(model, name=name, log=Path(book), run=run, run_cap=float(run_cap) if run_cap else None)
+model = model_config(name, prices=prices, max_tokens=100, max_cost_usd=5)
+budget = Budget(model, log=Path(book), run=run, run_cap=float(run_cap) if run_cap else None)
 print("ready", flush=True)
 sys.stdin.readline()
 made = 0
@@ -80,7 +80,7 @@ def highest(book: Path) -> tuple[float, float]:
 
 
 def budget_of(book: Path | None, run: str = "r", run_cap: float | None = None, **changes: object) -> Budget:
-    return Budget(model_config(**{**DIME, **changes}), name="m", log=book, run=run, run_cap=run_cap)
+    return Budget(model_config(**{**DIME, **changes}), log=book, run=run, run_cap=run_cap)
 
 
 def test_three_jobs_of_one_model_make_exactly_the_calls_that_its_cap_allows(tmp_path):
@@ -104,7 +104,7 @@ def test_calls_that_cost_less_than_was_set_aside_leave_room_and_the_cap_is_never
     ended = spenders(book, *[("m", "r", "", "0.04")] * 3)
     assert 120 <= sum(made for made, _ in ended) <= 123
     assert 4.8 <= highest(book)[0] <= 5.0
-    assert read_spend_log(book).by_account[account_of("m", model_config())] == sum(made for made, _ in ended) * 0.04 * NANO
+    assert read_spend_log(book).by_account[account_of(model_config())] == sum(made for made, _ in ended) * 0.04 * NANO
 
 
 def test_the_cap_of_a_run_begins_anew_with_the_next_run_and_that_of_a_model_does_not(tmp_path):
@@ -240,17 +240,17 @@ def test_on_a_full_disk_nothing_is_asked_and_what_was_asked_stays_booked(tmp_pat
 )
 def test_a_refusal_names_the_lines_of_the_yaml_that_end_it(changes, message):
     with pytest.raises(ConfigError, match=message) as refused:
-        check_paid("m", model_config(**changes))
+        check_paid(model_config(**changes))
     lines = re.findall(r"`([^`]+)`", str(refused.value))
     assert lines
     for line in lines:
         ModelConfig.model_validate({**model_config(**changes).model_dump(), **yaml.safe_load(line)})
-    check_paid("m", model_config(**{"max_cost_usd": 1, "prices": PRICES, **changes, **yaml.safe_load(lines[-1])} | {"prices": PRICES}))
+    check_paid(model_config(**{"max_cost_usd": 1, "prices": PRICES, **changes, **yaml.safe_load(lines[-1])} | {"prices": PRICES}))
 
 
 def test_a_paid_model_whose_answers_are_limited_under_another_name_keeps_its_cap():
     changes = {**DIME, "max_tokens": None, "parameters": {"max_completion_tokens": 300}}
-    check_paid("m", model_config(**changes))
+    check_paid(model_config(**changes))
     assert budget_of(None, **changes).reserve(SAID).nano_usd == 0.3 * NANO
 
 

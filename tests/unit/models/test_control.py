@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from aiohttp import web
+from neuralmedbench.models.model_run import ModelRun, RunLimits
 
 from conftest import ROOT
 from fixtures.models import Server, model_config, reply, request, running_server
@@ -21,7 +22,6 @@ from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.retry import CallError
-from neuralmedbench.models.run_limits import RunLimits
 from neuralmedbench.recording.incomplete import incomplete_files
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState
@@ -75,13 +75,14 @@ def ask(backend, tmp_path, monkeypatch):
         monkeypatch.setenv(RUN_VARIABLE, f"0/0/{run}")
         rows = answer_requests(
             requests,
-            model_config(**{**DIME, **changes}),
-            name="m",
-            ledger=tmp_path / "ledger" / f"{benchmark}.jsonl",
-            destinations=("local",),
-            max_failed_fraction=None,
-            root=tmp_path,
-            control=RunLimits(cap, limits or {}, tmp_path / "spending"),
+            ModelRun(
+                model_config(**{**DIME, **changes}),
+                ledger=tmp_path / "ledger" / f"{benchmark}.jsonl",
+                destinations=("local",),
+                max_failed_fraction=None,
+                root=tmp_path,
+                control=RunLimits(cap, limits or {}, tmp_path / "spending"),
+            ),
         )
         write_records(tmp_path / f"results/responses/{benchmark}/m.parquet", Response, rows, key=response_key)
         states = [row.state for row in rows]
@@ -220,7 +221,7 @@ def test_the_configuration_of_a_run_reaches_its_commands():
 
 def test_every_command_and_stage_that_asks_a_model_hands_its_caps_on():
     """Whoever forgets it spends without looking at what other jobs spend."""
-    asking = {"answer_requests", "grade_with_model", "check_drift"}
+    asking = {"ModelRun", "grade_with_model", "check_drift"}
     found = 0
     for path in sorted((ROOT / "scripts").rglob("*.py")):
         text = path.read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from neuralmedbench.models.call_keys import call_key
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.replay import previous_responses
@@ -35,13 +36,14 @@ def ask(server, tmp_path):
     def asking(requests, *, first_repeat=0, **changes):
         return answer_requests(
             requests,
-            model_config(api_base=server.address, **changes),
-            name="m",
-            ledger=tmp_path / "m.jsonl",
-            destinations=("local",),
-            max_failed_fraction=None,
-            root=tmp_path,
-            first_repeat=first_repeat,
+            ModelRun(
+                model_config(api_base=server.address, **changes),
+                ledger=tmp_path / "m.jsonl",
+                destinations=("local",),
+                max_failed_fraction=None,
+                root=tmp_path,
+                first_repeat=first_repeat,
+            ),
         )
 
     return asking
@@ -52,7 +54,7 @@ def earlier(tmp_path):
     """Give a function that rebuilds the answers of the revision before."""
 
     def rebuilding(requests, **changes):
-        return previous_responses(requests, model_config(**changes), name="m", ledger=tmp_path / "m.jsonl")
+        return previous_responses(requests, model_config(**changes), tmp_path / "m.jsonl")
 
     return rebuilding
 

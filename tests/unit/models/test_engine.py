@@ -19,6 +19,7 @@ from neuralmedbench.models import retry
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.explain import explain
 from neuralmedbench.models.ledger import LedgerEntry, open_ledger, read_ledger
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import ResponseState
 
@@ -40,12 +41,13 @@ def ask(server, tmp_path):
     def asking(requests, *, max_failed_fraction=None, destinations=("local",), **changes):
         return answer_requests(
             requests,
-            model_config(api_base=server.address, **changes),
-            name="m",
-            ledger=tmp_path / "ledger/m.jsonl",
-            destinations=destinations,
-            max_failed_fraction=max_failed_fraction,
-            root=tmp_path,
+            ModelRun(
+                model_config(api_base=server.address, **changes),
+                ledger=tmp_path / "ledger/m.jsonl",
+                destinations=destinations,
+                max_failed_fraction=max_failed_fraction,
+                root=tmp_path,
+            ),
         )
 
     return asking
@@ -196,11 +198,7 @@ def test_a_destination_that_is_not_allowed_is_refused_before_anything_is_read(tm
     with pytest.raises(ConfigError, match=message):
         answer_requests(
             [request("i1")],
-            model_config(**changes),
-            name="m",
-            ledger=tmp_path / "m.jsonl",
-            destinations=("local",),
-            max_failed_fraction=None,
+            ModelRun(model_config(**changes), ledger=tmp_path / "m.jsonl", destinations=("local",), max_failed_fraction=None),
         )
     assert not (tmp_path / "m.jsonl").exists()
 
@@ -209,7 +207,7 @@ def test_a_variable_of_the_environment_cannot_send_requests_elsewhere(tmp_path, 
     monkeypatch.setenv("OPENAI_BASE_URL", "https://elsewhere.example.org/v1")
     with pytest.raises(ConfigError, match="OPENAI_BASE_URL"):
         answer_requests(
-            [], model_config(), name="m", ledger=tmp_path / "m.jsonl", destinations=("api.openai.com",), max_failed_fraction=None
+            [], ModelRun(model_config(), ledger=tmp_path / "m.jsonl", destinations=("api.openai.com",), max_failed_fraction=None)
         )
 
 
@@ -220,11 +218,12 @@ def test_a_redirect_does_not_take_a_request_to_another_host(tmp_path, server, mo
     with running_server() as elsewhere, redirecting_server(elsewhere.address) as address:
         (row,) = answer_requests(
             [request("i1")],
-            model_config(id=model_id, api_base=address, max_attempts=1),
-            name="m",
-            ledger=tmp_path / "m.jsonl",
-            destinations=("local",),
-            max_failed_fraction=None,
+            ModelRun(
+                model_config(id=model_id, api_base=address, max_attempts=1),
+                ledger=tmp_path / "m.jsonl",
+                destinations=("local",),
+                max_failed_fraction=None,
+            ),
         )
         assert (row.state, elsewhere.bodies) == (ResponseState.FAILED, [])
 

@@ -15,10 +15,10 @@ from neuralmedbench.errors import DataError, InterruptedRunError
 from neuralmedbench.models import engine, ledger
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.model_run import ModelRun, RunLimits
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.retry import CallError
-from neuralmedbench.models.run_limits import RunLimits
 from neuralmedbench.records.requests import RequestTurn
 
 
@@ -57,13 +57,14 @@ def ask(monkeypatch, tmp_path):
         monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(backend))
         return answer_requests(
             requests,
-            model_config(**{"backend": "transformers", "id": "data/weights/m"} | changes),
-            name="m",
-            ledger=tmp_path / "m.jsonl",
-            destinations=("local",),
-            max_failed_fraction=None,
-            root=tmp_path,
-            control=control or RunLimits(),
+            ModelRun(
+                model_config(**{"backend": "transformers", "id": "data/weights/m"} | changes),
+                ledger=tmp_path / "m.jsonl",
+                destinations=("local",),
+                max_failed_fraction=None,
+                root=tmp_path,
+                control=control or RunLimits(),
+            ),
         )
 
     return asking

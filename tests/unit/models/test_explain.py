@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from neuralmedbench.models.model_run import ModelRun
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request
@@ -62,7 +63,7 @@ class Bench:
 
     def ask(self, *requests, **changes):
         rows = answer_requests(
-            requests, self.model(**changes), name="m", ledger=self.ledger, destinations=("local",), max_failed_fraction=None, root=self.root
+            requests, ModelRun(self.model(**changes), ledger=self.ledger, destinations=("local",), max_failed_fraction=None, root=self.root)
         )
         write_records(self.table, Response, rows, key=response_key)
         return rows

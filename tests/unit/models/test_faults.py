@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import pytest
+from neuralmedbench.models.model_run import ModelRun
 
 from fixtures.models import WAIT_S, model_config, picture, request, running_server
 from neuralmedbench.models import rate_limits, retry
@@ -55,12 +56,7 @@ def ask(server, waits, tmp_path):
         given = {"api_base": server.address, "max_attempts": ATTEMPTS, "timeout_s": 30, "concurrency": 1, "seed": 1} | changes
         return answer_requests(
             requests,
-            model_config(**given),
-            name="m",
-            ledger=tmp_path / "m.jsonl",
-            destinations=("local",),
-            max_failed_fraction=None,
-            root=tmp_path,
+            ModelRun(model_config(**given), ledger=tmp_path / "m.jsonl", destinations=("local",), max_failed_fraction=None, root=tmp_path),
         )
 
     asking.ledger = tmp_path / "m.jsonl"

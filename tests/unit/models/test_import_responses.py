@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from neuralmedbench.models.model_run import ModelRun
 
 from conftest import ROOT
 from fixtures.imports import imported, put, put_table
@@ -39,14 +40,14 @@ def given(item: str, *turns: str, sample: int = 0, arm: str = "full") -> GivenAn
 
 def answers_of(tmp_path: Path, requests: list[Request]) -> list[tuple[str, int, str, str, tuple[str, ...]]]:
     rows = answer_requests(
-        requests, MODEL, name="theirs", ledger=tmp_path / "theirs.jsonl", destinations=("local",), max_failed_fraction=None
+        requests, ModelRun(MODEL.named("theirs"), ledger=tmp_path / "theirs.jsonl", destinations=("local",), max_failed_fraction=None)
     )
     return [(row.item_id, row.repeat, row.state, row.finish_reason, row.turns) for row in rows]
 
 
 def test_imported_answers_are_responses_like_all_others_and_what_is_missing_is_missing(tmp_path):
     rows = [given("b/one", "A stroke."), given("talk", "Perhaps a stroke.", "A stroke.")]
-    found = import_answers([ONE, TALK], MODEL, rows, name="theirs", ledger=tmp_path / "theirs.jsonl")
+    found = import_answers([ONE, TALK], MODEL.named("theirs"), rows, ledger=tmp_path / "theirs.jsonl")
     assert (found.expected, found.given, found.added, found.missing) == (3, 2, 3, 1)
     assert answers_of(tmp_path, [ONE, TALK]) == [
         ("b/one", 0, ResponseState.OK, "imported", ("A stroke.",)),
@@ -58,9 +59,9 @@ def test_imported_answers_are_responses_like_all_others_and_what_is_missing_is_m
 def test_the_same_import_twice_adds_nothing_and_another_text_needs_another_revision(tmp_path):
     ledger = tmp_path / "theirs.jsonl"
     for added in (1, 0):
-        assert import_answers([ONE], MODEL, [given("one", "A")], name="theirs", ledger=ledger).added == added
+        assert import_answers([ONE], MODEL.named("theirs"), [given("one", "A")], ledger=ledger).added == added
     with pytest.raises(DataError, match=r"1 answers differ .* raise `revision`"):
-        import_answers([ONE], MODEL, [given("one", "B")], name="theirs", ledger=ledger)
+        import_answers([ONE], MODEL.named("theirs"), [given("one", "B")], ledger=ledger)
 
 
 def same_question(item: str, *, arm: str = "full") -> Request:
@@ -72,12 +73,15 @@ def test_items_that_share_one_prompt_keep_their_own_answers(tmp_path):
     asked = [same_question("a"), same_question("b"), same_question("c"), same_question("a", arm="no_image")]
     rows = [given("b", "B", "yes"), given("a", "A", "yes"), given("a", "C", "no", arm="no_image")]
     for added in (6, 0):
-        found = import_answers(asked, MODEL, rows, name="theirs", ledger=tmp_path / "theirs.jsonl")
+        found = import_answers(asked, MODEL.named("theirs"), rows, ledger=tmp_path / "theirs.jsonl")
         assert (found.added, found.missing) == (added, 1), "nobody answered c"
         rows.reverse()
     for replay in (False, True):
         responses = answer_requests(
-            asked, MODEL, name="theirs", ledger=tmp_path / "theirs.jsonl", destinations=("local",), max_failed_fraction=None, replay=replay
+            asked,
+            ModelRun(
+                MODEL.named("theirs"), ledger=tmp_path / "theirs.jsonl", destinations=("local",), max_failed_fraction=None, replay=replay
+            ),
         )
         assert [(row.item_id, row.arm, row.turns) for row in responses] == [
             ("b/a", "full", ("A", "yes")),
@@ -87,16 +91,16 @@ def test_items_that_share_one_prompt_keep_their_own_answers(tmp_path):
         ]
         assert responses[-1].state is ResponseState.SKIPPED
     with pytest.raises(DataError, match=r"1 answers differ .* the first is that to b/b; raise `revision`"):
-        import_answers(asked, MODEL, [given("b", "A", "yes")], name="theirs", ledger=tmp_path / "theirs.jsonl")
+        import_answers(asked, MODEL.named("theirs"), [given("b", "A", "yes")], ledger=tmp_path / "theirs.jsonl")
 
 
 def test_an_import_of_before_is_completed_by_importing_the_same_file_again(tmp_path):
     """The first of two answers used to stand for both items."""
     ledger, asked = tmp_path / "theirs.jsonl", [same_question("a"), same_question("b")]
-    import_answers(asked[:1], MODEL, [given("a", "A", "yes")], name="theirs", ledger=ledger)
+    import_answers(asked[:1], MODEL.named("theirs"), [given("a", "A", "yes")], ledger=ledger)
     before = ledger.read_bytes()
     assert answers_of(tmp_path, asked)[1][2] == ResponseState.SKIPPED, "the answer to another item is never taken"
-    found = import_answers(asked, MODEL, [given("a", "A", "yes"), given("b", "B", "yes")], name="theirs", ledger=ledger)
+    found = import_answers(asked, MODEL.named("theirs"), [given("a", "A", "yes"), given("b", "B", "yes")], ledger=ledger)
     assert (found.added, found.missing) == (2, 0)
     assert ledger.read_bytes().startswith(before)
     assert [row[4] for row in answers_of(tmp_path, asked)] == [("A", "yes"), ("B", "yes")]
@@ -114,13 +118,13 @@ def test_an_import_of_before_is_completed_by_importing_the_same_file_again(tmp_p
 )
 def test_answers_that_fit_nothing_are_refused_and_nothing_is_imported(tmp_path, rows, problem):
     with pytest.raises(DataError, match=problem):
-        import_answers([ONE, TALK], MODEL, [*rows, given("one", "C", sample=1)], name="theirs", ledger=tmp_path / "theirs.jsonl")
+        import_answers([ONE, TALK], MODEL.named("theirs"), [*rows, given("one", "C", sample=1)], ledger=tmp_path / "theirs.jsonl")
     assert not (tmp_path / "theirs.jsonl").exists() or not (tmp_path / "theirs.jsonl").read_bytes()
 
 
 def test_a_model_that_is_asked_here_takes_no_imported_answers(tmp_path):
     with pytest.raises(ConfigError, match="backend: litellm"):
-        import_answers([ONE], model_config(), [given("one", "A")], name="ours", ledger=tmp_path / "ours.jsonl")
+        import_answers([ONE], model_config().named("ours"), [given("one", "A")], ledger=tmp_path / "ours.jsonl")
 
 
 def test_tables_and_the_logs_of_inspect_and_lmms_eval_are_read(tmp_path):
@@ -207,9 +211,9 @@ def test_answers_to_a_real_set_with_equal_questions_give_the_rates_that_were_cou
     def right(name: str, texts: Mapping[str, str]) -> dict[str, bool | None]:
         rows = [given(item, text) for item, text in texts.items()]
         ledger = tmp_path / f"{name}.jsonl"
-        added = [import_answers(asked, MODEL, rows, name=name, ledger=ledger).added for _ in range(2)]
+        added = [import_answers(asked, MODEL.named(name), rows, ledger=ledger).added for _ in range(2)]
         assert added == [len(rows), 0]
-        responses = answer_requests(asked, MODEL, name=name, ledger=ledger, destinations=("local",), max_failed_fraction=None)
+        responses = answer_requests(asked, ModelRun(MODEL.named(name), ledger=ledger, destinations=("local",), max_failed_fraction=None))
         return {row.item_id: row.passed for row in score_responses(responses, items, gold, [], vocabulary=vocabulary())}
 
     made = {}

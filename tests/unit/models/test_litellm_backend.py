@@ -64,7 +64,7 @@ def ask(server, asked=None, **changes):
     """Make one call."""
 
     async def making():
-        backend = LitellmBackend("m", model_config(**{"api_base": server.address, **changes}))
+        backend = LitellmBackend(model_config(**{"api_base": server.address, **changes}))
         try:
             return await backend.answer(asked or call())
         finally:

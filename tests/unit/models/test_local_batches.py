@@ -351,6 +351,7 @@ needed += configuration
 import run_inference
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.requests import Request, RequestTurn
 
 root = Path(sys.argv[4])
@@ -358,7 +359,7 @@ yaml = {"title": "T", "backend": "transformers", "revision": "1", "id": str(weig
 words = {"item_id": "b/i", "case_id": "c", "patient_id": "p", "benchmark": "b", "arm": "a", "strategy": "s", "request_id": "r"}
 one = Request(**words, runner="open", system="You look.", turns=(RequestTurn(text="What?"),), answer_schema="", samples=2)
 where = {"ledger": root / "m.jsonl", "destinations": ("local",), "max_failed_fraction": 0.0, "root": root}
-print("the command:", len(answer_requests([one], ModelConfig.model_validate(yaml), name="m", **where)))
+print("the command:", len(answer_requests([one], ModelRun(ModelConfig.model_validate(yaml).named("m"), **where))))
 """
 """Python that finds the standard library and the packages that are named, and of all others as little as if they were not installed."""
 

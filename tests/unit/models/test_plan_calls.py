@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from neuralmedbench.models.model_run import ModelRun
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request
@@ -55,7 +56,7 @@ def ask(tmp_path, monkeypatch):
         backend = Counting(model.native_n)
         monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(backend))
         answer_requests(
-            requests, model, name="m", ledger=tmp_path / "m.jsonl", destinations=("local",), max_failed_fraction=None, root=tmp_path
+            requests, ModelRun(model, ledger=tmp_path / "m.jsonl", destinations=("local",), max_failed_fraction=None, root=tmp_path)
         )
         return backend.calls
 
@@ -227,11 +228,11 @@ def test_what_was_spent_leaves_less_of_a_cap(project, capsys):
     said, _ = planned(capsys, "limits.yaml")
     assert "other: max_cost_usd" not in said
     model = model_config(**yaml.safe_load(Path("config/models/other.yaml").read_text()))
-    budget = Budget(model, name="other", log=Path("data/spending/money.jsonl"), run="r")
+    budget = Budget(model.named("other"), log=Path("data/spending/money.jsonl"), run="r")
     budget.settle(budget.reserve((PromptMessage("user", "?"),)), 0.0499)
     said, _ = planned(capsys, "limits.yaml")
     assert "other: max_cost_usd 0.0500 leaves 0.0001 USD (0.0499 spent so far)" in said
-    assert account_of("other", model) == "other openai/gpt-4o 1"
+    assert account_of(model.named("other")) == "other openai/gpt-4o 1"
 
 
 def test_a_destination_that_is_not_allowed_is_said_and_its_money_is_not_added(project, capsys):

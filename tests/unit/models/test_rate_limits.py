@@ -20,10 +20,10 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.models import rate_limits, retry
 from neuralmedbench.models.budget import Budget
 from neuralmedbench.models.conversation import PromptMessage
+from neuralmedbench.models.model_run import AttemptGate, RunLimits
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.rate_limits import RateLimits
 from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries, asked_wait_s
-from neuralmedbench.models.run_limits import AttemptGate, RunLimits
 from neuralmedbench.runtime.shared_log import read_log
 
 NOON = 1_700_000_000.0

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from neuralmedbench.models.model_run import ModelRun
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request, running_server
@@ -31,8 +32,8 @@ PAID = {"api_key_env": "NMB_TEST_KEY", "prices": FREE, "max_cost_usd": 0}
 
 
 def ask(ledger, requests, model, **changes):
-    settings = {"name": "m", "ledger": ledger, "destinations": ("local",), "max_failed_fraction": 0.05, "root": ledger.parent}
-    return answer_requests(requests, model, **{**settings, **changes})
+    settings = {"ledger": ledger, "destinations": ("local",), "max_failed_fraction": 0.05, "root": ledger.parent}
+    return answer_requests(requests, ModelRun(model, **{**settings, **changes}))
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from neuralmedbench.models.resources import resources_of
     ],
 )
 def test_a_model_takes_the_slot_of_where_it_computes(settings: dict[str, Any], taken: dict[str, int]) -> None:
-    assert resources_of("some", ModelConfig(title="Some model", revision="1", **settings)) == taken
+    assert resources_of(ModelConfig(title="Some model", revision="1", **settings).named("some")) == taken
 
 
 def test_a_grader_that_asks_no_model_takes_none() -> None:
-    assert resources_of("rubric", None) == {}
+    assert resources_of(None) == {}

@@ -7,6 +7,7 @@ import re
 import shutil
 
 import pytest
+from neuralmedbench.models.model_run import ModelRun
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
@@ -35,7 +36,7 @@ def ask(weights, tmp_path):
     def asking(requests, ledger="m.jsonl", **changes):
         config = model_config(**{"backend": "transformers", "id": str(weights), "max_tokens": 12, **changes})
         return answer_requests(
-            requests, config, name="m", ledger=tmp_path / ledger, destinations=("local",), max_failed_fraction=0, root=tmp_path
+            requests, ModelRun(config, ledger=tmp_path / ledger, destinations=("local",), max_failed_fraction=0, root=tmp_path)
         )
 
     return asking
@@ -103,7 +104,7 @@ def test_gemma_3_is_loaded_from_a_folder_too(ask, tmp_path, tmp_path_factory):
 def test_settings_that_local_weights_do_not_take_are_refused(weights):
     for changes, words in (({"max_tokens": None}, "max_tokens"), ({"parameters": {"reasoning_effort": "low"}}, "model m: parameters")):
         with pytest.raises(ConfigError, match=words):
-            TransformersBackend("m", model_config(backend="transformers", id=str(weights), **changes))
+            TransformersBackend(model_config(backend="transformers", id=str(weights), **changes))
 
 
 def test_a_folder_that_is_absent_or_holds_no_model_is_told(tmp_path):
@@ -111,11 +112,12 @@ def test_a_folder_that_is_absent_or_holds_no_model_is_told(tmp_path):
         with pytest.raises(ProviderError, match="model m"):
             answer_requests(
                 [],
-                model_config(backend="transformers", id=str(folder)),
-                name="m",
-                ledger=tmp_path / "m.jsonl",
-                destinations=("local",),
-                max_failed_fraction=None,
+                ModelRun(
+                    model_config(backend="transformers", id=str(folder)),
+                    ledger=tmp_path / "m.jsonl",
+                    destinations=("local",),
+                    max_failed_fraction=None,
+                ),
             )
 
 
@@ -143,4 +145,4 @@ def test_weights_that_are_not_whole_are_refused_before_anything_is_asked(weights
     shutil.copytree(weights, folder)
     damage(folder)
     with pytest.raises(ProviderError, match=f"model m: .*{words}"):
-        TransformersBackend("m", model_config(backend="transformers", id=str(folder)))
+        TransformersBackend(model_config(backend="transformers", id=str(folder)))

@@ -39,7 +39,7 @@ def ask(model, call=CALL):
     """Make one call."""
 
     async def making():
-        backend = LitellmBackend("m", model)
+        backend = LitellmBackend(model)
         try:
             return await backend.answer(call)
         finally:
@@ -68,7 +68,7 @@ def test_the_host_that_is_called_is_the_one_that_was_checked(looked_up, provider
     model = model_config(id=MODELS[provider])
     with pytest.raises(CallError, match="NoConnection"):
         ask(model)
-    assert looked_up == [destination_of("m", model)] == [HOSTS[provider]]
+    assert looked_up == [destination_of(model)] == [HOSTS[provider]]
 
 
 @pytest.mark.parametrize("provider", sorted(HOSTS))
@@ -76,7 +76,7 @@ def test_an_address_in_the_yaml_is_the_only_one_that_is_called(looked_up, provid
     model = model_config(id=MODELS[provider], api_base="https://gateway.example.org/v1")
     with pytest.raises(CallError, match="NoConnection"):
         ask(model)
-    assert looked_up == [destination_of("m", model)] == ["gateway.example.org"]
+    assert looked_up == [destination_of(model)] == ["gateway.example.org"]
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,13 @@ logging.basicConfig(level=logging.DEBUG)
 from fixtures.models import model_config, request
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.model_run import ModelRun
 
 def main(argv):
     free = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 0, "dated": "x"}
     model = model_config(api_base=f"{address}/{argv[0]}", api_key_env="NMB_TEST_KEY", prices=free, max_cost_usd=0, max_attempts=1)
-    asking = {"name": "m", "ledger": Path(f"ledger/{argv[0]}.jsonl"), "destinations": ["local"], "max_failed_fraction": 0}
-    Path(f"rows-{argv[0]}.txt").write_text(repr(answer_requests([request("i1")], model, **asking)))
+    asking = {"ledger": Path(f"ledger/{argv[0]}.jsonl"), "destinations": ["local"], "max_failed_fraction": 0}
+    Path(f"rows-{argv[0]}.txt").write_text(repr(answer_requests([request("i1")], ModelRun(model, **asking))))
     return 0
 
 for status in ("200", "400", "401", "429", "500"):

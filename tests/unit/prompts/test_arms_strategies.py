@@ -13,6 +13,7 @@ from fixtures.models import model_config, running_server
 from fixtures.prompt import NOTES, RECORD, TEMPLATES, asked, exemplar, labels, open_question, picture, question, said
 from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.prompts.arms import first_part
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
@@ -126,12 +127,7 @@ def test_steps_and_votes_ask_the_same_so_that_it_is_paid_for_once(tmp_path):
         model = model_config(api_base=server.address)
         rows = answer_requests(
             list(made.values()),
-            model,
-            name="m",
-            ledger=tmp_path / "m.jsonl",
-            destinations=("local",),
-            max_failed_fraction=None,
-            root=tmp_path,
+            ModelRun(model, ledger=tmp_path / "m.jsonl", destinations=("local",), max_failed_fraction=None, root=tmp_path),
         )
     assert len(rows) == 9
     assert len(server.bodies) == 6

@@ -165,7 +165,7 @@ def test_answers_become_a_model_with_time_and_what_was_not_shown_is_missing(run,
     # a clone without the reader makes the same table of the ledger
     requests = requests_for(model, read_records(root / "data/prompts/b.parquet", Request))
     ledger = root / "data/ledger/b/reader-h02-1.jsonl"
-    assert replay_requests(requests, model, name="reader-h02-1", ledger=ledger, vocabulary=None) == responses
+    assert replay_requests(requests, model.named("reader-h02-1"), ledger, None) == responses
     # answers that come later need the table of responses once more
     put_table = root / "results/responses/b/reader-h02-1.parquet"
     assert "--forcerun" not in told

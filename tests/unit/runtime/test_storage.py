@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from neuralmedbench.models.model_run import ModelRun
 
 import deidentify_case
 import ingest_case
@@ -249,12 +250,7 @@ def ask(tmp_path):
             config = model_config(api_base=server.address, seed=1, **changes)
             return answer_requests(
                 requests,
-                config,
-                name="m",
-                ledger=tmp_path / "ledger" / "m.jsonl",
-                destinations=("local",),
-                max_failed_fraction=None,
-                root=tmp_path,
+                ModelRun(config, ledger=tmp_path / "ledger" / "m.jsonl", destinations=("local",), max_failed_fraction=None, root=tmp_path),
             )
 
         asking.server = server

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from aiohttp import web
+from neuralmedbench.models.model_run import ModelRun
 
 from conftest import ROOT
 from fixtures.models import Server, model_config, reply, running_server
@@ -94,7 +95,7 @@ class Bench:
 
     def run(self) -> None:
         answer_requests(
-            self.requests, self.place.model, name="m", ledger=self.place.ledger, destinations=("local",), max_failed_fraction=None
+            self.requests, ModelRun(self.place.model, ledger=self.place.ledger, destinations=("local",), max_failed_fraction=None)
         )
 
     def check(self):

@@ -169,8 +169,6 @@ class LitellmBackend:
 
     Parameters
     ----------
-    name : str
-        Name of the model, for messages.
     model : ModelConfig
         Its yaml; the key is read from the environment variable that it names.
 
@@ -180,15 +178,15 @@ class LitellmBackend:
         If the provider does not take a parameter of the yaml.
     """
 
-    def __init__(self, name: str, model: ModelConfig) -> None:
-        self._name, self._model = name, model
+    def __init__(self, model: ModelConfig) -> None:
+        self._model = model
         self.in_flight = model.concurrency
         self.several = model.native_n
         self._litellm = import_litellm()
-        check_parameters(name, model)
-        address = address_of(name, model)
-        if destination_of(name, model) != LOCAL:
-            tell_of_proxies(name, address)
+        check_parameters(model)
+        address = address_of(model)
+        if destination_of(model) != LOCAL:
+            tell_of_proxies(model.name, address)
         self._key = (os.environ.get(model.api_key_env) if model.api_key_env else None) or ""
         self._client = _client(address, model.timeout_s)
         self._encoder = PictureEncoder()
@@ -246,13 +244,13 @@ class LitellmBackend:
         """Say what an error of litellm means; its words are read, never passed on: they may repeat the prompt or the key."""
         if exchange.elsewhere:
             message = (
-                f"model {self._name}: its request would have gone to {exchange.elsewhere}, which is not the host that was checked; nothing"
+                f"model {self._model.name}: its request would have gone to {exchange.elsewhere}, which is not the host that was checked; nothing"
                 " was sent: unset the variables of the environment that send litellm elsewhere, or set api_base"
             )
             return ConfigError(message)
         kind = type(error).__name__
         if not exchange.sent:
-            return ConfigError(complaint(self._name, self._model, error))
+            return ConfigError(complaint(self._model, error))
         if kind == POLICY_ERROR:
             return Answer("", "refused", "content_filter")
         if exchange.unreached:

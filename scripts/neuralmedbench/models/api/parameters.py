@@ -135,13 +135,11 @@ def parameters_of(model: ModelConfig, call: Call) -> dict[str, Any]:
     return {**model.parameters, **{name: value for name, value in asked.items() if value is not None}}
 
 
-def check_parameters(name: str, model: ModelConfig) -> None:
+def check_parameters(model: ModelConfig) -> None:
     """Refuse a yaml with a parameter that the provider does not take, before anything is asked.
 
     Parameters
     ----------
-    name : str
-        Name of the model.
     model : ModelConfig
         Its yaml.
 
@@ -156,31 +154,27 @@ def check_parameters(name: str, model: ModelConfig) -> None:
 
     for parameter in model.parameters:
         if parameter in OWN or parameter in all_litellm_params or parameter.startswith("litellm"):
-            message = (
-                f"model {name}: `parameters: {parameter}` is not passed on; it has a key of its own in the yaml, or is none of a model"
-            )
+            message = f"model {model.name}: `parameters: {parameter}` is not passed on; it has a key of its own in the yaml, or is none of a model"
             raise ConfigError(message)
     whole = Call((), (0, 1) if model.native_n else (0,), model.seed, {"type": "object", "properties": {}})
     provider, _, rest = model.id.partition("/")
     if _only_responses(rest, provider):
-        message = (
-            f"model {name}: its provider serves it over the Responses interface alone, which is not spoken here; take a model that chats"
-        )
+        message = f"model {model.name}: its provider serves it over the Responses interface alone, which is not spoken here; take a model that chats"
         raise ConfigError(message)
     try:
         get_optional_params(model=rest, custom_llm_provider=provider, **parameters_of(model, whole))
     except Exception as error:  # litellm's errors share no base class
-        raise ConfigError(complaint(name, model, error)) from None
+        raise ConfigError(complaint(model, error)) from None
 
 
-def complaint(name: str, model: ModelConfig, error: Exception) -> str:
+def complaint(model: ModelConfig, error: Exception) -> str:
     """Say which key of a yaml litellm does not like; its own words are searched for the names of parameters, and not repeated."""
     said = str(error)
     asked = [*parameters_of(model, Call((), (0, 1) if model.native_n else (0,), model.seed, {"type": "object", "properties": {}}))]
     blamed = [KEYS.get(parameter, parameter) for parameter in asked if re.search(rf"\b{re.escape(parameter)}\b", said)]
     keys = ", ".join(f"`parameters: {key}`" if key in model.parameters else f"`{key}`" for key in blamed)
     return (
-        f"model {name}: litellm cannot make a call of {keys or 'its yaml'} ({type(error).__name__}): this provider or model does not take"
+        f"model {model.name}: litellm cannot make a call of {keys or 'its yaml'} ({type(error).__name__}): this provider or model does not take"
         f" it, or not this value; take it out of the yaml, a parameter that is left out silently would be another experiment"
     )
 

@@ -189,8 +189,6 @@ class TransformersBackend(BatchingBackend):
 
     Parameters
     ----------
-    name : str
-        Name of the model, for messages.
     model : ModelConfig
         Its yaml; `id` is the folder with weights, tokenizer and processor.
 
@@ -207,21 +205,21 @@ class TransformersBackend(BatchingBackend):
     is used, the first that is visible.
     """
 
-    def __init__(self, name: str, model: ModelConfig) -> None:
+    def __init__(self, model: ModelConfig) -> None:
         if model.max_tokens is None:
-            message = f"model {name}: local weights need max_tokens"
+            message = f"model {model.name}: local weights need max_tokens"
             raise ConfigError(message)
-        weights, processor = _load(name, Path(model.id))
+        weights, processor = _load(model.name, Path(model.id))
         try:
             sampling = sampling_of(model.temperature, model.top_p, model.parameters, weights.generation_config)
         except ConfigError as error:
-            message = f"model {name}: {error}"
+            message = f"model {model.name}: {error}"
             raise ConfigError(message) from None
         settings = GenerationSettings(max_tokens=model.max_tokens, batch_size=model.batch_size, logprobs=model.logprobs, **sampling)
         ready = Weights(weights, processor, settings)
         drawn = ", ".join(f"{key} {value:g}" for key, value in sampling.items() if value is not None)
-        print(f"{name}: {type(weights).__name__}, {ready.fingerprint}; {drawn}", file=sys.stderr)
-        super().__init__(name, ready, settings)
+        print(f"{model.name}: {type(weights).__name__}, {ready.fingerprint}; {drawn}", file=sys.stderr)
+        super().__init__(model.name, ready, settings)
 
 
 def _load(name: str, folder: Path) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Limits of a run beside the models' own yamls, and the arguments by which a command gets them. They change no answer, so changing them replans nothing."""
+"""One model in one run: whom it asks with which limits, where its ledger lies, and the arguments by which a command gets them. Limits change no answer, so changing them replans nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from neuralmedbench.models.budget import Budget, Reservation
 from neuralmedbench.models.protocol import Answer, tokens_of_call
 from neuralmedbench.models.rate_limits import Grant, RateLimits
 from neuralmedbench.models.retry import CallError
+from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.runtime.parent_run import this_run
 
 SPENDING = Path("data/spending")
@@ -77,12 +78,12 @@ class RunLimits:
         limits = {name: limit.model_dump(exclude_none=True) for name, limit in self.rate_limits.items()}
         return json.dumps({"max_run_cost_usd": self.max_run_cost_usd, "rate_limits": limits}, sort_keys=True)
 
-    def budget(self, name: str, model: ModelConfig, root: Path = Path()) -> Budget:
+    def budget(self, model: ModelConfig, root: Path = Path()) -> Budget:
         """Open the purse of a model; see `models.budget`."""
         log = self.folder / MONEY if self.folder else None
-        return Budget(model, name=name, log=log, run=this_run(), run_cap=self.max_run_cost_usd, root=root)
+        return Budget(model, log=log, run=this_run(), run_cap=self.max_run_cost_usd, root=root)
 
-    def limits(self, name: str, model: ModelConfig, stop: asyncio.Event) -> RateLimits:
+    def limits(self, model: ModelConfig, stop: asyncio.Event) -> RateLimits:
         """Open the limits of a model's group; see `models.rate_limits`.
 
         Raises
@@ -90,13 +91,52 @@ class RunLimits:
         ConfigError
             If the model's group is not one of `rate_limits`.
         """
-        limit = group_limit(name, model, self.rate_limits)
+        limit = group_limit(model, self.rate_limits)
         log = self.folder / "rates" / f"{model.rate_limit_group}.jsonl" if self.folder else None
         return RateLimits(model.rate_limit_group, limit, log, stop=stop)
 
 
 UNLIMITED = RunLimits()
 """Nothing but the models' own caps, and those within this process alone."""
+
+
+@dataclass(frozen=True)
+class ModelRun:
+    """One model in one run.
+
+    Attributes
+    ----------
+    model : ModelConfig
+        The model's yaml, with its name.
+    ledger : Path
+        Ledger file of this benchmark and model.
+    destinations : sequence of str
+        `allowed_destinations` of the benchmark.
+    max_failed_fraction : float or None
+        A larger share of failed answers is an error, after all answers that came are in the ledger; None: never.
+    root : Path
+        Folder to which the paths of pictures are relative.
+    vocabulary : Vocabulary or None
+        For built-in models.
+    replay : bool
+        Take every answer from the ledger and ask for nothing; see `models.replay`.
+    first_repeat : int
+        Number of the first sample. Samples of other numbers have keys, and where the model has one seeds, of their own: with
+        numbers that were never used everything is asked afresh.
+    control : RunLimits
+        Caps and rate limits of the run; by default the model's own cap, within this process alone.
+    """
+
+    model: ModelConfig
+    _: KW_ONLY
+    ledger: Path
+    destinations: Sequence[str]
+    max_failed_fraction: float | None
+    root: Path = Path()
+    vocabulary: Vocabulary | None = None
+    replay: bool = False
+    first_repeat: int = 0
+    control: RunLimits = UNLIMITED
 
 
 class AttemptGate:
@@ -143,5 +183,5 @@ def add_call_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def call_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Give them as `models.engine.answer_requests` takes them."""
+    """Give them as `ModelRun` takes them."""
     return {name: getattr(args, name) for name in ("ledger", "max_failed_fraction", "replay", "control")}
