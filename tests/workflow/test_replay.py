@@ -38,7 +38,7 @@ import sys
 
 class NoModel:
     def find_spec(self, name, path=None, target=None):
-        if name == "litellm" or name.startswith("neuralmedbench.models.builtin"):
+        if name == "litellm" or name.startswith("neuralmedbench.demo.baselines"):
             raise ImportError("a model was opened: " + name)
 
 def refuse(*_):
@@ -125,7 +125,7 @@ def test_in_the_same_environment_a_run_without_replay_fails_visibly(
     asked = ("--configfile", "config/mine.yaml", "--config", "replay=false", "--force", "--", target)
     done = run_snakemake(folder, *asked, env=no_way_out)
     assert done.returncode != 0
-    assert "a model was opened: neuralmedbench.models.builtin" in done.stdout + done.stderr
+    assert "a model was opened: neuralmedbench.demo.baselines" in done.stdout + done.stderr
 
 
 def test_an_answer_that_is_not_in_the_ledger_fails_with_one_line(

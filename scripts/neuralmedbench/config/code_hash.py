@@ -32,7 +32,8 @@ def code_hash(scripts: Path, command: str) -> str:
     Notes
     -----
     Imports inside functions count, imports for type checking too: a superset is safe, a miss is a stale number.
-    Every file that is not Python and lies in (or below) the folder of a reached module counts as its data.
+    Every file that is not Python and lies in (or below) the folder of a reached module counts as its data; files of a package below it
+    are data of that package alone.
     """
     digest = hashlib.sha256()
     for file in sorted(reached_files(scripts, command) | environment_files(scripts.parent, command)):
@@ -104,6 +105,10 @@ def _locate(scripts: Path, name: str) -> Path | None:
 
 @cache
 def _data_files(folder: Path) -> frozenset[Path]:
-    return frozenset(
-        path for path in folder.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"} and "__pycache__" not in path.parts
-    )
+    found: set[Path] = set()
+    for path in folder.iterdir():
+        if path.is_file() and path.suffix not in {".py", ".pyc"}:
+            found.add(path)
+        elif path.is_dir() and path.name != "__pycache__" and not (path / "__init__.py").exists():
+            found |= _data_files(path)
+    return frozenset(found)

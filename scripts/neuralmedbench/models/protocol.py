@@ -131,27 +131,3 @@ class Backend(Protocol):
     async def close(self) -> None:
         """Let go of connections."""
         ...
-
-
-class BuiltinModel(Protocol):
-    """A reference model that runs inside the command, made by `models.builtin.build(model_id, vocabulary)`."""
-
-    def answer(self, messages: Sequence[Message], *, seed: int, temperature: float) -> str:
-        """Answer a conversation.
-
-        Parameters
-        ----------
-        messages : sequence of Message
-            System message first; the pictures are in the messages (PNG bytes), in the order in which they are shown.
-        seed : int
-            Seed of this call. It is the same for all items of a run: mix it with the words and pictures.
-            Equal conversations with equal seeds give equal answers.
-        temperature : float
-            0 is the most probable answer.
-
-        Returns
-        -------
-        str
-            The answer in the form that the last user message asks for.
-        """
-        ...

@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
-from neuralmedbench.models.protocol import Answer, Backend, BuiltinModel, Call
+from neuralmedbench.models.protocol import Answer, Backend, Call
 from neuralmedbench.records.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from neuralmedbench.demo.baselines.baseline import Baseline
+
+
+BASELINES = Path(__file__).parents[1] / "demo" / "baselines"
 
 
 @dataclass(frozen=True)
@@ -29,12 +36,12 @@ class BackendHandle:
 
 
 class BuiltinBackend:
-    """A model of this repository, called in this process."""
+    """A baseline of this repository, called in this process."""
 
     in_flight = 1
     several = False
 
-    def __init__(self, model: BuiltinModel, temperature: float) -> None:
+    def __init__(self, model: Baseline, temperature: float) -> None:
         self._model = model
         self._temperature = temperature
 
@@ -105,11 +112,11 @@ def code_of(model: ModelConfig, vocabulary: Vocabulary) -> str:
     """Digest of the code and the vocabulary by which a built-in model answers; empty for all other models."""
     if model.backend != "builtin":
         return ""
-    files = sorted(Path(__file__).with_name("builtin").glob("*.py"))
+    files = sorted(path for path in BASELINES.iterdir() if path.suffix in {".py", ".yaml"})
     return sha256_of_value({"vocabulary": vocabulary.digest, "files": [path.read_text(encoding="utf-8") for path in files]})[:16]
 
 
 def _builtin(model: ModelConfig, vocabulary: Vocabulary) -> BackendHandle:
-    from neuralmedbench.models import builtin
+    from neuralmedbench.demo.baselines.baseline import build
 
-    return BackendHandle(BuiltinBackend(builtin.build(model.id, vocabulary), model.temperature or 0.0), code=code_of(model, vocabulary))
+    return BackendHandle(BuiltinBackend(build(model.id, vocabulary), model.temperature or 0.0), code=code_of(model, vocabulary))

@@ -19,8 +19,8 @@ from neuralmedbench.benchmarks.adapters.registry import data_sets
 from neuralmedbench.benchmarks.answer_leaks import by_item, sent_texts_of
 from neuralmedbench.benchmarks.importing import ImportPaths, import_set
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
+from neuralmedbench.demo.baselines.baseline import build
 from neuralmedbench.errors import DataError
-from neuralmedbench.models.builtin import build
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.picture_budget import too_many_options, within_budget

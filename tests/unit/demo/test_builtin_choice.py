@@ -11,8 +11,8 @@ import pytest
 from fixtures.builtin import head, picture
 from fixtures.prompt import NOTES, OPTIONS, asked, exemplar, open_question, question
 from fixtures.scoring import vocabulary
-from neuralmedbench.models.builtin import build
-from neuralmedbench.models.builtin.choice import read_choice, without_examples
+from neuralmedbench.demo.baselines.baseline import build
+from neuralmedbench.demo.baselines.forms import read_choice, without_examples
 from neuralmedbench.models.protocol import Message
 from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.scoring.parse import parse_answer

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from fixtures.builtin import head, picture
+from neuralmedbench.demo.baselines.findings import read_pictures
+from neuralmedbench.demo.baselines.measure import measure
+from neuralmedbench.demo.baselines.opinion import BACKGROUND, COMMON, EVIDENCE, WORDS, contributions, log_scores, nameable, ranking
+from neuralmedbench.demo.baselines.pictures import brain_mask, decode, head_mask, read_label
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.models.builtin.evidence import BACKGROUND, COMMON, EVIDENCE, WORDS, candidates, contributions, log_scores
-from neuralmedbench.models.builtin.features import read_pictures
-from neuralmedbench.models.builtin.measure import measure
-from neuralmedbench.models.builtin.picture import brain_mask, decode, head_mask, read_label
-from neuralmedbench.models.builtin.sampling import ranking
 from neuralmedbench.records.case import Plane, Sequence
 
 
@@ -21,7 +20,7 @@ def vocabulary():
 
 
 def test_every_key_of_the_tables_is_a_candidate_and_every_feature_is_known(vocabulary):
-    assert set(EVIDENCE) | set(COMMON) <= set(candidates(vocabulary))
+    assert set(EVIDENCE) | set(COMMON) <= set(nameable(vocabulary))
     assert set(COMMON) <= set(EVIDENCE)
     assert {feature for row in EVIDENCE.values() for feature in row} <= set(BACKGROUND) == set(WORDS)
     assert all(0 < chance < 1 for row in (BACKGROUND, *EVIDENCE.values()) for chance in row.values())
@@ -37,7 +36,7 @@ def test_every_feature_that_is_measured_is_in_the_table():
 
 
 def test_what_could_not_be_looked_for_says_nothing(vocabulary):
-    keys = candidates(vocabulary)
+    keys = nameable(vocabulary)
     assert contributions({}, "glioblastoma") == {}
     assert keys[int(np.argmax(log_scores({}, keys)))] == "normal"
     seen, missing = (contributions({"ring_enhancement": value}, "glioblastoma")["ring_enhancement"] for value in (1.0, 0.0))
@@ -46,8 +45,8 @@ def test_what_could_not_be_looked_for_says_nothing(vocabulary):
 
 
 def test_umbrella_terms_are_no_candidates(vocabulary):
-    assert not {"stroke", "brain-tumour", "dementia"} & set(candidates(vocabulary))
-    assert {"acute-ischaemic-stroke", "multiple-sclerosis", "normal"} <= set(candidates(vocabulary))
+    assert not {"stroke", "brain-tumour", "dementia"} & set(nameable(vocabulary))
+    assert {"acute-ischaemic-stroke", "multiple-sclerosis", "normal"} <= set(nameable(vocabulary))
 
 
 def test_a_differential_does_not_hold_a_term_beside_its_wider_one(vocabulary):

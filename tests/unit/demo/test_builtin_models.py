@@ -9,12 +9,12 @@ import pytest
 
 from fixtures.builtin import FIELDS_FORM, FORM, LESION_FORM, ask, head, picture
 from fixtures.scoring import ITEM
+from neuralmedbench.demo.baselines.baseline import build
+from neuralmedbench.demo.baselines.forms import AnswerForm, wanted
+from neuralmedbench.demo.baselines.text import narrative
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.models.builtin import build
-from neuralmedbench.models.builtin.format import Form, wanted
-from neuralmedbench.models.builtin.text import narrative
 from neuralmedbench.models.protocol import Message, MessageImage
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import Family
@@ -200,17 +200,17 @@ def test_the_question_and_the_form_are_not_read_as_words_about_the_patient():
 @pytest.mark.parametrize(
     ("template", "form", "sections"),
     [
-        ("open_differential", Form.DIFFERENTIAL, ()),
-        ("rationale", Form.DIFFERENTIAL, ()),
-        ("lesion", Form.LESION, ()),
-        ("structured", Form.FIELDS, ()),
-        ("dialogue", Form.DIFFERENTIAL, ()),
-        ("choice", Form.CHOICE, ()),
-        ("open_answer", Form.ANSWER, ()),
-        ("open_differential", Form.CHECKLIST, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]),
-        ("rationale", Form.CHECKLIST, SECTIONS[Family.RATIONALE_GENERATION]),
-        ("lesion", Form.LESION_CHECKLIST, SECTIONS[Family.LESION_RECOGNITION]),
-        ("dialogue", Form.CHECKLIST, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]),
+        ("open_differential", AnswerForm.DIFFERENTIAL, ()),
+        ("rationale", AnswerForm.DIFFERENTIAL, ()),
+        ("lesion", AnswerForm.LESION, ()),
+        ("structured", AnswerForm.FIELDS, ()),
+        ("dialogue", AnswerForm.DIFFERENTIAL, ()),
+        ("choice", AnswerForm.CHOICE, ()),
+        ("open_answer", AnswerForm.ANSWER, ()),
+        ("open_differential", AnswerForm.CHECKLIST, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]),
+        ("rationale", AnswerForm.CHECKLIST, SECTIONS[Family.RATIONALE_GENERATION]),
+        ("lesion", AnswerForm.LESION_CHECKLIST, SECTIONS[Family.LESION_RECOGNITION]),
+        ("dialogue", AnswerForm.CHECKLIST, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]),
     ],
 )
 @pytest.mark.parametrize("stepwise", [False, True])
@@ -284,8 +284,8 @@ def test_words_of_a_patient_in_the_evidence_make_no_candidate_and_no_section(mod
 
 
 def test_the_form_is_the_one_that_stands_last():
-    assert wanted(ask("DIFFERENTIAL:\nnone", form=LESION_FORM)) is Form.LESION
-    assert wanted((Message("user", "What is it?"),)) is Form.DIFFERENTIAL
+    assert wanted(ask("DIFFERENTIAL:\nnone", form=LESION_FORM)) is AnswerForm.LESION
+    assert wanted((Message("user", "What is it?"),)) is AnswerForm.DIFFERENTIAL
 
 
 def test_an_unknown_model_is_refused_with_the_known_ones(vocabulary):

@@ -27,6 +27,9 @@ def scripts(tmp_path: Path) -> Path:
         "neuralmedbench/b/__init__.py": "",
         "neuralmedbench/b/lazy.py": "from neuralmedbench.c.deep import y\n",
         "neuralmedbench/b/table.yaml": "a: 1\n",
+        "neuralmedbench/b/patients/one.yaml": "a: 1\n",
+        "neuralmedbench/b/own/__init__.py": "",
+        "neuralmedbench/b/own/table.yaml": "a: 1\n",
         "neuralmedbench/c/__init__.py": "",
         "neuralmedbench/c/deep.py": "from .beside import y\nfrom . import also\n\ndef f():\n    from ..b import far\n    from ..e.inner import z\n",
         "neuralmedbench/c/beside.py": "",
@@ -63,14 +66,29 @@ def digest_after(scripts: Path, name: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", ["cut.py", "neuralmedbench/a/top.py", "neuralmedbench/b/lazy.py", "neuralmedbench/c/deep.py", "neuralmedbench/b/table.yaml"]
+    "name",
+    [
+        "cut.py",
+        "neuralmedbench/a/top.py",
+        "neuralmedbench/b/lazy.py",
+        "neuralmedbench/c/deep.py",
+        "neuralmedbench/b/table.yaml",
+        "neuralmedbench/b/patients/one.yaml",
+    ],
 )
 def test_an_edit_of_what_is_reached_changes_the_hash(scripts: Path, name: str) -> None:
     assert digest_after(scripts, name)
 
 
 @pytest.mark.parametrize(
-    "name", ["neuralmedbench/errors.py", "neuralmedbench/runtime/commands.py", "neuralmedbench/d/other.py", "../envs/other.yaml"]
+    "name",
+    [
+        "neuralmedbench/errors.py",
+        "neuralmedbench/runtime/commands.py",
+        "neuralmedbench/d/other.py",
+        "../envs/other.yaml",
+        "neuralmedbench/b/own/table.yaml",
+    ],
 )
 def test_an_edit_of_what_computes_nothing_or_is_not_reached_changes_nothing(scripts: Path, name: str) -> None:
     assert not digest_after(scripts, name)
@@ -95,3 +113,10 @@ def test_every_rule_with_a_command_has_an_environment() -> None:
 def test_the_grade_records_do_not_reach_the_imaging_stages() -> None:
     for command in ("normalise_case", "cut_slices", "deidentify_case"):
         assert not [path for path in reached_files(ROOT / "scripts", command) if path.name == "scores.py"]
+
+
+def test_an_edit_of_a_baseline_or_of_what_it_knows_does_not_replan_the_phantoms() -> None:
+    commands = [path.stem for path in (ROOT / "scripts").glob("*.py")]
+    reach = {command for command in commands if any("baselines" in path.parts for path in reached_files(ROOT / "scripts", command))}
+    assert {"run_inference", "grade_responses"} <= reach
+    assert not reach & {"generate_phantom", "cut_demo_pictures", "gather_answers", "ingest_case", "build_tables"}

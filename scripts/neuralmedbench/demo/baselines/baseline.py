@@ -1,21 +1,33 @@
-"""From an opinion to an answer: drawn by seed, written in the form that the prompt asks for."""
+"""The three baselines (text, image, both): from an opinion to an answer, drawn by seed and written in the form that the prompt asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.models.builtin import format as forms
-from neuralmedbench.models.builtin.choice import read_choice, without_examples
-from neuralmedbench.models.builtin.opinion import NOTHING, Opinion, Reader, normalised
-from neuralmedbench.models.builtin.sampling import generator, ranking
-from neuralmedbench.models.protocol import Message
+from neuralmedbench.demo.baselines import forms
+from neuralmedbench.demo.baselines.forms import ChoiceQuestion, MessageInput, read_choice, without_examples
+from neuralmedbench.demo.baselines.image import ImageReader
+from neuralmedbench.demo.baselines.opinion import (
+    NO_PICTURES,
+    NO_WORDS,
+    NOT_WEIGHED,
+    NOTHING,
+    BaselineReader,
+    Opinion,
+    generator,
+    normalised,
+    ranking,
+)
+from neuralmedbench.demo.baselines.text import TextEncoder, TextReader
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import NO_LESION
 from neuralmedbench.records.questions import LETTERS
-from neuralmedbench.records.vocabulary import Diagnosis
+from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary
 
 NORMAL = "normal"
 """Class of a diagnosis without a lesion."""
@@ -36,7 +48,7 @@ SURE_OF_CLASS = 0.35
 """Below this the class of a single picture is left open."""
 
 
-class Answerer:
+class Baseline:
     """A built-in model: a reader, and the sampling and writing that all of them share.
 
     Parameters
@@ -45,28 +57,43 @@ class Answerer:
         Forms the opinion.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: BaselineReader) -> None:
         self._reader = reader
 
-    def answer(self, messages: Sequence[Message], *, seed: int, temperature: float) -> str:
-        """Answer a conversation, see :class:`neuralmedbench.models.protocol.BuiltinModel`."""
+    def answer(self, messages: Sequence[MessageInput], *, seed: int, temperature: float) -> str:
+        """Answer a conversation.
+
+        Parameters
+        ----------
+        messages : sequence of MessageInput
+            System message first; pictures in the order in which they are shown.
+        seed : int
+            Seed of this call, the same for all items of a run. Equal conversations with equal seeds give equal answers.
+        temperature : float
+            0 is the most probable answer.
+
+        Returns
+        -------
+        str
+            The answer in the form that the last user message asks for.
+        """
         messages = without_examples(messages)
         form = forms.wanted(messages)
-        if form is forms.Form.CHOICE:
+        if form is forms.AnswerForm.CHOICE:
             return self._choice(messages, generator(messages, seed, self._reader.name), temperature)
-        if form is forms.Form.ANSWER:
+        if form is forms.AnswerForm.ANSWER:
             return forms.short(forms.UNDETERMINED, 0.0)  # free words are not what these models have
         opinion = self._reader.read(messages)
         if opinion.scores is None:
             return _abstain(form, opinion)
         random = generator(messages, seed, self._reader.name)
-        if form is forms.Form.FIELDS:
+        if form is forms.AnswerForm.FIELDS:
             return self._fields(opinion, opinion.scores, random, temperature)
         ranked, confidence = ranking(opinion.scores, self._reader.keys, self._reader.vocabulary, random, temperature)
         entries = [self._reader.vocabulary.diagnoses[key] for key in ranked]
         return _written(form, entries, opinion, confidence)
 
-    def _choice(self, messages: Sequence[Message], random: np.random.Generator, temperature: float) -> str:
+    def _choice(self, messages: Sequence[MessageInput], random: np.random.Generator, temperature: float) -> str:
         """Choose an option; options that weigh alike are drawn by the seed at every temperature."""
         choice = read_choice(next(message.text for message in reversed(messages) if message.role == "user"))
         if not choice.options:
@@ -101,14 +128,14 @@ class Answerer:
         )
 
 
-def _written(form: forms.Form, entries: Sequence[Diagnosis], opinion: Opinion, confidence: float) -> str:
+def _written(form: forms.AnswerForm, entries: Sequence[Diagnosis], opinion: Opinion, confidence: float) -> str:
     """Write ranked diagnoses in the form that is asked for."""
-    if form is forms.Form.CHECKLIST:
+    if form is forms.AnswerForm.CHECKLIST:
         return forms.checklist([_candidate(entry, opinion) for entry in entries], _review(entries[0], opinion), confidence)
-    if form is forms.Form.LESION_CHECKLIST:
+    if form is forms.AnswerForm.LESION_CHECKLIST:
         candidate = replace(_candidate(entries[0], opinion), name=_lesion_name(entries[0]))
         return forms.lesion_checklist(candidate, _review(entries[0], opinion), confidence)
-    if form is forms.Form.LESION:
+    if form is forms.AnswerForm.LESION:
         return forms.lesion(_lesion_name(entries[0]), *_place(entries[0], opinion), opinion.findings, confidence)
     return forms.differential([entry.name for entry in entries], opinion.findings, opinion.reason(entries[0].key), confidence)
 
@@ -127,14 +154,14 @@ def _lesion_name(entry: Diagnosis) -> str:
     return NO_LESION if entry.classes == NORMAL else entry.name
 
 
-def _candidate(entry: Diagnosis, opinion: Opinion) -> forms.Candidate:
-    return forms.Candidate(entry.name, *opinion.evidence(entry.key))
+def _candidate(entry: Diagnosis, opinion: Opinion) -> forms.ChecklistCandidate:
+    return forms.ChecklistCandidate(entry.name, *opinion.evidence(entry.key))
 
 
-def _review(entry: Diagnosis | None, opinion: Opinion) -> forms.Review:
+def _review(entry: Diagnosis | None, opinion: Opinion) -> forms.ChecklistReview:
     """Give what stands in a checklist beside the candidates; without a diagnosis the model abstains."""
     location, side = _place(entry, opinion) if entry else (forms.UNDETERMINED, "none")
-    return forms.Review(
+    return forms.ChecklistReview(
         seen=opinion.seen,
         location=location,
         side=side,
@@ -144,15 +171,102 @@ def _review(entry: Diagnosis | None, opinion: Opinion) -> forms.Review:
     )
 
 
-def _abstain(form: forms.Form, opinion: Opinion) -> str:
+def _abstain(form: forms.AnswerForm, opinion: Opinion) -> str:
     """Say that there is nothing to go by: an honest model does not guess from prevalence."""
-    if form is forms.Form.FIELDS:
+    if form is forms.AnswerForm.FIELDS:
         return forms.fields(modality=None, kind=None, plane=None, diagnosis_class=None, subtype=None, confidence=None)
-    nobody = forms.Candidate(forms.UNDETERMINED, NOTHING, NOTHING)
-    if form is forms.Form.LESION_CHECKLIST:
+    nobody = forms.ChecklistCandidate(forms.UNDETERMINED, NOTHING, NOTHING)
+    if form is forms.AnswerForm.LESION_CHECKLIST:
         return forms.lesion_checklist(nobody, _review(None, opinion), 0.0)
-    if form is forms.Form.CHECKLIST:
+    if form is forms.AnswerForm.CHECKLIST:
         return forms.checklist([nobody], _review(None, opinion), 0.0)
-    if form is forms.Form.LESION:
+    if form is forms.AnswerForm.LESION:
         return forms.lesion(forms.UNDETERMINED, forms.UNDETERMINED, "none", opinion.findings, 0.0)
     return forms.differential([forms.UNDETERMINED], opinion.findings, opinion.reason(""), 0.0)
+
+
+class FusionReader:
+    """Adds the normalised log scores of both readers; one that abstains says nothing.
+
+    Parameters
+    ----------
+    text, image : TextReader, ImageReader
+        The two readers, over one vocabulary.
+    """
+
+    name = "fusion"
+
+    def __init__(self, text: TextReader, image: ImageReader) -> None:
+        self.text, self.image = text, image
+        self.vocabulary, self.keys = image.vocabulary, image.keys
+
+    def read(self, messages: Sequence[MessageInput]) -> Opinion:
+        """Form an opinion from all user messages so far."""
+        text, image = self.text.read(messages), self.image.read(messages)
+        if text.scores is None or image.scores is None:
+            return text if image.scores is None else image
+
+        def reason(key: str) -> str:
+            return f"{image.reason(key)} {text.reason(key)}"
+
+        def evidence(key: str) -> tuple[str, str]:
+            (seen_for, seen_against), (read_for, read_against) = image.evidence(key), text.evidence(key)
+            return _both(seen_for, read_for), _both(seen_against, read_against)
+
+        return Opinion(
+            scores=normalised(text.scores) + normalised(image.scores),
+            findings=image.findings,
+            reason=reason,
+            location=image.location or text.location,
+            side=image.side,
+            modality=image.modality,
+            sequence=image.sequence,
+            plane=image.plane,
+            seen=image.seen,
+            evidence=evidence,
+            missing=tuple(what for what in (*image.missing, *text.missing) if what not in {NO_WORDS, NO_PICTURES}),
+        )
+
+    def weigh(self, choice: ChoiceQuestion) -> npt.NDArray[np.float64]:
+        """Weigh options as the text reader does: the pictures say nothing about words."""
+        return self.text.weigh(choice)
+
+
+def _both(seen: str, read: str) -> str:
+    return "; ".join(part for part in (seen, read) if part not in {NOTHING, NOT_WEIGHED}) or NOTHING
+
+
+encoder = cache(TextEncoder)
+"""The one encoder of the process: its weights are loaded when the first text is read."""
+
+READERS: dict[str, Callable[[Vocabulary], BaselineReader]] = {
+    "text": lambda vocabulary: TextReader(vocabulary, encoder()),
+    "image": ImageReader,
+    "fusion": lambda vocabulary: FusionReader(TextReader(vocabulary, encoder()), ImageReader(vocabulary)),
+}
+
+
+def build(model_id: str, vocabulary: Vocabulary) -> Baseline:
+    """Make a built-in model.
+
+    Parameters
+    ----------
+    model_id : str
+        `text`, `image` or `fusion`.
+    vocabulary : Vocabulary
+        The diagnoses that it may name, with their descriptions.
+
+    Returns
+    -------
+    Baseline
+        It keeps what it has read and measured, so one instance should answer all requests of a job.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such model.
+    """
+    if model_id not in READERS:
+        message = f"there is no built-in model {model_id!r}; choose one of {', '.join(READERS)}"
+        raise ConfigError(message)
+    return Baseline(READERS[model_id](vocabulary))

@@ -13,9 +13,20 @@ from functools import cached_property
 import numpy as np
 from scipy import ndimage
 
-from neuralmedbench.models.builtin.guess import guess_plane, guess_sequence, is_ct
-from neuralmedbench.models.builtin.picture import DISC, Grey, Label, Mask, brain_mask, decode, head_mask, read_label
-from neuralmedbench.models.protocol import MessageImage
+from neuralmedbench.demo.baselines.forms import PictureInput
+from neuralmedbench.demo.baselines.pictures import (
+    DISC,
+    Grey,
+    Mask,
+    PictureLabel,
+    brain_mask,
+    decode,
+    guess_plane,
+    guess_sequence,
+    head_mask,
+    is_ct,
+    read_label,
+)
 from neuralmedbench.records.case import Plane, Sequence
 
 DARK_FLUID = {
@@ -163,12 +174,12 @@ def mirror(picture: Grey, column: float) -> Grey:
     return np.where(valid[None, :], picture[:, np.clip(columns, 0, picture.shape[1] - 1)], 0).astype(np.float32)
 
 
-def measure(image: MessageImage) -> Frame | None:
+def measure(image: PictureInput) -> Frame | None:
     """Measure one picture.
 
     Parameters
     ----------
-    image : MessageImage
+    image : PictureInput
         A picture and its label; without a label the sequence and the plane are guessed.
 
     Returns
@@ -179,7 +190,7 @@ def measure(image: MessageImage) -> Frame | None:
     grey = decode(image)
     if grey is None:
         return None
-    label: Label = read_label(image.label)
+    label: PictureLabel = read_label(image.label)
     head = head_mask(grey)
     ct = is_ct(grey, head) if label.sequence is None else label.sequence in {Sequence.CT, Sequence.CE_CT}
     brain = brain_mask(grey, head, skull_is_bright=ct)

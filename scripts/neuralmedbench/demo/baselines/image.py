@@ -10,14 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.models.builtin.anatomy import place, side
-from neuralmedbench.models.builtin.choice import Choice
-from neuralmedbench.models.builtin.evidence import WORDS, candidates, contributions, log_scores
-from neuralmedbench.models.builtin.features import CT_KINDS, Findings, read_pictures
-from neuralmedbench.models.builtin.format import SEQUENCE_NAMES
-from neuralmedbench.models.builtin.measure import Frame, measure
-from neuralmedbench.models.builtin.opinion import NO_PICTURES, NO_WORDS, NOTHING, Opinion
-from neuralmedbench.models.protocol import Message, MessageImage
+from neuralmedbench.demo.baselines.findings import CT_KINDS, Findings, Spot, one_each, read_pictures
+from neuralmedbench.demo.baselines.forms import SEQUENCE_NAMES, ChoiceQuestion, MessageInput, PictureInput
+from neuralmedbench.demo.baselines.measure import Frame, measure
+from neuralmedbench.demo.baselines.opinion import NO_PICTURES, NO_WORDS, NOTHING, WORDS, Opinion, contributions, log_scores, nameable
 from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.vocabulary import Vocabulary
 
@@ -44,11 +40,11 @@ class ImageReader:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self.keys = candidates(vocabulary)
+        self.keys = nameable(vocabulary)
         self._frames: dict[tuple[str, str], Frame | None] = {}
         self._seen: dict[tuple[tuple[str, str], ...], Opinion] = {}
 
-    def read(self, messages: Sequence[Message]) -> Opinion:
+    def read(self, messages: Sequence[MessageInput]) -> Opinion:
         """Form an opinion from the pictures of all user messages so far, in whatever order they stand."""
         images = {_key(image): image for message in messages if message.role == "user" for image in message.images}
         known = tuple(sorted(images))
@@ -56,11 +52,11 @@ class ImageReader:
             self._seen[known] = self._opinion([self._frame(images[key]) for key in known])
         return self._seen[known]
 
-    def weigh(self, choice: Choice) -> npt.NDArray[np.float64]:
+    def weigh(self, choice: ChoiceQuestion) -> npt.NDArray[np.float64]:
         """Weigh all options alike: this model reads no words, so its choice is **chance**, drawn uniformly by the seed."""
         return np.zeros(len(choice.options))
 
-    def _frame(self, image: MessageImage) -> Frame | None:
+    def _frame(self, image: PictureInput) -> Frame | None:
         key = _key(image)
         if key not in self._frames:
             self._frames[key] = measure(image)
@@ -110,7 +106,7 @@ class ImageReader:
         return text[0].upper() + text[1:] + "."
 
 
-def _key(image: MessageImage) -> tuple[str, str]:
+def _key(image: PictureInput) -> tuple[str, str]:
     """Bytes and what is said of them; the number of a picture in its label does not matter."""
     return image.sha256, image.label.partition(":")[2]
 
@@ -156,3 +152,52 @@ def _sentence(found: Findings) -> str:
     )
     words = "; ".join(WORDS[name] for name in shown[:5]) or "no feature stands out"
     return f"Measured on {len(found.frames)} pictures: {words}.{where}"
+
+
+def side(spots: Sequence[Spot]) -> str:
+    """Side of a lesion.
+
+    Parameters
+    ----------
+    spots : sequence of Spot
+        Its patches; x runs from the patient's right (-1) to the left (+1).
+
+    Returns
+    -------
+    str
+        `left`, `right`, `bilateral`, `midline`, or empty without patches.
+    """
+    if not spots:
+        return ""
+    left, right = one_each(spots)
+    if max(abs(spot.patch.x) for spot in spots) < 0.12:
+        return "midline"
+    if min(left, right) > 0.3 * max(left, right):
+        return "bilateral"
+    return "left" if left > right else "right"
+
+
+def place(spots: Sequence[Spot]) -> str:
+    """Anatomical term for the centre of the largest patch, or of many small ones around the ventricles; empty without patches."""
+    if not spots:
+        return ""
+    near = [spot for spot in spots if spot.patch.gap < 0.25]
+    if len(spots) >= 5 and sum(spot.patch.area for spot in near) > 0.6 * sum(spot.patch.area for spot in spots):
+        return "periventricular white matter"
+    main = max(spots, key=lambda spot: spot.patch.area)
+    return _region(abs(main.patch.x), main.patch.y, 0.5 if main.z is None else main.z)
+
+
+def _region(x: float, y: float, z: float) -> str:
+    """Region of a point: `x` from the midline (0) to the side (1), `y` from anterior (-1) to posterior (1), `z` from 0 to 1."""
+    if z < 0.22 and y > 0.2:
+        return "brainstem" if x < 0.2 and y < 0.45 else "cerebellum"
+    if z < 0.38 and -0.45 < y < 0.4:
+        return "medial temporal lobe" if x < 0.55 else "temporal lobe"
+    if y > 0.62:
+        return "occipital lobe" if z < 0.75 else "parietal lobe"
+    if z < 0.65 and -0.35 < y < 0.3 and x < 0.5:
+        return "thalamus" if x < 0.22 and y > 0 else "basal ganglia"
+    if z < 0.6 and -0.4 < y < 0.25:
+        return "insula"
+    return "frontal lobe" if y < 0.1 else "parietal lobe"

@@ -1,4 +1,4 @@
-"""The form of an answer: which one the prompt asks for, and how it is written."""
+"""The forms of a prompt: which answer it asks for, which options it offers, and how an answer is written."""
 
 from __future__ import annotations
 
@@ -7,12 +7,55 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
-from neuralmedbench.models.protocol import Message
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import Family
+from neuralmedbench.records.questions import LETTERS
+
+
+class PictureInput(Protocol):
+    """What a baseline needs of a picture."""
+
+    @property
+    def label(self) -> str:
+        """Words shown before it; may be empty."""
+
+    @property
+    def png(self) -> bytes:
+        """Its bytes."""
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the bytes."""
+
+
+class MessageInput(Protocol):
+    """What a baseline needs of a message."""
+
+    @property
+    def role(self) -> str:
+        """Who says it: `system`, `user` or `assistant`."""
+
+    @property
+    def text(self) -> str:
+        """The words."""
+
+    @property
+    def images(self) -> Sequence[PictureInput]:
+        """Pictures, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class PlainMessage:
+    """A message without the examples that stood in it."""
+
+    role: str
+    text: str
+    images: tuple[PictureInput, ...]
+
 
 UNDETERMINED = "undetermined"
 """What stands for a diagnosis in an answer that abstains."""
@@ -29,7 +72,7 @@ SEQUENCE_NAMES = {
 """Sequences as single-picture benchmarks spell them."""
 
 
-class Form(StrEnum):
+class AnswerForm(StrEnum):
     """What a prompt asks for."""
 
     CHECKLIST = "checklist"
@@ -42,19 +85,19 @@ class Form(StrEnum):
 
 
 FORM_MARKS = {
-    Form.CHECKLIST: re.compile(r"^[ \t]*DIFFERENTIAL:[ \t]*\n.*\| for: <", re.MULTILINE),
-    Form.LESION_CHECKLIST: re.compile(r"^[ \t]*LESION: .*\| for: <", re.MULTILINE),
-    Form.DIFFERENTIAL: re.compile(r"^\s*DIFFERENTIAL:", re.MULTILINE),
-    Form.LESION: re.compile(r"^\s*LESION:", re.MULTILINE),
-    Form.FIELDS: re.compile(r"\bJSON\b"),
-    Form.CHOICE: re.compile(r"^\s*ANSWER: <the letter", re.MULTILINE),
-    Form.ANSWER: re.compile(r"^\s*ANSWER: <your whole", re.MULTILINE),
+    AnswerForm.CHECKLIST: re.compile(r"^[ \t]*DIFFERENTIAL:[ \t]*\n.*\| for: <", re.MULTILINE),
+    AnswerForm.LESION_CHECKLIST: re.compile(r"^[ \t]*LESION: .*\| for: <", re.MULTILINE),
+    AnswerForm.DIFFERENTIAL: re.compile(r"^\s*DIFFERENTIAL:", re.MULTILINE),
+    AnswerForm.LESION: re.compile(r"^\s*LESION:", re.MULTILINE),
+    AnswerForm.FIELDS: re.compile(r"\bJSON\b"),
+    AnswerForm.CHOICE: re.compile(r"^\s*ANSWER: <the letter", re.MULTILINE),
+    AnswerForm.ANSWER: re.compile(r"^\s*ANSWER: <your whole", re.MULTILINE),
 }
 """Where two marks stand at one place the first of them counts: a checklist has the headers of the short form too."""
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ChecklistCandidate:
     """A hypothesis, what speaks for it and what against it."""
 
     name: str
@@ -63,7 +106,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Review:
+class ChecklistReview:
     """What stands in a checklist beside its candidates; every field is the section of this name."""
 
     seen: str
@@ -74,7 +117,7 @@ class Review:
     rationale: str = ""
 
 
-def wanted(messages: Sequence[Message]) -> Form:
+def wanted(messages: Sequence[MessageInput]) -> AnswerForm:
     """Find out which form the conversation asks for.
 
     Parameters
@@ -94,7 +137,7 @@ def wanted(messages: Sequence[Message]) -> Form:
         form = max(places, key=lambda key: places[key])
         if places[form] >= 0:
             return form
-    return Form.DIFFERENTIAL
+    return AnswerForm.DIFFERENTIAL
 
 
 def differential(names: Sequence[str], findings: str, rationale: str, confidence: float) -> str:
@@ -108,13 +151,13 @@ def lesion(name: str, location: str, side: str, findings: str, confidence: float
     return f"LESION: {name}\nLOCATION: {location}\nSIDE: {side}\nFINDINGS: {paragraph(findings)}\nCONFIDENCE: {_number(confidence)}"
 
 
-def checklist(candidates: Sequence[Candidate], review: Review, confidence: float) -> str:
+def checklist(candidates: Sequence[ChecklistCandidate], review: ChecklistReview, confidence: float) -> str:
     """Write a checklist with a differential of at most five names."""
     lines = "".join(f"\n{rank}. {_line(candidate)}" for rank, candidate in enumerate(candidates, start=1))
     return _sections(Family.DIFFERENTIAL_DIAGNOSIS, review, {"DIFFERENTIAL": lines}, confidence)
 
 
-def lesion_checklist(candidate: Candidate, review: Review, confidence: float) -> str:
+def lesion_checklist(candidate: ChecklistCandidate, review: ChecklistReview, confidence: float) -> str:
     """Write a checklist on a lesion."""
     return _sections(Family.LESION_RECOGNITION, review, {"LESION": f" {_line(candidate)}"}, confidence)
 
@@ -151,13 +194,13 @@ def paragraph(text: str) -> str:
     return re.sub(r"\b([A-Z]{4,}):", lambda found: f"{found.group(1).lower()} -", flat) or "None."
 
 
-def _sections(family: Family, review: Review, named: dict[str, str], confidence: float) -> str:
+def _sections(family: Family, review: ChecklistReview, named: dict[str, str], confidence: float) -> str:
     words = {name.upper(): f" {paragraph(text)}" for name, text in vars(review).items()}
     words |= {"LOCATION": f" {review.location}", "SIDE": f" {review.side}", "CONFIDENCE": f" {_number(confidence)}", **named}
     return "\n".join(f"{name}:{words[name]}" for name in SECTIONS[family])
 
 
-def _line(candidate: Candidate) -> str:
+def _line(candidate: ChecklistCandidate) -> str:
     return f"{candidate.name} | for: {_evidence(candidate.speaks_for)} | against: {_evidence(candidate.against)}"
 
 
@@ -168,3 +211,64 @@ def _evidence(text: str) -> str:
 
 def _number(confidence: float) -> str:
     return f"{min(1.0, max(0.0, confidence)):.3f}"
+
+
+END_OF_EXAMPLES = "The examples end here. Now comes what you answer."
+EXAMPLE = re.compile(r"Example \d+, ")
+
+
+@dataclass(frozen=True)
+class ChoiceQuestion:
+    """A question with options.
+
+    Attributes
+    ----------
+    case, question : str
+        What stands before the question (headings too), and the question.
+    options : tuple of str
+        In the order of their letters.
+    """
+
+    case: str
+    question: str
+    options: tuple[str, ...]
+
+
+def read_choice(text: str) -> ChoiceQuestion:
+    """Read question and options of a prompt; of several lists of options the last one, because the form stands below what is quoted.
+
+    Parameters
+    ----------
+    text : str
+        A user message.
+
+    Returns
+    -------
+    Choice
+        Without options when it offers none.
+    """
+    head, form, _ = f"\n{text}".rpartition("\n\nAnswer in this form:")
+    before, offer, block = head.rpartition("\nOptions:\n")
+    if not (form and offer):
+        return ChoiceQuestion("", "", ())
+    case, _, question = before.rpartition("\nQuestion: ")
+    options: list[str] = []
+    for line in block.split("\n"):
+        letter = LETTERS[len(options) : len(options) + 1]
+        if letter and line.startswith(f"{letter}. "):
+            options.append(line[3:])
+        elif options:
+            options[-1] += f"\n{line}"
+    return ChoiceQuestion(case.strip(), question.strip(), tuple(options))
+
+
+def without_examples(messages: Sequence[MessageInput]) -> tuple[MessageInput, ...]:
+    """Take answered examples of other patients out of a conversation: the baselines learn nothing from them, and they are another's words."""
+    return tuple(
+        PlainMessage(
+            message.role,
+            text=message.text.rpartition(END_OF_EXAMPLES)[2].lstrip() if END_OF_EXAMPLES in message.text else message.text,
+            images=tuple(image for image in message.images if not EXAMPLE.match(image.label)),
+        )
+        for message in messages
+    )
