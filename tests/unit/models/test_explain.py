@@ -7,7 +7,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from neuralmedbench.models.model_run import ModelRun
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request
@@ -20,6 +19,7 @@ from neuralmedbench.models import engine
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.explain import explain, explain_stored
 from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.retry import CallError

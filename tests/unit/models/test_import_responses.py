@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from neuralmedbench.models.model_run import ModelRun
 
 from conftest import ROOT
 from fixtures.imports import imported, put, put_table
@@ -23,6 +22,7 @@ from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.imported_answers import import_answers
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import ResponseState

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 from aiohttp import web
-from neuralmedbench.models.model_run import ModelRun
 
 from conftest import ROOT
 from fixtures.models import Server, model_config, reply, running_server
@@ -26,6 +25,7 @@ from neuralmedbench.files.tables import write_records
 from neuralmedbench.models import retry
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.requests import Request, RequestTurn

@@ -1,24 +1,26 @@
 """Grade answers with a model that is blind to who answered; a failed grade is missing, never zero."""
 
 from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.console import log_served_models
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import open_ledger
-from neuralmedbench.models.model_run import ModelRun, RunLimits, UNLIMITED
+from neuralmedbench.models.model_run import UNLIMITED, ModelRun, RunLimits
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.scoring.llm.grader_requests import ModelGrader, read_model_grader
 from neuralmedbench.scoring.rubric import make_grade
-from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,13 +124,7 @@ def _may_not_ask(run: GraderRun, model: ModelConfig) -> str:
     if run.replay and run.ledger.exists() and run.ledger.stat().st_size:
         return ""
     try:
-<<<<<<< main
-        check_destination(run.grader, model, run.destinations)
-||||||| base
-        check_destination(grader, model, destinations)
-=======
-        check_destination(model.named(grader), destinations)
->>>>>>> mine
+        check_destination(model.named(run.grader), run.destinations)
     except ConfigError as error:
         return str(error)
     if not run.replay and model.api_key_env and not os.environ.get(model.api_key_env) and not run.ledger.exists():
