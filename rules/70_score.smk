@@ -29,7 +29,7 @@ rule grade_responses:
         max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
         replay=lambda wildcards, input: REPLAY,
         control=lambda wildcards, input: CONTROL,
-        names=lambda wildcards: RUN.models[wildcards.model].names(wildcards.model),
+        names=lambda wildcards: RUN.models[wildcards.model].names,
         code=code_hash("grade_responses"),
     shell:
         "python scripts/grade_responses.py --benchmark {wildcards.benchmark} --grader {wildcards.grader}"
