@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.case import Sequence as Kind
@@ -48,14 +48,7 @@ class MessageInput(Protocol):
         """Pictures, in the order in which they are shown."""
 
 
-@dataclass(frozen=True)
-class PlainMessage:
-    """A message without the examples that stood in it."""
-
-    role: str
-    text: str
-    images: tuple[PictureInput, ...]
-
+M = TypeVar("M", bound=MessageInput)
 
 UNDETERMINED = "undetermined"
 """What stands for a diagnosis in an answer that abstains."""
@@ -262,11 +255,11 @@ def read_choice(text: str) -> ChoiceQuestion:
     return ChoiceQuestion(case.strip(), question.strip(), tuple(options))
 
 
-def without_examples(messages: Sequence[MessageInput]) -> tuple[MessageInput, ...]:
+def without_examples(messages: Sequence[M]) -> tuple[M, ...]:
     """Take answered examples of other patients out of a conversation: the baselines learn nothing from them, and they are another's words."""
     return tuple(
-        PlainMessage(
-            message.role,
+        replace(
+            cast("Any", message),  # a dataclass, of which the protocol says nothing
             text=message.text.rpartition(END_OF_EXAMPLES)[2].lstrip() if END_OF_EXAMPLES in message.text else message.text,
             images=tuple(image for image in message.images if not EXAMPLE.match(image.label)),
         )
