@@ -1,1 +1,10 @@
-"""The built-in cohort: phantoms with planted identities."""
+"""The built-in cohort: phantoms with planted identities, and baselines that answer without a model.
+
+Doors
+-----
+answers: gather_answers
+baselines.baseline: Baseline, build
+cohort: TINY, find_patient, read_cohort
+generate: case_row, generate_case
+pictures: collect_pictures
+"""

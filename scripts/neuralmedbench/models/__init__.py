@@ -1,1 +1,22 @@
-"""Models: one engine, one ledger, few backends."""
+"""Models: one engine, one ledger, few backends; what is asked of a model, what it costs, and what came back.
+
+Doors
+-----
+budget: NANO, SpendTotals, account_of, check_paid, cost_usd, read_spend_log
+console: log_served_models
+conversation: next_messages
+destinations: LOCAL, check_destination, destination_of
+engine: answer_requests
+explain: explain, explain_stored
+forecast: Forecast, forecast_calls
+imported_answers: ImportCounts, check_import, import_answers
+ledger: LedgerEntry, add_missing, open_ledger, read_ledger
+model_run: MONEY, SPENDING, UNLIMITED, ModelRun, RunLimits, add_call_arguments, call_arguments
+picture_budget: too_many_options, within_budget
+readers: requests_for
+registry: closed_because, code_of
+replay: previous_responses, rebuild
+resources: resources_of
+samples: SampleWalk, response_row
+token_estimate: longest_answer
+"""
