@@ -74,11 +74,6 @@ def make_brain(shape: HeadShape, rng: np.random.Generator) -> Brain:
     -------
     Brain
         The patient's tissue fractions.
-
-    Raises
-    ------
-    DataError
-        If nilearn's packaged templates are not there.
     """
     gm, wm, inside = (_template(name) for name in ("gm", "wm", "t1"))
     inside = (inside > 0).astype(np.float32)

@@ -140,13 +140,7 @@ def _adapter() -> TypeAdapter[Patient]:
 
 
 def read_patient(path: Path) -> Patient:
-    """Read one patient's file.
-
-    Raises
-    ------
-    ConfigError
-        If a key is missing, unknown, or its value does not fit.
-    """
+    """Read one patient's file."""
     value: dict[str, Any] = load_yaml(path.read_text(encoding="utf-8"))
     try:
         return _adapter().validate_python({"key": path.stem} | value)

@@ -46,30 +46,7 @@ def write_series(folder: Path, patient: Patient, number: int, protocol: Protocol
 def write_keyed_series(
     folder: Path, patient: Patient, number: int, protocol: Protocol, stack: SliceStack, *, burned: bool = False, graphics: bool = False
 ) -> SeriesFiles:
-    """Write one series.
-
-    Parameters
-    ----------
-    folder : Path
-        An existing folder; file names begin with the patient's name, as exports do.
-    patient : Patient
-        Whose identity is planted.
-    number : int
-        SeriesNumber.
-    protocol : Protocol
-        The sequence.
-    stack : SliceStack
-        The voxels. Stacks with isotropic voxels are written as sagittal slices, others as axial ones.
-    burned : bool
-        Whether the scanner burned the patient's name into a corner of every slice.
-    graphics : bool
-        Whether the header holds an overlay plane and an icon with the patient's name; a converter makes a volume of its own of an overlay.
-
-    Returns
-    -------
-    SeriesFiles
-        The files, in slice order, and the answer key.
-    """
+    """Write one series."""
     header = series_header(patient, number, protocol.description)
     is_ct = protocol.is_ct
     header.SOPClassUID = CTImageStorage if is_ct else MRImageStorage
@@ -201,27 +178,7 @@ def read_encoded(path: Path) -> Dataset:
 
 
 def save(header: Dataset, folder: Path, who: PhantomIdentity, index: int, *, encoded: Dataset | None = None) -> Path:
-    """Write one file; its name begins with the patient's name.
-
-    Parameters
-    ----------
-    header : Dataset
-        Everything that the file says.
-    folder : Path
-        Where to.
-    who : PhantomIdentity
-        Whose.
-    index : int
-        Place in the series.
-    encoded : Dataset, optional
-        The first file of the series, as `read_encoded` gives it, when `header` differs from it in `OF_SLICE` alone. The file is the same,
-        byte for byte, but what all files share is not encoded again, and that is nearly all of the time.
-
-    Returns
-    -------
-    Path
-        The file.
-    """
+    """Write one file; its name begins with the patient's name."""
     meta = FileMetaDataset()
     meta.TransferSyntaxUID = ExplicitVRLittleEndian
     meta.MediaStorageSOPClassUID = header.SOPClassUID

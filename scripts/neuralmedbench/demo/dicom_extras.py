@@ -24,11 +24,6 @@ def write_screenshot(folder: Path, patient: Patient, number: int, ideal: Volume)
         As in :func:`write_series`.
     ideal : ndarray of float32, shape (Z, Y, X), LPS+
         Signal on the grid `HEAD`; the screen showed one slice of it.
-
-    Returns
-    -------
-    SeriesFiles
-        One file.
     """
     from PIL import Image, ImageDraw, ImageFont
 
@@ -57,11 +52,6 @@ def write_localizer(folder: Path, patient: Patient, number: int, ideal: Volume) 
         As in :func:`write_series`.
     ideal : ndarray of float32, shape (Z, Y, X), LPS+
         Signal on the grid `HEAD`.
-
-    Returns
-    -------
-    SeriesFiles
-        Three files.
     """
     z, y, x = (-low for low in HEAD.low)
     low_z, low_y, low_x = (float(low) for low in HEAD.low)

@@ -39,24 +39,7 @@ NOT_EMPTY = (
 
 
 def tag_rules(header: Dataset, who: PhantomIdentity, description: str, *, kept: bool) -> tuple[TagRule, ...]:
-    """Give the rules of a series.
-
-    Parameters
-    ----------
-    header : Dataset
-        One complete header of the series, with everything that was planted.
-    who : PhantomIdentity
-        Whose identity it was.
-    description : str
-        Words of SeriesDescription that say what kind of scan it is; they have to stay.
-    kept : bool
-        Whether it is a scan: of a screenshot nothing has to stay.
-
-    Returns
-    -------
-    tuple of TagRule
-        In the order of the header, removals first.
-    """
+    """Give the rules of a series."""
     planted = planted_strings(who)
     rules = [rule for path, element in _walk(header) for rule in _removal(path, element, planted)]
     rules.append(TagRule(path=_path(header, "PatientID"), action="patid_consistent", category="DICOM"))

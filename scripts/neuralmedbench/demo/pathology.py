@@ -59,24 +59,10 @@ class PhantomLesion:
 def lesion_mask(lesion: PhantomLesion, brain: Brain, seed: int) -> Volume:
     """Find how much of each voxel a lesion takes.
 
-    Parameters
-    ----------
-    lesion : PhantomLesion
-        The component.
-    brain : Brain
-        The patient's brain.
-    seed : int
-        Of the patient.
-
     Returns
     -------
     ndarray of float32, shape (Z, Y, X)
         From 0 to 1 on the grid `BRAIN`.
-
-    Raises
-    ------
-    DataError
-        If the tissue is not known.
     """
     limits = {
         "brain": brain.gm + brain.wm,

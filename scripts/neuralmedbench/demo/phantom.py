@@ -95,11 +95,6 @@ def scan_phantom(phantom: Phantom, patient: Patient) -> Iterator[tuple[str, Slic
 def measure_lesion(phantom: Phantom) -> tuple[str, str]:
     """Measure the largest connected lesion.
 
-    Parameters
-    ----------
-    phantom : Phantom
-        A head with at least one main lesion.
-
     Returns
     -------
     size, position : str

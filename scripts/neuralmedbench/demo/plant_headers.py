@@ -24,17 +24,7 @@ PRIVATE = (
 
 
 def plant_further(header: Dataset, who: PhantomIdentity, number: int) -> None:
-    """Plant what `series_header` has not planted yet.
-
-    Parameters
-    ----------
-    header : Dataset
-        Header of a series, changed in place; SeriesDescription and ProtocolName say what kind of scan it is.
-    who : PhantomIdentity
-        The invented person.
-    number : int
-        SeriesNumber; spellings change from series to series.
-    """
+    """Plant what `series_header` has not planted yet."""
     words = who.words() | further_words(who)
     day = who.scanned
     _describe(header, who, number)

@@ -83,22 +83,7 @@ def planted_templates(who: PhantomIdentity, notes: tuple[str, ...]) -> list[str]
 
 
 def fill_note(who: PhantomIdentity, template: str) -> tuple[str, NoteKey]:
-    """Fill the identity into one note.
-
-    Parameters
-    ----------
-    who : PhantomIdentity
-        The invented person.
-    template : str
-        Text with placeholders.
-
-    Returns
-    -------
-    text : str
-        The note, ending with one line break.
-    key : NoteKey
-        Where the filled-in values stand, and the phrases that have to stay.
-    """
+    """Fill the identity into one note."""
     words = who.words() | further_words(who)
     text, found = "", []
     for before, name, _, _ in string.Formatter().parse(template.strip() + "\n"):

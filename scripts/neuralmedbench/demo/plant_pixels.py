@@ -15,11 +15,6 @@ EDGE = 3
 def draw_text(lines: tuple[str, ...]) -> npt.NDArray[np.bool_]:
     """Draw some lines of text.
 
-    Parameters
-    ----------
-    lines : tuple of str
-        ASCII text.
-
     Returns
     -------
     ndarray of bool, shape (rows, columns)

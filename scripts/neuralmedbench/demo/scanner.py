@@ -156,11 +156,6 @@ def acquire(ideal: Volume, protocol: Protocol, pose: Pose, rng: np.random.Genera
         Source of chance.
     isotropic : bool
         1 mm in all directions instead of 1 x 1 x 5 mm.
-
-    Returns
-    -------
-    SliceStack
-        The scan: with Rician noise in MR images, Gaussian noise in maps and in CT.
     """
     grid = ISOTROPIC if isotropic else AXIAL
     signal = resample(ideal, pose, grid, outside=protocol.air)

@@ -175,27 +175,7 @@ class Budget:
         self.why = OF_MODEL
 
     def reserve(self, messages: Sequence[PromptMessage], samples: int = 1, schema: str = "") -> Reservation | None:
-        """Set the highest price of one attempt of a call aside.
-
-        Parameters
-        ----------
-        messages : sequence of PromptMessage
-            What is about to be sent.
-        samples : int
-            Answers that are asked for in this call.
-        schema : str
-            JSON schema that is sent with it.
-
-        Returns
-        -------
-        Reservation or None
-            What was set aside, to be given back to `settle`; None when a cap leaves no room for the call.
-
-        Raises
-        ------
-        OSError
-            If the book cannot be written: then nothing may be asked.
-        """
+        """Set the highest price of one attempt of a call aside."""
         prompt = self._estimator.prompt_at_most(messages, schema)
         completion = (longest_answer(self._model) or 0) * samples * answers_of_a_call(self._model)
         usd = cost_usd(self._model, prompt, completion) or 0.0

@@ -21,16 +21,6 @@ TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", type(N
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Write a schema so that strict structured output accepts it.
 
-    Parameters
-    ----------
-    schema : mapping
-        JSON schema of an answer: objects, arrays, labels, words and numbers.
-
-    Returns
-    -------
-    dict
-        The same with a type in every place, no key that is not named, and every key required; one that could be left out may be null.
-
     Examples
     --------
     >>> strict_schema({"properties": {"side": {"enum": ["left", None]}}})["properties"]
@@ -82,24 +72,6 @@ def _as_sent(schema: str) -> str:
 
 def call_key(model: ModelConfig, messages: Sequence[PromptMessage], repeat: int, *, code: str = "", schema: str = "") -> str:
     """Digest of everything on which an answer depends.
-
-    Parameters
-    ----------
-    model : ModelConfig
-        Its id, revision and sampling count; titles, prices, deadlines and addresses do not.
-    messages : sequence of PromptMessage
-        What is sent, after the picture budget; in a dialogue with the answers that were really given.
-    repeat : int
-        Which of the samples; without it n samples would be one.
-    code : str
-        Digest of the code that answers, for models that are part of this repository; empty for all others.
-    schema : str
-        JSON schema as it is sent with the call; empty when none is.
-
-    Returns
-    -------
-    str
-        64 hex digits.
 
     Notes
     -----

@@ -105,23 +105,7 @@ def question_of(answer: str) -> str:
 
 
 def respond(inquiry: Inquiry, question: str, asked: int) -> RequestTurn:
-    """Answer a question from the case.
-
-    Parameters
-    ----------
-    inquiry : Inquiry
-        What may be told, and the fixed words around it.
-    question : str
-        What the model asks.
-    asked : int
-        How many questions were asked, this one counted.
-
-    Returns
-    -------
-    RequestTurn
-        The facts that fit, in the order of the case, with their pictures; the sentence that the case does not say it when none does. At
-        the last question the final answer is asked for in the same message.
-    """
+    """Answer a question from the case."""
     facts = matching_facts(question, inquiry.facts)
     told = "\n".join(fact.text for fact in facts) or inquiry.unknown
     left = inquiry.max_questions - asked
@@ -131,18 +115,6 @@ def respond(inquiry: Inquiry, question: str, asked: int) -> RequestTurn:
 
 def matching_facts(question: str, facts: Sequence[Fact]) -> list[Fact]:
     """Find the facts that answer a question.
-
-    Parameters
-    ----------
-    question : str
-        Any text.
-    facts : sequence of Fact
-        Everything that the case says, and the words by which it is asked for beside its own.
-
-    Returns
-    -------
-    list of Fact
-        At most `MOST_FACTS`, in the order of the case.
 
     Notes
     -----

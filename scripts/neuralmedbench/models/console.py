@@ -59,22 +59,7 @@ class Progress:
         return self
 
     def count(self, state: str, usd: float | None, from_ledger: bool) -> None:
-        """Count one answer.
-
-        Parameters
-        ----------
-        state : str
-            A `ResponseState`.
-        usd : float or None
-            What it cost; None when the price is not known or there is none.
-        from_ledger : bool
-            Whether it was there before: then it cost nothing today, and says nothing about the speed.
-
-        Raises
-        ------
-        ValueError
-            If the state is not one: no other word may reach the log.
-        """
+        """Count one answer."""
         self._states[ResponseState(state)] += 1
         self._from_ledger += from_ledger
         if usd is not None and not from_ledger:
@@ -129,13 +114,6 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def graceful_interrupt(stop: Callable[[], None], name: str) -> Iterator[None]:
     """Take Ctrl-C, SIGTERM and a closed terminal for a wish to end; the second one ends at once.
 
-    Parameters
-    ----------
-    stop : callable
-        Called once, by the first signal.
-    name : str
-        Name of the model, for the line that says what is waited for.
-
     Notes
     -----
     Only the main thread of a process is told of signals; in another thread nothing changes. Under `nohup` a closed terminal stays ignored.
@@ -169,20 +147,7 @@ def log_served_models(name: str, responses: Sequence[Response]) -> None:
 
 
 def served_models_line(name: str, responses: Sequence[Response]) -> str:
-    """Say when a provider served more than one model, or more than one build of it, under the name that was asked for.
-
-    Parameters
-    ----------
-    name : str
-        Name of the model or grader.
-    responses : sequence of Response
-        Its answers, those of the ledger among them: a change since then is one too.
-
-    Returns
-    -------
-    str
-        One line; empty when nothing changed, or the provider names nothing.
-    """
+    """Say when a provider served more than one model, or more than one build of it, under the name that was asked for."""
     found = served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)
     names = {one.name for one in found}
     if len(found) < 2:

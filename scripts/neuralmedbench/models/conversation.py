@@ -71,22 +71,10 @@ def _with_replies(
 def load_messages(messages: Sequence[PromptMessage], root: Path) -> tuple[Message, ...]:
     """Read the pictures of a conversation.
 
-    Parameters
-    ----------
-    messages : sequence of PromptMessage
-        The messages.
-    root : Path
-        Folder to which the paths of pictures are relative.
-
     Returns
     -------
     tuple of Message
         The messages with the bytes of their pictures.
-
-    Raises
-    ------
-    DataError
-        If a picture cannot be read, or is not the one that the audit covered.
     """
     return tuple(Message(entry.role, entry.text, tuple(_picture(image, root) for image in entry.images)) for entry in messages)
 

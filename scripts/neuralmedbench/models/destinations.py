@@ -74,13 +74,7 @@ def destination_of(model: ModelConfig) -> str:
 
 
 def address_of(model: ModelConfig) -> str:
-    """Give the address at whose scheme, host and port a model is asked; of it `destination_of` says the host.
-
-    Raises
-    ------
-    ConfigError
-        As `destination_of`.
-    """
+    """Give the address at whose scheme, host and port a model is asked; of it `destination_of` says the host."""
     destination = destination_of(model)
     return model.api_base or f"https://{destination}/"
 

@@ -23,23 +23,7 @@ SHORT, DIGEST = 12, 64
 
 
 def nearest_entry(entries: Iterable[LedgerEntry], request: Request, repeat: int, turn: int) -> LedgerEntry | None:
-    """Find the answer that was asked for what comes nearest to a call.
-
-    Parameters
-    ----------
-    entries : iterable of LedgerEntry
-        The ledger, in the order in which the answers came.
-    request : Request
-        What is asked.
-    repeat, turn : int
-        Which sample, and which call of it, from 0.
-
-    Returns
-    -------
-    LedgerEntry or None
-        Of the same item: first of all for the same arm and strategy, then the same call and sample, then the latest. None when no
-        answer to the item was ever kept.
-    """
+    """Find the answer that was asked for what comes nearest to a call."""
 
     def nearness(placed: tuple[int, LedgerEntry]) -> tuple[bool, bool, bool, bool, int]:
         place, entry = placed

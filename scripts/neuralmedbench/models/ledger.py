@@ -267,13 +267,7 @@ def _read(file: IO[bytes]) -> tuple[dict[str, LedgerEntry], int, bool]:
 
 
 def _entry(line: bytes, where: str) -> LedgerEntry | None:
-    """Read one line; None when it is no answer.
-
-    Raises
-    ------
-    DataError
-        If the answer does not fit the digest in its line.
-    """
+    """Read one line; None when it is no answer."""
     try:
         value: Any = json.loads(line)
         known = {name: value[name] for name in LedgerEntry.__dataclass_fields__ if name in value}
@@ -291,24 +285,7 @@ def _entry(line: bytes, where: str) -> LedgerEntry | None:
 
 
 def check_recorded_ledger(model: ModelConfig, ledger: Path, lock: Path = DVC_LOCK) -> None:
-    """Refuse to ask a model that costs money while answers that were recorded are not here.
-
-    Parameters
-    ----------
-    model : ModelConfig
-        Its yaml; one without a key and without prices is asked whatever is here.
-    ledger : Path
-        Its ledger, relative to the repository root.
-    lock : Path
-        The `dvc.lock` that may name the ledger.
-
-    Raises
-    ------
-    ProviderError
-        If the recorded ledger was longer than the one here; a ledger only ever grows.
-    ConfigError
-        If `dvc.lock` cannot be read.
-    """
+    """Refuse to ask a model that costs money while answers that were recorded are not here."""
     if model.api_key_env is None and model.prices is None:
         return
     recorded = read_dvc_lock(lock).get(ledger.as_posix())

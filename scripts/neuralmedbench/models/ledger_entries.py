@@ -32,21 +32,7 @@ def picture_digests(messages: Sequence[PromptMessage]) -> tuple[str, ...]:
 
 
 def prompt_changes(entry: LedgerEntry, messages: Sequence[PromptMessage]) -> list[str]:
-    """Say what is not as it was sent then.
-
-    Parameters
-    ----------
-    entry : LedgerEntry
-        An answer that was kept with what was sent.
-    messages : sequence of PromptMessage
-        What is sent now, after the picture budget.
-
-    Returns
-    -------
-    list of str
-        The messages whose words are others, and the pictures that went or came, by their place (from 1) and the beginning of their
-        digest; none when only something else can have changed: the labels of the pictures, or a schema.
-    """
+    """Say what is not as it was sent then."""
     then, now = _by_message(entry.words), _by_message(text_digests(messages))
     names = [name for name in dict.fromkeys([*now, *then]) if then.get(name) != now.get(name)]
     return ([f"the words of {', '.join(names)} have changed"] if names else []) + _pictures(entry.pictures, picture_digests(messages))
@@ -86,24 +72,7 @@ def _digest(text: str) -> str:
 
 
 def new_entry(request: Request, model: ModelConfig, messages: Sequence[PromptMessage], **answer: Any) -> LedgerEntry:
-    """Make the entry of an answer.
-
-    Parameters
-    ----------
-    request : Request
-        For whom it was asked.
-    model : ModelConfig
-        The model as it was asked.
-    messages : sequence of PromptMessage
-        What was sent.
-    **answer
-        What else an `LedgerEntry` holds: key, state and text, repeat and turn, what came with the answer.
-
-    Returns
-    -------
-    LedgerEntry
-        With everything by which the answers of a revision are found again, and what was sent as digests.
-    """
+    """Make the entry of an answer."""
     return LedgerEntry(
         item_id=request.item_id,
         arm=request.arm,

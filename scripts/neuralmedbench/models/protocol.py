@@ -115,13 +115,7 @@ class Backend(Protocol):
     several: bool
 
     async def answer(self, call: Call) -> tuple[Answer, ...]:
-        """Answer one call: one answer a repeat, in their order; fewer, but at least one, when the others have to be asked for again.
-
-        Raises
-        ------
-        CallError
-            (`models.retry`) If the call failed on its way; the status code decides whether it is tried again.
-        """
+        """Answer one call: one answer a repeat, in their order; fewer, but at least one, when the others have to be asked for again."""
         ...
 
     def stop(self) -> None:

@@ -89,23 +89,7 @@ class RateLimits:
         self._shared = bool(group)
 
     async def wait(self, tokens: int) -> Grant:
-        """Wait until one request may be sent.
-
-        Parameters
-        ----------
-        tokens : int
-            Tokens that it and its answer have at most.
-
-        Returns
-        -------
-        Grant
-            To be given back to `settle`. It is given at once when the command was asked to end.
-
-        Raises
-        ------
-        CallError
-            If the provider asked for more than 300 s, at most 300 s ago: nothing is sent meanwhile.
-        """
+        """Wait until one request with at most so many tokens may be sent, or the command was asked to end; CallError while the group is closed."""
         async with self._line:
             while not self._stop.is_set():
                 grant, wait_s = self._try(tokens)

@@ -60,27 +60,7 @@ class BuiltinBackend:
 
 
 def open_backend(model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHandle:
-    """Make the backend that a model's yaml names.
-
-    Parameters
-    ----------
-    model : ModelConfig
-        Its yaml.
-    vocabulary : Vocabulary or None
-        What built-in models know; only they need it.
-
-    Returns
-    -------
-    BackendHandle
-        The backend, or why there is none.
-
-    Raises
-    ------
-    ConfigError
-        If a built-in model gets no vocabulary.
-    ProviderError
-        If local weights cannot be loaded.
-    """
+    """Make the backend that a model's yaml names."""
     if model.backend == "builtin":
         if vocabulary is None:
             message = f"model {model.name}: a built-in model needs the vocabulary"

@@ -56,21 +56,7 @@ def previous_responses(requests: Sequence[Request], model: ModelConfig, ledger: 
 
 
 def previous_entry(entries: Iterable[LedgerEntry], revision: str) -> LedgerEntry | None:
-    """Find the first answer of the revision before, with the settings that this revision had last.
-
-    Parameters
-    ----------
-    entries : iterable of LedgerEntry
-        Answers in the order in which they came.
-    revision : str
-        The present revision.
-
-    Returns
-    -------
-    LedgerEntry or None
-        Of all other revisions the one that appeared last; of its settings (id, sampling, code) those that appeared last. None when
-        there is no other, or none that was kept with its revision.
-    """
+    """Find the first answer of the revision before, with the settings that this revision had last."""
     variants: dict[str, dict[tuple[object, ...], LedgerEntry]] = {}
     for entry in entries:
         if entry.revision not in ("", revision):
@@ -116,31 +102,7 @@ def rebuild(requests: Sequence[Request], model: ModelConfig, entries: Mapping[st
 
 
 def replay_requests(requests: Sequence[Request], model: ModelConfig, ledger: Path, vocabulary: Vocabulary | None) -> list[Response]:
-    """Rebuild the responses of one model; no backend is opened, so it takes no key, no weights and no network.
-
-    Parameters
-    ----------
-    requests : sequence of Request
-        What was asked.
-    model : ModelConfig
-        The model's yaml.
-    ledger : Path
-        Ledger file of this benchmark and model; it is only read.
-    vocabulary : Vocabulary or None
-        For built-in models: their answers are known by their code and the vocabulary.
-
-    Returns
-    -------
-    list of Response
-        One a request and repeat, sorted by item, arm, strategy and repeat; all of them skipped when the ledger is empty.
-
-    Raises
-    ------
-    ConfigError
-        If a built-in model gets no vocabulary.
-    ProviderError
-        If the ledger is absent, is empty although another one was recorded, or lacks an answer.
-    """
+    """Rebuild the responses of one model; no backend is opened, so it takes no key, no weights and no network."""
     if model.backend == "builtin" and vocabulary is None:
         message = f"model {model.name}: a built-in model needs the vocabulary"
         raise ConfigError(message)

@@ -132,32 +132,10 @@ async def answer_with_retries(
 ) -> tuple[T, int, float]:
     """Call until there is an answer.
 
-    Parameters
-    ----------
-    call : callable
-        Makes one attempt.
-    max_attempts : int
-        Attempts at most.
-    timeout_s : float or None
-        Deadline of one attempt; None: it has none.
-    jitter : random.Random
-        Source of the random part of a wait; it never reaches an answer.
-    stop : asyncio.Event
-        When it is set no further attempt is made; one that is under way is waited for.
-    deadline_s : float or None
-        Deadline of the call with all its attempts and waits, from its first attempt; None: it has none.
-    gate : AttemptPolicy
-        What every attempt has to pass.
-
     Returns
     -------
     tuple
         The answer, the number of attempts, and the seconds that the last one took.
-
-    Raises
-    ------
-    GaveUpError
-        If the failure will not pass, or the attempts are used up.
 
     Notes
     -----
@@ -197,18 +175,6 @@ async def answer_with_retries(
 
 def asked_wait_s(headers: Mapping[str, str], now: datetime.datetime | None = None) -> float | None:
     """Read how long a provider asks to wait.
-
-    Parameters
-    ----------
-    headers : mapping of str to str
-        Of its answer, names in lower case.
-    now : datetime or None
-        The present time, with its zone; None: that of the clock.
-
-    Returns
-    -------
-    float or None
-        Seconds, not negative; None when it asks for nothing, or what it says cannot be read.
 
     Examples
     --------

@@ -25,20 +25,7 @@ class AnswerStore(Protocol):
 
 
 def item_key(key: str, request: Request) -> str:
-    """Give the key of an imported answer where another answer stands under the call's key.
-
-    Parameters
-    ----------
-    key : str
-        As `request_key` gives it: items with the same prompt, and arms and strategies that send the same, have it in common.
-    request : Request
-        Whose answer it is.
-
-    Returns
-    -------
-    str
-        64 hex digits, for this item, arm and strategy alone.
-    """
+    """Give the key of an imported answer where another answer stands under the call's key."""
     return sha256_of_value({"call_key": key, "item_id": request.item_id, "arm": request.arm, "strategy": request.strategy})
 
 
@@ -47,22 +34,6 @@ def stored_answer(kept: AnswerStore, request: Request, model: ModelConfig, key: 
 
     A model that is asked answers one prompt once, for all items that share it. Somebody else's run answered each item: its answer is
     never taken for another item.
-
-    Parameters
-    ----------
-    kept : AnswerStore
-        The answers.
-    request : Request
-        What is asked.
-    model : ModelConfig
-        The model.
-    key : str
-        Key of the call.
-
-    Returns
-    -------
-    LedgerEntry or None
-        The answer; None when it is not there.
     """
     entry = kept.get(key)
     if model.backend != "imported":

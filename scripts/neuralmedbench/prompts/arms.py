@@ -20,28 +20,7 @@ class View:
 
 
 def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) -> list[View]:
-    """Show every item as an arm shows it.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        All items of a benchmark.
-    arm : str
-        A member of `Arm`, or `first_<x>_percent`.
-    disclosures : iterable of Disclosure
-        What arms may disclose.
-
-    Returns
-    -------
-    list of View
-        In the order of the items. An item to which the arm changes nothing (no picture to leave out, no text to cut, nothing to
-        disclose) is left out: its answers would be those of the full arm under another name.
-
-    Raises
-    ------
-    ConfigError
-        If pictures shall be shuffled and fewer than two patients have pictures.
-    """
+    """Show every item as an arm shows it."""
     if part := FIRST_PART.fullmatch(arm):
         return [View(first_part(item, int(part[1]))) for item in items if (item.notes or item.record) and count_words(item) > 1]
     if arm == Arm.SHUFFLED_IMAGE:
@@ -73,20 +52,7 @@ def without_text(item: Item) -> Item:
 
 
 def first_part(item: Item, percent: int) -> Item:
-    """Give the item with the first so many per cent of the words of its notes and, behind them, of its record.
-
-    Parameters
-    ----------
-    item : Item
-        The item.
-    percent : int
-        1 to 99.
-
-    Returns
-    -------
-    Item
-        At most so many per cent of the words, but at least one: a larger part begins with every smaller one.
-    """
+    """Give the item with the first so many per cent of the words of its notes and, behind them, of its record."""
     return first_words(item, max(1, count_words(item) * percent // 100))
 
 
@@ -106,21 +72,6 @@ CHANGES: dict[Arm, tuple[Callable[[Item], bool], Callable[[Item], Item]]] = {
 
 def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:
     """Choose for each item with pictures an item of another patient whose pictures are shown instead.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        All items of a benchmark.
-
-    Returns
-    -------
-    mapping of str to Item
-        Donor by item id.
-
-    Raises
-    ------
-    ConfigError
-        If fewer than two patients have pictures.
 
     Notes
     -----

@@ -23,25 +23,7 @@ def is_asked(item: Item, arm: str) -> bool:
 
 
 def inquiry_of(item: Item, most: int, templates: Templates, *, sections: Sequence[str] = ()) -> tuple[RequestTurn, Inquiry]:
-    """Turn a dialogue of fixed rounds into one in which the model asks.
-
-    Parameters
-    ----------
-    item : Item
-        A dialogue, as an arm shows it.
-    most : int
-        How many questions may be asked.
-    templates : Templates
-        The prompt templates.
-    sections : sequence of str
-        Sections of the checklist in which the final answer is asked for; none for the short form.
-
-    Returns
-    -------
-    tuple of RequestTurn and Inquiry
-        The first message, with the first sentence that the rounds reveal; and what can be asked for: every other sentence by itself, and
-        the pictures together.
-    """
+    """Turn a dialogue of fixed rounds into one in which the model asks."""
     first, *others = sentences(item)
     facts = [Fact(text=sentence) for sentence in others]
     if item.images:

@@ -16,23 +16,7 @@ from neuralmedbench.records.requests import RequestImage
 
 
 def examples_for(item: Item, exemplars: Sequence[Exemplar], config: BenchmarkConfig) -> list[Exemplar]:
-    """Choose the examples that an item may be shown.
-
-    Parameters
-    ----------
-    item : Item
-        What is asked; a dialogue is shown none.
-    exemplars : sequence of Exemplar
-        All of the data set.
-    config : BenchmarkConfig
-        How many are shown at most, and the text budget, which holds for each of them.
-
-    Returns
-    -------
-    list of Exemplar
-        The first ones that are asked for in the same form, none of them of the item's own patient and none with a picture of its own:
-        slices of one patient, and copies of one picture, lie in both parts of some published splits.
-    """
+    """Choose the examples that an item may be shown."""
     own = {image.sha256 for image in item.images}
     fitting = [
         exemplar

@@ -11,22 +11,7 @@ from neuralmedbench.records.requests import RequestImage
 
 
 def labelled(item: Item, images: Sequence[ItemImage], *, before: int = 0) -> tuple[RequestImage, ...]:
-    """Give pictures of an item as they are sent, each with its label.
-
-    Parameters
-    ----------
-    item : Item
-        Whose: its label policy, and the options of which pictures may be some.
-    images : sequence of ItemImage
-        The pictures in their order.
-    before : int
-        How many were shown before; the others are numbered from there.
-
-    Returns
-    -------
-    tuple of RequestImage
-        A picture that is an option is labelled with its letter alone under every policy: what it shows may be what is asked for.
-    """
+    """Give pictures of an item as they are sent, each with its label."""
     return tuple(
         RequestImage(
             path=image.path,

@@ -16,20 +16,7 @@ def count_words(item: Item) -> int:
 
 
 def first_words(item: Item, most: int) -> Item:
-    """Give the item with the first words of its case only.
-
-    Parameters
-    ----------
-    item : Item
-        The item.
-    most : int
-        Words that are left: of the notes, behind them of the record, behind them of what each turn reveals.
-
-    Returns
-    -------
-    Item
-        A text is cut behind a word; what stands before the cut is as it was, line breaks too. Questions are never cut.
-    """
+    """Give the item with the first words of its case only."""
     notes, left = _first(item.notes, most)
     record, left = _first(item.record, left)
     turns: list[Turn] = []
@@ -40,22 +27,7 @@ def first_words(item: Item, most: int) -> Item:
 
 
 def within_words(item: Item, most: int | None) -> tuple[Item, int]:
-    """Cut the case to the text budget of a benchmark.
-
-    Parameters
-    ----------
-    item : Item
-        The item.
-    most : int or None
-        The budget in words; None keeps all.
-
-    Returns
-    -------
-    Item
-        What is left of it.
-    int
-        Words that were cut.
-    """
+    """Cut the case to the text budget of a benchmark."""
     cut = 0 if most is None else max(0, count_words(item) - most)
     return (first_words(item, most) if most is not None and cut else item), cut
 

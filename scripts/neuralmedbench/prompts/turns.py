@@ -36,31 +36,7 @@ def checklist_sections(item: Item) -> tuple[str, ...]:
 def single_turn(
     view: View, templates: Templates, examples: Sequence[Exemplar], *, stepwise: bool, sections: Sequence[str] = ()
 ) -> RequestTurn:
-    """Render the only message of an item.
-
-    Parameters
-    ----------
-    view : View
-        The item as an arm shows it.
-    templates : Templates
-        The prompt templates.
-    examples : sequence of Exemplar
-        Answered examples that stand before it.
-    stepwise : bool
-        Whether steps are asked for before the answer.
-    sections : sequence of str
-        Sections of the checklist that is asked for; none for the short form.
-
-    Returns
-    -------
-    RequestTurn
-        Its words and pictures.
-
-    Raises
-    ------
-    ConfigError
-        If there is no template for the item's runner and family.
-    """
+    """Render the only message of an item."""
     item = view.item
     shown = {"notes": item.notes, "record": item.record, "given": item.given, "disclosed": view.disclosed, "pictures": bool(item.images)}
     asked = {"question": item.question, "stepwise": stepwise}

@@ -111,18 +111,7 @@ def _middle(z: float | None) -> bool:
 
 
 def evans_index(frame: Frame) -> float:
-    """Width of the frontal horns over the width of the brain.
-
-    Parameters
-    ----------
-    frame : Frame
-        An axial picture.
-
-    Returns
-    -------
-    float
-        0 when no ventricle is seen.
-    """
+    """Width of the frontal horns over the width of the brain."""
     row, _, height, width = frame.box
     part = frame.ventricles.copy()
     part[int(row + 0.05 * height) :] = False
@@ -136,29 +125,13 @@ def evans_index(frame: Frame) -> float:
 
 
 def sulcal_fraction(frame: Frame) -> float:
-    """Share of fluid in the outer fifth of the brain.
-
-    Parameters
-    ----------
-    frame : Frame
-        An axial picture.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-    """
+    """Share of fluid in the outer fifth of the brain."""
     shell = frame.brain & (frame.depth < 0.2 * frame.radius)
     return float((frame.fluid & shell).sum() / max(1, shell.sum()))
 
 
 def temporal_horns(frame: Frame) -> float:
     """Fluid inside the mesial temporal lobes.
-
-    Parameters
-    ----------
-    frame : Frame
-        An axial picture through the temporal lobes.
 
     Returns
     -------
@@ -198,18 +171,7 @@ class Findings:
 
 
 def read_pictures(frames: Sequence[Frame]) -> Findings:
-    """Read all pictures of a request.
-
-    Parameters
-    ----------
-    frames : sequence of Frame
-        Measured pictures; their order does not matter.
-
-    Returns
-    -------
-    Findings
-        Features, the main lesion and the frames.
-    """
+    """Read all pictures of a request."""
     reading = Reading(frames)
     features: dict[str, float] = {}
     found: list[list[Spot]] = []

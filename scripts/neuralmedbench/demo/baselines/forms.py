@@ -111,19 +111,7 @@ class ChecklistReview:
 
 
 def wanted(messages: Sequence[MessageInput]) -> AnswerForm:
-    """Find out which form the conversation asks for.
-
-    Parameters
-    ----------
-    messages : sequence of Message
-        The latest user message that names a form decides; within a message the last mark does, because the instruction
-        stands below what is quoted from a patient's notes.
-
-    Returns
-    -------
-    Form
-        A differential when no message names a form.
-    """
+    """Find out which form the conversation asks for."""
     asked = [message for message in reversed(messages) if message.role == "user"]
     for message in (*asked, *(message for message in messages if message.role == "system")):
         places = {form: max((match.start() for match in mark.finditer(message.text)), default=-1) for form, mark in FORM_MARKS.items()}
@@ -228,18 +216,7 @@ class ChoiceQuestion:
 
 
 def read_choice(text: str) -> ChoiceQuestion:
-    """Read question and options of a prompt; of several lists of options the last one, because the form stands below what is quoted.
-
-    Parameters
-    ----------
-    text : str
-        A user message.
-
-    Returns
-    -------
-    Choice
-        Without options when it offers none.
-    """
+    """Read question and options of a prompt; of several lists of options the last one, because the form stands below what is quoted."""
     head, form, _ = f"\n{text}".rpartition("\n\nAnswer in this form:")
     before, offer, block = head.rpartition("\nOptions:\n")
     if not (form and offer):

@@ -155,18 +155,7 @@ def _sentence(found: Findings) -> str:
 
 
 def side(spots: Sequence[Spot]) -> str:
-    """Side of a lesion.
-
-    Parameters
-    ----------
-    spots : sequence of Spot
-        Its patches; x runs from the patient's right (-1) to the left (+1).
-
-    Returns
-    -------
-    str
-        `left`, `right`, `bilateral`, `midline`, or empty without patches.
-    """
+    """Side of a lesion."""
     if not spots:
         return ""
     left, right = one_each(spots)

@@ -177,11 +177,6 @@ def mirror(picture: Grey, column: float) -> Grey:
 def measure(image: PictureInput) -> Frame | None:
     """Measure one picture.
 
-    Parameters
-    ----------
-    image : PictureInput
-        A picture and its label; without a label the sequence and the plane are guessed.
-
     Returns
     -------
     Frame or None
@@ -219,11 +214,6 @@ def patches(frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> tuple[Patc
         What stands out.
     smallest : float
         Smaller patches are dropped (fraction of the brain in the picture).
-
-    Returns
-    -------
-    tuple of Patch
-        By falling area.
     """
     labels, parts = ndimage.label(mask, structure=np.ones((3, 3)))
     if parts == 0:
@@ -263,11 +253,6 @@ def patches(frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> tuple[Patc
 
 def bright_mask(frame: Frame) -> Mask:
     """Mark what is brighter than brain can be in this sequence, the rim of the brain left out.
-
-    Parameters
-    ----------
-    frame : Frame
-        FLAIR, DWI, T2, CT or contrast-enhanced T1; other sequences have no such rule.
 
     Returns
     -------

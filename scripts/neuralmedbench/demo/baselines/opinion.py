@@ -89,22 +89,7 @@ LONGEST = 5
 
 
 def generator(messages: Sequence[MessageInput], seed: int, name: str) -> np.random.Generator:
-    """Random numbers of one call: equal words and pictures with an equal seed draw equally, other ones independently.
-
-    Parameters
-    ----------
-    messages : sequence of MessageInput
-        The conversation; the order of its pictures does not matter.
-    seed : int
-        Seed of the call.
-    name : str
-        Name of the model.
-
-    Returns
-    -------
-    Generator
-        Seeded with all of it.
-    """
+    """Random numbers of one call: equal words and pictures with an equal seed draw equally, other ones independently."""
     digest = hashlib.sha256(f"{name}\n{seed}".encode())
     for message in messages:
         digest.update(f"\n{message.role}\n{message.text}\n".encode("utf-8", "replace"))
@@ -130,13 +115,6 @@ def ranking(
         Source of the draw.
     temperature : float
         0 ranks by score; 1 draws each rank by its probability; more is flatter.
-
-    Returns
-    -------
-    list of str
-        At most five keys, the most likely one first.
-    float
-        Probability of the first one at temperature 1.
     """
     log_p = normalised(scores)
     drawn = log_p / temperature + random.gumbel(size=len(log_p)) if temperature > 0 else log_p
@@ -172,20 +150,7 @@ def nameable(vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def contributions(features: Mapping[str, float], key: str) -> dict[str, float]:
-    """Log-odds that each feature adds to a diagnosis.
-
-    Parameters
-    ----------
-    features : mapping of str to float
-        Features between 0 (absent) and 1 (present); what could not be looked for is left out.
-    key : str
-        Key of a diagnosis.
-
-    Returns
-    -------
-    dict of str to float
-        Only the features that the diagnosis names.
-    """
+    """Log-odds that each feature adds to a diagnosis."""
     added = {}
     for feature, seen in EVIDENCE.get(key, {}).items():
         if feature in features:
@@ -196,13 +161,6 @@ def contributions(features: Mapping[str, float], key: str) -> dict[str, float]:
 
 def log_scores(features: Mapping[str, float], keys: tuple[str, ...]) -> npt.NDArray[np.float64]:
     """Log of prevalence times likelihood, up to a constant.
-
-    Parameters
-    ----------
-    features : mapping of str to float
-        As for :func:`contributions`.
-    keys : tuple of str
-        The candidates.
 
     Returns
     -------

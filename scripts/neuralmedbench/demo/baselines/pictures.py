@@ -45,11 +45,6 @@ def read_label(text: str) -> PictureLabel:
     ----------
     text : str
         For example `Picture 3: FLAIR, axial, z = +12 mm`, or `Picture 3`.
-
-    Returns
-    -------
-    Label
-        Sequence, plane and position, each None when the label does not name it.
     """
     words = re.findall(r"[A-Za-z0-9]+", text)
     sequence = next((kind for word in words for kind in Sequence if word.lower() == kind.value.lower()), None)
@@ -60,11 +55,6 @@ def read_label(text: str) -> PictureLabel:
 
 def decode(image: PictureInput) -> Grey | None:
     """Turn the bytes of a picture into grey values.
-
-    Parameters
-    ----------
-    image : PictureInput
-        Any picture that Pillow reads.
 
     Returns
     -------
@@ -188,11 +178,6 @@ def is_ct(grey: Grey, head: Mask) -> bool:
         Grey values between 0 and 1.
     head : ndarray of bool, shape (Y, X)
         The head.
-
-    Returns
-    -------
-    bool
-        True when saturated white encloses most of the head.
     """
     bone = ndimage.binary_closing(grey > 0.95, DISC, iterations=1)
     inside = ndimage.binary_fill_holes(bone) & ~bone
@@ -210,11 +195,6 @@ def guess_sequence(grey: Grey, head: Mask, brain: Mask) -> Sequence | None:
         Grey values between 0 and 1.
     head, brain : ndarray of bool, shape (Y, X)
         The head, and the inside of its skull.
-
-    Returns
-    -------
-    Sequence or None
-        None when the picture fits no rule.
     """
     depth = ndimage.distance_transform_edt(brain)
     deep = depth > 0.35 * depth.max()

@@ -35,11 +35,6 @@ class TextEncoder:
     def __call__(self, texts: Sequence[str]) -> Vectors:
         """Embed texts.
 
-        Parameters
-        ----------
-        texts : sequence of str
-            At least one.
-
         Returns
         -------
         ndarray of float32, shape (len(texts), 384)
@@ -107,18 +102,7 @@ PLACEHOLDER = re.compile(r"\[[A-Z]+\]|\s*\((?:on the day of|\d+ days? (?:before|
 
 
 def narrative(text: str) -> str:
-    """Keep what a prompt tells of the patient: without question, form of the answer and headings.
-
-    Parameters
-    ----------
-    text : str
-        A user message.
-
-    Returns
-    -------
-    str
-        Lines about the patient; empty when the prompt only asks.
-    """
+    """Keep what a prompt tells of the patient: without question, form of the answer and headings."""
     text = text.encode("utf-8", "ignore").decode()
     marks = [match.start() for match in INSTRUCTION.finditer(text)]
     if marks:

@@ -75,17 +75,6 @@ def answers_of(reply: Any, body: bytes, key: str) -> tuple[Answer, ...]:
         the provider said nothing.
     key : str
         The key that was sent, or empty; a server may repeat it, and it stands in no ledger.
-
-    Returns
-    -------
-    tuple of Answer
-        At least one; an answer that broke off because the provider failed is left out. The first has the tokens of all, the others 0,
-        because providers count the samples of a call together.
-
-    Raises
-    ------
-    CallError
-        If there is no answer. The call counts as perhaps paid.
     """
     raw = reply_object(body)
     prompt, completion, total = tokens_of(raw, getattr(reply, "usage", None), wrote=any(map(_wrote, reply.choices)))
@@ -192,14 +181,7 @@ class LitellmBackend:
         self._encoder = PictureEncoder()
 
     async def answer(self, call: Call) -> tuple[Answer, ...]:
-        """Make one attempt; see `models.protocol.Backend`.
-
-        Raises
-        ------
-        ConfigError
-            If the call cannot be made as the yaml wants it: a parameter that the model does not take, or litellm would have sent it to
-            a host that was not checked.
-        """
+        """Make one attempt; see `models.protocol.Backend`."""
         exchange = Exchange()
         EXCHANGE.set(exchange)
         model = self._model

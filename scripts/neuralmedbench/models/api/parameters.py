@@ -108,20 +108,7 @@ OWN = frozenset(
 
 
 def parameters_of(model: ModelConfig, call: Call) -> dict[str, Any]:
-    """Give the parameters of one call.
-
-    Parameters
-    ----------
-    model : ModelConfig
-        The model's yaml.
-    call : Call
-        What is asked.
-
-    Returns
-    -------
-    dict
-        By litellm's names; what the yaml does not set is not there.
-    """
+    """Give the parameters of one call."""
     samples = len(call.repeats)
     asked: dict[str, Any] = {
         "temperature": model.temperature,
@@ -136,18 +123,7 @@ def parameters_of(model: ModelConfig, call: Call) -> dict[str, Any]:
 
 
 def check_parameters(model: ModelConfig) -> None:
-    """Refuse a yaml with a parameter that the provider does not take, before anything is asked.
-
-    Parameters
-    ----------
-    model : ModelConfig
-        Its yaml.
-
-    Raises
-    ------
-    ConfigError
-        With the key of the yaml, as far as litellm knows the provider.
-    """
+    """Refuse a yaml with a parameter that the provider does not take, before anything is asked."""
     import_litellm()
     from litellm.types.utils import all_litellm_params
     from litellm.utils import get_optional_params

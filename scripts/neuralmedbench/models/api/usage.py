@@ -26,24 +26,7 @@ def reply_object(body: bytes) -> dict[str, Any]:
 
 
 def tokens_of(raw: Mapping[str, Any], read: Any, *, wrote: bool) -> tuple[int | None, int | None, int | None]:
-    """Give the tokens of the prompt, of the answers, and of both together where the provider counts them together only.
-
-    Parameters
-    ----------
-    raw : mapping
-        The reply as it came.
-    read : litellm.Usage or None
-        Its usage as litellm understood it: with the tokens of caches and thoughts, which some providers count apart, and with 0 for every
-        count that is absent or has another name.
-    wrote : bool
-        Whether the model wrote anything.
-
-    Returns
-    -------
-    tuple of int or None
-        None is not known: no prompt has 0 tokens, nor has an answer in which anything is written, and where one count is no whole number
-        from 0 to `records.responses.MOST_TOKENS` none of them is trusted.
-    """
+    """Give the tokens of the prompt, of the answers, and of both together where the provider counts them together only."""
     usage = next((raw[name] for name in USAGE if raw.get(name)), None)
     if not isinstance(usage, dict) or not _own_counts_hold(usage):
         return None, None, None

@@ -78,13 +78,7 @@ class OneHost(httpx.AsyncBaseTransport):
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request and read its response whole.
-
-        Raises
-        ------
-        httpx.ReadError
-            If no whole response came, whatever the reason. (After an error of any other class the caller would send it again.)
-        """
+        """Send one request and read its response whole."""
         exchange = EXCHANGE.get(None) or Exchange()
         url = URL(str(request.url), encoded=True)
         if url.origin() != self._origin:
@@ -132,15 +126,7 @@ class OneHost(httpx.AsyncBaseTransport):
 
 
 def tell_of_proxies(name: str, address: str) -> None:
-    """Say that the proxies of the environment are not used: a proxy would be a destination that nobody checked.
-
-    Parameters
-    ----------
-    name : str
-        Name of the model.
-    address : str
-        Where its requests go.
-    """
+    """Say that the proxies of the environment are not used: a proxy would be a destination that nobody checked."""
     host = urlsplit(address).hostname or ""
     if any(urllib.request.getproxies().get(kind) for kind in PROXIES) and not urllib.request.proxy_bypass(host):
         print(

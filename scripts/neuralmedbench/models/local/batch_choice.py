@@ -46,25 +46,7 @@ class BatchLimit:
 def choose_batch(
     samples: Sequence[WaitingSample], size: int, *, limits: Sequence[BatchLimit] = (), mixed: bool = True
 ) -> list[WaitingSample]:
-    """Choose what is generated together: the sample that waits longest, and those that are most alike.
-
-    Parameters
-    ----------
-    samples : sequence of WaitingSample
-        What waits, the longest first; at least one.
-    size : int
-        Samples of a batch.
-    limits : sequence of BatchLimit
-        What was found too large.
-    mixed : bool
-        Whether the model's processor can take different numbers of pictures in one batch.
-
-    Returns
-    -------
-    list of WaitingSample
-        At most `size`, sorted by weight. Of the runs of neighbours that hold the oldest sample it is the one with the least
-        difference in pictures, then in length: little is padded, and nothing waits for ever.
-    """
+    """Choose what is generated together: the sample that waits longest, and those that are most alike."""
     oldest = samples[0]
     alike = [sample for sample in samples if mixed or sample.weight[0] == oldest.weight[0]]
     ordered = sorted(alike, key=lambda sample: sample.weight)  # stable: the samples of one conversation stay in their order

@@ -50,28 +50,7 @@ class GenerationSettings:
 
 
 def sampling_of(temperature: float | None, top_p: float | None, parameters: Mapping[str, object], checkpoint: Any) -> dict[str, Any]:
-    """Say how tokens are drawn.
-
-    Parameters
-    ----------
-    temperature, top_p : float or None
-        Of the model's yaml; None: it does not say.
-    parameters : mapping
-        Its further parameters; see `PARAMETERS`.
-    checkpoint : transformers.GenerationConfig
-        What the makers of the weights set. As with an API, what the yaml does not say is theirs to decide; nothing that neither of
-        them says is added (transformers itself would add `top_k` 50).
-
-    Returns
-    -------
-    dict
-        `temperature`, `top_p`, `top_k`, `min_p` and `repetition_penalty` of `GenerationSettings`.
-
-    Raises
-    ------
-    ConfigError
-        If a parameter is none that local weights take, or has a value that it cannot have.
-    """
+    """Say how tokens are drawn."""
     for key, value in parameters.items():
         if key not in PARAMETERS:
             message = f"parameters: local weights take {', '.join(PARAMETERS)}, not {key}"
@@ -96,13 +75,6 @@ def _fits(key: str, value: object) -> bool:
 
 def seed_of_sample(messages: Sequence[Message], seed: int) -> int:
     """Mix the seed of a sample with its conversation: equal seeds of different conversations must not give the same noise.
-
-    Parameters
-    ----------
-    messages : sequence of Message
-        The conversation; pictures count by their digest.
-    seed : int
-        The model's seed plus the number of the sample.
 
     Returns
     -------
@@ -181,22 +153,7 @@ class TokenLogprobs:
 
 
 def sampling_processors(settings: GenerationSettings, seeds: Sequence[int], device: torch.device) -> list[Any]:
-    """Make the processors that draw tokens: temperature, then the tokens that may be drawn, then noise; none at temperature 0.
-
-    Parameters
-    ----------
-    settings : GenerationSettings
-        How tokens are drawn.
-    seeds : sequence of int
-        One a row of the batch.
-    device : torch.device
-        Where the scores are.
-
-    Returns
-    -------
-    list
-        Callables of the kind of `transformers.LogitsProcessor`, in their order.
-    """
+    """Make the processors that draw tokens: temperature, then the tokens that may be drawn, then noise; none at temperature 0."""
     from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
     if not settings.temperature:

@@ -66,23 +66,7 @@ class Weights:
         self.fingerprint = f"{pictures} {str(model.dtype).removeprefix('torch.')} {model.device.type}"
 
     def prepare(self, samples: Sequence[WaitingSample]) -> PreparedBatch:
-        """Make a batch ready: pictures are decoded and scaled, the prompts written and padded.
-
-        Parameters
-        ----------
-        samples : sequence of WaitingSample
-            What shall be generated together; samples of one conversation are rows of their own.
-
-        Returns
-        -------
-        PreparedBatch
-            On the processor, not yet on a graphics card.
-
-        Raises
-        ------
-        TooLongError
-            If a prompt leaves no room for the longest answer.
-        """
+        """Make a batch ready: pictures are decoded and scaled, the prompts written and padded."""
         shown: dict[int, list[dict[str, Any]]] = {}
         for sample in samples:
             if id(sample.messages) not in shown:
@@ -101,26 +85,7 @@ class Weights:
         return PreparedBatch(tuple(samples), inputs, lengths)
 
     def generate(self, batch: PreparedBatch) -> list[Answer]:
-        """Generate one answer a row.
-
-        Parameters
-        ----------
-        batch : PreparedBatch
-            What `prepare` made.
-
-        Returns
-        -------
-        list of Answer
-            In the order of the rows. `token_logprobs`, if asked for, are those of the model's own distribution: before temperature,
-            top-p and the like (penalties, if there are any, are in it); the token that ends the answer is counted with its tokens.
-
-        Raises
-        ------
-        StoppedError
-            If `stopped` was set.
-        torch.OutOfMemoryError
-            If the batch is too large.
-        """
+        """Generate one answer a row."""
         import torch
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
