@@ -160,6 +160,6 @@ def import_responses(args: Namespace) -> int:
         raise ConfigError(message)
     requests = read_records(args.data / "prompts" / f"{benchmark}.parquet", Request)
     given = read_given(args.file, args.form, args.item_key)
-    found = import_answers(requests, model, given, name=name, ledger=args.data / "ledger" / benchmark / f"{name}.jsonl")
+    found = import_answers(requests, model, given, ledger=args.data / "ledger" / benchmark / f"{name}.jsonl")
     print(f"{name}: {found.expected} answers expected, {found.given} given, {found.added} new, {found.missing} missing")
     return 0
