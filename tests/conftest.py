@@ -15,6 +15,8 @@ from filelock import FileLock
 
 import validate
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+"""Threads of torch that wait for a core sleep: spinning, two workers on two cores take each other's time."""
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("Snakefile", "rules", "scripts", "config", "profiles", "envs", "requirements.lock", "dvc.yaml")
 NMB = (

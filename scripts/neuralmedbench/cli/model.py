@@ -26,7 +26,7 @@ def plan_calls(args: Namespace) -> int:
     """Say what a run would ask, of whom, and what that would cost; nothing is sent."""
     from neuralmedbench.config.workflow import read_run
     from neuralmedbench.models.budget import read_spend_log
-    from neuralmedbench.models.run_limits import MONEY, SPENDING
+    from neuralmedbench.models.model_run import MONEY, SPENDING
     from neuralmedbench.recording.plan import plan_run
     from neuralmedbench.recording.plan_page import plan_lines, write_plan
 
@@ -102,7 +102,7 @@ def check_drift(args: Namespace) -> int:
     from neuralmedbench.files.json_files import write_json
     from neuralmedbench.files.tables import read_records
     from neuralmedbench.files.vocabulary import read_vocabulary
-    from neuralmedbench.models.run_limits import RunLimits
+    from neuralmedbench.models.model_run import RunLimits
     from neuralmedbench.prompts.coverage import check_asked
     from neuralmedbench.records.items import Gold, Item
     from neuralmedbench.records.requests import Request

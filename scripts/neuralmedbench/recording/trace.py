@@ -46,7 +46,7 @@ PARTS: dict[str, Callable[[Item, Gold], str]] = {
 
 
 @dataclass(frozen=True)
-class ItemAnswers:
+class ItemTrace:
     """The answers of one model to one item under one arm: how many are expected, what they scored, what came back."""
 
     item: Item
@@ -67,7 +67,7 @@ class ItemAnswers:
 
 def read_answers(
     benchmark: str, model: str, *, arm: str = "full", strategy: str = DIRECT, part: tuple[str, str] = ("all", "all"), root: Path = Path()
-) -> list[ItemAnswers]:
+) -> list[ItemTrace]:
     """Read the answers of one model to the items of a slice that count, of the present revision, sorted by item id."""
     gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
     items = read_records(root / f"data/items/{benchmark}.parquet", Item)
@@ -84,7 +84,7 @@ def read_answers(
         if (response.arm, response.strategy, response.revision) == (arm, strategy, present):
             responses[response.item_id].append(response)
     return [
-        ItemAnswers(item, samples[item.runner], tuple(scores[item.item_id]), tuple(responses[item.item_id]))
+        ItemTrace(item, samples[item.runner], tuple(scores[item.item_id]), tuple(responses[item.item_id]))
         for item in sorted(items, key=lambda item: item.item_id)
         if item.item_id in gold
         and can_pass(item, gold[item.item_id])
@@ -93,7 +93,7 @@ def read_answers(
     ]
 
 
-def recount(name: str, answers: Sequence[ItemAnswers]) -> float | int | None:
+def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
     """Count one number again: a rate is the mean over items of the share of the expected answers that pass; None for any other name."""
     expected, missing = sum(one.expected for one in answers), sum(one.missing for one in answers)
     counts = {
@@ -124,7 +124,7 @@ def recount(name: str, answers: Sequence[ItemAnswers]) -> float | int | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _counted(answers: ItemAnswers) -> list[Score]:
+def _counted(answers: ItemTrace) -> list[Score]:
     return [row for row in answers.scores if row.passed is not None and not row.missing]
 
 
@@ -132,7 +132,7 @@ def _has_candidates(item: Item) -> bool:
     return item.runner in CANDIDATES and item.family in DIAGNOSES
 
 
-Groups = dict[tuple[str, str, str], list[ItemAnswers]]
+Groups = dict[tuple[str, str, str], list[ItemTrace]]
 """Answers by benchmark, model and arm."""
 
 SHORT = 16
@@ -254,7 +254,7 @@ def _ledgers(chain: Sequence[Link], groups: Groups, root: Path) -> list[str]:
     return lines
 
 
-def _keys(groups: Iterator[list[ItemAnswers]]) -> set[str]:
+def _keys(groups: Iterator[list[ItemTrace]]) -> set[str]:
     return {key for answers in groups for one in answers for row in one.responses for key in row.call_keys}
 
 
@@ -264,7 +264,7 @@ def _ledger(name: str, root: Path) -> list[str]:
     return [f"  {name}", f"    sha256 {sha256_of(root / name)}, {len(read_ledger(root / name))} answers"]
 
 
-def _listing(cell: TableCell, benchmark: str, model: str, arm: str, *, answers: Sequence[ItemAnswers], at_most: int) -> Iterator[str]:
+def _listing(cell: TableCell, benchmark: str, model: str, arm: str, *, answers: Sequence[ItemTrace], at_most: int) -> Iterator[str]:
     strategy, expected, missing = (
         cell.row.get("strategy") or DIRECT,
         sum(one.expected for one in answers),

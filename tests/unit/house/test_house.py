@@ -32,7 +32,7 @@ LEVELS = [
     {"cli"},
     {"__main__"},
 ]
-DOORS = {("prompts", "deid"), ("scoring", "models")}
+DOORS = {("prompts", "deid"), ("scoring", "models"), ("models", "demo")}
 WITHOUT_WORKFLOW = "deid/release"
 """De-identifies a folder of scans by hand: it runs ingest and de-identification one after the other, as the rules do."""
 STAGES = {"demo", "ingest", "deid", "imaging", "benchmarks", "prompts", "models", "scoring", "ratings"}

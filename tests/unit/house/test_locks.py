@@ -26,7 +26,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 NEEDS = frozenset(PROJECT["dependencies"])
 DEV_NEEDS = frozenset(PROJECT["optional-dependencies"]["dev"])
 RUNNING = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk")), *sorted((ROOT / "scripts").rglob("*.py"))]
-CHECKING = [path for folder in ("tests", "perf") for path in sorted((ROOT / folder).rglob("*.py"))]
+OF_ANOTHER_VERSION = {"make_run.py"}
+"""Run with the modules of the version whose runs it records."""
+CHECKING = [path for folder in ("tests", "perf") for path in sorted((ROOT / folder).rglob("*.py")) if path.name not in OF_ANOTHER_VERSION]
 OURS = {"neuralmedbench", "fixtures"} | {path.stem for path in (*(ROOT / "scripts").glob("*.py"), *CHECKING)}
 
 NEEDED_BY_NAME = {

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 from aiohttp import web
-from neuralmedbench.models.model_run import ModelRun, RunLimits
 
 from conftest import ROOT
 from fixtures.models import Server, model_config, reply, request, running_server
@@ -19,6 +18,7 @@ from neuralmedbench.models import engine, rate_limits, retry
 from neuralmedbench.models.budget import NANO, read_spend_log
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.model_run import ModelRun, RunLimits
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.retry import CallError

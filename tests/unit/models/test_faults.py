@@ -13,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import pytest
-from neuralmedbench.models.model_run import ModelRun
 
 from fixtures.models import WAIT_S, model_config, picture, request, running_server
 from neuralmedbench.models import rate_limits, retry
 from neuralmedbench.models.console import log_served_models
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import MISSING_STATES, ResponseState
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from neuralmedbench.models.model_run import ModelRun
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request
@@ -22,6 +21,7 @@ from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.forecast import forecast_calls
 from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner

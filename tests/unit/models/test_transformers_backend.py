@@ -7,7 +7,6 @@ import re
 import shutil
 
 import pytest
-from neuralmedbench.models.model_run import ModelRun
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
@@ -17,6 +16,7 @@ from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.local.backend import TransformersBackend
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.requests import RequestImage, RequestTurn
 from neuralmedbench.records.responses import ResponseState
 

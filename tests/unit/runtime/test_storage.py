@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from neuralmedbench.models.model_run import ModelRun
 
 import deidentify_case
 import ingest_case
@@ -27,6 +26,7 @@ from neuralmedbench.files.volumes import write_volume
 from neuralmedbench.models import ledger as ledgers
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import LedgerEntry, open_ledger, read_ledger
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.case import CaseRecord, SliceRow, State
 from neuralmedbench.runtime import storage
 from neuralmedbench.runtime.commands import run_command

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from neuralmedbench.demo.baselines.text import TextEncoder
 
 pytestmark = pytest.mark.slow
