@@ -29,7 +29,7 @@ RUNNING = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk")), *sorted(
 OF_ANOTHER_VERSION = {"make_run.py"}
 """Run with the modules of the version whose runs it records."""
 CHECKING = [path for folder in ("tests", "perf") for path in sorted((ROOT / folder).rglob("*.py")) if path.name not in OF_ANOTHER_VERSION]
-OURS = {"neuralmedbench", "fixtures"} | {path.stem for path in (*(ROOT / "scripts").glob("*.py"), *CHECKING)}
+OURS = {"neuralmedbench", "fixtures", "make_run"} | {path.stem for path in (*(ROOT / "scripts").glob("*.py"), *CHECKING)}
 
 NEEDED_BY_NAME = {
     "accelerate": "transformers asks for it when weights are quantised",
