@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.cli.verbs import BENCHMARK as NAME
-from neuralmedbench.cli.verbs import CONFIG, DATA, Group, argument
+from neuralmedbench.cli.verbs import CONFIG, DATA, VerbGroup, argument
 
-BENCHMARK = Group("benchmark", "bring in questions and answers, and look at them before anybody is asked")
+BENCHMARK = VerbGroup("benchmark", "bring in questions and answers, and look at them before anybody is asked")
 
 
 def _data_sets(argv: Sequence[str]) -> str:

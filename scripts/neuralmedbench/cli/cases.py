@@ -6,9 +6,9 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, Group, argument, one_of
+from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, VerbGroup, argument, one_of
 
-CASES = Group("cases", "which patients' cases there are, and where they lie")
+CASES = VerbGroup("cases", "which patients' cases there are, and where they lie")
 
 
 @CASES.verb(

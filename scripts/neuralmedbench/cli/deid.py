@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, Group, argument
+from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, VerbGroup, argument
 
-DEID = Group("deid", "remove patients' identifiers, and sign that they are gone")
+DEID = VerbGroup("deid", "remove patients' identifiers, and sign that they are gone")
 
 
 @DEID.verb(

@@ -12,7 +12,7 @@ from neuralmedbench.cli.model import MODEL
 from neuralmedbench.cli.ratings import RATINGS
 from neuralmedbench.cli.run import RUN
 from neuralmedbench.cli.score import SCORE
-from neuralmedbench.cli.verbs import Group
+from neuralmedbench.cli.verbs import VerbGroup
 from neuralmedbench.errors import ConfigError
 
 GROUPS = {group.name: group for group in (CASES, DEID, BENCHMARK, MODEL, SCORE, RATINGS, RUN)}
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return verb.main(words[2:])
 
 
-def help_of(groups: Iterable[Group]) -> str:
+def help_of(groups: Iterable[VerbGroup]) -> str:
     """Draw the map: groups and verbs, one line each."""
     lines = ["usage: nmb GROUP VERB [arguments]", ""]
     for group in groups:

@@ -6,13 +6,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, CONFIGFILES, DATA, Group, argument
+from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, CONFIGFILES, DATA, VerbGroup, argument
 
 if TYPE_CHECKING:
     from neuralmedbench.records.requests import Request
     from neuralmedbench.records.responses import Response
 
-MODEL = Group("model", "what models are asked, what it costs, and what they answered")
+MODEL = VerbGroup("model", "what models are asked, what it costs, and what they answered")
 CHANGED = 3
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import CONFIG, CONFIGFILES, DATA, Group, argument
+from neuralmedbench.cli.verbs import CONFIG, CONFIGFILES, DATA, VerbGroup, argument
 
-RATINGS = Group("ratings", "rounds in which clinicians rate answers, or answer the questions themselves")
+RATINGS = VerbGroup("ratings", "rounds in which clinicians rate answers, or answer the questions themselves")
 ROUND = argument("--round", required=True, help="name of the round, as in r01")
 FOLDER = argument("--folder", type=Path, default=Path("data/ratings"), help="folder of the rounds")
 

@@ -6,9 +6,9 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import CONFIGFILES, Group, argument
+from neuralmedbench.cli.verbs import CONFIGFILES, VerbGroup, argument
 
-RUN = Group("run", "record a run, check it, complete it, and ask where a number comes from")
+RUN = VerbGroup("run", "record a run, check it, complete it, and ask where a number comes from")
 
 
 @RUN.verb(

@@ -6,9 +6,9 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import Group, argument
+from neuralmedbench.cli.verbs import VerbGroup, argument
 
-SCORE = Group("score", "score a file of answers without the workflow")
+SCORE = VerbGroup("score", "score a file of answers without the workflow")
 
 
 @SCORE.verb(

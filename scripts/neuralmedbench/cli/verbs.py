@@ -85,7 +85,7 @@ class Verb:
 
 
 @dataclass(frozen=True)
-class Group:
+class VerbGroup:
     """Verbs about one thing."""
 
     name: str

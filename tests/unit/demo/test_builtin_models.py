@@ -10,7 +10,7 @@ import pytest
 from fixtures.builtin import FIELDS_FORM, FORM, LESION_FORM, ask, head, picture
 from fixtures.scoring import ITEM
 from neuralmedbench.demo.baselines.baseline import build
-from neuralmedbench.demo.baselines.forms import AnswerForm, wanted
+from neuralmedbench.demo.baselines.forms import BaselineForm, wanted
 from neuralmedbench.demo.baselines.text import narrative
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.templates import Templates
@@ -200,17 +200,17 @@ def test_the_question_and_the_form_are_not_read_as_words_about_the_patient():
 @pytest.mark.parametrize(
     ("template", "form", "sections"),
     [
-        ("open_differential", AnswerForm.DIFFERENTIAL, ()),
-        ("rationale", AnswerForm.DIFFERENTIAL, ()),
-        ("lesion", AnswerForm.LESION, ()),
-        ("structured", AnswerForm.FIELDS, ()),
-        ("dialogue", AnswerForm.DIFFERENTIAL, ()),
-        ("choice", AnswerForm.CHOICE, ()),
-        ("open_answer", AnswerForm.ANSWER, ()),
-        ("open_differential", AnswerForm.CHECKLIST, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]),
-        ("rationale", AnswerForm.CHECKLIST, SECTIONS[Family.RATIONALE_GENERATION]),
-        ("lesion", AnswerForm.LESION_CHECKLIST, SECTIONS[Family.LESION_RECOGNITION]),
-        ("dialogue", AnswerForm.CHECKLIST, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]),
+        ("open_differential", BaselineForm.DIFFERENTIAL, ()),
+        ("rationale", BaselineForm.DIFFERENTIAL, ()),
+        ("lesion", BaselineForm.LESION, ()),
+        ("structured", BaselineForm.FIELDS, ()),
+        ("dialogue", BaselineForm.DIFFERENTIAL, ()),
+        ("choice", BaselineForm.CHOICE, ()),
+        ("open_answer", BaselineForm.ANSWER, ()),
+        ("open_differential", BaselineForm.CHECKLIST, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]),
+        ("rationale", BaselineForm.CHECKLIST, SECTIONS[Family.RATIONALE_GENERATION]),
+        ("lesion", BaselineForm.LESION_CHECKLIST, SECTIONS[Family.LESION_RECOGNITION]),
+        ("dialogue", BaselineForm.CHECKLIST, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]),
     ],
 )
 @pytest.mark.parametrize("stepwise", [False, True])
@@ -284,8 +284,8 @@ def test_words_of_a_patient_in_the_evidence_make_no_candidate_and_no_section(mod
 
 
 def test_the_form_is_the_one_that_stands_last():
-    assert wanted(ask("DIFFERENTIAL:\nnone", form=LESION_FORM)) is AnswerForm.LESION
-    assert wanted((Message("user", "What is it?"),)) is AnswerForm.DIFFERENTIAL
+    assert wanted(ask("DIFFERENTIAL:\nnone", form=LESION_FORM)) is BaselineForm.LESION
+    assert wanted((Message("user", "What is it?"),)) is BaselineForm.DIFFERENTIAL
 
 
 def test_an_unknown_model_is_refused_with_the_known_ones(vocabulary):

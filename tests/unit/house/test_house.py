@@ -176,3 +176,12 @@ def test_a_rule_file_is_one_short_stage(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.py")), ids=lambda path: str(path.relative_to(LIBRARY)))
 def test_heavy_libraries_are_imported_inside_functions(path: Path) -> None:
     assert not HEAVY & {name.split(".")[0] for name in imports(path, top_level=True)}
+
+
+def test_no_public_class_has_the_name_of_another() -> None:
+    where: dict[str, list[str]] = {}
+    for path in sorted(LIBRARY.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where.setdefault(node.name, []).append(path.relative_to(LIBRARY).as_posix())
+    assert {name: files for name, files in where.items() if len(files) > 1} == {}

@@ -23,7 +23,7 @@ from neuralmedbench.demo.baselines.opinion import (
     normalised,
     ranking,
 )
-from neuralmedbench.demo.baselines.text import TextEncoder, TextReader
+from neuralmedbench.demo.baselines.text import SentenceEncoder, TextReader
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import NO_LESION
 from neuralmedbench.records.questions import LETTERS
@@ -79,15 +79,15 @@ class Baseline:
         """
         messages = without_examples(messages)
         form = forms.wanted(messages)
-        if form is forms.AnswerForm.CHOICE:
+        if form is forms.BaselineForm.CHOICE:
             return self._choice(messages, generator(messages, seed, self._reader.name), temperature)
-        if form is forms.AnswerForm.ANSWER:
+        if form is forms.BaselineForm.ANSWER:
             return forms.short(forms.UNDETERMINED, 0.0)  # free words are not what these models have
         opinion = self._reader.read(messages)
         if opinion.scores is None:
             return _abstain(form, opinion)
         random = generator(messages, seed, self._reader.name)
-        if form is forms.AnswerForm.FIELDS:
+        if form is forms.BaselineForm.FIELDS:
             return self._fields(opinion, opinion.scores, random, temperature)
         ranked, confidence = ranking(opinion.scores, self._reader.keys, self._reader.vocabulary, random, temperature)
         entries = [self._reader.vocabulary.diagnoses[key] for key in ranked]
@@ -128,14 +128,14 @@ class Baseline:
         )
 
 
-def _written(form: forms.AnswerForm, entries: Sequence[Diagnosis], opinion: Opinion, confidence: float) -> str:
+def _written(form: forms.BaselineForm, entries: Sequence[Diagnosis], opinion: Opinion, confidence: float) -> str:
     """Write ranked diagnoses in the form that is asked for."""
-    if form is forms.AnswerForm.CHECKLIST:
+    if form is forms.BaselineForm.CHECKLIST:
         return forms.checklist([_candidate(entry, opinion) for entry in entries], _review(entries[0], opinion), confidence)
-    if form is forms.AnswerForm.LESION_CHECKLIST:
+    if form is forms.BaselineForm.LESION_CHECKLIST:
         candidate = replace(_candidate(entries[0], opinion), name=_lesion_name(entries[0]))
         return forms.lesion_checklist(candidate, _review(entries[0], opinion), confidence)
-    if form is forms.AnswerForm.LESION:
+    if form is forms.BaselineForm.LESION:
         return forms.lesion(_lesion_name(entries[0]), *_place(entries[0], opinion), opinion.findings, confidence)
     return forms.differential([entry.name for entry in entries], opinion.findings, opinion.reason(entries[0].key), confidence)
 
@@ -154,8 +154,8 @@ def _lesion_name(entry: Diagnosis) -> str:
     return NO_LESION if entry.classes == NORMAL else entry.name
 
 
-def _candidate(entry: Diagnosis, opinion: Opinion) -> forms.ChecklistCandidate:
-    return forms.ChecklistCandidate(entry.name, *opinion.evidence(entry.key))
+def _candidate(entry: Diagnosis, opinion: Opinion) -> forms.BaselineCandidate:
+    return forms.BaselineCandidate(entry.name, *opinion.evidence(entry.key))
 
 
 def _review(entry: Diagnosis | None, opinion: Opinion) -> forms.ChecklistReview:
@@ -171,16 +171,16 @@ def _review(entry: Diagnosis | None, opinion: Opinion) -> forms.ChecklistReview:
     )
 
 
-def _abstain(form: forms.AnswerForm, opinion: Opinion) -> str:
+def _abstain(form: forms.BaselineForm, opinion: Opinion) -> str:
     """Say that there is nothing to go by: an honest model does not guess from prevalence."""
-    if form is forms.AnswerForm.FIELDS:
+    if form is forms.BaselineForm.FIELDS:
         return forms.fields(modality=None, kind=None, plane=None, diagnosis_class=None, subtype=None, confidence=None)
-    nobody = forms.ChecklistCandidate(forms.UNDETERMINED, NOTHING, NOTHING)
-    if form is forms.AnswerForm.LESION_CHECKLIST:
+    nobody = forms.BaselineCandidate(forms.UNDETERMINED, NOTHING, NOTHING)
+    if form is forms.BaselineForm.LESION_CHECKLIST:
         return forms.lesion_checklist(nobody, _review(None, opinion), 0.0)
-    if form is forms.AnswerForm.CHECKLIST:
+    if form is forms.BaselineForm.CHECKLIST:
         return forms.checklist([nobody], _review(None, opinion), 0.0)
-    if form is forms.AnswerForm.LESION:
+    if form is forms.BaselineForm.LESION:
         return forms.lesion(forms.UNDETERMINED, forms.UNDETERMINED, "none", opinion.findings, 0.0)
     return forms.differential([forms.UNDETERMINED], opinion.findings, opinion.reason(""), 0.0)
 
@@ -236,7 +236,7 @@ def _both(seen: str, read: str) -> str:
     return "; ".join(part for part in (seen, read) if part not in {NOTHING, NOT_WEIGHED}) or NOTHING
 
 
-encoder = cache(TextEncoder)
+encoder = cache(SentenceEncoder)
 """The one encoder of the process: its weights are loaded when the first text is read."""
 
 READERS: dict[str, Callable[[Vocabulary], BaselineReader]] = {

@@ -65,7 +65,7 @@ SEQUENCE_NAMES = {
 """Sequences as single-picture benchmarks spell them."""
 
 
-class AnswerForm(StrEnum):
+class BaselineForm(StrEnum):
     """What a prompt asks for."""
 
     CHECKLIST = "checklist"
@@ -78,19 +78,19 @@ class AnswerForm(StrEnum):
 
 
 FORM_MARKS = {
-    AnswerForm.CHECKLIST: re.compile(r"^[ \t]*DIFFERENTIAL:[ \t]*\n.*\| for: <", re.MULTILINE),
-    AnswerForm.LESION_CHECKLIST: re.compile(r"^[ \t]*LESION: .*\| for: <", re.MULTILINE),
-    AnswerForm.DIFFERENTIAL: re.compile(r"^\s*DIFFERENTIAL:", re.MULTILINE),
-    AnswerForm.LESION: re.compile(r"^\s*LESION:", re.MULTILINE),
-    AnswerForm.FIELDS: re.compile(r"\bJSON\b"),
-    AnswerForm.CHOICE: re.compile(r"^\s*ANSWER: <the letter", re.MULTILINE),
-    AnswerForm.ANSWER: re.compile(r"^\s*ANSWER: <your whole", re.MULTILINE),
+    BaselineForm.CHECKLIST: re.compile(r"^[ \t]*DIFFERENTIAL:[ \t]*\n.*\| for: <", re.MULTILINE),
+    BaselineForm.LESION_CHECKLIST: re.compile(r"^[ \t]*LESION: .*\| for: <", re.MULTILINE),
+    BaselineForm.DIFFERENTIAL: re.compile(r"^\s*DIFFERENTIAL:", re.MULTILINE),
+    BaselineForm.LESION: re.compile(r"^\s*LESION:", re.MULTILINE),
+    BaselineForm.FIELDS: re.compile(r"\bJSON\b"),
+    BaselineForm.CHOICE: re.compile(r"^\s*ANSWER: <the letter", re.MULTILINE),
+    BaselineForm.ANSWER: re.compile(r"^\s*ANSWER: <your whole", re.MULTILINE),
 }
 """Where two marks stand at one place the first of them counts: a checklist has the headers of the short form too."""
 
 
 @dataclass(frozen=True)
-class ChecklistCandidate:
+class BaselineCandidate:
     """A hypothesis, what speaks for it and what against it."""
 
     name: str
@@ -110,7 +110,7 @@ class ChecklistReview:
     rationale: str = ""
 
 
-def wanted(messages: Sequence[MessageInput]) -> AnswerForm:
+def wanted(messages: Sequence[MessageInput]) -> BaselineForm:
     """Find out which form the conversation asks for."""
     asked = [message for message in reversed(messages) if message.role == "user"]
     for message in (*asked, *(message for message in messages if message.role == "system")):
@@ -118,7 +118,7 @@ def wanted(messages: Sequence[MessageInput]) -> AnswerForm:
         form = max(places, key=lambda key: places[key])
         if places[form] >= 0:
             return form
-    return AnswerForm.DIFFERENTIAL
+    return BaselineForm.DIFFERENTIAL
 
 
 def differential(names: Sequence[str], findings: str, rationale: str, confidence: float) -> str:
@@ -132,13 +132,13 @@ def lesion(name: str, location: str, side: str, findings: str, confidence: float
     return f"LESION: {name}\nLOCATION: {location}\nSIDE: {side}\nFINDINGS: {paragraph(findings)}\nCONFIDENCE: {_number(confidence)}"
 
 
-def checklist(candidates: Sequence[ChecklistCandidate], review: ChecklistReview, confidence: float) -> str:
+def checklist(candidates: Sequence[BaselineCandidate], review: ChecklistReview, confidence: float) -> str:
     """Write a checklist with a differential of at most five names."""
     lines = "".join(f"\n{rank}. {_line(candidate)}" for rank, candidate in enumerate(candidates, start=1))
     return _sections(Family.DIFFERENTIAL_DIAGNOSIS, review, {"DIFFERENTIAL": lines}, confidence)
 
 
-def lesion_checklist(candidate: ChecklistCandidate, review: ChecklistReview, confidence: float) -> str:
+def lesion_checklist(candidate: BaselineCandidate, review: ChecklistReview, confidence: float) -> str:
     """Write a checklist on a lesion."""
     return _sections(Family.LESION_RECOGNITION, review, {"LESION": f" {_line(candidate)}"}, confidence)
 
@@ -181,7 +181,7 @@ def _sections(family: Family, review: ChecklistReview, named: dict[str, str], co
     return "\n".join(f"{name}:{words[name]}" for name in SECTIONS[family])
 
 
-def _line(candidate: ChecklistCandidate) -> str:
+def _line(candidate: BaselineCandidate) -> str:
     return f"{candidate.name} | for: {_evidence(candidate.speaks_for)} | against: {_evidence(candidate.against)}"
 
 

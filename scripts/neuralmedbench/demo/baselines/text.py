@@ -21,7 +21,7 @@ from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 Vectors = npt.NDArray[np.float32]
 
 
-class TextEncoder:
+class SentenceEncoder:
     """Sentence vectors of the packaged weights, loaded when they are first needed.
 
     A vector depends on its text and on nothing else: its last bits depend on the batch in which it is computed, so texts that were read
@@ -145,7 +145,7 @@ class TextReader:
 
     name = "text"
 
-    def __init__(self, vocabulary: Vocabulary, encoder: TextEncoder) -> None:
+    def __init__(self, vocabulary: Vocabulary, encoder: SentenceEncoder) -> None:
         self.vocabulary = vocabulary
         self.keys = nameable(vocabulary)
         self._encoder = encoder
