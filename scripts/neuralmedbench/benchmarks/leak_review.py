@@ -61,7 +61,7 @@ def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], r
     )
     told = (
         f"<p>{leaks.leaking} of {leaks.items} items with an answer name it, or another value that is scored, in what a"
-        " model is sent (texts, labels and file names of pictures, ids); a person accepted {leaks.accepted} of them with a reason. A model can then read the answer and need not find it: take the words out of the note, or"
+        f" model is sent (texts, labels and file names of pictures, ids); a person accepted {leaks.accepted} of them with a reason. A model can then read the answer and need not find it: take the words out of the note, or"
         " add the heading above them to <code>deidentification: cut_sections</code>; what may stay is accepted with a reason"
         " (<code>nmb benchmark accept-leaks</code>). A term that the text denies is listed too. This page shows"
         " answers: keep it from whoever rates or is tested.</p>"

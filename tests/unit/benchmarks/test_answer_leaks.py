@@ -115,6 +115,7 @@ def test_turns_of_a_dialogue_are_told_apart_and_offered_labels_are_no_leak(vocab
 def test_the_page_is_one_offline_file_with_escaped_texts_and_marked_terms(vocabulary: Vocabulary) -> None:
     one, gold = item("<script>alert(1)</script> & a meningioma <b>here</b>"), gold_of("meningioma")
     page = leak_page(leaks_of(one, gold, vocabulary), [one], [gold], requests_of(one), vocabulary)
+    assert "a person accepted 0 of them" in page
     assert "&amp; a <mark>meningioma</mark> &lt;b&gt;" in page
     assert "<script" not in page
     assert not re.search(r"(?:src|href)=|url\(|@import", page)
