@@ -59,7 +59,7 @@ def concordance(pairs: Pairs, settings: IntervalSettings, wanted: Collection[str
     ----------
     pairs : Pairs
         One row a pair.
-    settings : Settings
+    settings : IntervalSettings
         Resamples, seed and confidence.
     wanted : collection of str
         Of `COEFFICIENTS`.

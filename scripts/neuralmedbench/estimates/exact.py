@@ -134,12 +134,12 @@ def share_bounds(events: float, patients: int, confidence: float) -> ShareBounds
 
     Returns
     -------
-    Bounds
+    ShareBounds
         At fractional events: a patient's mean varies less than a single answer, so the bounds are on the safe side.
 
     Examples
     --------
-    >>> round(bounds(0, 8, 0.95).high, 3)
+    >>> round(share_bounds(0, 8, 0.95).high, 3)
     0.312
     """
     return ShareBounds(events / patients, *one_sided_bounds(events, patients, confidence), patients)

@@ -78,7 +78,7 @@ def resampled_means(values: Floats, patients: Ints, settings: IntervalSettings) 
         NaN where a column has no value for an item: the item does not count for that column.
     patients : ndarray of int, shape (items,)
         Patient of each item, numbered from 0 without gaps.
-    settings : Settings
+    settings : IntervalSettings
         Resamples and seed.
 
     Returns
@@ -149,7 +149,7 @@ def rate_interval(values: Floats, patients: Ints, settings: IntervalSettings) ->
         Between 0 and 1; NaN is left out.
     patients : ndarray of int, shape (items,)
         Patient of each item.
-    settings : Settings
+    settings : IntervalSettings
         Resamples, seed and confidence.
 
     Returns
@@ -171,7 +171,7 @@ def rate_intervals(values: Floats, patients: Ints, settings: IntervalSettings) -
         Between 0 and 1; NaN is left out.
     patients : ndarray of int, shape (items,)
         Patient of each item.
-    settings : Settings
+    settings : IntervalSettings
         Resamples, seed and confidence.
 
     Returns
@@ -208,7 +208,7 @@ def exact_interval(values: Floats, patients: Ints, settings: IntervalSettings) -
         Between 0 and 1, none of them NaN.
     patients : ndarray of int, shape (items,)
         Patient of each item, numbered from 0 without gaps.
-    settings : Settings
+    settings : IntervalSettings
         Confidence.
     """
     clusters, mean = int(patients.max()) + 1, float(values.mean())

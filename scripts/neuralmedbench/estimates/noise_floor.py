@@ -39,7 +39,7 @@ def compare_answers(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], 
     ----------
     old, new : sequence of sequence of str
         For each item the categories of its answers under each revision, at least one each.
-    settings : Settings
+    settings : IntervalSettings
         Draws and seed of the test.
 
     Returns

@@ -41,7 +41,7 @@ def paired_difference(first: Floats, second: Floats, patients: Ints, settings: I
         Item values between 0 and 1; NaN where a side has none.
     patients : ndarray of int, shape (items,)
         Patient of each item.
-    settings : Settings
+    settings : IntervalSettings
         Resamples, seed and confidence.
 
     Returns
@@ -62,7 +62,7 @@ def paired_differences(pairs: Sequence[tuple[Floats, Floats]], patients: Ints, s
         Item values between 0 and 1; NaN where a side has none.
     patients : ndarray of int, shape (items,)
         Patient of each item.
-    settings : Settings
+    settings : IntervalSettings
         Resamples, seed and confidence.
 
     Returns
@@ -129,7 +129,7 @@ def sign_flip_p(sums: Floats, settings: IntervalSettings) -> list[float]:
     ----------
     sums : ndarray of float, shape (patients, columns)
         Sum of the differences of each patient.
-    settings : Settings
+    settings : IntervalSettings
         Resamples and seed, used above 12 patients.
 
     Returns

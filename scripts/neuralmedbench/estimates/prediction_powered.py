@@ -97,7 +97,7 @@ def calibrated_rate(answers: RatedAnswers, settings: IntervalSettings) -> Interv
     ----------
     answers : RatedAnswers
         The answers of a model.
-    settings : Settings
+    settings : IntervalSettings
         Resamples, seed and confidence.
 
     Returns

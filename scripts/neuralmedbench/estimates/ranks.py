@@ -19,7 +19,7 @@ def rank_ranges(values: Floats, patients: Ints, settings: IntervalSettings) -> l
         Item values.
     patients : ndarray of int, shape (items,)
         Patient of each item.
-    settings : Settings
+    settings : IntervalSettings
         Resamples, seed and confidence.
 
     Returns

@@ -19,7 +19,7 @@ def separation(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, sett
         What it should tell.
     patients : ndarray of int, shape (responses,)
         Patient of each response, numbered from 0 without gaps.
-    settings : Settings
+    settings : IntervalSettings
         Resamples, seed and confidence.
 
     Returns

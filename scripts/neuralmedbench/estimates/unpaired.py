@@ -61,7 +61,7 @@ def shuffle_p(first: Floats, second: Floats, patients: tuple[Ints, Ints], settin
         Item values of each group, none NaN.
     patients : tuple of ndarray of int
         Patient of each item of each group; a patient belongs to one group.
-    settings : Settings
+    settings : IntervalSettings
         Draws and seed.
 
     Returns

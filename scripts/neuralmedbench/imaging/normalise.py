@@ -118,7 +118,7 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: NormaliseS
         Its folder.
     target : Path
         Folder of the normalised case; its folder `volumes` is replaced.
-    settings : Settings
+    settings : NormaliseSettings
         How.
 
     Returns

@@ -161,7 +161,7 @@ def check_drift(
         The model.
     vocabulary : Vocabulary
         For scoring, and for built-in models.
-    settings : Settings
+    settings : IntervalSettings
         Draws, seed and confidence of the test.
     root : Path
         Folder to which the paths of pictures are relative.

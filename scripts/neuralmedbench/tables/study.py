@@ -141,7 +141,7 @@ def read_study(
         The run lists.
     vocabulary : Path
         The vocabulary.
-    settings : Settings
+    settings : IntervalSettings
         How intervals are made.
 
     Returns

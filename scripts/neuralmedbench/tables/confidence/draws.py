@@ -31,7 +31,7 @@ class Draws:
         With at least one answer that has a confidence.
     patients : int
         Patients of the benchmark: the resamples of all models and arms are the same, so that differences between them are paired.
-    settings : Settings
+    settings : IntervalSettings
         Resamples, seed and confidence.
     """
 
