@@ -1,4 +1,4 @@
-"""De-identification: the gate between the private and the shareable zone.
+"""De-identification: the gate between private and shareable data.
 
 Doors
 -----

@@ -1,4 +1,4 @@
-"""One ingested case to a BIDS case that identifies nobody."""
+"""De-identify one ingested case and write it as BIDS."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningP
     source : Path
         Folder that holds it, with `identity.json`.
     out : Path
-        Folder to fill; scans, texts and review pictures that it held before are replaced.
+        Output folder; its previous scans, texts and review pictures are replaced.
     policy : CleaningPolicy
         How the benchmark is de-identified.
     answer_key : Path, optional
-        `answer_key.json` of a phantom: what was planted in it. Its cleaning is scored, and the counts are written.
+        `answer_key.json` of a phantom, listing what was planted in it; its de-identification is scored against it.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningP
     DataError
         If no series can be converted with the geometry of its raw positions.
     DeidentificationError
-        If a face cannot be located, text is left in the pixels, or an identifying value in any file; nothing is left in `out` then.
+        If a face cannot be located, or text in the pixels or an identifying value in any file remains; `out` is then emptied.
     """
     empty_outputs(out)
     cleaning = begin_cleaning(case, source, out, policy, answer_key)
@@ -74,7 +74,7 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningP
         notes, record = clean_texts(cleaning)
         if not cleaning.identity.names:
             cleaning.checks["notes_without_known_names"] += len(notes)
-        # the last gate: whatever the steps above missed keeps the case back
+        # last check: any identifier that the steps above missed quarantines the case
         require_no_leaks(out, cleaning.identity)
     except (DataError, DeidentificationError):
         empty_outputs(out)
@@ -86,7 +86,7 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningP
 
 
 def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
-    """Write all scans of a case with BIDS names; DataError when none could be converted, or all were dropped."""
+    """Write all scans of a case with BIDS names; DataError if none could be converted, or all were dropped."""
     case, checks = cleaning.case, cleaning.checks
     names = bids_names(case)
     done: dict[str, Series] = {}
@@ -97,7 +97,7 @@ def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
         except TextFoundError as error:
             failed.append(error)  # counted as dropped
             cleaning.excluded[series.series_id] = _reason(series, error)
-        except DataError as error:  # one series that no program can read does not take the others with it
+        except DataError as error:  # one unreadable series must not stop the others
             failed.append(error)
             checks["series_not_convertible"] += 1
             cleaning.excluded[series.series_id] = _reason(series, error)
@@ -109,18 +109,18 @@ def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
 
 
 def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:
-    """Write one cleaned scan with its sidecars as `stem`.nii.gz...; gives the series with what was found, and adds its head to the others."""
+    """Write one cleaned scan and its sidecars as `stem`.nii.gz, ...; returns the series with flags and quality, and adds to `cleaning.heads`."""
     case_folder, raw = cleaning.out, cleaning.source / series.path
-    with partial_folder(cleaning.source) as work:  # faces are in it: it stays in the private zone
+    with partial_folder(cleaning.source) as work:  # intermediate files show faces, so they stay in the private folder
         changed: Counter[tuple[str, str]] = Counter()
-        # 1. the header goes before anything is converted
+        # 1. clean the header before anything is converted
         volume, sidecar = _clean_volume(series, work, cleaning, changed)
         cleaning.observer.cleaned(raw, work / "clean")
         _check_spacing(series, volume)
-        # 2. text in the pixels goes before the face: a head without its front is no reason to stop looking
+        # 2. hide burned-in text before defacing, on the complete picture
         volume, text_flags = _without_text(series, volume, cleaning)
         cleaning.observer.converted(raw, volume)
-        # 3. the face goes last, in the scan's own space
+        # 3. remove the face last, in native space
         defaced = deface(volume, is_map=series.sequence is Sequence.ADC, heads=cleaning.heads, name=series.series_id, frame=frame_of(raw))
         cleaning.heads.extend([defaced.head] if defaced.head else [])
         write_nifti(stem.with_name(f"{stem.name}.nii.gz"), defaced.volume)
@@ -130,8 +130,8 @@ def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:
         )
     if series.sequence is Sequence.DWI:
         write_text(stem.with_name(f"{stem.name}.bval"), f"{series.b_value or 0:g}\n")
-        write_text(stem.with_name(f"{stem.name}.bvec"), "0\n0\n0\n")  # a trace has no direction
-    # 4. what a reviewer looks at
+        write_text(stem.with_name(f"{stem.name}.bvec"), "0\n0\n0\n")  # a trace image has no direction
+    # 4. write the pictures and counts for the reviewer
     write_scan_pieces(case_folder, series.series_id, defaced.volume)
     write_header_piece(case_folder, series.series_id, changed)
     cleaning.checks["faces_removed"] += defaced.quality["face_removed"] > 0
@@ -139,7 +139,7 @@ def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:
 
 
 def _clean_volume(series: Series, work: Path, cleaning: Cleaning, changed: Counter[tuple[str, str]]) -> tuple[Volume, Path | None]:
-    """Read one series without its header: DICOM is cleaned before it is converted, NIfTI keeps voxels and geometry alone."""
+    """Read one series without its identifiers: DICOM is cleaned before conversion; of NIfTI only voxels and geometry are kept."""
     path, checks = cleaning.source / series.path, cleaning.checks
     if path.is_file():
         checks["nifti_headers_cleaned"] += 1
@@ -157,7 +157,7 @@ def _clean_volume(series: Series, work: Path, cleaning: Cleaning, changed: Count
 
 
 def _without_text(series: Series, volume: Volume, cleaning: Cleaning) -> tuple[Volume, tuple[str, ...]]:
-    """Hide burned-in text, or refuse a series that shows any."""
+    """Hide burned-in text, or raise TextFoundError if the policy is to drop a series that shows any."""
     policy: Policy = "drop" if cleaning.burned_in == "drop" else "hide"
     files = sorted((cleaning.source / series.path).glob("*.dcm"))
     suspect = bool(files) and has_suspect_header(dicom.read_header(files[0].read_bytes()))
@@ -173,7 +173,7 @@ def _without_text(series: Series, volume: Volume, cleaning: Cleaning) -> tuple[V
 
 
 def _check_spacing(series: Series, volume: Volume) -> None:
-    """Positions win over SliceThickness: the distance between the converted slices must be the measured one."""
+    """Check that the slice spacing after conversion is the one measured from the positions, not SliceThickness."""
     expected = series.quality.get("spacing_mm")
     if not expected or "uneven_spacing" in series.flags:
         return
@@ -186,13 +186,13 @@ def _check_spacing(series: Series, volume: Volume) -> None:
 
 
 def _acquired(work: Path) -> str:
-    """AcquisitionTime of the first cleaned file of a series; empty when there is none. The converter leaves times out."""
+    """Read AcquisitionTime from the first cleaned file, empty if absent; dcm2niix leaves times out."""
     first = min((work / "clean").glob("*.dcm"), default=None)
     return dicom.text(dicom.read_header(first.read_bytes()), "AcquisitionTime") if first is not None else ""
 
 
 def _reason(series: Series, error: DataError) -> str:
-    """Why a series is left out, in the words of a later stage: its kind takes the place of its number."""
+    """Write why a series is left out as later stages do: with its kind in place of its number."""
     return f"{series.sequence.value}: {str(error).removeprefix(f'{series.series_id}: ')}"
 
 
@@ -200,7 +200,7 @@ OUTPUTS = ("anat", "dwi", "swi", "ct", "text", "review")
 
 
 def empty_outputs(out: Path) -> None:
-    """Remove what this stage wrote before, and what a killed run of it left half-done."""
+    """Remove the previous outputs of this stage, and incomplete files of a killed run."""
     sweep(out)
     for name in OUTPUTS:
         shutil.rmtree(out / name, ignore_errors=True)

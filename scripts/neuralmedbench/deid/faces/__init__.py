@@ -1,1 +1,1 @@
-"""Faces: what of a face a scan shows, and its removal in native space."""
+"""Faces: locate them in a scan, and remove them in native space."""

@@ -1,4 +1,4 @@
-"""Remove the face from a scan in its own space, and never a voxel of the brain."""
+"""Remove the face from a scan in its native space without removing any brain."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 Mask = npt.NDArray[np.bool_]
 SKULL_MARGIN_MM = 9.0
-"""What lies farther from the template's brain than this is skull and scalp."""
+"""Beyond this distance from the template's brain everything is skull and scalp."""
 STRIPPED_OUTSIDE, STRIPPED_ZERO = 0.06, 0.35
-"""A scan is without its head when little of it lies outside the brain and much of it is exactly background."""
+"""A scan is skull-stripped if less than the first part of it lies outside the brain and more than the second part is exactly background."""
 VESSELS_ONLY = 0.1
-"""A scan with less than this part of its voxels above the background shows no surface: vessels over a threshold."""
+"""A scan with a smaller part of its voxels above background shows no surface, for example an angiogram after thresholding."""
 MAX_LEFT, MIN_RECESS_MM = 0.15, 10.0
-"""Of the face's skin no more may stand, and at nose and mouth nothing may reach as far forward as this behind the forehead."""
+"""Limits of `what_is_left`: at most this part of the face's skin may remain, and nose and mouth must end at least this far behind the forehead."""
 NEXT_STEP = "look at the scan, and exclude the case or its series"
 
 
@@ -40,19 +40,19 @@ class DefacedScan:
     volume : Volume
         The scan; geometry as before, removed voxels at the scan's own background value.
     flags : tuple of str
-        `no_head_outside_brain`, `no_surface` (nothing to remove), `front_surface_removed` (the fit is not trusted, see below),
-        `face_fit_borrowed` (the scan shows too little of the head for a fit of its own: another scan gave it).
+        `no_head_outside_brain`, `no_surface` (nothing to remove), `front_surface_removed` (no trusted fit, see `deface`),
+        `face_fit_borrowed` (the scan shows too little of the head to be fitted, so the fit of another scan was used).
     quality : dict of str to float
-        `face_removed` (part of all voxels that was set to background), `head_removed` (the same of the head's voxels),
-        `deface_scale`, `deface_covered`, `deface_overlap`, `deface_agreement` (see atlas.fit.fit_quality), `deface_uneven_mm` (how much
-        farther the skin lies from the fitted brain on one side than on the other), `deface_fit_series` (number in the name of the scan
-        that gave the fit, absent when it is the scan's own), `deface_rival` (how sure its place is, see `atlas.adjust`; absent when
-        positions alone told it), `face_surface_left`, `face_recess_mm` (see `face_measures.what_is_left`); numbers that the scan does not
-        allow are absent.
+        `face_removed` (fraction of all voxels set to background), `head_removed` (the same for the head's voxels),
+        `deface_scale`, `deface_covered`, `deface_overlap`, `deface_agreement` (see `atlas.fit.fit_quality`), `deface_uneven_mm` (left-right
+        or front-back difference of the distance from the fitted brain to the skin), `deface_fit_series` (number of the series whose fit
+        was used; absent if it is the scan's own), `deface_rival` (agreement at the best other position, see `TransferredFit`;
+        absent if the position is known from the headers alone), `face_surface_left`, `face_recess_mm` (see
+        `face_measures.what_is_left`). Values that cannot be measured in the scan are absent.
     mask : ndarray of bool, shape (X, Y, Z)
-        Where voxels were removed, on the scan's own grid; all False where nothing was.
+        Removed voxels on the scan's own grid; all False if nothing was removed.
     head : Head or None
-        What other scans of the same head may go by; None for a slab, a map, and where no fit was trusted.
+        Fit for other scans of the same head; None for a slab, a map, or a scan without a trusted fit.
     """
 
     volume: Volume
@@ -65,15 +65,15 @@ class DefacedScan:
 def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), name: str = "", frame: str = "") -> DefacedScan:
     """Remove the face from a scan.
 
-    `name`, `frame`: what the scan is called (`series-01`...), and the frame of reference of its positions, for those that come after it.
-    Returns: The scan without nose, orbits, mouth, jaw and ears. Raises DeidentificationError if the template does not fit and the scan
-    shows no scalp to go by, or if a face still stands out, so that one may be left.
+    `is_map`: True for a map computed from other scans (ADC), in which the scalp is noise and cannot guide the removal. `heads`: results of
+    earlier calls for other scans of the same case. `name`, `frame`: name of the series (`series-01`...) and its FrameOfReferenceUID, for
+    the scans that follow. Returns the scan without nose, orbits, mouth, jaw and ears. Raises DeidentificationError if the template does not
+    fit and the scan shows no scalp, or if part of a face is still detected afterwards.
 
-    The packaged average brain is fitted to the scan; its face region is carried back to the native grid and cleared, except near the fitted
-    brain, where only an outer layer below the scan's own skin goes. The scans of a case show one head: where an earlier one was located for
-    sure, the next ones follow its fit, as far as they agree with it. So does a slab, which shows too little for a fit of its own. Where no
-    other scan tells, the skin of its front part goes instead, to a depth at which no brain lies. Brains without a head are recognised and
-    left as they are.
+    The packaged average brain is fitted to the scan. Its face region is mapped to the native grid and cleared; near the fitted brain only
+    an outer layer below the scan's own skin is cleared. All scans of a case show the same head, so a trusted fit of one scan is tried on
+    the next, and a slab, which shows too little to be fitted, always borrows one. If no fit is trusted, the outer layer of the front of the
+    head is removed instead, which is thinner than the distance to the brain. Skull-stripped scans are recognised and left unchanged.
     """
     image = _as_image(volume)
     if _is_sparse(volume.voxels):
@@ -87,7 +87,7 @@ def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), 
         return _without_front(volume, image, found, is_map=is_map)
     if _is_stripped(volume.voxels, image, found.seen):
         return _untouched(volume, "no_head_outside_brain", found.quality)
-    level = face_level(found.seen, found.distances)
+    level = face_level(found.seen, found.distances)  # the face is where it is <= 0
     if not found.whole:
         return _slab(volume, image, found, level, is_map=is_map)
     left = what_is_left(level, found.seen)
@@ -101,7 +101,7 @@ def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), 
 
 
 def _slab(volume: Volume, image: sitk.Image, found: FaceLocation, level: Floats, *, is_map: bool) -> DefacedScan:
-    """Take the face of a slab by another scan's fit; where that would leave one, or shows none, the skin of its front part."""
+    """Remove the face of a slab by another scan's fit; if a face would remain, or none is in view, remove the skin of its front part."""
     if not is_map and scalp_shows(image, found.seen.grid):
         level = np.minimum(level, face_shell(found.seen))
     left = what_is_left(level, found.seen)
@@ -131,7 +131,7 @@ def _cleared(volume: Volume, face: Mask, flags: tuple[str, ...], quality: dict[s
 
 
 def _without_front(volume: Volume, image: sitk.Image, found: FaceLocation, *, is_map: bool) -> DefacedScan:
-    """Take only what is surely no brain: a fit that is off by centimetres would take brain away."""
+    """Remove only the outer layer, which contains no brain: a fit that is off by centimetres would remove some."""
     if is_map or not scalp_shows(image, found.seen.grid):
         message = f"the face could not be located (implausible fit of the template, and no scalp to go by): {NEXT_STEP}"
         raise DeidentificationError(message)
@@ -144,7 +144,7 @@ def _is_sparse(voxels: npt.NDArray[Any]) -> bool:
 
 
 def _as_image(volume: Volume) -> sitk.Image:
-    """Give a volume to SimpleITK on its own grid: RAS+ becomes LPS+, and the nearest right-angled axes are taken."""
+    """Convert a volume to a SimpleITK image on its own grid: RAS+ becomes LPS+, and oblique axes become the nearest orthogonal ones."""
     import SimpleITK as sitk
 
     matrix = np.diag([-1.0, -1.0, 1.0]) @ volume.affine[:3, :3]

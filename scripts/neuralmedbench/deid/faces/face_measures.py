@@ -1,4 +1,4 @@
-"""Where the face lies in a scan, and what is left of it: by the template's fit and by the scan's own skin."""
+"""The region of the face in a scan, from the fitted template and the scan's own skin, and measures of what defacing left."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float32]
 FRONT_MARGIN_MM, DEEP_MARGIN_MM, DEEP_FROM, DEEPENS = 9.0, 13.0, -54.0, 0.4
-"""Distance kept from the template's brain: at the eyes, and behind them (template y in mm from which on it grows, mm for each mm)."""
+"""Distance kept from the template's brain at the eyes, and its maximum behind them; it grows by `DEEPENS` per mm from template y `DEEP_FROM`."""
 EAR_MARGIN_MM, UNSURE_MM = 7.5, 2.0
-"""The same at the ears, and what is added where the scalp is black: there the fit is worse."""
+"""The same at the ears, and an addition for scans with a black scalp, which are fitted less well."""
 SKIN_MM, SKIN_MARGIN_MM, SHELL_MARGIN_MM = 9.0, 7.0, 5.0
-"""Closer below the skin than this lies no brain, so that less distance from the template's brain will do; and that of a slab's shell."""
+"""No brain lies within the first depth below the skin, so that the second distance from the template's brain suffices; the third is for slabs."""
 SURE_SKIN_MM = 12.0
-"""The skin is seen where it lies at least this far from the fitted brain on every side (scalp and skull of adults: 13 to 17 mm)."""
+"""The skin is trusted if it lies at least this far from the fitted brain on every side (scalp and skull of adults: 13 to 17 mm)."""
 FEW = 50
+"""Minimum voxels of a measure; with fewer it is absent."""
 WINDOW_X, WINDOW_Y, WINDOW_Z = 50.0, -55.0, (-95.0, -35.0)
-"""The face's own surface, from the bridge of the nose to the lower lip, in template mm (LPS+)."""
+"""Surface of the face, from the bridge of the nose to the lower lip, in template mm (LPS+)."""
 PROFILE_X, NOSE_Z, FOREHEAD_Z = 25.0, (-75.0, -40.0), (0.0, 40.0)
 
 
 @dataclass(frozen=True)
 class HeadView:
-    """A scan on a coarse grid, seen from the template and from its own skin; arrays of float32, shape (Z, Y, X), mm.
+    """Position of every voxel of a coarse grid relative to template and skin; arrays of float32, shape (Z, Y, X), mm.
 
     Attributes
     ----------
@@ -55,9 +56,9 @@ class HeadView:
 
 
 def view_head(skin: sitk.Image, transform: sitk.Transform) -> HeadView:
-    """Look at a scan from both sides.
+    """Locate a scan's voxels relative to template and skin.
 
-    `skin`: what `skin_depth` gave for the scan. `transform`: from points of the scan to the template, as `fit_template` gives it.
+    `skin`: result of `skin_depth`. `transform`: from points of the scan to the template, as returned by `fit_template`.
     """
     import SimpleITK as sitk
 
@@ -67,11 +68,12 @@ def view_head(skin: sitk.Image, transform: sitk.Transform) -> HeadView:
 
 
 def skin_distances(seen: HeadView) -> dict[str, float]:
-    """Measure how far the skin lies from the fitted brain on each side.
+    """Measure the distance between skin and fitted brain on each side.
 
-    Returns: Median depth below the skin of the brain's upper surface in mm, for `front`, `back`, `left`, `right`; sides out of view are
-    left out.
+    Returns the median depth of the upper brain's surface below the skin in mm, for `front`, `back`, `left`, `right`; sides out of view are
+    absent.
     """
+    # within 2 mm of the surface of the fitted brain, above the skull base
     rim = (np.abs(seen.brain) < 2) & (seen.z > -10)
     sides = {"front": seen.y < -40, "back": seen.y > 70, "left": seen.x > 45, "right": seen.x < -45}
     depths = {side: seen.skin[rim & part] for side, part in sides.items()}
@@ -79,10 +81,10 @@ def skin_distances(seen: HeadView) -> dict[str, float]:
 
 
 def face_level(seen: HeadView, distances: dict[str, float]) -> Floats:
-    """Tell what belongs to the face.
+    """Compute a level set of the face.
 
-    `distances`: what `skin_distances` gave for it. Returns: ndarray of float32, shape (Z, Y, X); About mm; 0 or less in nose, orbits,
-    mouth, jaw and ears with everything in front of and below them, and never near the brain.
+    `distances`: result of `skin_distances`. Returns float32, shape (Z, Y, X), approximate mm: 0 or less in nose, orbits, mouth, jaw and
+    ears and in everything in front of and below them, positive near the brain.
     """
     front, ears = face_regions(seen.x, seen.y, seen.z)
     sure = bool(distances) and min(distances.values()) >= SURE_SKIN_MM
@@ -95,14 +97,14 @@ def face_level(seen: HeadView, distances: dict[str, float]) -> Floats:
 
 
 def face_shell(seen: HeadView) -> Floats:
-    """Give the outer layer of the face alone, as thick as that of `front_shell`, and off the fitted brain; like `face_level`."""
+    """Compute a level set, like `face_level`, of the outer layer of the face alone: as thick as `front_shell`, away from the fitted brain."""
     front, ears = face_regions(seen.x, seen.y, seen.z)
     shell = np.maximum(np.minimum(front, ears), np.maximum(SHELL_MARGIN_MM - seen.brain, seen.skin - SHELL_MM))
     return np.asarray(shell, dtype=np.float32)
 
 
 def on_grid(level: Floats, seen: HeadView, image: sitk.Image) -> npt.NDArray[np.bool_]:
-    """Carry the face to the grid of the scan, whose axes are those of the coarse one; (X, Y, Z)."""
+    """Interpolate a level set on the scan's own grid, whose axes are parallel to the coarse one; returns the mask, shape (X, Y, Z)."""
     start = seen.grid.TransformPhysicalPointToContinuousIndex(image.GetOrigin())
     x, y, z = (
         _between(first + step / coarse * np.arange(side), number)
@@ -110,6 +112,7 @@ def on_grid(level: Floats, seen: HeadView, image: sitk.Image) -> npt.NDArray[np.
             start, image.GetSpacing(), seen.grid.GetSpacing(), image.GetSize(), seen.grid.GetSize(), strict=True
         )
     )
+    # linear in x, then y; z plane by plane, so that no float copy of the whole scan is made
     field = level[:, :, x[0]] * (1 - x[1]) + level[:, :, x[0] + 1] * x[1]
     field = field[:, y[0]] * (1 - y[1])[:, None] + field[:, y[0] + 1] * y[1][:, None]
     planes = (field[below] * (1 - part) + field[below + 1] * part <= 0 for below, part in zip(*z, strict=True))
@@ -117,18 +120,18 @@ def on_grid(level: Floats, seen: HeadView, image: sitk.Image) -> npt.NDArray[np.
 
 
 def _between(places: npt.NDArray[np.float64], number: int) -> tuple[npt.NDArray[np.intp], Floats]:
-    """Give the grid point below each place on an axis, and how far the place lies on the way to the next."""
+    """Return the grid point below each position on an axis, and the fraction of the way to the next one."""
     held = np.clip(places, 0, number - 1)
     below = np.minimum(held.astype(np.intp), number - 2)
     return below, (held - below).astype(np.float32)
 
 
 def what_is_left(level: Floats, seen: HeadView) -> dict[str, float]:
-    """Look at the scan after the face is gone.
+    """Measure what remains of the face after its removal.
 
-    `level`: shape (Z, Y, X); what `face_level` gave. Returns: `face_surface_left` (part of the skin from the bridge of the nose to the
-    lower lip that still stands) and `face_recess_mm` (how far the foremost point that is left at the height of nose and mouth lies behind
-    the forehead). A number is absent where the scan does not show these heights.
+    `level`: result of `face_level`, shape (Z, Y, X). Returns `face_surface_left` (remaining fraction of the skin from the bridge of the nose
+    to the lower lip) and `face_recess_mm` (distance of the foremost remaining point at the height of nose and mouth behind the forehead).
+    A value is absent if the scan does not show these heights.
     """
     left: dict[str, float] = {}
     head, stands = seen.skin > 0, level > 0

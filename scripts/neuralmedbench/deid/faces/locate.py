@@ -1,4 +1,4 @@
-"""Where the face of a scan lies: by a fit of its own, or by that of another scan of the same head."""
+"""Locate the face of a scan, by its own fit of the template or by that of another scan of the same head."""
 
 from __future__ import annotations
 
@@ -22,25 +22,22 @@ if TYPE_CHECKING:
 
 PLAUSIBLE_SCALE = (0.75, 1.3)
 WHOLE_HEAD, MIN_OVERLAP, MIN_AGREEMENT = 0.8, 0.9, 0.2
-"""A fit is trusted when this part of the template's brain is in view, shows something, and agrees with the scan."""
+"""A fit is trusted if at least these parts of the template's brain are in view and not background, and the agreement (nats) is reached."""
 NO_BRAIN = 0.001
-"""A scan that shows less of the template's brain shows none."""
+"""Below this part of the template's brain in view, a scan counts as showing no brain."""
 UNEVEN_MM = 12.0
-"""The skin must lie about as far from the fitted brain on one side as on the other."""
+"""Largest difference between opposite sides in the distance from the fitted brain to the skin."""
 MAX_SHAPE_GAIN = 1.06
-"""A scan that agrees better than this with another shape of the head is distorted, and gets a fit of its own."""
+"""A scan whose agreement grows by more than this with another shape of the head is distorted, and gets its own fit."""
 DONORS = 2
-"""Heads of the case that are tried."""
+"""Number of the case's heads whose fit is tried."""
 SLAB_MM = 120.0
-"""A scan whose slices span less shows too little of a head to lend its fit."""
+"""A scan whose slices span less shows too little of a head to pass on its fit."""
 LIKE_THE_TEMPLATE = (Sequence.T1W, Sequence.CE_T1W)
 
 
 def defacing_order(series: Several[Series]) -> list[Series]:
-    """Order the scans of a case.
-
-    Returns: Whole heads before slabs and maps; among them T1 first, whose contrast is the template's, and which is fitted best.
-    """
+    """Order the scans of a case: whole heads before slabs, slabs before maps; T1 first, as it has the template's contrast and fits best."""
     return sorted(series, key=_rank)
 
 
@@ -50,24 +47,21 @@ def _rank(series: Series) -> tuple[bool, bool, bool]:
 
 
 def frame_of(raw: Path) -> str:
-    """Tell the frame of reference of raw DICOM files, to compare it with others and never to write it.
-
-    Returns: FrameOfReferenceUID of the first file; empty where nothing says it.
-    """
+    """Read FrameOfReferenceUID from the first raw file, empty if absent; it is compared with others and must never be written."""
     files = sorted(raw.glob("*.dcm"))
     return dicom.text(dicom.read_header(files[0].read_bytes()), "FrameOfReferenceUID") if files else ""
 
 
 @dataclass(frozen=True)
 class Head:
-    """A whole head whose brain was located for sure: other scans of it may follow its fit.
+    """A scan of a whole head with a trusted fit, which other scans of the head may use.
 
     Attributes
     ----------
     name : str
-        Which scan it is.
+        Name of the series.
     frame : str
-        Frame of reference of its positions in space; empty where nothing says it.
+        FrameOfReferenceUID; empty if unknown.
     rough : SimpleITK.Image
         The scan on a coarse grid.
     transform : SimpleITK.AffineTransform
@@ -82,7 +76,7 @@ class Head:
 
 @dataclass(frozen=True)
 class FaceLocation:
-    """Where the template lies in a scan.
+    """Position of the template in a scan.
 
     Attributes
     ----------
@@ -90,16 +84,16 @@ class FaceLocation:
         The scan on a coarse grid.
     transform : SimpleITK.AffineTransform
         From points of the scan to the template.
-    seen : Survey
-        The scan, seen from there.
+    seen : HeadView
+        Position of the scan's voxels relative to template and skin.
     distances : dict of str to float
-        What `skin_distances` gave.
+        Result of `skin_distances`.
     quality : dict of str to float
-        `deface_*`, see `deface`.
+        `deface_*`, see `DefacedScan`.
     trusted, whole : bool
-        Whether the fit is good enough to go by, and whether the scan shows enough of the brain to tell by itself.
+        True if the fit may be used, and if the scan shows enough of the brain to be fitted by itself.
     lender : str
-        Name of the scan that gave the fit; empty when it is the scan's own.
+        Name of the scan whose fit it is; empty if it is the scan's own.
     """
 
     rough: sitk.Image
@@ -115,12 +109,12 @@ class FaceLocation:
 def locate(image: sitk.Image, heads: Several[Head] = (), frame: str = "") -> FaceLocation:
     """Locate the brain, and with it the face.
 
-    `image`: 3-D scan of a head or a brain, float32, LPS+. Returns: The first fit that is trusted: that of another head, the scan's own, one
-    that another head gives from there, and for a scan in which by its positions no brain is seen that of a head in the same frame of
-    reference. When none is, the scan's own. Raises DataError if the template does not fit, and no other head tells.
+    `image`: 3-D scan of a head or a brain, float32, LPS+. `heads`: tried in this order. Returns the first trusted fit of: another head's;
+    the scan's own; another head's, searched from the scan's own; and, if by its positions the scan shows no brain, that of a head in the
+    same frame of reference. If none is trusted, returns the scan's own. Raises DataError if the template does not fit and no head can be used.
     """
     rough, skin = coarse_head(image, GRID_MM), skin_depth(image)
-    # the scans of a case show one head: where another one was located for sure, its fit is tried first
+    # all scans of a case show the same head: a trusted fit of another scan comes first
     found = _by_others(rough, skin, heads)
     if found is not None:
         return found
@@ -137,7 +131,7 @@ def locate(image: sitk.Image, heads: Several[Head] = (), frame: str = "") -> Fac
 
 
 def _by_others(rough: sitk.Image, skin: sitk.Image, heads: Several[Head], guess: sitk.Transform | None = None) -> FaceLocation | None:
-    """Follow the fit of another head, if one is found in the scan for sure and explains it."""
+    """Transfer the fit of another head, if its position in the scan is unambiguous and the fit is good."""
     for head in heads[:DONORS]:
         followed = transfer_fit(rough, head.rough, head.transform, guess)
         if not followed.sure:
@@ -150,7 +144,7 @@ def _by_others(rough: sitk.Image, skin: sitk.Image, heads: Several[Head], guess:
 
 
 def _by_place(rough: sitk.Image, skin: sitk.Image, heads: Several[Head], frame: str) -> FaceLocation | None:
-    """Take the fit of a head in the same frame of reference as it is, when by it no brain is in view: a patient moves by less than a face."""
+    """Use the fit of a head in the same frame of reference unchanged if it puts no brain in view: patients move by less than the size of a face."""
     for head in heads:
         if frame and head.frame == frame:
             found = _judge(rough, skin, head.transform)

@@ -1,4 +1,4 @@
-"""The surface of the head in a scan, found without any template."""
+"""The surface of the head in a scan, detected without a template."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ if TYPE_CHECKING:
 
 Mask = npt.NDArray[np.bool_]
 GRID_MM, EDGE = 2.0, 4
-"""Grid on which the surface is found, and the voxels by which it is held on beyond the edge of the field of view."""
+"""Voxel size for the surface, and the number of voxels by which the head is extended beyond the edge of the field of view."""
 IN_PLANE = np.array([[[0, 0, 0]] * 3, [[0, 1, 0], [1, 1, 1], [0, 1, 0]], [[0, 0, 0]] * 3])
-"""Neighbours of a pixel in its plane."""
+"""Structuring element: the four neighbours of a pixel in its plane."""
 SHOWN = (0.05, 0.2)
-"""Limits of what counts as a shown voxel, in parts of the way from the darkest to the brightest value; between them the noise decides."""
+"""Limits of the threshold between background and head, in parts of the grey range; between them it follows the noise."""
 OVER_NOISE = 1.15
+"""Threshold relative to the noise in the corners of the scan."""
 CT_AIR_HU, CT_SKIN_HU = -500.0, -400.0
-"""A scan with darker voxels is CT, in which everything above the second value is the patient (or what he lies on)."""
+"""A scan with values below the first is CT; there everything above the second is the patient (or the table)."""
 LAYER_MM = 2.0
 SCALP_LAYERS, SKULL_LAYERS, LAYERS = 5, 9, 13
-"""Layers of `LAYER_MM` below the skin down to which scalp, skull and brain are looked for."""
+"""Number of layers of `LAYER_MM` below the skin that may hold scalp, skull and brain, cumulative."""
 DIP, RISE, CLEAR_DIP, CT_SKULL_HU = 1.25, 1.1, 1.9, 200.0
 SHELL_MM, FRONT_PART = 10.0, 0.72
-"""Thickness of the outer layer, and the part of the way from nose to back to which it goes: the ears end at about 60 %, at 70 % when the nose is out of view."""
+"""Thickness of the outer layer, and how far it reaches from nose to back: the ears end at about 60 %, at 70 % if the nose is out of view."""
 
 
 def skin_depth(image: sitk.Image) -> sitk.Image:
-    """Measure how deep below the skin each place of a scan lies.
+    """Measure the depth of each voxel below the skin.
 
-    Returns: float32 on a grid of `GRID_MM`, mm; 0 outside the head. The edge of the field of view is no skin.
+    Returns float32 on a grid of `GRID_MM`, mm; 0 outside the head. The edge of the field of view does not count as skin.
     """
     import SimpleITK as sitk
 
@@ -46,7 +47,7 @@ def skin_depth(image: sitk.Image) -> sitk.Image:
 
 
 def _head(coarse: sitk.Image) -> Mask:
-    """Give the largest object of a scan, filled slice by slice, in the order of the grid's own axes."""
+    """Segment the largest object of a scan, filled slice by slice; axes as in the grid."""
     import SimpleITK as sitk
     from scipy import ndimage
 
@@ -60,6 +61,7 @@ def _head(coarse: sitk.Image) -> Mask:
 
 
 def _darkest_shown(voxels: npt.NDArray[Any]) -> float:
+    """Return the threshold between background and head; the corners of the scan serve as a sample of the noise."""
     low = float(voxels.min())
     if low < CT_AIR_HU:
         return CT_SKIN_HU
@@ -70,7 +72,7 @@ def _darkest_shown(voxels: npt.NDArray[Any]) -> float:
 
 
 def _filled(planes: Mask) -> Mask:
-    """Close the gaps of each plane of a stack, shape (planes, rows, columns), and fill what it encloses."""
+    """Close gaps in each plane of a stack, shape (planes, rows, columns), and fill holes."""
     from scipy import ndimage
 
     closed = np.pad(planes, ((0, 0), (3, 3), (3, 3)), mode="edge")
@@ -78,11 +80,11 @@ def _filled(planes: Mask) -> Mask:
         closed = _with_neighbours(closed, joined)
     closed = np.pad(closed[:, 3:-3, 3:-3], ((0, 0), (1, 1), (1, 1)))
     parts, _ = ndimage.label(~closed, structure=IN_PLANE)
-    return np.asarray(parts != parts[:, :1, :1])[:, 1:-1, 1:-1]  # what hangs together with the rim is outside
+    return np.asarray(parts != parts[:, :1, :1])[:, 1:-1, 1:-1]  # everything connected to the rim is outside
 
 
 def _with_neighbours(planes: Mask, joined: np.ufunc) -> Mask:
-    """Join each pixel with its four neighbours in the plane: `or` lets an object grow, `and` lets it shrink."""
+    """Combine each pixel with its four neighbours in the plane: `or` dilates, `and` erodes."""
     result = planes.copy()
     for here, there in ((np.s_[:, 1:], np.s_[:, :-1]), (np.s_[:, :, 1:], np.s_[:, :, :-1])):
         joined(result[here], planes[there], out=result[here])
@@ -91,15 +93,14 @@ def _with_neighbours(planes: Mask, joined: np.ufunc) -> Mask:
 
 
 def _axis(image: sitk.Image, direction: int) -> int:
-    """Give the image axis that runs nearest to left-right (0), front-back (1) or up-down (2)."""
+    """Return the image axis closest to left-right (0), front-back (1) or up-down (2)."""
     return int(np.argmax(np.abs(np.array(image.GetDirection()).reshape(3, 3)[direction])))
 
 
 def scalp_shows(image: sitk.Image, depth: sitk.Image) -> bool:
-    """Tell whether the surface of the scan is a scalp: below it lies a skull, and only then the brain.
+    """Return True if the surface of the scan is a scalp, with a skull between it and the brain.
 
-    `image`, `depth`: the scan, and what `skin_depth` gave for it. Returns: False for a brain without its head, and for a diffusion scan in
-    which the scalp is black.
+    `depth`: result of `skin_depth` for the scan. False for a skull-stripped brain, and for a diffusion scan in which the scalp is black.
     """
     import SimpleITK as sitk
 
@@ -112,6 +113,7 @@ def scalp_shows(image: sitk.Image, depth: sitk.Image) -> bool:
     medians = np.array([float(np.median(grey)) for grey in greys])
     if low < CT_AIR_HU:
         return bool(medians[:SKULL_LAYERS].max() > CT_SKULL_HU)
+    # MR: bright scalp, dark skull, bright brain
     medians -= low
     scalp = int(np.argmax(medians[:SCALP_LAYERS]))
     skull = scalp + int(np.argmin(medians[scalp:SKULL_LAYERS]))
@@ -120,11 +122,10 @@ def scalp_shows(image: sitk.Image, depth: sitk.Image) -> bool:
 
 
 def front_shell(depth: sitk.Image) -> npt.NDArray[np.float32]:
-    """Give the outer layer of the front part of the head: skin, nose and ears, whatever the height of a slab.
+    """Compute a level set of the outer layer of the front part of the head: skin, nose and ears, at any height of a slab.
 
-    `depth`: what `skin_depth` gave for a scan in which the scalp shows. Returns: ndarray of float32, shape (Z, Y, X); On the same grid, mm;
-    0 or less in the layer and in the air before it. The brain begins deeper than `SHELL_MM` below the skin, so that no fit is needed to
-    spare it.
+    `depth`: result of `skin_depth` for a scan that shows the scalp. Returns float32, shape (Z, Y, X), on the same grid, mm: 0 or less in the
+    layer and in the air in front of it. The brain lies deeper than `SHELL_MM` below the skin, so no fit is needed to spare it.
     """
     import SimpleITK as sitk
 
