@@ -40,7 +40,7 @@ from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.budget import read_spend_log
 from neuralmedbench.models.ledger import read_ledger
-from neuralmedbench.ratings.answering.answer_forms import AnswerExport, AnswerRoundKey
+from neuralmedbench.ratings.answering.answers import AnswerExport, AnswerRoundKey
 from neuralmedbench.ratings.exports import RatingExport, RoundKey, read_file
 from neuralmedbench.ratings.imports import AdjudicationKey
 from neuralmedbench.records.answer_leaks import AnswerLeaks

@@ -3,9 +3,8 @@
 Doors
 -----
 adjudication: adjudication_lines, freeze_stored_adjudication, require_complete, require_new_name
-answering.answer_forms: AnswerExport, AnswerRoundKey, AskedItem, forms_of
-answering.answer_imports: given_answers, read_exports
 answering.answer_rounds: RoundQuestion, freeze_answers
+answering.answers: AnswerExport, AnswerRoundKey, AskedItem, forms_of, given_answers, read_exports
 candidates: RatingCandidate
 export_table: COLUMNS
 exports: RoundKey, read_file

@@ -16,7 +16,7 @@ from neuralmedbench.ratings.exports import RatedResponse, RoundKey
 from neuralmedbench.ratings.form import AdjudicationSettings, RatingForm
 from neuralmedbench.ratings.imports import FOLDER, AdjudicationKey, adjudication_keys, import_round, read_round
 from neuralmedbench.ratings.page import Json, packet_page
-from neuralmedbench.ratings.rounds import RoundMaterial, Showing, make_packet
+from neuralmedbench.ratings.rounds import Presentation, RoundMaterial, make_packet
 from neuralmedbench.records.blinding import hide_names
 from neuralmedbench.records.keys import Key, response_key, text_digest
 from neuralmedbench.records.scores import SIMULATED_ROUND, Rating, RatingPart
@@ -82,11 +82,11 @@ def freeze_stored_adjudication(folder: Path, name: str, material: RoundMaterial)
     """Make the packet from the files in the folder of a round; arguments and errors as of :func:`freeze_adjudication`."""
     key, _ = read_round(folder, material.form)
     texts = {response_key(one.response): text_digest(one.response.text) for one in material.candidates}
-    done = set().union(*(responses_of(one) for one in adjudication_keys(folder)))
+    done = set().union(*(asked_responses(one) for one in adjudication_keys(folder)))
     return freeze_adjudication(name, key, material, import_round(folder, material.form, texts), done=done)
 
 
-def responses_of(key: AdjudicationKey) -> set[Key]:
+def asked_responses(key: AdjudicationKey) -> set[Key]:
     """Responses that a packet has asked for."""
     return {_response(one) for one in key.packet.items.values()}
 
@@ -123,9 +123,9 @@ def freeze_adjudication(
         raise RatingError(message)
     secret, rater = material.secret, name.replace(FOLDER, "adjudicator", 1)
     values = _values(given)
-    order = {response: _in_no_order(values[response], f"{secret}/{response}") for response in standing}
+    order = {response: _shuffled(values[response], f"{secret}/{response}") for response in standing}
     shown = [
-        _showing(
+        _presentation(
             now[response],
             rated[response],
             material.names,
@@ -186,14 +186,14 @@ def _values(ratings: Iterable[Rating]) -> dict[Key, dict[str, dict[str, float | 
     return values
 
 
-def _in_no_order(raters: Mapping[str, object], seed: str) -> list[str]:
+def _shuffled(raters: Mapping[str, object], seed: str) -> list[str]:
     shuffled = sorted(raters)
     Random(seed).shuffle(shuffled)
     return shuffled
 
 
-def _showing(candidate: RatingCandidate, rated: RatedResponse, names: Sequence[str], more: Json) -> Showing:
-    return Showing(candidate, tuple(hide_names(text, names)[0] for text in candidate.answers), rated, more)
+def _presentation(candidate: RatingCandidate, rated: RatedResponse, names: Sequence[str], more: Json) -> Presentation:
+    return Presentation(candidate, tuple(hide_names(text, names)[0] for text in candidate.answers), rated, more)
 
 
 def _shown_values(values: Mapping[str, float | None], axes: Iterable[str]) -> dict[str, int | None]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from pydantic import Field
 
 from neuralmedbench.errors import RatingError
 from neuralmedbench.ratings.export_table import drop_duplicate_tables, is_table, read_table
-from neuralmedbench.ratings.exports import PacketKey, RatedItem, RatedResponse, RatingExport, RoundKey, StrictModel, read_file
+from neuralmedbench.ratings.exports import PacketKey, RatedItem, RatedResponse, Rater, RatingExport, RoundKey, StrictModel, read_file
 from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import Rating, RatingPart
@@ -93,7 +93,7 @@ def read_round(folder: Path, form: RatingForm) -> tuple[RoundKey, list[RatingExp
     files = [path for path in sorted(folder.iterdir()) if path.suffix in EXPORTED and path.name != KEY_FILE]
     exports = [(path.name, read_table(path) if is_table(path.name) else read_file(path, RatingExport)) for path in files]
     for name, export in exports:
-        _check(name, export, key, packets.get(export.packet_id), form)
+        _check(name, export, key, packets, form)
         if decision := decisions.get(export.packet_id):
             check_adjudication(name, export, decision)
     return key, _latest(drop_duplicate_tables(exports))
@@ -104,27 +104,74 @@ def adjudication_keys(folder: Path) -> list[AdjudicationKey]:
     return [read_file(path, AdjudicationKey) for path in sorted(folder.glob(f"{FOLDER}*/key.json"))]
 
 
-def _check(name: str, export: RatingExport, key: RoundKey, packet: PacketKey | None, form: RatingForm) -> None:
+class _Export(Protocol):
+    """An export of a rating or an answer page."""
+
+    @property
+    def packet_id(self) -> str: ...
+
+    @property
+    def packet_sha256(self) -> str: ...
+
+    @property
+    def rater(self) -> Rater: ...
+
+
+class _Packet(Protocol):
+    """A packet in the key of a round of either kind."""
+
+    @property
+    def packet_sha256(self) -> str: ...
+
+    @property
+    def rater(self) -> str: ...
+
+
+class _Entry(Protocol):
+    """One item of an export."""
+
+    @property
+    def item_id(self) -> str: ...
+
+
+P = TypeVar("P", bound=_Packet)
+E = TypeVar("E", bound=_Entry)
+
+
+def packet_of(name: str, export: _Export, packets: Mapping[str, P], round_id: str) -> P:
+    """Return the packet that an export was made with; RatingError if it is of another round or another person."""
+    packet = packets.get(export.packet_id)
     if packet is None or export.packet_sha256 != packet.packet_sha256:
-        message = f"{name}: it was made with another packet than those of {key.round_id}; put it into the folder of its own round"
+        message = f"{name}: it was made with another packet than those of {round_id}; put it into the folder of its own round"
         raise RatingError(message)
     if export.rater.id != packet.rater:
         message = f"{name}: it names another rater than the one whose packet it is; a packet goes to one person"
         raise RatingError(message)
+    return packet
+
+
+def checked_entries(name: str, items: Iterable[E], known: Container[str]) -> Iterator[tuple[str, E]]:
+    """Yield the items of an export with their place in it; RatingError at an unknown or a repeated item."""
+    seen = set()
+    for number, item in enumerate(items, start=1):
+        where = f"{name}, entry {number}"
+        if item.item_id not in known:
+            message = f"{where}: an item that is not in the packet"
+            raise RatingError(message)
+        if item.item_id in seen:
+            message = f"{where}: an item that appears above; keep one"
+            raise RatingError(message)
+        seen.add(item.item_id)
+        yield where, item
+
+
+def _check(name: str, export: RatingExport, key: RoundKey, packets: Mapping[str, PacketKey], form: RatingForm) -> None:
+    packet = packet_of(name, export, packets, key.round_id)
     for rubric, what in ((key.rubric, "packet"), (form.rubric, "form in config/rating.yaml")):
         if export.rubric != rubric:
             message = f"{name}: rated with rubric {export.rubric[:20]!r}, the {what} has {rubric!r}; ratings of two rubrics do not mix"
             raise RatingError(message)
-    seen = set()
-    for number, item in enumerate(export.items, start=1):
-        where = f"{name}, entry {number}"
-        if item.item_id not in packet.items:
-            message = f"{where}: an item that is not in the packet"
-            raise RatingError(message)
-        if item.item_id in seen:
-            message = f"{where}: an item that was rated above; keep one"
-            raise RatingError(message)
-        seen.add(item.item_id)
+    for where, item in checked_entries(name, export.items, packet.items):
         _check_values(where, item, form)
 
 

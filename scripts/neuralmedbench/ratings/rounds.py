@@ -20,7 +20,7 @@ from neuralmedbench.records.scores import RatingPart
 
 
 @dataclass(frozen=True)
-class Showing:
+class Presentation:
     """One answer in front of one rater; `more` is what the page gets of it besides."""
 
     candidate: RatingCandidate
@@ -92,9 +92,9 @@ def freeze_round(round_id: str, material: RoundMaterial, *, pseudonyms: Sequence
         message = f"{round_id}: there is no answer to draw from the families {', '.join(settings.families)}; run the workflow first"
         raise RatingError(message)
     drawn = draw([one.stratum for one in frame], settings.responses, f"{settings.seed}/{round_id}")
-    chosen = [_showing(frame[place], material.names, drawn.strata[frame[place].stratum].probability) for place in drawn.places]
+    chosen = [_presentation(frame[place], material.names, drawn.strata[frame[place].stratum].probability) for place in drawn.places]
     controls = [
-        Showing(control.candidate, (control.text,), _control(control.candidate, control.text, control.part))
+        Presentation(control.candidate, (control.text,), _control(control.candidate, control.text, control.part))
         for control in make_controls([one.candidate for one in chosen], settings.controls, Random(f"{settings.seed}/{round_id}/controls"))
     ]
     seen_by = assign_raters(len(chosen), settings.raters, settings.raters_per_response)
@@ -118,7 +118,7 @@ def freeze_round(round_id: str, material: RoundMaterial, *, pseudonyms: Sequence
     return FrozenRound(whole, pages)
 
 
-def _showing(candidate: RatingCandidate, names: Sequence[str], probability: float) -> Showing:
+def _presentation(candidate: RatingCandidate, names: Sequence[str], probability: float) -> Presentation:
     hidden = [hide_names(text, names) for text in candidate.answers]
     response = candidate.response
     rated = RatedResponse(
@@ -133,7 +133,7 @@ def _showing(candidate: RatingCandidate, names: Sequence[str], probability: floa
         probability=probability,
         masked=sum(count for _, count in hidden),
     )
-    return Showing(candidate, tuple(text for text, _ in hidden), rated)
+    return Presentation(candidate, tuple(text for text, _ in hidden), rated)
 
 
 def _control(candidate: RatingCandidate, text: str, part: RatingPart) -> RatedResponse:
@@ -143,7 +143,7 @@ def _control(candidate: RatingCandidate, text: str, part: RatingPart) -> RatedRe
     )  # fmt: skip
 
 
-def make_packet(rater: str, firsts: Sequence[Showing], form: RatingForm, secret: str, root: Path) -> tuple[PacketKey, Json]:
+def make_packet(rater: str, firsts: Sequence[Presentation], form: RatingForm, secret: str, root: Path) -> tuple[PacketKey, Json]:
     """Make one rater's packet: the key of its ids, and its data as `ratings.page.packet_data` gives it.
 
     Ids and order come from the secret, not from the seed, so that nobody who knows the seed can tell them. The share `repeats` of what
@@ -169,14 +169,14 @@ def make_packet(rater: str, firsts: Sequence[Showing], form: RatingForm, secret:
     return key, data
 
 
-def _item(item_id: str, group: str, one: Showing, form: RatingForm) -> Json:
+def _item(item_id: str, group: str, one: Presentation, form: RatingForm) -> Json:
     gold = one.candidate.gold
     told = form.rounds.reference != "never" and gold is not None
     reference = reference_lines(one.candidate.item, gold) if told and gold else ()
     return answer_data(item_id, group, one.candidate.sent, one.answers, reference) | one.more
 
 
-def _name(one: Showing) -> str:
+def _name(one: Presentation) -> str:
     """Name what is shown; a model answers under one revision only, so that another one changes no order."""
     rated = one.rated
     return "/".join((rated.part, rated.item_id, rated.arm, rated.strategy, rated.model, str(rated.repeat)))

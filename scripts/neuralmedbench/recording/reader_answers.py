@@ -18,9 +18,8 @@ from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.imported_answers import ImportCounts, check_import, import_answers
 from neuralmedbench.models.readers import requests_for
 from neuralmedbench.prompts.coverage import check_asked
-from neuralmedbench.ratings.answering.answer_forms import AnswerExport, AnswerRoundKey, AskedItem, forms_of
-from neuralmedbench.ratings.answering.answer_imports import given_answers, read_exports
 from neuralmedbench.ratings.answering.answer_rounds import RoundQuestion
+from neuralmedbench.ratings.answering.answers import AnswerExport, AnswerRoundKey, AskedItem, forms_of, given_answers, read_exports
 from neuralmedbench.ratings.exports import read_file
 from neuralmedbench.ratings.imports import KEY_FILE
 from neuralmedbench.records.items import Arm, Family, Gold, Item, Strategy
@@ -53,7 +52,7 @@ def asked_items(run: Run, families: Collection[Family], root: Path = Path()) -> 
     DataError
         If a table is absent.
     """
-    return [one for benchmark in run.benchmarks for one in _of_benchmark(benchmark, families, root)]
+    return [one for benchmark in run.benchmarks for one in _benchmark_questions(benchmark, families, root)]
 
 
 def read_asked(benchmark: str, data: Path) -> dict[str, RoundQuestion]:
@@ -67,7 +66,7 @@ def read_asked(benchmark: str, data: Path) -> dict[str, RoundQuestion]:
     }
 
 
-def _of_benchmark(benchmark: str, families: Collection[Family], root: Path) -> Iterator[RoundQuestion]:
+def _benchmark_questions(benchmark: str, families: Collection[Family], root: Path) -> Iterator[RoundQuestion]:
     gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
     asked = [one for one in read_asked(benchmark, root / "data").values() if one.item.family in families]
     found = [one for one in asked if can_pass(one.item, gold.get(one.item.item_id))]
@@ -80,7 +79,7 @@ HEAD = "# Written by nmb ratings import-readers: the answers of one reader of th
 
 
 @dataclass(frozen=True)
-class _Work:
+class _ReaderImport:
     """The import of one reader's answers to one benchmark."""
 
     model: ModelConfig
@@ -119,7 +118,7 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
     Raises
     ------
     RatingError
-        If a file does not fit (`ratings.answering.answer_imports`), a question is asked in other words or with other pictures now, or the yaml of a
+        If a file does not fit (`ratings.answering.answers`), a question is asked in other words or with other pictures now, or the yaml of a
         reader is of somebody else.
     DataError
         If answers differ from those that were imported before.
@@ -131,14 +130,16 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
     _check_unchanged(shown, questions, key.round_id)
     forms = {item_id: forms_of(questions[item_id].item, questions[item_id].request) for item_id in shown}
     packets = {packet.packet_id: packet for packet in key.packets}
-    work: list[_Work] = []
+    work: list[_ReaderImport] = []
     for file, export in read_exports(folder, key, forms):
         packet, name = packets[export.packet_id], f"reader-{export.rater.id}"
         model, given = _model(config, name, export), given_answers((file, export), packet, forms)
         for benchmark, asked in benchmarks.items():
             requests = requests_for(model, [one.request for one in asked.values()])
             number = sum(one.benchmark == benchmark for one in packet.items.values())
-            work.append(_Work(model, name, requests, given.get(benchmark, []), number, data / "ledger" / benchmark / f"{name}.jsonl"))
+            work.append(
+                _ReaderImport(model, name, requests, given.get(benchmark, []), number, data / "ledger" / benchmark / f"{name}.jsonl")
+            )
     for one in work:
         check_import(one.requests, one.model, one.given, ledger=one.ledger)
     for name, model in {one.name: one.model for one in work}.items():

@@ -169,7 +169,7 @@ def test_a_complete_export_supersedes_the_progress_files_of_its_rater(round_of):
         (changed(cannot_judge=["beauty"]), "an axis that the form does not have"),
         (changed(cannot_judge=["dx_correct"]), "it is one of them"),
         (changed(item_id="zzzz"), "not in the packet"),
-        (export(items=export()["items"] * 2), "rated above"),
+        (export(items=export()["items"] * 2), "appears above"),
         (changed(scores={"dx_correct": 5}), "dx_correct is 5, expected 0 to 4"),
         (changed(scores={"beauty": 1}), "an axis that the form does not have"),
         (changed(errors=[{"code": "typo", "significant": False}]), "errors that the form does not have"),

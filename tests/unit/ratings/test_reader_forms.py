@@ -10,8 +10,7 @@ import pytest
 
 from fixtures.reader import filled, items, requests_of
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.answering.answer_forms import AnswerForm, FilledForm, forms_of
-from neuralmedbench.ratings.answering.answer_imports import answer_text, problem_of
+from neuralmedbench.ratings.answering.answers import AnswerForm, FilledForm, answer_text, forms_of, problem_of
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.scores import Evidence, ParseStatus, Prediction
 from neuralmedbench.scoring.parse import parse_answer

@@ -24,8 +24,8 @@ from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.readers import requests_for
 from neuralmedbench.models.replay import replay_requests
-from neuralmedbench.ratings.answering.answer_forms import AnswerRoundKey
 from neuralmedbench.ratings.answering.answer_rounds import FrozenAnswerRound, freeze_answers
+from neuralmedbench.ratings.answering.answers import AnswerRoundKey
 from neuralmedbench.ratings.exports import read_file
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.form import AnswerSettings, read_form
@@ -224,9 +224,9 @@ def option(export: dict[str, Any], letter: str) -> None:
 
 BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "another packet": (lambda e: e.update(packet_sha256="1" * 64), "made with another packet"),
-    "another reader": (lambda e: e["rater"].update(id="h01-2"), "it names another reader"),
-    "an item id that was edited": (lambda e: e["items"][2].update(item_id="x"), "entry 3: a question that is not in the packet"),
-    "an item twice": (lambda e: e["items"].append(e["items"][0]), "entry 9: a question that stands above"),
+    "another reader": (lambda e: e["rater"].update(id="h01-2"), "it names another rater"),
+    "an item id that was edited": (lambda e: e["items"][2].update(item_id="x"), "entry 3: an item that is not in the packet"),
+    "an item twice": (lambda e: e["items"].append(e["items"][0]), "entry 9: an item that appears above"),
     "a letter that is not there": (lambda e: option(e, "D"), "an option that is not there; the options are A B C"),
     "six diagnoses": (lambda e: candidates(e)["candidates"].extend([{"name": "x"}] * 4), "6 diagnoses, at most 5 are asked for"),
     "a turn too many": (lambda e: e["items"][0]["turns"].append(turn_of(e)), r"entry 1: \d answers, the question has \d messages"),

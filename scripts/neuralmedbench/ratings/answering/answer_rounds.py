@@ -12,7 +12,7 @@ from random import Random
 
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.digests import sha256_of_value
-from neuralmedbench.ratings.answering.answer_forms import AnswerRoundKey, AskedItem, ReaderKey, forms_of
+from neuralmedbench.ratings.answering.answers import AnswerRoundKey, AskedItem, ReaderKey, forms_of
 from neuralmedbench.ratings.form import AnswerSettings
 from neuralmedbench.ratings.page import Json, form_page, read_pictures
 from neuralmedbench.ratings.sampling import StratifiedDraw, draw, opaque_id, presentation_order

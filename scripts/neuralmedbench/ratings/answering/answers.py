@@ -1,4 +1,4 @@
-"""From the exports of a round of answers to texts in the form that prompts ask for; a file that does not fit is refused whole."""
+"""The answers of readers: the form of a question, what a page exports, and the import of exports as texts that answer the prompt."""
 
 from __future__ import annotations
 
@@ -6,29 +6,196 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
 
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.given_answers import GivenAnswer
-from neuralmedbench.ratings.answering.answer_forms import (
-    ANSWER,
-    CANDIDATES,
-    CONFIDENCE,
-    NAMING,
-    SIDES,
-    AnsweredItem,
-    AnswerExport,
-    AnswerForm,
-    AnswerRoundKey,
-    FilledCandidate,
-    FilledForm,
-    FilledTurn,
-    ReaderKey,
-)
-from neuralmedbench.ratings.exports import read_file
-from neuralmedbench.ratings.imports import KEY_FILE
+from neuralmedbench.ratings.exports import Digest, Pseudonym, Rater, StratumKey, StrictModel, read_file
+from neuralmedbench.ratings.imports import KEY_FILE, checked_entries, packet_of
+from neuralmedbench.records.checklist import SECTIONS
+from neuralmedbench.records.items import DIAGNOSES, Family, Item, Runner
 from neuralmedbench.records.questions import LETTERS
+from neuralmedbench.records.requests import Request
+
+CONFIDENCE = "CONFIDENCE"
+SHORT_DIFFERENTIAL = ("DIFFERENTIAL", "FINDINGS", "RATIONALE", CONFIDENCE)
+SHORT_LESION = ("LESION", "LOCATION", "SIDE", "FINDINGS", CONFIDENCE)
+ANSWER = ("ANSWER", CONFIDENCE)
+
+NAMING = frozenset({"DIFFERENTIAL", "LESION", "ANSWER"})
+"""Sections that name what is found: one of them has to be filled in, or the reader cannot tell."""
+
+CANDIDATES = {"DIFFERENTIAL": 5, "LESION": 1}
+"""Sections of candidates, and how many each takes."""
+
+SIDES = ("left", "right", "bilateral", "midline", "none")
+
+LONGEST = 10_000
+"""Characters of one field."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerForm:
+    """The form of one answer: its sections in order or the labels of its fields, its options, and whether candidates need evidence.
+
+    None among the labels of a field is "cannot tell"; `confidence` has no labels, it is a number.
+    """
+
+    sections: tuple[str, ...] = ()
+    evidence: bool = False
+    options: tuple[str, ...] = ()
+    fields: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
+
+    def shown(self) -> dict[str, Any]:
+        """Give the form as the page reads it."""
+        return {
+            "sections": list(self.sections),
+            "evidence": self.evidence,
+            "options": [[letter, text] for letter, text in zip(LETTERS, self.options, strict=False)],
+            "fields": [[name, list(labels)] for name, labels in self.fields.items()],
+        }
+
+
+class FilledCandidate(StrictModel):
+    """A diagnosis or a type of lesion with its evidence."""
+
+    name: str = Field(min_length=1, max_length=300)
+    speaks_for: str = Field("", alias="for", max_length=LONGEST)
+    against: str = Field("", max_length=LONGEST)
+
+
+class FilledForm(StrictModel):
+    """What stands in a form: by section its words and its candidates, or the letter of an option, or the labels of fields."""
+
+    texts: dict[str, str] = Field(default_factory=dict)
+    candidates: list[FilledCandidate] = Field(default_factory=list)
+    choice: str = ""
+    fields: dict[str, str | None] = Field(default_factory=dict)
+    confidence: float | None = Field(None, ge=0, le=1)
+
+
+class FilledTurn(StrictModel):
+    """The answer to one message. `locked`: a later message, or a later question on the case, was seen after it."""
+
+    status: Literal["open", "answered", "cannot_tell"]
+    locked: bool
+    answer: FilledForm
+    seconds_active: float = Field(ge=0, le=86_400)
+
+
+class AnsweredItem(StrictModel):
+    """One question as one reader answered it, by its opaque id."""
+
+    item_id: str
+    position: int = Field(ge=1)
+    turns: list[FilledTurn] = Field(min_length=1)
+
+
+class AnswerExport(StrictModel):
+    """One export of a reader's page."""
+
+    schema_name: Literal["neuralmedbench.answers/1"] = Field(alias="schema")
+    packet_id: str
+    packet_sha256: Digest
+    rater: Rater
+    started: str
+    exported: str
+    complete: bool
+    items: list[AnsweredItem]
+
+
+class AskedItem(StrictModel):
+    """What stands behind an opaque id: the item, the prompt as it was shown, and with which probability it was drawn from its stratum."""
+
+    item_id: str
+    benchmark: str
+    request_id: Digest
+    stratum: str
+    probability: float = Field(gt=0, le=1)
+
+
+class ReaderKey(StrictModel):
+    """One reader's packet; `packet_sha256` is the digest of everything that it shows, `order` is that in which it does."""
+
+    packet_id: str
+    packet_sha256: Digest
+    rater: Pseudonym
+    items: dict[str, AskedItem]
+    order: list[str]
+
+
+class AnswerRoundKey(StrictModel):
+    """`key.json` of a round of answers: never leaves this place, never goes to a reader."""
+
+    schema_name: Literal["neuralmedbench.answers_key/1"] = Field(alias="schema")
+    round_id: str
+    seed: int
+    secret: str
+    strata: dict[str, StratumKey]
+    packets: list[ReaderKey]
+
+
+def forms_of(item: Item, request: Request) -> tuple[AnswerForm, ...]:
+    """Say in which form each message of a request is answered.
+
+    Parameters
+    ----------
+    item : Item
+        The question.
+    request : Request
+        As it is sent under the arm full and the strategy direct.
+
+    Returns
+    -------
+    tuple of AnswerForm
+        One a message.
+
+    Raises
+    ------
+    RatingError
+        If the words of the prompt ask for other sections, or for others in another order: what a reader fills in would be an answer to
+        another prompt.
+    """
+    last = _form(item, request.answer_schema)
+    rounds = len(request.turns) - 1
+    forms = (*(AnswerForm(sections=SHORT_DIFFERENTIAL) for _ in range(rounds)), last)
+    for form, turn in zip(forms, request.turns, strict=True):
+        asked = [turn.text.rfind(f"\n{name}:") for name in form.sections]
+        asked += [turn.text.rfind(f'\n"{name}":') for name in form.fields]
+        if -1 in asked or asked != sorted(asked):
+            message = (
+                f"{request.item_id}: its prompt does not ask for the form {', '.join((*form.sections, *form.fields))}; a page cannot ask it"
+            )
+            raise RatingError(message)
+    return forms
+
+
+def _form(item: Item, schema: str) -> AnswerForm:
+    """Give the form of the only answer, or of the last one of a dialogue."""
+    if item.runner is Runner.CHOICE:
+        return AnswerForm(sections=ANSWER, options=item.options)
+    if item.runner is Runner.STRUCTURED:
+        fields = {name: tuple(rule.get("enum", ())) for name, rule in json.loads(schema)["properties"].items()}
+        if odd := [name for name, labels in fields.items() if not labels and name != CONFIDENCE.lower()]:
+            message = f"{item.item_id}: the field {odd[0]} of its schema has no list of labels; a page cannot ask it"
+            raise RatingError(message)
+        return AnswerForm(fields=fields)
+    if sections := _checklist(schema):
+        return AnswerForm(sections=sections, evidence=True)
+    if item.runner is Runner.DIALOGUE or item.family in DIAGNOSES:
+        return AnswerForm(sections=SHORT_DIFFERENTIAL)
+    return AnswerForm(sections=SHORT_LESION if item.family is Family.LESION_RECOGNITION else ANSWER)
+
+
+def _checklist(schema: str) -> tuple[str, ...]:
+    keys = tuple(name.upper() for name in json.loads(schema)["properties"]) if schema else ()
+    return keys if keys in SECTIONS.values() else ()
+
 
 NOT_STATED = "not stated"
 """What stands in a section that a reader left empty: it is neither "nothing" nor "none", which would be statements."""
@@ -41,11 +208,11 @@ EXPLAINS = re.compile(r"\s*[:：]\s+|\s+[-–—]\s+")
 """Signs behind which the parser takes an explanation to begin; in a reader's diagnosis they are part of its name."""
 
 OPEN, STATUS_CANNOT_TELL = "open", "cannot_tell"
-Named = tuple[str, AnswerExport]
+NamedExport = tuple[str, AnswerExport]
 Forms = Mapping[str, Sequence[AnswerForm]]
 
 
-def read_exports(folder: Path, key: AnswerRoundKey, forms: Forms) -> list[Named]:
+def read_exports(folder: Path, key: AnswerRoundKey, forms: Forms) -> list[NamedExport]:
     """Read what the readers of a round sent back.
 
     Parameters
@@ -69,35 +236,21 @@ def read_exports(folder: Path, key: AnswerRoundKey, forms: Forms) -> list[Named]
         take, or changes an answer that was locked, or if a reader exported twice as complete.
     """
     packets = {packet.packet_id: packet for packet in key.packets}
-    by_reader: dict[str, list[Named]] = defaultdict(list)
+    by_reader: dict[str, list[NamedExport]] = defaultdict(list)
     for path in sorted(folder.glob("*.json")):
         if path.name != KEY_FILE:
             export = read_file(path, AnswerExport)
-            _check(path.name, export, packets.get(export.packet_id), forms)
+            _check(path.name, export, packets, key.round_id, forms)
             by_reader[export.rater.id].append((path.name, export))
     if not by_reader:
         message = f"{folder.name}: no export is there; put the JSON files that readers sent back into its folder"
         raise RatingError(message)
-    return [_chosen(rows) for _, rows in sorted(by_reader.items())]
+    return [_choose_export(rows) for _, rows in sorted(by_reader.items())]
 
 
-def _check(name: str, export: AnswerExport, packet: ReaderKey | None, forms: Forms) -> None:
-    if packet is None or export.packet_sha256 != packet.packet_sha256:
-        message = f"{name}: it was made with another packet than those of this round; put it into the folder of its own round"
-        raise RatingError(message)
-    if export.rater.id != packet.rater:
-        message = f"{name}: it names another reader than the one whose packet it is; a packet goes to one person"
-        raise RatingError(message)
-    seen = set()
-    for number, item in enumerate(export.items, start=1):
-        where = f"{name}, entry {number}"
-        if item.item_id not in packet.items:
-            message = f"{where}: a question that is not in the packet"
-            raise RatingError(message)
-        if item.item_id in seen:
-            message = f"{where}: a question that stands above; keep one"
-            raise RatingError(message)
-        seen.add(item.item_id)
+def _check(name: str, export: AnswerExport, packets: Mapping[str, ReaderKey], round_id: str, forms: Forms) -> None:
+    packet = packet_of(name, export, packets, round_id)
+    for where, item in checked_entries(name, export.items, packet.items):
         if problem := _problem(item, forms[packet.items[item.item_id].item_id]):
             message = f"{where}: {problem}"
             raise RatingError(message)
@@ -158,7 +311,7 @@ def _is_answered(turn: FilledTurn) -> bool:
     return turn.status != STATUS_CANNOT_TELL
 
 
-def _chosen(rows: Sequence[Named]) -> Named:
+def _choose_export(rows: Sequence[NamedExport]) -> NamedExport:
     """Choose the export of a reader that counts; no later one may change what an earlier one had locked."""
     # a file that says how far a reader is and one that ends it may carry the same second
     ordered = sorted(rows, key=lambda row: (row[1].exported, row[1].complete, row[0]))
@@ -171,7 +324,7 @@ def _chosen(rows: Sequence[Named]) -> Named:
     return complete[0] if complete else ordered[-1]
 
 
-def _check_locked(earlier: Named, later: Named) -> None:
+def _check_locked(earlier: NamedExport, later: NamedExport) -> None:
     locked = dict(_locked(earlier[1]))
     for number, item in enumerate(later[1].items, start=1):
         for place, turn in enumerate(item.turns, start=1):
@@ -186,7 +339,7 @@ def _locked(export: AnswerExport) -> Iterator[tuple[tuple[str, int], FilledTurn]
         yield from (((item.item_id, place), turn) for place, turn in enumerate(item.turns, start=1) if turn.locked)
 
 
-def given_answers(named: Named, packet: ReaderKey, forms: Forms) -> dict[str, list[GivenAnswer]]:
+def given_answers(named: NamedExport, packet: ReaderKey, forms: Forms) -> dict[str, list[GivenAnswer]]:
     """Write the finished answers of a reader as their prompts ask for them, by benchmark; what was begun and not finished is left out."""
     name, export = named
     given: dict[str, list[GivenAnswer]] = defaultdict(list)
