@@ -27,8 +27,7 @@ def plan_calls(args: Namespace) -> int:
     from neuralmedbench.config.workflow import read_run
     from neuralmedbench.models.budget import read_spend_log
     from neuralmedbench.models.model_run import MONEY, SPENDING
-    from neuralmedbench.recording.plan import plan_run
-    from neuralmedbench.recording.plan_page import plan_lines, write_plan
+    from neuralmedbench.recording.plan import plan_lines, plan_run, write_plan
 
     run = read_run(args.configfiles)
     rows, unplanned = plan_run(run)

@@ -20,8 +20,7 @@ RUN = VerbGroup("run", "record a run, check it, complete it, and ask where a num
 def record_run(args: Namespace) -> int:
     """Record a complete run with DVC, or say why it cannot be; every run ends with it."""
     from neuralmedbench.config.workflow import extra_configfiles, read_run
-    from neuralmedbench.recording.incomplete import incomplete_files, incomplete_line
-    from neuralmedbench.recording.record import record_run
+    from neuralmedbench.recording.record import incomplete_files, incomplete_line, record_run
 
     run = read_run(args.configfiles)
     try:
@@ -58,7 +57,7 @@ def pull_recorded(_: Namespace) -> int:
 def list_incomplete(args: Namespace) -> int:
     """List the tables that lack answers or grades; `nmb run retry` makes them again."""
     from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.recording.incomplete import incomplete_files, incomplete_line
+    from neuralmedbench.recording.record import incomplete_files, incomplete_line
 
     found = incomplete_files(read_run(args.configfiles))
     print(incomplete_line(found) or "nothing is missing", file=sys.stderr)
@@ -76,7 +75,7 @@ def list_incomplete(args: Namespace) -> int:
 def retry_run(args: Namespace) -> int:
     """Ask again for answers and grades that are missing because a call failed or was skipped."""
     from neuralmedbench.config.workflow import extra_configfiles, read_run
-    from neuralmedbench.recording.incomplete import incomplete_files
+    from neuralmedbench.recording.record import incomplete_files
     from neuralmedbench.recording.stages import run_again
 
     found = incomplete_files(read_run(args.configfiles))

@@ -10,28 +10,44 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from neuralmedbench.figures.confidence import describe_reliability, describe_risk_coverage, draw_reliability, draw_risk_coverage
-from neuralmedbench.figures.cost import describe_cost, draw_cost, keep_cost
-from neuralmedbench.figures.errors import describe_decomposition, describe_errors, draw_decomposition, draw_errors, keep_errors
-from neuralmedbench.figures.flow import describe_case_flow, draw_case_flow
+from neuralmedbench.figures.bars import (
+    describe_case_flow,
+    describe_decomposition,
+    describe_errors,
+    draw_case_flow,
+    draw_decomposition,
+    draw_errors,
+    keep_errors,
+)
 from neuralmedbench.figures.matrices import describe_heatmap, describe_pairwise, draw_heatmap, draw_pairwise, keep_heatmap
 from neuralmedbench.figures.panels import empty_figure
 from neuralmedbench.figures.rates import (
     describe_arms,
     describe_axes,
+    describe_cost,
     describe_leaderboard,
     describe_passk,
     describe_slices,
     draw_arms,
     draw_axes,
+    draw_cost,
     draw_leaderboard,
     draw_passk,
     draw_slices,
+    keep_cost,
     keep_slices,
 )
 from neuralmedbench.figures.style import styled
 from neuralmedbench.figures.table import FEWEST, SMALL, Row, having
-from neuralmedbench.figures.trust import describe_trust, draw_trust, keep_trust
+from neuralmedbench.figures.trust import (
+    describe_reliability,
+    describe_risk_coverage,
+    describe_trust,
+    draw_reliability,
+    draw_risk_coverage,
+    draw_trust,
+    keep_trust,
+)
 from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import mark_of
 from neuralmedbench.runtime.atomic_write import write_text

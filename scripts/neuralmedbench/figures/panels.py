@@ -39,14 +39,14 @@ def short(name: str, most: int = 34) -> str:
     return name if len(name) <= most else f"{name[: most - end - 1].rstrip()}…{name[-end:].lstrip()}"
 
 
-def chose(row: Row) -> bool:
+def in_reference_pool(row: Row) -> bool:
     """Whether a row is of a model by whose answers the items of its benchmark (of either, for two axes) were chosen."""
     return any(mark in row and row[mark] == "true" for mark in POOL_MARKS)
 
 
 def named(row: Row, column: str = "model") -> str:
     """Name of a row's model, with a dagger when its answers chose the items."""
-    return short(row[column]) + (DAGGER if chose(row) else "")
+    return short(row[column]) + (DAGGER if in_reference_pool(row) else "")
 
 
 def names(rows: Iterable[Row], column: str = "model") -> dict[str, str]:
@@ -54,7 +54,7 @@ def names(rows: Iterable[Row], column: str = "model") -> dict[str, str]:
     rows = list(rows)
     shorts = {row["model"]: short(row[column]) for row in rows}
     alike = {model for model, text in shorts.items() if list(shorts.values()).count(text) > 1}
-    marked = {row["model"] for row in rows if chose(row)}
+    marked = {row["model"] for row in rows if in_reference_pool(row)}
     return {model: (short(model) if model in alike else text) + (DAGGER if model in marked else "") for model, text in shorts.items()}
 
 

@@ -1,13 +1,139 @@
-"""The figure of graders beside clinicians."""
+"""Figures of trust: calibration of the models' confidence, and agreement of graders with clinicians."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import panels, short
-from neuralmedbench.figures.style import COLOURS, GRID, INK
+from neuralmedbench.figures.panels import DAGGER, dagger_note, in_reference_pool, legend, names, panels, short
+from neuralmedbench.figures.style import COLOURS, GRID, INK, WIDTH_IN, Look, looks
 from neuralmedbench.figures.table import Row, first_sentences, groups, number, value_of
-from neuralmedbench.records.words import spaced
+from neuralmedbench.records.words import counted, percent, spaced
+
+TICKS, LABELS = (0, 0.5, 1), ("0 %", "50 %", "100 %")
+SOURCES = {"stated": "stated by the model", "agreement": "agreement of its samples", "tokens": "probability of its tokens"}
+SHAPES = {"stated": "o", "agreement": "D", "tokens": "s"}
+LINES: dict[str, Any] = {"stated": "-", "agreement": (0, (4, 2)), "tokens": (0, (1, 1.5))}
+SIDES = ("left", "center", "right")
+ACROSS, PANEL_IN = 4, 1.75
+
+
+def draw_reliability(rows: list[Row]) -> Any:
+    """Draw mean confidence against the share right, one panel a model and benchmark, arm full (from reliability.csv)."""
+    style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    parts = {benchmark: groups(part, "model") for benchmark, part in found.items()}
+    figure, panels = _grid([len(models) for models in parts.values()], ACROSS, PANEL_IN)
+    for line, (benchmark, models) in zip(panels, parts.items(), strict=True):
+        for panel, (model, part) in zip(line, models.items(), strict=True):
+            panel.set_title(
+                f"{short(model, 22)}{DAGGER if in_reference_pool(part[0]) else ''}\n{short(benchmark, 24)}",
+                fontsize=8.5,
+                fontweight="normal",
+            )
+            panel.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=(0, (4, 4)), alpha=0.35)
+            for source, points in groups(part, "source").items():
+                _curve(panel, points, source, style[model])
+    figure.supylabel("share of the answers that is right", fontsize=9)
+    _sources(figure, [source for source in SOURCES if any(row["source"] == source for row in rows)], f"mean confidence{dagger_note(rows)}")
+    return figure
+
+
+def describe_reliability(rows: list[Row]) -> str:
+    """Tell the bin of each benchmark that is farthest from the truth."""
+    found = groups(rows, "benchmark")
+    return first_sentences(
+        f"{name}: {counted(len({row['model'] for row in part}), 'model')}; farthest from the truth is {far['model']} ({SOURCES[far['source']]}): mean"
+        f" confidence {percent(far['mean_confidence'])}, right {percent(far['share_right'])}, {far['n']} answers."
+        for name, part, far in ((name, part, max(part, key=_distance)) for name, part in found.items())
+    )
+
+
+def _distance(row: Row) -> float:
+    return abs(value_of(row, "mean_confidence") - value_of(row, "share_right"))
+
+
+def _grid(counts: list[int], across: int, inches: float) -> tuple[Any, list[list[Any]]]:
+    """Give square panels, so many for each part; every part begins a new line."""
+    import matplotlib.pyplot as plt
+
+    across = min(across, max(counts))
+    lines = [-(-count // across) for count in counts]
+    width = WIDTH_IN if across * inches > WIDTH_IN / 2 else WIDTH_IN / 2
+    size = (width, sum(lines) * (inches + 0.2) + 0.7)
+    figure, grid = plt.subplots(sum(lines), across, figsize=size, squeeze=False, sharex=True, sharey=True, layout="constrained")
+    panels, first = [], 0
+    for count, down in zip(counts, lines, strict=True):
+        cells = [panel for line in grid[first : first + down] for panel in line]
+        for panel in cells[:count]:
+            panel.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
+            for label, side in zip(panel.set_xticks(TICKS, LABELS, fontsize=8), SIDES, strict=True):
+                label.label1.set_horizontalalignment(side)  # so that 100 % and the 0 % of the next panel stay apart
+            panel.set_yticks(TICKS, LABELS, fontsize=8)
+            panel.grid(**GRID)
+        for panel in cells[count:]:
+            panel.axis("off")
+        for panel in cells[max(0, count - across) : count]:
+            panel.tick_params(labelbottom=True)
+        panels.append(cells[:count])
+        first += down
+    return figure, panels
+
+
+def _curve(panel: Any, rows: list[Row], source: str, look: Look) -> None:
+    x, y = ([value_of(row, name) for row in rows] for name in ("mean_confidence", "share_right"))
+    panel.plot(x, y, color=look.colour, linewidth=1, linestyle=LINES[source])
+    face = look.colour if source == "stated" else "none"
+    panel.plot(x, y, linestyle="none", marker=SHAPES[source], markersize=5, color=look.colour, markerfacecolor=face)
+    ends = [(number(row["low"]), number(row["high"])) for row in rows]
+    known = [(place, low, high) for place, (low, high) in zip(x, ends, strict=True) if low is not None and high is not None]
+    if known:
+        panel.vlines(*zip(*known, strict=True), color=look.colour, linewidth=1, alpha=0.75)
+
+
+def _sources(figure: Any, sources: list[str], label: str) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=INK, linewidth=1, linestyle=LINES[one], marker=SHAPES[one], markersize=5, label=SOURCES[one])
+        for one in sources
+    ]
+    for handle, source in zip(handles, sources, strict=True):
+        handle.set_markerfacecolor(INK if source == "stated" else "none")
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.6, title=label, title_fontsize=9)
+
+
+def draw_risk_coverage(rows: list[Row]) -> Any:
+    """Draw the share right among the surest part of the answers (from risk_coverage.csv)."""
+    style = looks(row["model"] for row in rows)
+    found = groups([{**row, "panel": f"{row['benchmark']}\n{SOURCES[row['source']]}"} for row in rows], "panel")
+    figure, (panels,) = _grid([len(found)], 2, 2.0)
+    for panel, (title, part) in zip(panels, found.items(), strict=True):
+        panel.set_title(title, fontsize=8.5, fontweight="normal")
+        for model, points in groups(part, "model").items():
+            x, y = ([value_of(row, name) for row in points] for name in ("coverage", "value"))
+            marked = [place for place, row in enumerate(points) if row["interval"]]
+            panel.plot(x, y, linewidth=1.5, markersize=6, markevery=marked, **style[model].point)
+    figure.supylabel("share of them that is right", fontsize=9)
+    note = f"part of the answers that is kept, the surest first{dagger_note(rows)}"
+    legend(figure, style, names(rows), sorted({row["model"] for row in rows}), note=note)
+    return figure
+
+
+def describe_risk_coverage(rows: list[Row]) -> str:
+    """Tell what the surest half of the answers of the best model is worth."""
+    parts = groups([{**row, "panel": f"{row['benchmark']}, {SOURCES[row['source']]}"} for row in rows], "panel")
+    return first_sentences(_half(name, part) for name, part in parts.items())
+
+
+def _half(panel: str, rows: list[Row]) -> str:
+    models = groups(rows, "model")
+    at = {model: min(part, key=lambda row: abs(value_of(row, "coverage") - 0.5)) for model, part in models.items()}
+    best = max(at, key=lambda model: value_of(at[model], "value"))
+    everything = max(models[best], key=lambda row: value_of(row, "coverage"))
+    return (
+        f"{panel}: {counted(len(models), 'model')}; {best} is right in {percent(at[best]['value'])} of the surest half of its answers and in"
+        f" {percent(everything['value'])} of all."
+    )
+
 
 KINDS = {"clinician": ("o", COLOURS[2]), "grader": ("s", COLOURS[0]), "similarity": ("^", COLOURS[1])}
 """Who is held against clinicians, in the order of the rows: marker and colour."""

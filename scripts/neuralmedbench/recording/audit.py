@@ -29,27 +29,27 @@ def changed_answers(recorded: Mapping[str, DvcOut], cached: Mapping[str, Path], 
         if not here.is_file():
             findings.append(f"{path}: the recorded ledger is not here; `nmb run pull` brings it")
         elif copy is not None and copy.is_file():
-            findings += _compared(path, here, copy)
+            findings += _compare_lines(path, here, copy)
         else:
             by_digest += 1
-            findings += _by_digest(path, here, before)
+            findings += _compare_digest(path, here, before)
     for here in sorted((root / LEDGERS).rglob("*.jsonl")):
         path = here.relative_to(root).as_posix()
         if not any(finding.startswith(f"{path}: ") for finding in findings):
-            findings += _misfits(path, here)
+            findings += _invalid_lines(path, here)
     notes = [f"{by_digest} recorded ledgers are not in DVC's cache: compared by the digest of all they held (`dvc fetch` brings them)"]
     return findings, notes if by_digest else []
 
 
-def _compared(path: str, here: Path, copy: Path) -> list[str]:
+def _compare_lines(path: str, here: Path, copy: Path) -> list[str]:
     """Look for every recorded line among the lines here."""
     with here.open("rb") as now, copy.open("rb") as recorded:
         lines = [line.rstrip(b"\r\n") for line in now]
         there = set(lines)
-        missing = [_named(line) for line in recorded if line.strip() and line.rstrip(b"\r\n") not in there]
+        missing = [_key_and_item(line) for line in recorded if line.strip() and line.rstrip(b"\r\n") not in there]
     if not missing:
         return []
-    places = {_named(line)[0]: number for number, line in enumerate(lines, start=1)}
+    places = {_key_and_item(line)[0]: number for number, line in enumerate(lines, start=1)}
     shown = [f"that to {item} ({f'line {places[key]} here' if key in places else 'gone'})" for key, item in missing[:SHOWN]]
     more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
     number = f"{len(missing)} recorded answer{'s' if len(missing) > 1 else ''}"
@@ -57,7 +57,7 @@ def _compared(path: str, here: Path, copy: Path) -> list[str]:
     return [f"{path}: {number} changed or gone: {', '.join(shown)}{more}; {remedy}"]
 
 
-def _by_digest(path: str, here: Path, before: DvcOut) -> list[str]:
+def _compare_digest(path: str, here: Path, before: DvcOut) -> list[str]:
     """Compare the beginning of a ledger with the digest of all that was recorded: a ledger only grows."""
     with here.open("rb") as file:
         if hashlib.md5(file.read(before.size), usedforsecurity=False).hexdigest() == before.md5:
@@ -66,7 +66,7 @@ def _by_digest(path: str, here: Path, before: DvcOut) -> list[str]:
     return [f"{path}: {fault}; `dvc fetch` brings the recorded ledger, then audit again"]
 
 
-def _misfits(path: str, here: Path) -> list[str]:
+def _invalid_lines(path: str, here: Path) -> list[str]:
     try:
         read_ledger(here)
     except DataError as error:
@@ -74,7 +74,7 @@ def _misfits(path: str, here: Path) -> list[str]:
     return []
 
 
-def _named(line: bytes) -> tuple[str, str]:
+def _key_and_item(line: bytes) -> tuple[str, str]:
     """Key and item of a line; its digest and no item when it is no answer."""
     try:
         value = json.loads(line)
@@ -83,7 +83,7 @@ def _named(line: bytes) -> tuple[str, str]:
         return hashlib.sha256(line).hexdigest(), "an unreadable line"
 
 
-def reached(made: Iterable[OutputRecord], target: str) -> dict[str, OutputRecord]:
+def upstream_records(made: Iterable[OutputRecord], target: str) -> dict[str, OutputRecord]:
     """Pick the records of a target and of everything behind it, by path, sorted; `made` holds those of models and cases that left the run, too."""
     records = {entry.path: entry for entry in made}
     found: dict[str, OutputRecord] = {}
@@ -133,7 +133,7 @@ def audit_run(configfiles: Sequence[str]) -> list[str]:
     ConfigError
         If there is nothing to check, or the workflow cannot be planned.
     """
-    records = reached(read_metadata(), TARGET)
+    records = upstream_records(read_metadata(), TARGET)
     if not records:
         message = f"nothing to check: Snakemake has no record of {TARGET} here; run the pipeline or `nmb run pull`"
         raise ConfigError(message)

@@ -1,14 +1,22 @@
-"""Snakemake's records of what it made: read, and repaired after a power cut, when a torn one would silently switch its checks off."""
+"""Snakemake's records of how each file was made: read, repaired after a power cut, and followed from a table to its inputs."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
+import shlex
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+
+from neuralmedbench.config.code_hash import code_hash
+from neuralmedbench.files.digests import sha256_of
 
 METADATA = Path(".snakemake/metadata")
 
@@ -127,3 +135,168 @@ def _is_record(file: str) -> bool:
             return isinstance(json.load(record), dict)
         except ValueError:
             return False
+
+
+PRIVATE = ("data/raw/", "data/ingested/")
+SHOWN = ("results/", "data/", "config/")
+"""Only files of these folders are named, and none of the private zone: names that people gave can name a patient."""
+
+PLACES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"results/(?:responses|scores)/(?P<benchmark>[^/]+)/(?P<model>[^/]+)\.parquet",
+        r"results/grades/(?P<benchmark>[^/]+)/(?P<model>[^/]+)/.*",
+        r"results/(?:similarity|cases)/(?P<benchmark>[^/]+)\.parquet",
+        r"data/(?:items|gold|disclosures|prompts)/(?P<benchmark>[^/]+)\.parquet",
+        r"data/leaks/(?P<benchmark>[^/]+)\.(?:json|html)",
+        r"data/(?:deidentified|normalised|slices|reviews|gold)/(?P<benchmark>[^/]+)/.*",
+        r"config/benchmarks/(?P<benchmark>[^/]+?)(?:\.cases\.tsv|\.yaml)",
+        r"config/models/(?P<model>[^/]+)\.yaml",
+    )
+)
+FAMILIES = ((r"/sub-[a-z0-9]+/", "/sub-*/"), (r"^(data/answers/[^/]+/)[^/]+\.json$", r"\1*.json"), (r"^(data/ratings/[^/]+/).+", r"\1*"))
+"""Files of which there is one a case, or that people named: they are one link of the chain."""
+
+
+@dataclass(frozen=True)
+class RowScope:
+    """What a row is about: benchmarks and models by name; None for all."""
+
+    benchmarks: frozenset[str] | None
+    models: frozenset[str] | None
+
+    def concerns(self, path: str) -> bool:
+        """Whether a file is not about other benchmarks or models alone."""
+        for place in PLACES:
+            if found := place.fullmatch(path):
+                return all(
+                    wanted is None or name in wanted
+                    for name, wanted in zip(map(found.groupdict().get, ("benchmark", "model")), (self.benchmarks, self.models), strict=True)
+                    if name
+                )
+        return True
+
+
+@dataclass(frozen=True)
+class Link:
+    """One file of the chain, or the files of one kind of all cases.
+
+    Attributes
+    ----------
+    name : str
+        Its path; of several files with a `*`.
+    digests : dict of str to str
+        SHA-256 digest of each file that lies here, by path.
+    absent : tuple of str
+        Files that do not.
+    recorded : dict of (str, str) to str
+        Digest that Snakemake recorded, by file and by what was made from it.
+    made : tuple of Made
+        How they were made; nothing for what people wrote.
+    sources : tuple of str
+        Names of the links that they were made from.
+    unnamed : int
+        Files of the private zone, or from outside the project, that they were made from.
+    """
+
+    name: str
+    digests: Mapping[str, str]
+    absent: tuple[str, ...]
+    recorded: Mapping[tuple[str, str], str]
+    made: tuple[OutputRecord, ...]
+    sources: tuple[str, ...]
+    unnamed: int
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the file, or of what `sha256sum` prints of several; empty when a file is absent."""
+        if self.absent:
+            return ""
+        if len(self.digests) == 1 and self.name in self.digests:
+            return self.digests[self.name]
+        return hashlib.sha256("".join(f"{digest}  {path}\n" for path, digest in sorted(self.digests.items())).encode()).hexdigest()
+
+    @cached_property
+    def changed(self) -> dict[str, str]:
+        """Files that are not those from which something was made, each with what was made from it."""
+        return {
+            path: made for (path, made), digest in sorted(self.recorded.items()) if path in self.digests and self.digests[path] != digest
+        }
+
+
+def upstream_links(table: str, records: Mapping[str, OutputRecord], subject: RowScope, root: Path = Path()) -> list[Link]:
+    """Follow a file to everything it was made from, level by level, every link once; the private zone is not entered."""
+    members: dict[str, set[str]] = {}
+    level = [table]
+    while level:
+        for path in level:
+            members.setdefault(_link_name(path), set()).add(path)
+        there = {path for paths in members.values() for path in paths}
+        behind = {path for one in level if one in records for path in _sources(records[one], subject)}
+        level = sorted(behind - there, key=lambda path: (SHOWN.index(path.partition("/")[0] + "/"), path))
+    chain = {path for paths in members.values() for path in paths}
+    users: dict[str, list[OutputRecord]] = defaultdict(list)
+    for made in records.values():
+        for path in chain.intersection(made.inputs):
+            if (made.path in chain or path == table) and (root / made.path).exists():
+                users[path].append(made)
+    return [_link(name, sorted(paths), records, users, subject=subject, root=root) for name, paths in members.items()]
+
+
+def _sources(made: OutputRecord, subject: RowScope) -> list[str]:
+    return [path for path in made.inputs if _is_shown(path) and subject.concerns(path)]
+
+
+def _link(
+    name: str,
+    paths: Sequence[str],
+    records: Mapping[str, OutputRecord],
+    users: Mapping[str, list[OutputRecord]],
+    *,
+    subject: RowScope,
+    root: Path,
+) -> Link:
+    made = tuple(records[path] for path in paths if path in records)
+    return Link(
+        name=name,
+        digests={path: sha256_of(root / path) for path in paths if (root / path).is_file()},
+        absent=tuple(path for path in paths if not (root / path).is_file()),
+        recorded={(path, user.path): user.checksums[path] for path in paths for user in users.get(path, ()) if path in user.checksums},
+        made=made,
+        sources=tuple(sorted({_link_name(path) for one in made for path in _sources(one, subject)})),
+        unnamed=len({path for one in made for path in one.inputs if not _is_shown(path)}),
+    )
+
+
+def _is_shown(path: str) -> bool:
+    return path.startswith(SHOWN) and not path.startswith(PRIVATE) and ".." not in Path(path).parts
+
+
+def _link_name(path: str) -> str:
+    for pattern, name in FAMILIES:
+        path = re.sub(pattern, name, path)
+    return path
+
+
+def code_lines(made: Iterable[OutputRecord], root: Path = Path()) -> list[str]:
+    """Say which code made files: rule, digest of the code (and whether it is that of today), settings, one line each."""
+    lines = set()
+    for one in made:
+        digests = [word.strip("'") for word in one.params if re.fullmatch(r"'[0-9a-f]{16}'", word)]
+        digest = digests[0] if digests else "not recorded"
+        known = (root / "scripts" / f"{one.rule}.py").is_file()
+        today = known and digest == code_hash(root / "scripts", one.rule)
+        settings = "".join(f" {word}" for word in _settings(one.shellcmd))
+        lines.add(f"{one.rule}, code {digest} ({'that of today' if today else 'CHANGED since'}){settings and ',' + settings}")
+    return sorted(lines)
+
+
+def _settings(command: str) -> list[str]:
+    """Options of a command, but for the case and for paths."""
+    options: list[list[str]] = []
+    for word in shlex.split(command.partition("&>")[0])[2:]:
+        if word.startswith("--"):
+            options.append([word])
+        elif options:
+            options[-1].append(word)
+    return [" ".join(option) for option in options if len(option) > 1 and option[0] != "--case" and not any("/" in word for word in option)]

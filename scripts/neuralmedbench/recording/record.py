@@ -1,20 +1,25 @@
-"""A complete run, recorded: what lies here goes into DVC's cache, and `dvc.lock` says what it was."""
+"""Record a complete run with DVC, and list the answers and grades that an incomplete one lacks."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
-from neuralmedbench.recording.audit import reached, stale_files
+from neuralmedbench.files.tables import read_records
+from neuralmedbench.recording.audit import stale_files, upstream_records
 from neuralmedbench.recording.metadata import read_metadata
 from neuralmedbench.recording.repository import open_repository, why_not_versioned
 from neuralmedbench.recording.stages import TARGET, dvc_yaml, planned_rules
+from neuralmedbench.records.responses import MISSING_STATES, Response
 from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.runtime.atomic_write import write_text
 
 CASE_FOLDERS = ("deidentified", "normalised", "slices")
@@ -57,7 +62,7 @@ def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str
             f"nothing was recorded: {len(left)} files or folders here are no part of this run (first {left[0]}); delete them and run again"
         )
         raise DataError(message)
-    if stale := stale_files(reached(read_metadata(), TARGET)):
+    if stale := stale_files(upstream_records(read_metadata(), TARGET)):
         message = f"nothing was recorded: {len(stale)} results are stale ({stale[0]}); `nmb run audit` lists them"
         raise DataError(message)
     text = dvc_yaml(run, configfiles)
@@ -114,3 +119,56 @@ def leftovers(run: Run, root: Path = Path()) -> list[str]:
     found += [path for path in (root / "results" / "tables").glob("*/*") if path.parent.name != "paper" or path.stem not in run.published]
     found += [path for path in (root / "results" / "figures").glob("*") if path.stem not in FIGURES]
     return sorted(path.relative_to(root).as_posix() for path in found)
+
+
+@dataclass(frozen=True)
+class IncompleteFile:
+    """One table with rows that are missing because of us: its path, and how many of them in which state."""
+
+    path: str
+    states: dict[str, int]
+
+
+def incomplete_files(run: Run, root: Path = Path()) -> list[IncompleteFile]:
+    """Find the tables of responses and grades that have missing rows.
+
+    Parameters
+    ----------
+    run : Run
+        The run; what it has not made yet is passed over, Snakemake makes that anyway.
+    root : Path
+        The repository root.
+
+    Returns
+    -------
+    list of Incomplete
+        Responses first, in the order of the run lists.
+    """
+    pairs = [(benchmark, model) for benchmark in run.benchmarks for model in run.models]
+    # nobody can be asked again for what a reader was not shown
+    responses = [f"results/responses/{benchmark}/{model}.parquet" for benchmark, model in pairs if not run.models[model].reader]
+    grades = [f"results/grades/{benchmark}/{model}/{grader}.parquet" for benchmark, model in pairs for grader in run.all_graders]
+    found = [IncompleteFile(path, _missing_answers(root / path)) for path in responses if (root / path).is_file()]
+    found += [IncompleteFile(path, _missing_grades(root / path)) for path in grades if (root / path).is_file()]
+    return [entry for entry in found if entry.states]
+
+
+def _missing_answers(path: Path) -> dict[str, int]:
+    return dict(Counter(str(row.state) for row in read_records(path, Response) if row.state in MISSING_STATES))
+
+
+def _missing_grades(path: Path) -> dict[str, int]:
+    return dict(Counter(str(row.state) for row in read_records(path, Grade) if row.state is not GradeState.OK))
+
+
+def incomplete_line(found: list[IncompleteFile]) -> str:
+    """Say in one line how much is missing; empty when nothing is."""
+    words = []
+    for kind, folder in (("answers", "results/responses/"), ("grades", "results/grades/")):
+        states: Counter[str] = Counter()
+        for entry in found:
+            if entry.path.startswith(folder):
+                states.update(entry.states)
+        if states:
+            words.append(f"{states.total()} {kind} ({', '.join(f'{count} {state}' for state, count in sorted(states.items()))})")
+    return f"missing: {' and '.join(words)}; `nmb run retry` asks for them again" if words else ""

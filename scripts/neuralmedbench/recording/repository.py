@@ -135,7 +135,7 @@ def open_repository() -> Iterator[Repository]:
         message = "dvc.yaml and dvc.lock do not fit each other: run `make docs`, or check both out of one commit"
         raise ConfigError(message) from None
     except DvcException as error:
-        raise _explained(error) from None
+        raise _explain(error) from None
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
             raise
@@ -143,7 +143,7 @@ def open_repository() -> Iterator[Repository]:
         raise DataError(message) from None
 
 
-def _explained(error: Exception) -> DataError | ConfigError:
+def _explain(error: Exception) -> DataError | ConfigError:
     said = str(error)
     if "unsaved files" in said:
         names = [line for line in said.splitlines()[1:] if line.strip()]

@@ -13,8 +13,7 @@ from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.ledger import read_ledger
-from neuralmedbench.recording.lineage import Link, RowScope, code_of, follow
-from neuralmedbench.recording.metadata import METADATA, read_metadata
+from neuralmedbench.recording.metadata import METADATA, Link, RowScope, code_lines, read_metadata, upstream_links
 from neuralmedbench.recording.table_lookup import TableCell
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.responses import Response
@@ -163,7 +162,7 @@ def trace(cell: TableCell, *, responses: int = 10, root: Path = Path()) -> str:
         If a table of the run is not there.
     """
     records = {made.path: made for made in read_metadata(root / METADATA)}
-    chain = follow(f"results/tables/{cell.table}.csv", records, RowScope(cell.benchmarks, cell.models), root)
+    chain = upstream_links(f"results/tables/{cell.table}.csv", records, RowScope(cell.benchmarks, cell.models), root)
     groups = _answers(cell, root)
     lines = [*_head(cell, groups), "", "made, the last first (SHA-256 of the file that lies here)"]
     for link in chain:
@@ -192,7 +191,7 @@ def _answers(cell: TableCell, root: Path) -> Groups:
 def _head(cell: TableCell, groups: Groups) -> Iterator[str]:
     yield f"{cell.column} of {cell.table}, row {cell.number}: {cell.value or 'empty (not available)'}"
     yield f"  {', '.join(f'{name} {value}' for name, value in cell.keys.items())}"
-    counted = _recounted(cell, groups)
+    counted = _recomputed(cell, groups)
     if counted is None:
         yield "  not recomputed: no plain rate or count of the scores"
     elif counted == cell.value:
@@ -201,7 +200,7 @@ def _head(cell: TableCell, groups: Groups) -> Iterator[str]:
         yield f"  recomputed from the scores: {counted}, which is NOT the number in the table"
 
 
-def _recounted(cell: TableCell, groups: Groups) -> str | None:
+def _recomputed(cell: TableCell, groups: Groups) -> str | None:
     name = cell.column
     if cell.table == "rates":
         name = cell.row["metric"] if cell.column == "value" else ""
@@ -230,7 +229,7 @@ def _digest(link: Link) -> str:
 def _made(link: Link, root: Path, *, known: bool) -> Iterator[str]:
     yield f"  {link.name}"
     yield f"    {_digest(link)}"
-    yield from (f"    by {code}" for code in code_of(link.made, root))
+    yield from (f"    by {code}" for code in code_lines(link.made, root))
     if not link.made:
         yield f"    how it was made is not recorded{'' if known else ': Snakemake has no records here, `nmb run pull` brings them'}"
     yield from (f"    from {name}" for name in link.sources)

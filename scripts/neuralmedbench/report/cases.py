@@ -179,7 +179,7 @@ def preview(image: BundleImage, root: Path) -> str:
     return base64.b64encode(buffer.getvalue()).decode()
 
 
-def with_room(blocks: Sequence[CaseBlock], pictures: Mapping[str, str], excess: int) -> tuple[list[CaseBlock], dict[str, str]]:
+def leave_out_cases(blocks: Sequence[CaseBlock], pictures: Mapping[str, str], excess: int) -> tuple[list[CaseBlock], dict[str, str]]:
     """Leave out the answers and pictures of as few cases as save `excess` characters.
 
     Cases in which every graded answer passes go first; among equals a digest of the anchor decides, which knows nothing of the answers.

@@ -1,11 +1,11 @@
-"""The page: one offline file that may load nothing and trusts no text."""
+"""The page: its blocks in reading order, rendered into one offline file that loads nothing and escapes all text."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,176 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import groups
 from neuralmedbench.records.words import DASH, DASHED, decimal, p_value, percent, percent_span, points, points_span, spaced, whole
-from neuralmedbench.report.blocks import BLOCKS, blocks_of, menu
-from neuralmedbench.report.cases import case_index, with_room
+from neuralmedbench.report.cases import case_index, leave_out_cases
 from neuralmedbench.report.source import PageSource, visible_value
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.papers.shape import shapes
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+
+RESULTS, TRUST, DATA, DETAIL = "Results", "Trust", "Data", "Detail"
+TABLES, PAGE = "build_tables", "build_report"
+RUN, BENCHMARK, MODEL = "config/config.yaml", "config/benchmarks/", "config/models/"
+STATISTICS = (RUN, "statistics")
+
+
+def _always(_: PageSource) -> bool:
+    return True
+
+
+def _with_rows(table: str) -> Callable[[PageSource], bool]:
+    return lambda source: bool(source.tables.get(table))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """One block.
+
+    Attributes
+    ----------
+    id : str
+        Its anchor on the page and the name of its template; lower-case letters, because checklists link to it.
+    name : str
+        What the navigation calls it.
+    group : str
+        Under which heading of the navigation it stands.
+    tables, figures : tuple of str
+        Tables of `results/tables/` and figures of `results/figures/` that it shows.
+    files : tuple of str
+        Other files that it shows, relative to `results/`; one with a `*` is named and not linked.
+    rule : str
+        The rule that makes what it shows.
+    config : tuple of (str, str)
+        Configuration file or folder, and the key that decides what it shows; no key: the file as a whole.
+    needs : callable
+        Whether it stands on the page of this run; a block without data stands there and says what is missing.
+    """
+
+    id: str
+    name: str
+    group: str
+    tables: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    rule: str = TABLES
+    config: tuple[str, str] = STATISTICS
+    needs: Callable[[PageSource], bool] = _always
+
+    @property
+    def template(self) -> str:
+        """Path below the templates."""
+        return f"blocks/{self.id}.html.j2"
+
+
+BLOCKS = (
+    Block(id="glance", name="At a glance", group=RESULTS, files=("tables/verdict.json",), config=(RUN, "benchmarks")),
+    Block(id="leaderboard", name="Leaderboard", group=RESULTS, tables=("leaderboard",), figures=("leaderboard",)),
+    Block(id="axes", name="Breadth and depth", group=RESULTS, tables=("axes",), figures=("axes",), config=(BENCHMARK, "axis")),
+    Block(
+        id="perception",
+        name="Perception or reasoning",
+        group=RESULTS,
+        tables=("decomposition", "turns"),
+        figures=("decomposition",),
+        config=(BENCHMARK, "arms"),
+    ),
+    Block(
+        id="repeats",
+        name="Repeats",
+        group=RESULTS,
+        tables=("leaderboard", "differential", "samples"),
+        figures=("passk",),
+        config=(BENCHMARK, "samples"),
+    ),
+    Block(id="errors", name="Errors", group=RESULTS, tables=("errors",), figures=("errors",), config=(RUN, "graders")),
+    Block(
+        id="steps",
+        name="Steps of the reasoning",
+        group=RESULTS,
+        tables=("reasoning",),
+        config=(RUN, "graders"),
+        needs=_with_rows("reasoning"),
+    ),
+    Block(id="graders", name="Graders", group=TRUST, tables=("graders",), config=(RUN, "graders")),
+    Block(id="juries", name="Juries", group=TRUST, tables=("juries",), config=("config/graders/", "members"), needs=_with_rows("juries")),
+    Block(id="ratings", name="Clinicians", group=TRUST, tables=("ratings", "agreement", "raters"), config=("config/rating.yaml", "")),
+    Block(
+        id="trust",
+        name="Who grades the grader",
+        group=TRUST,
+        tables=("grader_vs_clinician", "calibrated"),
+        figures=("trust",),
+        config=(RUN, "rating_rounds"),
+    ),
+    Block(id="similarity", name="Similarity", group=TRUST, tables=("similarity",), config=(RUN, "similarity")),
+    Block(id="arms", name="Picture controls", group=TRUST, tables=("arms", "rates"), figures=("arms",), config=(BENCHMARK, "arms")),
+    Block(id="cases", name="Cases", group=DATA, files=("cases/*.parquet",), rule="bundle_cases", config=(RUN, "report")),
+    Block(id="cohort", name="Data card", group=DATA, tables=("cohort",), config=(BENCHMARK, "")),
+    Block(
+        id="flow",
+        name="Case flow",
+        group=DATA,
+        tables=("case_flow", "file_flow"),
+        figures=("case_flow",),
+        config=(RUN, "max_quarantined_fraction"),
+    ),
+    Block(
+        id="privacy",
+        name="De-identification",
+        group=DATA,
+        tables=("deid_audit", "deidentification"),
+        config=(BENCHMARK, "deidentification"),
+    ),
+    Block(id="left", name="What left the machine", group=DATA, tables=("destinations",), config=(BENCHMARK, "allowed_destinations")),
+    Block(id="methods", name="Methods", group=DETAIL, files=("tables/notes.json",)),
+    Block(id="provenance", name="Provenance", group=DETAIL, files=("provenance.json",), rule="record_provenance", config=(RUN, "models")),
+    Block(id="changed", name="What changed", group=DETAIL, tables=("revisions", "flips"), config=(MODEL, "revision")),
+    Block(id="pairs", name="Model against model", group=DETAIL, tables=("pairwise",), figures=("pairwise",)),
+    Block(id="groups", name="Groups", group=DETAIL, tables=("rates",), figures=("heatmap", "slices")),
+    Block(
+        id="contamination",
+        name="Contamination",
+        group=DETAIL,
+        tables=("contamination",),
+        config=(MODEL, "knowledge_cutoff"),
+        needs=_with_rows("contamination"),
+    ),
+    Block(id="confidence", name="Calibration", group=DETAIL, tables=("confidence", "reliability"), figures=("reliability",)),
+    Block(id="abstention", name="Abstention", group=DETAIL, tables=("risk_coverage",), figures=("risk_coverage",)),
+    Block(id="cost", name="Cost and speed", group=DETAIL, tables=("cost", "efficiency"), figures=("cost",), config=(MODEL, "prices")),
+    Block(id="fields", name="Structured answers", group=DETAIL, tables=("fields",), config=(BENCHMARK, "")),
+    Block(id="form", name="Form of the answers", group=DETAIL, tables=("validity",), config=("config/prompts/", "")),
+    Block(id="readers", name="Clinicians as readers", group=DETAIL, tables=("readers",), config=(RUN, "models")),
+    Block(id="readiness", name="Readiness", group=DETAIL, tables=("readiness",), config=("config/readiness.yaml", "")),
+    Block(
+        id="published",
+        name="Published numbers",
+        group=DETAIL,
+        files=("tables/paper/*.csv",),
+        rule="compare_published",
+        config=(RUN, "published"),
+        needs=lambda source: bool(source.papers),
+    ),
+    Block(id="cards", name="Cards", group=DETAIL, rule=PAGE, config=("config/cards/", ""), needs=lambda source: any(source.cards.values())),
+    Block(id="checklists", name="Reporting guidelines", group=DETAIL, rule=PAGE, config=("config/checklists/", "")),
+)
+"""What a reader wants first stands first; checklists stand last."""
+
+
+def blocks_of(source: PageSource) -> tuple[Block, ...]:
+    """Give the blocks that stand on the page of a run."""
+    return tuple(block for block in BLOCKS if block.needs(source))
+
+
+def menu(blocks: tuple[Block, ...]) -> dict[str, list[Block]]:
+    """Give the blocks by their heading in the navigation."""
+    found: dict[str, list[Block]] = {}
+    for block in blocks:
+        found.setdefault(block.group, []).append(block)
+    return found
+
 
 SOFT_MEGABYTES = 10
 NOTE_SIZE = 2_000
@@ -108,7 +270,7 @@ def write_report(path: Path, source: PageSource, max_megabytes: float) -> list[s
     page, remarks = render(source), list[str]()
     excess = len(page.encode()) - int(max_megabytes * 1e6)
     if excess > 0:
-        cases, pictures = with_room(source.cases, source.pictures, excess + NOTE_SIZE)
+        cases, pictures = leave_out_cases(source.cases, source.pictures, excess + NOTE_SIZE)
         page = render(replace(source, cases=cases, pictures=pictures))
         left = sum(not case.packed for case in cases)
         remarks.append(

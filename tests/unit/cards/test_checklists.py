@@ -19,7 +19,7 @@ from neuralmedbench.cards.pages import card_pages
 from neuralmedbench.config.checklists import ChecklistConfig
 from neuralmedbench.config.load import load_checklists
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.report.blocks import BLOCKS
+from neuralmedbench.report.page import BLOCKS
 
 CARDS = sorted(path.stem for path in (ROOT / "config" / "cards").glob("*.yaml"))
 ROW = '<tr><th scope="row">'

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from neuralmedbench.figures.errors import CLASSES, COMMUNICATION, PERCEPTION, REASONING, RIGHT
+from neuralmedbench.figures.bars import CLASSES, COMMUNICATION, PERCEPTION, REASONING, RIGHT
 from neuralmedbench.figures.matrices import difference_colour, rate_colour, text_on
 from neuralmedbench.figures.style import COLOURS, DARK, DIVERGING, looks, luminance
 from neuralmedbench.figures.trust import KINDS

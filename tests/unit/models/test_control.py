@@ -22,7 +22,7 @@ from neuralmedbench.models.model_run import ModelRun, RunLimits
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.retry import CallError
-from neuralmedbench.recording.incomplete import incomplete_files
+from neuralmedbench.recording.record import incomplete_files
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.runtime.parent_run import RUN_VARIABLE, name_this_run, this_run

@@ -24,8 +24,8 @@ from neuralmedbench.files.tables import write_records
 from neuralmedbench.models.ledger import LedgerEntry, add_missing, check_recorded_ledger, open_ledger, read_ledger
 from neuralmedbench.recording import repository
 from neuralmedbench.recording.audit import changed_answers
-from neuralmedbench.recording.incomplete import incomplete_files, incomplete_line
 from neuralmedbench.recording.metadata import read_metadata
+from neuralmedbench.recording.record import incomplete_files, incomplete_line
 from neuralmedbench.recording.stages import dvc_yaml
 from neuralmedbench.records.responses import Response, ResponseState
 

@@ -18,7 +18,7 @@ from neuralmedbench.records.bundle import BundleGrade, BundleTurn
 from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Grade, GradeState
-from neuralmedbench.report.cases import CaseBlock, case_blocks, case_index, with_room
+from neuralmedbench.report.cases import CaseBlock, case_blocks, case_index, leave_out_cases
 from neuralmedbench.report.page import write_report
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.tables.bundle import bundle_cases, turns_of
@@ -145,14 +145,14 @@ def test_a_page_without_room_keeps_every_case_and_the_answers_of_flagged_ones_lo
         block("c", flagged=True, pictures={"r"}),
     ]
     pictures = dict.fromkeys("pqr", "W" * 50)
-    kept, shown = with_room(blocks, pictures, 120)
+    kept, shown = leave_out_cases(blocks, pictures, 120)
     assert [bool(one.packed) for one in kept] == [True, False, True]
     assert set(shown) == {"p", "r"}
-    kept, shown = with_room(blocks, pictures, 151)
+    kept, shown = leave_out_cases(blocks, pictures, 151)
     assert [one.case_id for one in kept] == ["a", "b", "c"]
     assert sum(not one.packed for one in kept) == 2
-    assert with_room(blocks, pictures, 0) == (blocks, pictures)
-    assert with_room(blocks, pictures, 10_000)[1] == {}
+    assert leave_out_cases(blocks, pictures, 0) == (blocks, pictures)
+    assert leave_out_cases(blocks, pictures, 10_000)[1] == {}
 
 
 @dataclass(frozen=True)

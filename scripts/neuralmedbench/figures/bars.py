@@ -1,11 +1,11 @@
-"""Figures of the errors: by class, and the share that the true findings repair (perception or reasoning)."""
+"""Figures of stacked bars: errors by class, errors that the true findings repair (perception or reasoning), and the case flow."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from neuralmedbench.figures.panels import dagger_note, named, panels
-from neuralmedbench.figures.style import DARK, GRID, INK, WIDTH_IN, percent_axis
+from neuralmedbench.figures.style import COLOURS, DARK, GRID, INK, WIDTH_IN, percent_axis
 from neuralmedbench.figures.table import Row, first_sentences, groups, having, number, rate_words, sample_size, sample_size_range, value_of
 from neuralmedbench.records.words import counted, percent, percent_span, spaced
 
@@ -29,10 +29,10 @@ def keep_errors(rows: list[Row]) -> list[Row]:
     kept = [
         row for row in having(rows, "per_response") if row["level"] == "class" or (row["level"], row["group"]) == ("group", COMMUNICATION)
     ]
-    return [{**row, "class": row["paper_class"] or row["group"], "panel": _panel(row)} for row in kept]
+    return [{**row, "class": row["paper_class"] or row["group"], "panel": _errors_title(row)} for row in kept]
 
 
-def _panel(row: Row) -> str:
+def _errors_title(row: Row) -> str:
     if row["simulated"] == "true":
         return f"{row['benchmark']}: labelled by simulated raters"
     return f"{row['benchmark']}: labelled by {'clinicians, round ' if row['kind'] == 'round' else 'the grader '}{row['source']}"
@@ -193,3 +193,61 @@ def _segments(figure: Any) -> None:
         Patch(facecolor=REASONING, hatch="////", edgecolor="#a86f00", linewidth=0, label="reasoning: they do not"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.6)
+
+
+STEPS = {"refused_import": "refused by the import", "quarantined_picture": "picture quarantined", "example": "kept as example"}
+"""Steps of questions in words."""
+
+
+def draw_case_flow(rows: list[Row]) -> Any:
+    """Draw how many cases (or pictures, or questions) were listed, left out at each step, and used (from case_flow.csv)."""
+    found = {name: groups(part, "step") for name, part in groups([{**row, "panel": _flow_title(row)} for row in rows], "panel").items()}
+    figure, axes = panels([len(part) for part in found.values()], around=0.55)
+    for panel, (benchmark, steps) in zip(axes, found.items(), strict=True):
+        totals = _totals(steps)
+        shown = [total for total in totals.values() if total is not None]
+        left = totals.get("listed") or max(shown, default=0)  # a public table may hide how many were listed
+        listed = max(left, 1)
+        panel.set_title(benchmark)
+        panel.set_yticks(range(len(totals)), [_step(step) for step in totals])
+        panel.set_xticks([])
+        panel.spines["bottom"].set_visible(False)
+        panel.set_xlim(0, 1.12)
+        for y, (step, total) in enumerate(totals.items()):
+            if total is None:  # what a public run hides
+                panel.text(0.012, y, "not shown", va="center", color=INK, fontsize=9)
+                continue
+            kept = step in ("listed", "used")
+            start = 0 if kept else (left - total) / listed
+            look = {"color": COLOURS[0]} if kept else {"color": "none", "edgecolor": COLOURS[1], "hatch": "////"}
+            panel.barh(y, total / listed, left=start, height=0.6, linewidth=0, **look)
+            panel.text(start + total / listed + 0.012, y, f"{total:,}", va="center", color=INK, fontsize=9)
+            left -= 0 if kept else total
+    return figure
+
+
+def describe_case_flow(rows: list[Row]) -> str:
+    """Tell how many were listed, left out and used."""
+    parts = {
+        name: _totals(groups(part, "step")) for name, part in groups([{**row, "panel": _flow_title(row)} for row in rows], "panel").items()
+    }
+    return first_sentences(f"{name}: {', '.join(map(_step_count, totals.items()))}." for name, totals in parts.items())
+
+
+def _step_count(entry: tuple[str, int | None]) -> str:
+    step, total = entry
+    return f"{'not shown:' if total is None else f'{total:,}'} {_step(step)}"
+
+
+def _totals(steps: dict[str, list[Row]]) -> dict[str, int | None]:
+    """Sum each step; None when a public run hides a part of it."""
+    counts = {step: [number(row["n"]) for row in part] for step, part in steps.items()}
+    return {step: None if None in known else int(sum(one or 0 for one in known)) for step, known in counts.items()}
+
+
+def _step(step: str) -> str:
+    return STEPS.get(step, spaced(step).replace("quarantined ", "quarantined: "))
+
+
+def _flow_title(row: Row) -> str:
+    return f"{row['benchmark']}: questions" if row["unit"] == "question" else row["benchmark"]
