@@ -1,4 +1,4 @@
-"""`case.json`, the picture manifest, the audit and the case table."""
+"""Read and write `case.json`, `pictures.json`, `audit.json` and the case table; run one stage on one case."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CASE_LABEL = re.compile(r"[a-z0-9]+")
 CASE_COLUMNS = ("case_id", "patient_id", "source_sha256", "sequence_overrides", "exclude")
 
 KINDS = tuple(sequence.value for sequence in Sequence if sequence is not Sequence.UNKNOWN)
-"""What a series can be set to."""
+"""Sequences that an override can name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +33,11 @@ class CaseRow:
     case_id, patient_id : str
         Pseudonyms; a case id is a BIDS label.
     source_sha256 : str
-        Digest over the raw files' digests, so that a changed scan is a changed row.
+        Digest of the digests of the raw files, so that a changed scan changes the row.
     sequence_overrides : dict of str to str
         Sequence by series id, where the header is wrong (`series-02=FLAIR;series-03=T1w` in the table).
     exclude : str
-        Why the case is left out; empty when it is used.
+        Reason for which the case is excluded; empty if it is used.
     """
 
     case_id: str
@@ -48,18 +48,18 @@ class CaseRow:
 
 
 def read_case(path: Path) -> CaseRecord:
-    """Read a `case.json`; DataError when it is absent or does not fit."""
+    """Read a `case.json`; DataError if it is absent or invalid."""
     return read_json_record(path, CaseRecord, remedy=REMEDY)
 
 
 def write_case(path: Path, case: CaseRecord) -> None:
-    """Write a `case.json` with the digests of every file beside it."""
+    """Write a `case.json` with the digests of all files beside it."""
     files = {name: digest for name, digest in sha256_of_files(path.parent).items() if name != path.name}
     write_json_record(path, replace(case, files=files))
 
 
 def read_pictures(path: Path) -> PictureManifest:
-    """Read a `pictures.json`; DataError when it is absent or does not fit."""
+    """Read a `pictures.json`; DataError if it is absent or invalid."""
     return read_json_record(path, PictureManifest, remedy=REMEDY)
 
 
@@ -69,7 +69,7 @@ def write_pictures(path: Path, manifest: PictureManifest) -> None:
 
 
 def read_audit(path: Path) -> Audit:
-    """Read an `audit.json`; DataError when it is absent or does not fit."""
+    """Read an `audit.json`; DataError if it is absent or invalid."""
     return read_json_record(path, Audit, remedy=REMEDY)
 
 
@@ -81,20 +81,20 @@ def write_audit(path: Path, audit: Audit) -> None:
 def run_case_stage(
     stage: str, previous: Path, out: Path, step: Callable[[CaseRecord, Path], CaseRecord], *, folders: tuple[Path, ...] = ()
 ) -> None:
-    """Run one stage on one case: pass a quarantined case on, quarantine a case whose data cannot be used.
+    """Run one stage on one case; pass a quarantined case on, and quarantine a case with unusable data.
 
     Parameters
     ----------
     stage : str
         `deidentify`, `normalise` or `slices`.
     previous : Path
-        `case.json` of the stage before.
+        `case.json` of the previous stage.
     out : Path
         `case.json` of this stage.
     step : callable
-        Takes the case and the folder that holds it, fills the folder of `out` and gives the case as this stage leaves it.
+        Takes the case and its folder, fills the folder of `out` and returns the case after this stage.
     folders : tuple of Path
-        Folders that the rule declares as outputs: they exist afterwards, empty when the case is quarantined.
+        Folders that the rule declares as outputs; they exist afterwards, empty if the case is quarantined.
 
     Notes
     -----
@@ -112,9 +112,9 @@ def run_case_stage(
 
 
 def quarantine_on_error(base: CaseRecord, step: Callable[[], CaseRecord]) -> CaseRecord:
-    """Give what `step` gives, or `base` as quarantined when the step says that the data cannot be used.
+    """Return the result of `step`, or `base` as quarantined if it raises a DataError or DeidentificationError.
 
-    Whatever a step made of a full disk, it is passed on as that: a case is never quarantined for it.
+    A full disk never quarantines a case: it is raised again, even if the step wrapped it in one of these errors.
     """
     try:
         return step()
@@ -150,7 +150,7 @@ def read_case_table(path: Path) -> list[CaseRow]:
     Raises
     ------
     ConfigError
-        If the table is absent, lacks a column, repeats a case or holds an id that is not a label.
+        If the table is absent, has other columns, repeats a case or has a case id that is not a BIDS label.
     """
     if not path.exists():
         message = f"{path.as_posix()}: the case table is not there; write it with `nmb cases list`"
@@ -159,23 +159,23 @@ def read_case_table(path: Path) -> list[CaseRow]:
         reader = csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t")
         rows = list(reader)
     if tuple(reader.fieldnames or ()) != CASE_COLUMNS:
-        found = ", ".join(reader.fieldnames or ()) or "none"
-        message = f"{path.as_posix()}: expected the columns {', '.join(CASE_COLUMNS)}, found {found}"
+        columns = ", ".join(reader.fieldnames or ()) or "none"
+        message = f"{path.as_posix()}: expected the columns {', '.join(CASE_COLUMNS)}, found {columns}"
         raise ConfigError(message)
     cases = [_case_row(path, number, row) for number, row in enumerate(rows, start=2)]
     seen: set[str] = set()
     for case in cases:
         if case.case_id in seen:
-            message = f"{path.as_posix()}: case {case.case_id} stands there twice; keep one row"
+            message = f"{path.as_posix()}: case {case.case_id} is listed twice; keep one row"
             raise ConfigError(message)
         seen.add(case.case_id)
     return cases
 
 
 def case_files(table: Path, folder: Path) -> list[Path]:
-    """Give `case.json` of every case that a table does not exclude, as one stage left it in `folder/sub-<case>`.
+    """List the `case.json` of all cases of a table that are not excluded, in `folder/sub-<case>` of one stage.
 
-    Commands are given table and folder because thousands of paths are longer than a command line may be.
+    Commands take the table and the folder, because thousands of paths exceed the length of a command line.
     """
     return [folder / f"sub-{row.case_id}" / "case.json" for row in read_case_table(table) if not row.exclude]
 
@@ -201,13 +201,13 @@ def _case_row(path: Path, number: int, row: dict[str, str]) -> CaseRow:
 
 
 def read_overrides(text: str) -> dict[str, str]:
-    """Read kinds of scan by series id as a cell or an argument holds them (`series-02=FLAIR;series-03=T1w`)."""
+    """Parse sequences by series id from a cell or an argument (`series-02=FLAIR;series-03=T1w`)."""
     pairs = (pair.partition("=") for pair in text.split(";") if pair.strip())
     return {series.strip(): sequence.strip() for series, _, sequence in pairs}
 
 
 def write_overrides(overrides: dict[str, str]) -> str:
-    """Write kinds of scan by series id as `read_overrides` reads them."""
+    """Format sequences by series id for `read_overrides`."""
     return ";".join(f"{series}={sequence}" for series, sequence in overrides.items())
 
 
@@ -221,5 +221,5 @@ def write_case_table(path: Path, rows: list[CaseRow]) -> None:
 
 
 def digest_of_files(digests: list[str]) -> str:
-    """Digest of a case's raw files: over the sorted digests, so that names and order do not matter."""
+    """Return the digest of a case's raw files: over their sorted digests, so that names and order do not matter."""
     return sha256_of_value(sorted(digests))

@@ -1,4 +1,4 @@
-"""Numbers, flags and limits: what a person should look at, and what is set aside because it cannot be right."""
+"""Quality numbers of normalised scans: flags for a person to look at, and limits beyond which a scan is excluded."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     import SimpleITK as sitk
 
 THICK_MM, THICK_RATIO = 2.0, 1.5
-"""A scan is 2-D when its slices are thicker than this and than this many pixels."""
+"""A scan is 2-D if its slices are thicker than `THICK_MM` and than `THICK_RATIO` pixels."""
 MOVED_MM = 10.0
 MIN_COVERED = 0.75
 ADULT_BRAIN_ML = (900.0, 2100.0)
 MIN_AGREEMENT = 0.1
-"""Mutual information in nats below which two scans of one head have little in common (0.3 and more is usual)."""
+"""Mutual information in nats below which the registration of two scans of one head is poor (0.3 and more is usual)."""
 
 
 @dataclass(frozen=True)
 class QualityLimit:
-    """What a quality number may be.
+    """Allowed range of a quality number.
 
     Attributes
     ----------
     number : str
         Its name.
     least, most : float
-        Both are allowed.
+        The range, ends included.
     reason : str
-        What is wrong outside, as a person reads it.
+        Message for a value outside the range.
     """
 
     number: str
@@ -43,42 +43,30 @@ class QualityLimit:
 
 
 REFERENCE_LIMITS = (
-    # Half of `MIN_AGREEMENT`; heads of the demo reach 0.84, a real glioma case 0.59, noise of the same extent 0.004.
+    # Half of `MIN_AGREEMENT`. Measured: 0.84 in heads of the demo, 0.59 in a real glioma case, 0.004 in noise of the same extent.
     QualityLimit("template_agreement_where_covered", 0.05, float("inf"), "the template's head was not found in the reference"),
     # A slab of five slices of 5 mm shows about a fifth of the brain; with less, no transform to it can be trusted.
     QualityLimit("template_covered", 0.1, 1.0, "the reference shows too little of the brain"),
-    # Brains of one-year-olds have about 800 ml, the largest of adults 2,000; half and half as much again is no brain. A slab may be small.
+    # Brains of one-year-olds have about 800 ml, the largest of adults 2,000 ml; the limits are half of one and 1.5 times the other.
+    # Checked for whole brains only, because a slab may be small.
     QualityLimit("whole_brain_ml", 400.0, 3000.0, "the outlined brain is not the size of a brain"),
     QualityLimit("contrast", 0.05, float("inf"), "the brain of the reference is of one grey"),
 )
-"""A reference that breaks one of these quarantines its case: everything else is placed by it."""
+"""A reference outside one of these quarantines its case, because all other series are registered to it."""
 SERIES_LIMITS = (
     QualityLimit("covered", 0.02, 1.0, "it does not show the brain of the reference"),
-    # As above: noise reaches 0.003, the glioma case 0.41 to 0.72 (0.08 by its headers alone, 17 mm off).
+    # As above. Measured: 0.003 in noise, 0.41 to 0.72 in the glioma case (0.08 with its headers' positions alone, 17 mm off).
     QualityLimit("agreement_where_covered", 0.05, float("inf"), "it could not be registered to the reference"),
     # Nobody lies in a head coil turned by more than 45 degrees or a quarter of a metre away from the series before.
     QualityLimit("rotation_deg", 0.0, 45.0, "its registration is implausible"),
     QualityLimit("shift_mm", 0.0, 250.0, "its registration is implausible"),
     QualityLimit("contrast", 0.05, float("inf"), "its brain is of one grey"),
 )
-"""A series that breaks one of these is set aside; its case goes on with the others."""
+"""A series outside one of these is excluded; its case continues with the others."""
 
 
 def check_limits(quality: dict[str, float], limits: tuple[QualityLimit, ...]) -> None:
-    """Refuse what cannot be right.
-
-    Parameters
-    ----------
-    quality : dict of str to float
-        Numbers; one that is absent is not checked.
-    limits : tuple of Limit
-        What they may be.
-
-    Raises
-    ------
-    DataError
-        With the reason, the number and its limits.
-    """
+    """Raise a DataError with the reason, the number and its limit if a quality number is out of range; absent numbers pass."""
     for limit in limits:
         value = quality.get(limit.number)
         if value is None or limit.least <= value <= limit.most:
@@ -89,7 +77,7 @@ def check_limits(quality: dict[str, float], limits: tuple[QualityLimit, ...]) ->
 
 
 def plane_of(spacing: tuple[float, ...]) -> Plane | None:
-    """Tell in which plane a scan was acquired.
+    """Return the plane in which a scan was acquired.
 
     Parameters
     ----------
@@ -99,7 +87,7 @@ def plane_of(spacing: tuple[float, ...]) -> Plane | None:
     Returns
     -------
     Plane or None
-        By the largest voxel size; None for (nearly) isotropic 3-D scans.
+        The plane across the largest voxel size; None for (nearly) isotropic 3-D scans.
     """
     thickest = max(spacing)
     others = sorted(spacing)[:2]
@@ -109,35 +97,35 @@ def plane_of(spacing: tuple[float, ...]) -> Plane | None:
 
 
 def series_flags(quality: dict[str, float]) -> tuple[str, ...]:
-    """Name what a person should know about one series."""
+    """Return the flags of one series."""
     flags = {
         "patient_moved": quality["shift_mm"] > MOVED_MM,
         "part_of_the_brain": quality["covered"] < MIN_COVERED,
         "poor_registration": quality["agreement_after"] < MIN_AGREEMENT,
     }
-    return tuple(name for name, found in flags.items() if found)
+    return tuple(name for name, present in flags.items() if present)
 
 
 def reference_flags(brain_ml: float, fit: dict[str, float]) -> tuple[str, ...]:
-    """Name what a person should know about the reference and its brain mask."""
+    """Return the flags of the reference and its brain mask."""
     whole = fit["covered"] >= MIN_COVERED
     flags = {
         "part_of_the_brain": not whole,
         "odd_brain_volume": whole and not ADULT_BRAIN_ML[0] <= brain_ml <= ADULT_BRAIN_ML[1],
         "poor_template_fit": fit["agreement"] / max(fit["covered"], 0.05) < MIN_AGREEMENT,
     }
-    return tuple(name for name, found in flags.items() if found)
+    return tuple(name for name, present in flags.items() if present)
 
 
 def millilitres(mask: sitk.Image) -> float:
-    """Volume of a mask."""
+    """Return the volume of a mask in ml."""
     import SimpleITK as sitk
 
     return float(np.count_nonzero(sitk.GetArrayViewFromImage(mask)) * np.prod(mask.GetSpacing()) / 1000)
 
 
 def contrast(image: sitk.Image, brain: sitk.Image) -> float:
-    """Spread of the middle nine tenths of the brain's values, relative to their median; 0 without a brain."""
+    """Return the range of the brain's intensities (5th to 95th percentile) relative to their median; 0 without a brain."""
     import SimpleITK as sitk
 
     inside = sitk.GetArrayViewFromImage(image)[sitk.GetArrayViewFromImage(brain) > 0]
@@ -159,7 +147,7 @@ def measure_reference(
     image, brain : SimpleITK.Image
         The scan (float32) and its brain mask (uint8).
     fitted : dict of str to float
-        What `atlas.fit.fit_quality` says of the template in it.
+        Quality of the template fit (`atlas.fit.fit_quality`).
 
     Returns
     -------
@@ -169,7 +157,7 @@ def measure_reference(
     Raises
     ------
     DataError
-        If one of `quality.REFERENCE_LIMITS` is broken.
+        If a number is outside one of `REFERENCE_LIMITS`.
     """
     volume = round(millilitres(brain), 1)
     of_case = {"brain_ml": volume, **{f"template_{name}": value for name, value in fitted.items()}}

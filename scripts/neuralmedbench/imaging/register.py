@@ -1,4 +1,4 @@
-"""Rigid registration of one series of a case to another: patients move between series, and scanners do not say so."""
+"""Rigid registration of the series of a case to its reference: patients move between series, and headers do not record it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,21 @@ if TYPE_CHECKING:
 
 SEARCH_GRID_MM = 6.0
 STEPS = (0.1, 0.08, 0.08, 6.0, 6.0, 8.0)
-"""First steps of the search: turns in rad, shifts in mm."""
+"""Initial step sizes of the search: rotations in rad, translations in mm."""
 MARGIN_MM = 12.0
-"""Rim around the brain that takes part: skull and scalp are rigid, jaw and neck are not."""
+"""Width of the rim around the brain that is compared too: skull and scalp move with it, jaw and neck do not."""
 
 
 @dataclass(frozen=True)
 class RegistrationReference:
-    """The series that all others are brought to.
+    """The series to which all others are registered.
 
     Attributes
     ----------
-    coarse : Target
-        For the search, 6 mm.
-    fine : Target
-        For the refinement.
+    coarse, fine : Target
+        For the search (`SEARCH_GRID_MM`) and for the refinement.
     centre : tuple of float
-        Centre of the brain, LPS+ in mm; turns are about it.
+        Centre of the brain, LPS+ in mm; the centre of rotation.
     """
 
     coarse: Target
@@ -48,12 +46,7 @@ def make_reference(image: sitk.Image, brain: sitk.Image, *, grid_mm: float) -> R
     image, brain : SimpleITK.Image
         The scan (float32) and its brain mask (uint8) on the same grid.
     grid_mm : float
-        Grid of the refinement.
-
-    Returns
-    -------
-    Reference
-        The reference.
+        Voxel size of the refinement.
     """
     import SimpleITK as sitk
 
@@ -67,7 +60,7 @@ def make_reference(image: sitk.Image, brain: sitk.Image, *, grid_mm: float) -> R
 
 
 def brain_centre(brain: sitk.Image) -> tuple[float, float, float]:
-    """Centre of mass of a mask, LPS+ in mm."""
+    """Return the centre of mass of a mask, LPS+ in mm."""
     import SimpleITK as sitk
 
     z, y, x = centre_of(sitk.GetArrayViewFromImage(brain) > 0)
@@ -77,14 +70,14 @@ def brain_centre(brain: sitk.Image) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Registration:
-    """Where the reference's head lies in another series.
+    """Rigid transform from the reference to another series.
 
     Attributes
     ----------
     matrix : ndarray of float, shape (4, 4)
-        Rigid; maps points of the reference to points of the series, homogeneous LPS+ in mm, rounded to 1e-6.
+        Maps points of the reference to points of the series, homogeneous LPS+ in mm, rounded to 1e-6.
     before, after : float
-        Agreement (mutual information in nats times coverage) by the header alone, and with the matrix.
+        Agreement (mutual information in nats times coverage) with the header's positions alone, and with the matrix.
     """
 
     matrix: npt.NDArray[np.float64]
@@ -93,24 +86,19 @@ class Registration:
 
 
 def register(reference: RegistrationReference, image: sitk.Image) -> Registration:
-    """Find where the reference's head lies in another series of the same patient.
+    """Register another series of the same patient to the reference.
 
     Parameters
     ----------
-    reference : Reference
+    reference : RegistrationReference
         The reference.
     image : SimpleITK.Image
         The other series, float32, any contrast.
 
-    Returns
-    -------
-    Registration
-        The transform, and how well both agree.
-
     Notes
     -----
-    The search starts from the header and from the heads' centres and climbs over some centimetres; gradient descent then finds
-    the last tenths of a millimetre. The refinement is kept only where it agrees better. Deterministic with one thread.
+    A hill climb over some centimetres starts from the header's positions and from aligned head centres; gradient descent then refines
+    to tenths of a millimetre, and is kept only if it improves the agreement. Deterministic with one thread.
     """
     rough = coarse_head(image, reference.fine.pattern.GetSpacing()[0])
 
@@ -120,10 +108,10 @@ def register(reference: RegistrationReference, image: sitk.Image) -> Registratio
     header: Pose = (0.0,) * 6
     shift = np.subtract(_head_centre(rough), _head_centre(reference.fine.pattern))
     by_centre: Pose = (0.0, 0.0, 0.0, float(shift[0]), float(shift[1]), float(shift[2]))
-    found = _rigid(climb(value, [header, by_centre], STEPS), reference.centre)
-    refined = _refine(reference.fine, rough, found)
+    searched = _rigid(climb(value, [header, by_centre], STEPS), reference.centre)
+    refined = _refine(reference.fine, rough, searched)
     before = agreement(reference.fine, rough, _rigid(header, reference.centre))
-    after, best = max(((agreement(reference.fine, rough, way), way) for way in (found, refined)), key=lambda pair: pair[0])
+    after, best = max(((agreement(reference.fine, rough, way), way) for way in (searched, refined)), key=lambda pair: pair[0])
     return Registration(as_matrix(best).round(6), before, after)
 
 
@@ -134,7 +122,7 @@ def _rigid(pose: Pose, centre: tuple[float, float, float]) -> sitk.Euler3DTransf
 
 
 def _head_centre(image: sitk.Image) -> npt.NDArray[np.float64]:
-    """Centre of what is not background, LPS+ in mm."""
+    """Return the centre of the voxels brighter than the mean, LPS+ in mm."""
     import SimpleITK as sitk
 
     voxels = sitk.GetArrayViewFromImage(image)
@@ -150,5 +138,5 @@ def _refine(target: Target, moving: sitk.Image, start: sitk.Euler3DTransform) ->
 
 
 def rotation_deg(matrix: npt.NDArray[np.float64]) -> float:
-    """Angle of a rigid matrix in degrees."""
+    """Return the rotation angle of a rigid matrix in degrees."""
     return float(np.degrees(np.arccos(np.clip((np.trace(matrix[:3, :3]) - 1) / 2, -1, 1))))

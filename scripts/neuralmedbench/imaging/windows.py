@@ -1,50 +1,67 @@
-"""Which intensities of a scan are shown as black and white: one window a volume, set by the brain and never by the scalp."""
+"""Display windows: the intensities shown as black and white, one window per volume, chosen in the brain and never in the scalp.
+
+T1 before and after contrast agent get one window, in matched units, because scanners choose the gain of every series anew.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.records.case import Sequence
+from neuralmedbench.files.volumes import read_volume
+from neuralmedbench.records.case import Sequence, Series
+
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
 
 Floats = npt.NDArray[np.float32]
 Window = tuple[float, float]
 
 COMPUTED = (Sequence.CT, Sequence.CE_CT)
-"""Computed tomography: values are Hounsfield units."""
+"""Computed tomography, in Hounsfield units."""
 CT_WINDOWS: dict[str, Window] = {"brain": (0.0, 80.0), "blood": (-20.0, 180.0), "bone": (-800.0, 2000.0)}
 """Fixed windows in HU (centre/width 40/80, 80/200 and 600/2800)."""
 VESSEL_WINDOW: Window = (0.0, 160.0)
-"""The brain window of CT with contrast agent: vessels stay below white."""
+"""Brain window of CT with contrast agent, in HU: vessels stay below white."""
 
 PERCENTILES = (0.5, 99.5)
 BRIGHT_PERCENTILES = (1.0, 99.8)
 """For T1 with contrast agent: an enhancing lesion is the brightest spot of the brain, and may be small."""
 BRIGHT_MEDIANS = 1.6
-"""Least white of T1 with contrast agent in medians of the brain: without it, and with nothing large that enhances, white matter would be
-nearly white, and a small enhancing plaque beside it would be lost."""
+"""Lower bound of white in T1 with contrast agent, in medians of the brain. Without it, in a brain where nothing large enhances, white
+matter would be nearly white and a small enhancing plaque invisible."""
 DWI_MEDIANS = 2.5
-"""White of a diffusion picture in medians of the brain: with a bright infarct as white, any percentile would turn the brain black."""
+"""White of a diffusion scan, in medians of the brain: a percentile would follow a bright infarct and turn the brain black."""
 ADC_WINDOW: Window = (0.0, 2000.0)
-"""In 1e-6 mm2/s: healthy brain (700 to 900) is a dark grey, an acute infarct (400) nearly black, fluid (3000) white."""
+"""In 1e-6 mm2/s: healthy brain (700 to 900) is dark grey, an acute infarct (400) nearly black, fluid (3000) white."""
 ADC_UNITS = (1e-6, 1e-3, 1.0)
-"""Units in which scanners write ADC maps, in mm2/s."""
+"""Units in which scanners store ADC maps, in mm2/s."""
 ADC_BRAIN = (400e-6, 2000e-6)
-"""Median ADC that a brain with its fluid can have, in mm2/s."""
+"""Plausible median ADC of a brain with its fluid, in mm2/s."""
+TRIMMED_SHARE = 0.7
+"""Fraction of the brain's voxels used by the fit of units; the rest may enhance, have moved or lie at an edge."""
+FIT_ROUNDS = 20
+MIN_CORRELATION = 0.5
+"""Below this correlation of the fitted voxels the contrasts differ too much for one window."""
 
 
 def window_of(sequence: Sequence, voxels: npt.NDArray[np.float32 | np.int16], brain: npt.NDArray[np.bool_]) -> Window:
-    """Choose the intensities that are shown as black and white.
+    """Choose the window of a scan.
 
     Parameters
     ----------
     sequence : Sequence
-        Kind of scan; CT gets a fixed window in HU, an ADC map one in its own unit.
+        Kind of scan; CT gets a fixed window in HU, an ADC map a fixed one in its own unit.
     voxels : ndarray of float32 or int16, shape (Z, Y, X)
         The volume.
     brain : ndarray of bool, shape (Z, Y, X)
-        Where intensities are looked at: with the scalp, fat would set the scale.
+        Only these voxels count: in the scalp, fat would set the scale.
 
     Returns
     -------
@@ -54,7 +71,7 @@ def window_of(sequence: Sequence, voxels: npt.NDArray[np.float32 | np.int16], br
     Raises
     ------
     DataError
-        If the brain is empty or of one value, or the unit of an ADC map is not known.
+        If the brain is empty or of one value, or the unit of an ADC map cannot be inferred.
     """
     if sequence in COMPUTED:
         return VESSEL_WINDOW if sequence is Sequence.CE_CT else CT_WINDOWS["brain"]
@@ -80,22 +97,9 @@ def window_of(sequence: Sequence, voxels: npt.NDArray[np.float32 | np.int16], br
 
 
 def adc_unit(inside: Floats) -> float:
-    """Find the unit of an ADC map.
+    """Infer the unit of an ADC map, one of `ADC_UNITS` (mm2/s), from its values in the brain; DataError if none fits.
 
-    Parameters
-    ----------
-    inside : ndarray of float32
-        Its values in the brain.
-
-    Returns
-    -------
-    float
-        The unit in mm2/s: one of `ADC_UNITS`, whose plausible medians do not overlap.
-
-    Raises
-    ------
-    DataError
-        If the median of the brain fits none.
+    The ranges of plausible medians do not overlap between units.
     """
     median = float(np.median(inside))
     for unit in ADC_UNITS:
@@ -106,28 +110,131 @@ def adc_unit(inside: Floats) -> float:
 
 
 def shared_window(t1: Window, enhanced: dict[str, Window], matches: dict[str, tuple[float, float]]) -> dict[str, Window]:
-    """Give T1 and T1 after contrast one window: what is equally bright in the patient is equally bright in both pictures.
+    """Return one window for T1 before and after contrast agent: equal signals are equally bright in both pictures.
 
     Parameters
     ----------
     t1 : tuple of float
-        Own window of the T1 scan.
+        Window of the T1 scan alone.
     enhanced : dict of str to tuple of float
-        Own windows of the scans after contrast, by series id.
+        Windows of the scans after contrast agent alone, by series id.
     matches : dict of str to tuple of float
-        Gain and offset of each: value = gain * (value of the T1 scan) + offset.
+        Gain and offset per series id: value = gain * (value of the T1 scan) + offset.
 
     Returns
     -------
     dict of str to tuple of float
-        The window from the darkest black to the brightest white of all of them, in each scan's own units; that of T1 under `t1`.
+        From the darkest black to the brightest white of all, in the units of each scan; `t1` is the key of the T1 scan.
     """
     in_t1 = [t1, *(((low - matches[name][1]) / matches[name][0], (high - matches[name][1]) / matches[name][0])
                    for name, (low, high) in enhanced.items())]  # fmt: skip
     low, high = min(window[0] for window in in_t1), max(window[1] for window in in_t1)
-    own = {name: _rounded(gain * low + offset, gain * high + offset) for name, (gain, offset) in matches.items()}
-    return {"t1": _rounded(low, high), **own}
+    converted = {name: _rounded(gain * low + offset, gain * high + offset) for name, (gain, offset) in matches.items()}
+    return {"t1": _rounded(low, high), **converted}
 
 
 def _rounded(low: float, high: float) -> Window:
     return float(f"{low:.4g}"), float(f"{high:.4g}")
+
+
+@dataclass(frozen=True)
+class Match:
+    """Linear relation between the units of two scans: value = gain * other + offset.
+
+    Attributes
+    ----------
+    gain, offset : float
+        Offset in the units of the scan.
+    correlation : float
+        Correlation of the fitted voxels.
+    """
+
+    gain: float
+    offset: float
+    correlation: float
+
+
+def match_units(other: Floats, scan: Floats) -> Match | None:
+    """Fit gain and offset between two scans of the same brain.
+
+    Parameters
+    ----------
+    other, scan : ndarray of float32, shape (N,)
+        Values of the same voxels of the brain, after registration.
+
+    Returns
+    -------
+    Match or None
+        None if there are too few voxels, or the scans are not positively correlated.
+
+    Notes
+    -----
+    Least trimmed squares (Rousseeuw 1984): start from the ratio of the medians, then repeatedly fit the 70 % of the voxels nearest to the
+    line. The slope is the ratio of the standard deviations (reduced major axis), because both scans are noisy and ordinary regression
+    would underestimate it.
+    """
+    if other.size < 100 or float(np.median(other)) <= 0 or float(np.median(scan)) <= 0:
+        return None
+    x, y = other.astype(np.float64), scan.astype(np.float64)
+    gain, offset = float(np.median(y) / np.median(x)), 0.0
+    near = np.ones(x.size, dtype=bool)
+    for _ in range(FIT_ROUNDS):
+        residual = np.abs(y - gain * x - offset)
+        near = residual <= np.quantile(residual, TRIMMED_SHARE)
+        spread = float(x[near].std())
+        if spread == 0:
+            return None
+        before = gain, offset
+        gain = float(y[near].std()) / spread
+        offset = float(y[near].mean() - gain * x[near].mean())
+        if np.allclose(before, (gain, offset), rtol=1e-4, atol=1e-3):
+            break
+    correlation = float(np.corrcoef(x[near], y[near])[0, 1]) if gain > 0 else 0.0
+    return Match(gain, offset, correlation) if correlation > 0 else None
+
+
+def share_window(series: list[Series], folder: Path, brain: sitk.Image) -> list[Series]:
+    """Give T1 and the scans after contrast agent one window, where their contrasts are similar enough.
+
+    Parameters
+    ----------
+    series : list of Series
+        The normalised scans of a case, each with a window of its own.
+    folder : Path
+        Folder of their copies in the space of the reference.
+    brain : SimpleITK.Image
+        Brain mask of the reference.
+
+    Returns
+    -------
+    list of Series
+        Matched scans have the shared window and the quality numbers `t1_gain`, `t1_offset` and `t1_likeness` (the correlation). The
+        others keep their window and get the flag `t1_in_other_units`.
+    """
+    import SimpleITK as sitk
+
+    t1 = next((entry for entry in series if entry.sequence is Sequence.T1W), None)
+    enhanced = [entry for entry in series if entry.sequence is Sequence.CE_T1W]
+    if t1 is None or not enhanced:
+        return series
+    copies = {entry.series_id: read_volume(folder / f"{entry.series_id}_space-ref.nii") for entry in (t1, *enhanced)}
+    inside = sitk.GetArrayFromImage(sitk.Resample(brain, copies[t1.series_id], sitk.Transform(), sitk.sitkNearestNeighbor)) > 0
+    voxels = {name: sitk.GetArrayViewFromImage(copy) for name, copy in copies.items()}
+    done = {entry.series_id: entry for entry in series}
+    matches: dict[str, tuple[float, float]] = {}
+    for entry in enhanced:
+        # the darkest value of a copy fills what lies outside its scan
+        both = inside & (voxels[t1.series_id] > voxels[t1.series_id].min()) & (voxels[entry.series_id] > voxels[entry.series_id].min())
+        match = match_units(voxels[t1.series_id][both], voxels[entry.series_id][both])
+        if match is None or match.correlation < MIN_CORRELATION:
+            done[entry.series_id] = replace(entry, flags=(*entry.flags, "t1_in_other_units"))
+            continue
+        matches[entry.series_id] = match.gain, match.offset
+        numbers = {"t1_gain": round(match.gain, 5), "t1_offset": round(match.offset, 3), "t1_likeness": round(match.correlation, 4)}
+        done[entry.series_id] = replace(entry, quality=entry.quality | numbers)
+    if matches:
+        windows = {name: window for name in matches if (window := done[name].window)}
+        shared = shared_window(t1.window or (0.0, 1.0), windows, matches)
+        for name, window in {t1.series_id: shared["t1"], **{name: shared[name] for name in matches}}.items():
+            done[name] = replace(done[name], window=window, flags=(*done[name].flags, "shared_window"))
+    return list(done.values())

@@ -35,7 +35,7 @@ from neuralmedbench.files.pages import STYLE, page
 from neuralmedbench.files.small_pictures import COLOUR, GREYS, LETTER_PX, lettered, outlined, side_by_side, to_levels, write_levels
 from neuralmedbench.files.volumes import image_like, write_volume
 from neuralmedbench.imaging import review_pieces as imaging_pieces
-from neuralmedbench.imaging.mirror import make_side, mirrored_margin
+from neuralmedbench.imaging.review_pieces import mirror_reference, mirrored_margin
 from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Series, Slice, State, Tile
 from neuralmedbench.runtime.atomic_write import write_text
 
@@ -256,7 +256,7 @@ def test_a_symmetric_head_tells_nothing_about_its_sides() -> None:
 
     half = lopsided()[:, :, :24]
     whole = volume(np.concatenate([half, half[:, :, ::-1]], axis=2))
-    assert mirrored_margin(make_side(whole, sitk.Cast(whole > 400, sitk.sitkUInt8)), whole) == pytest.approx(0, abs=0.02)
+    assert mirrored_margin(mirror_reference(whole, sitk.Cast(whole > 400, sitk.sitkUInt8)), whole) == pytest.approx(0, abs=0.02)
 
 
 def test_numbers_stand_beside_their_limits(normalised: Path) -> None:

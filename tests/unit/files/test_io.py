@@ -152,7 +152,7 @@ def test_a_case_table_comes_back_as_it_was(tmp_path: Path) -> None:
         ("case_id\tname\n", "found case_id, name"),
         ("case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nA_1\tp\t0\t\t\n", "line 2: a case id holds"),
         ("case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nc1\tp\n", "line 2: expected 5 cells"),
-        ("case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nc1\tp\t0\t\t\nc1\tp\t0\t\t\n", "stands there twice"),
+        ("case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nc1\tp\t0\t\t\nc1\tp\t0\t\t\n", "is listed twice"),
         (
             "case_id\tpatient_id\tsource_sha256\tsequence_overrides\texclude\nc1\tp\t0\tseries-01=FLARE\t\n",
             "line 2: sequence_overrides looks",

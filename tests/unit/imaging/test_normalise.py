@@ -14,9 +14,7 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of, sha256_of_files
 from neuralmedbench.files.volumes import image_like
-from neuralmedbench.imaging.bias import correct_bias
-from neuralmedbench.imaging.brain import find_brain
-from neuralmedbench.imaging.normalise import order_series, read_rigid
+from neuralmedbench.imaging.normalise import correct_bias, find_brain, order_series, read_rigid
 from neuralmedbench.imaging.quality import plane_of
 from neuralmedbench.imaging.register import make_reference, register, rotation_deg
 from neuralmedbench.records.case import Plane, Sequence, Series, State
@@ -61,7 +59,7 @@ def test_the_brain_is_outlined(sequence: str) -> None:
     assert 2 * (found & truth).sum() / (found.sum() + truth.sum()) > 0.93
 
 
-def test_a_bias_field_is_flattened_and_the_grid_is_kept() -> None:
+def test_a_bias_field_is_bias_corrected_and_the_grid_is_kept() -> None:
     image = scan(T1W)
     z, _, x = np.indices(sitk.GetArrayFromImage(image).shape) / 40 - 1
     shaded = image_like((sitk.GetArrayFromImage(image) * np.exp(0.35 * x + 0.25 * z)).astype(np.float32), image)

@@ -16,8 +16,7 @@ from neuralmedbench.imaging import normalise as stage
 from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.pictures import resize, square, to_grey
 from neuralmedbench.imaging.slices import cut_slices
-from neuralmedbench.imaging.units import match_units
-from neuralmedbench.imaging.windows import CT_WINDOWS, shared_window, window_of
+from neuralmedbench.imaging.windows import CT_WINDOWS, match_units, shared_window, window_of
 from neuralmedbench.records.case import CaseRecord, Sequence
 
 SHOTS = [Shot("T1w", "2d"), Shot("ceT1w", "2d", order="LAS", shift_mm=(3.0, 2.0, 4.0)), Shot("ADC", "2d"), Shot("dwi", "2d")]
@@ -124,7 +123,7 @@ def test_only_sequences_with_shading_lose_their_bias_field(tmp_path: Path, monke
     for sequence in sequences:
         series = stage.Series(series_id="series-01", path=path.name, modality="MR", sequence=Sequence(sequence))
         before = len(seen)
-        stage._flattened(series, path.parent, settings)
+        stage._bias_corrected(series, path.parent, settings)
         assert (len(seen) > before) is (sequence in sequences[:5]), sequence
 
 
