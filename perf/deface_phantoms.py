@@ -36,7 +36,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def scans(head: Phantom, number: int) -> Iterator[tuple[str, str, Scanned]]:
     """Every scan of a patient, T1 first, then a tilted one and a slab of a sequence that changes from patient to patient."""
     from neuralmedbench.demo.cohort import read_cohort
-    from neuralmedbench.demo.phantom import scan_phantom
+    from neuralmedbench.demo.generate import scan_phantom
 
     taken = scan_phantom(head.phantom, read_cohort()[number])
     for sequence, stack, pose in sorted(taken, key=lambda one: not one[0].startswith("T1")):
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from neuralmedbench.deid.faces.deface import deface
     from neuralmedbench.deid.faces.locate import Head
     from neuralmedbench.demo.cohort import read_cohort
-    from neuralmedbench.demo.phantom import make_phantom
+    from neuralmedbench.demo.generate import make_phantom
     from neuralmedbench.errors import DeidentificationError
 
     print("patient", "scan", "sequence", *(f"{part} %" for part in PARTS), "brain voxels lost", "CPU s", "outcome", "fit of", sep="\t")

@@ -48,7 +48,7 @@ def write_patients(folder: Path) -> int:
     from neuralmedbench.demo.cohort import read_cohort
     from neuralmedbench.demo.contrast import PROTOCOLS
     from neuralmedbench.demo.dicom import write_series
-    from neuralmedbench.demo.phantom import make_phantom
+    from neuralmedbench.demo.generate import make_phantom
     from neuralmedbench.demo.scanner import acquire
 
     numbers = []

@@ -15,12 +15,13 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    from neuralmedbench.demo.answers import gather_answers
+    from neuralmedbench.files.json_files import read_json
     from neuralmedbench.files.tables import write_table
     from neuralmedbench.records.columns import ANSWER_COLUMNS
 
     args = parse_args(argv)
-    write_table(args.out, gather_answers(args.answers), ANSWER_COLUMNS)
+    rows = sorted((read_json(path) for path in args.answers), key=lambda row: row["case_id"])
+    write_table(args.out, rows, ANSWER_COLUMNS)
     return 0
 
 

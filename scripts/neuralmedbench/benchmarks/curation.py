@@ -1,15 +1,36 @@
-"""Curation in four stages: complete cases, experts' decisions, structured ground truth, and no question that a pool of models solves."""
+"""Curation in four stages: complete cases, expert decisions, structured ground truth, and no question that a pool of models solves."""
 
 from __future__ import annotations
 
+import csv
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 
+from neuralmedbench.benchmarks.importing import write_new
+from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.config.curation import CurationConfig
-from neuralmedbench.errors import ConfigError
-from neuralmedbench.records.curation import Decision, KeptQuestion, PoolModel, RemovedQuestion, StageCount
-from neuralmedbench.records.items import Arm, Gold, Runner, Strategy
-from neuralmedbench.records.questions import Question
+from neuralmedbench.config.load import load_benchmark, load_model, nearest, read_yaml
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.json_files import write_json_record
+from neuralmedbench.files.lines import write_lines
+from neuralmedbench.files.tables import read_records, write_table
+from neuralmedbench.records.curation import (
+    DECISION_COLUMNS,
+    KEPT,
+    RECORD,
+    REMOVED,
+    CurationRecord,
+    Decision,
+    KeptQuestion,
+    PoolModel,
+    RemovedQuestion,
+    StageCount,
+)
+from neuralmedbench.records.items import Arm, Disclosure, Gold, Runner, Strategy
+from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUESTIONS, Question, QuestionSet
 from neuralmedbench.records.scores import Score
 
 Verdict = Callable[[Question], str]
@@ -150,3 +171,173 @@ def _pool(solved: Mapping[str, Mapping[str, bool]], evidence: CurationEvidence) 
         )
         for model, rows in solved.items()
     )
+
+
+RATINGS = range(1, 6)
+
+
+def read_decisions(path: Path, cases: Iterable[str]) -> list[Decision]:
+    """Read the table of the experts' decisions, a CSV with `DECISION_COLUMNS`, in its order.
+
+    ConfigError if it is absent or has other columns; DataError, with its line, for an unknown case, a word other than keep or drop, a
+    rating outside 1 to 5, or an expert who decided twice.
+    """
+    known, decisions, seen = set(cases), [], set[tuple[str, str]]()
+    for line, row in _decision_rows(path):
+        where = f"{path.name}, line {line}"
+        case, expert, word = (row[column].strip() for column in DECISION_COLUMNS[:3])
+        problem = ""
+        if case not in known:
+            problem = "column case_id: no such case among the questions"
+        elif not expert:
+            problem = "column expert: expected the expert's pseudonym"
+        elif word.lower() not in {"keep", "drop"}:
+            problem = "column decision: expected keep or drop"
+        elif bad := [column for column in DECISION_COLUMNS[3:] if row.get(column, "").strip() not in {"", *map(str, RATINGS)}]:
+            problem = f"column {bad[0]}: expected a number from 1 to 5, or nothing"
+        elif (case, expert) in seen:
+            problem = "this expert has decided about this case before; keep one row"
+        if problem:
+            message = f"{where}, {problem}" if problem.startswith("column") else f"{where}: {problem}"
+            raise DataError(message)
+        seen.add((case, expert))
+        decisions.append(Decision(case_id=case, expert=expert, keep=word.lower() == "keep"))
+    return decisions
+
+
+def _decision_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, restval="")
+            columns = list(reader.fieldnames or ())
+            rows = [(reader.line_num, row) for row in reader]
+    except OSError:
+        message = "the table of the experts' decisions is not there; name it with --decisions"
+        raise ConfigError(message) from None
+    except (csv.Error, UnicodeDecodeError):
+        message = f"{path.name}: not a CSV file in UTF-8"
+        raise DataError(message) from None
+    if wide := [line for line, row in rows if None in row]:
+        message = f"{path.name}, line {wide[0]}: more cells than the first line has names"
+        raise DataError(message)
+    for column in columns:
+        if column not in DECISION_COLUMNS:
+            message = f"{path.name}: unknown column {column!r}{nearest(column, DECISION_COLUMNS)}"
+            raise ConfigError(message)
+    if missing := [column for column in DECISION_COLUMNS[:3] if column not in columns]:
+        message = f"{path.name}: the column {missing[0]!r} is missing in the first line"
+        raise ConfigError(message)
+    return rows
+
+
+def read_scores(folder: Path, config: Path, pool: Sequence[str]) -> dict[str, list[Score]]:
+    """Read the scores of every model of the pool, of the revision that its yaml names; DataError when a model was never scored."""
+    scores = {}
+    for model in pool:
+        path, revision = folder / f"{model}.parquet", load_model(config / "models" / f"{model}.yaml").revision
+        rows = [row for row in read_records(path, Score) if row.revision == revision] if path.is_file() else []
+        if not rows:
+            message = f"the reference model {model} has no scores of its present revision; run the set with it first"
+            raise DataError(message)
+        scores[model] = rows
+    return scores
+
+
+def curate_folder(
+    folder: Path, settings: tuple[Path, CurationConfig], decisions: Path | None, scores: dict[str, list[Score]], curated: str
+) -> tuple[CurationRecord, CurationResult]:
+    """Curate the imported set of a folder, and write `kept.csv`, `removed.csv` and `curation.json` into it.
+
+    Parameters
+    ----------
+    folder : Path
+        `data/questions/<benchmark>`.
+    settings : tuple of Path and CurationConfig
+        The yaml, and what it says.
+    decisions : Path or None
+        Table of the experts' decisions.
+    scores : dict of str to list of Score
+        Of the pool.
+    curated : str
+        Name of the curated set, or empty.
+
+    Returns
+    -------
+    record : CurationRecord
+        What was done.
+    result : CurationResult
+        What is left.
+
+    Raises
+    ------
+    ConfigError, DataError
+        As of `read_decisions` and `curate`, and when nothing is left.
+    """
+    path, config = settings
+    if curated == folder.name:
+        message = f"{curated} is the set itself; give the curated one another name"
+        raise ConfigError(message)
+    asked = read_questions(folder)
+    votes: list[Decision] = []
+    if "experts" in config.stages:
+        if decisions is None:
+            message = "the stage experts needs the table of their decisions; name it with --decisions, or take the stage out of `stages`"
+            raise ConfigError(message)
+        votes = read_decisions(decisions, (case_of(question) for question in asked.questions))
+    gold = {row.item_id: row for row in asked.gold}
+    result = curate(asked.questions, CurationEvidence(gold=gold, decisions=votes, scores=scores), config)
+    read = [path, folder / QUESTIONS, folder / ANSWERS, *([decisions] if decisions else [])]
+    record = CurationRecord(
+        benchmark=folder.name,
+        curated=curated,
+        settings=config.model_dump(mode="json"),
+        sources={file.name: sha256_of(file) for file in read},
+        stages=result.stages,
+        kept=len(result.kept),
+        pool=result.pool,
+    )
+    kept = sorted(result.kept, key=lambda row: row.question_id)
+    write_table(folder / KEPT, [asdict(row) for row in kept], [one.name for one in fields(KeptQuestion)])
+    removed = sorted(result.removed, key=lambda row: row.question_id)
+    write_table(folder / REMOVED, [asdict(row) for row in removed], [one.name for one in fields(RemovedQuestion)])
+    write_json_record(folder / RECORD, record)
+    if not result.kept:
+        message = f"{folder.name}: no question is left; {REMOVED} says why"
+        raise DataError(message)
+    return record, result
+
+
+def write_curated(asked: QuestionSet, result: CurationResult, source: Path, target: Path) -> None:
+    """Write the kept questions, with the examples for few-shot prompts, as an imported set of its own over the same pictures."""
+    ids = {row.question_id for row in result.kept} | {question.question_id for question in asked.questions if question.exemplar}
+    write_lines(target / QUESTIONS, Question, (row for row in asked.questions if row.question_id in ids))
+    write_lines(target / ANSWERS, Gold, (row for row in asked.gold if row.item_id in ids))
+    write_lines(target / DISCLOSURES, Disclosure, (row for row in asked.disclosures if row.item_id in ids))
+    for name in (IMAGES, RECORD):
+        shutil.copyfile(source / name, target / name)
+
+
+def write_curated_yaml(config: Path, benchmark: str, curated: str, questions: Path, pool: Sequence[str]) -> bool:
+    """Write the yaml of a curated set: that of the whole one with another title and folder, and the pool beside that of earlier curations.
+
+    Returns
+    -------
+    bool
+        Whether it was written: a person's own is never replaced.
+
+    Raises
+    ------
+    ConfigError
+        If there is one that does not name the whole pool: its tables would not tell who chose the items.
+    """
+    values = dict(read_yaml(config / "benchmarks" / f"{benchmark}.yaml"))
+    values |= {"title": f"{values['title']}, curated", "questions": questions.as_posix()}
+    chose = list(dict.fromkeys([*values.get("reference_pool", ()), *pool]))
+    path = config / "benchmarks" / f"{curated}.yaml"
+    if path.exists() and (lacking := sorted(set(chose) - set(load_benchmark(config, curated).reference_pool))):
+        message = f"{path.as_posix()}: `reference_pool` lacks {', '.join(lacking)}, by whose answers the questions are chosen; add what is lacking"
+        raise ConfigError(message)
+    if chose:
+        values["reference_pool"] = chose
+    head = f"# {benchmark} after curation (nmb benchmark curate); what was removed and why stands beside the questions of the whole set.\n"
+    return write_new(path, head, values)

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
-from neuralmedbench.benchmarks.option_pictures import problem_of_options
+from neuralmedbench.benchmarks.question_items import problem_of_options
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.config.load import read_yaml
 from neuralmedbench.errors import ConfigError, DataError

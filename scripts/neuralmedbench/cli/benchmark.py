@@ -106,7 +106,7 @@ def curate_benchmark(args: Namespace) -> int:
     Complete cases, experts' decisions, structured ground truth, and no question that a pool of reference models solves. Writes kept.csv,
     removed.csv and curation.json into data/questions/<benchmark>/ and, with --to, the kept questions as a benchmark of another name.
     """
-    from neuralmedbench.benchmarks.curation_files import curate_folder, read_scores, write_curated, write_curated_yaml
+    from neuralmedbench.benchmarks.curation import curate_folder, read_scores, write_curated, write_curated_yaml
     from neuralmedbench.benchmarks.question_items import read_questions
     from neuralmedbench.config.curation import load_curation
     from neuralmedbench.config.load import wildcard

@@ -2,7 +2,6 @@
 
 Doors
 -----
-answers: gather_answers
 baselines.baseline: Baseline, build
 cohort: TINY, find_patient, read_cohort
 generate: case_row, generate_case

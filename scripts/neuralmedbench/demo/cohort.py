@@ -10,11 +10,8 @@ from typing import Any
 from pydantic import Field, TypeAdapter, ValidationError
 from pydicom.uid import generate_uid
 
-from neuralmedbench.demo.anatomy import HeadShape
-from neuralmedbench.demo.identity import Part, PhantomIdentity
-from neuralmedbench.demo.invented import further_words
-from neuralmedbench.demo.pathology import PhantomLesion
-from neuralmedbench.demo.plant_notes import fill_note, planted_templates
+from neuralmedbench.demo.brain import HeadShape, PhantomLesion
+from neuralmedbench.demo.identity import Part, PhantomIdentity, fill_note, further_words, planted_templates
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.pseudonyms import case_pseudonym, patient_pseudonym
 from neuralmedbench.files.yaml_text import load_yaml

@@ -1,20 +1,27 @@
-"""Make one simulated patient: scans, notes, record, the answer, and the list of what was planted. No real person is in it."""
+"""Make one simulated patient: head, scans, notes, record, answer, and the list of what was planted. No real person is in it."""
 
 from __future__ import annotations
 
 import csv
 import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+
+from neuralmedbench.demo.brain import Brain, PhantomLesion, lesion_mask, make_brain, paint
 from neuralmedbench.demo.cohort import Patient, PhantomRecordRow
 from neuralmedbench.demo.contrast import PROTOCOLS
-from neuralmedbench.demo.dicom import SeriesFiles, write_keyed_series
-from neuralmedbench.demo.dicom_extras import write_localizer, write_screenshot
-from neuralmedbench.demo.invented import further_words
-from neuralmedbench.demo.phantom import Phantom, make_phantom, measure_lesion, scan_phantom
+from neuralmedbench.demo.dicom import SeriesFiles, write_keyed_series, write_localizer, write_screenshot
+from neuralmedbench.demo.grid import BRAIN, HEAD, Volume
+from neuralmedbench.demo.head import Labels, Tissue, make_head
+from neuralmedbench.demo.identity import further_words
 from neuralmedbench.demo.pictures import LESION_MM2, cut_picture
-from neuralmedbench.demo.scanner import resample
+from neuralmedbench.demo.scanner import Pose, SliceStack, acquire, resample
 from neuralmedbench.files.answer_key import NAME, write_answer_key
 from neuralmedbench.files.cases import CaseRow
 from neuralmedbench.files.digests import sha256_of
@@ -24,6 +31,100 @@ from neuralmedbench.files.raw_index import RawFile, RawIndex, read_raw_index, wr
 from neuralmedbench.records.answer_key import AnswerKey
 from neuralmedbench.records.columns import RECORD_COLUMNS
 from neuralmedbench.runtime.atomic_write import atomic_folder, write_text
+
+SEED = 20_260_925
+
+
+@dataclass(frozen=True)
+class Phantom:
+    """One patient's head before it is scanned.
+
+    Attributes
+    ----------
+    brain : Brain
+        Tissue fractions.
+    labels : ndarray of uint8, shape (Z, Y, X)
+        The rest of the head, on the grid `HEAD`.
+    masks : list of (PhantomLesion, ndarray)
+        The disease.
+    pose : Pose
+        Where the head lies in the scanner.
+    """
+
+    brain: Brain
+    labels: Labels
+    masks: list[tuple[PhantomLesion, Volume]]
+    pose: Pose
+
+    def ideal(self, sequence: str) -> Volume:
+        """Give the signal of the whole head in one sequence, on the grid `HEAD`, without noise."""
+        table = PROTOCOLS[sequence].lookup()
+        signal = table[self.labels]
+        window = HEAD.window(BRAIN)
+        brain = self.brain
+        rest = 1 - self.inside()
+        inside = signal[window] * rest + table[Tissue.CSF] * brain.csf + table[Tissue.GM] * brain.gm + table[Tissue.WM] * brain.wm
+        signal[window] = paint(inside, self.masks, sequence)
+        return signal
+
+    def inside(self) -> Volume:
+        """Give the brain with its fluid, from 0 to 1, on the grid `BRAIN`."""
+        return self.brain.gm + self.brain.wm + self.brain.csf
+
+    def lesion(self) -> Volume:
+        """Give what the answer speaks of, from 0 to 1, on the grid `BRAIN`."""
+        main = np.zeros(BRAIN.shape, np.float32)
+        for lesion, mask in self.masks:
+            if lesion.main:
+                main = np.maximum(main, mask)
+        return main
+
+
+def make_phantom(patient: Patient) -> Phantom:
+    """Build a patient's head; the same patient always gets the same one."""
+    rng = np.random.default_rng([SEED, patient.seed])
+    angles, shift = rng.uniform(-4, 4, 3), rng.uniform(-3, 3, 3)
+    size = np.array([0.95, 0.93, 0.95]) + rng.uniform(-0.02, 0.02, 3)
+    brain = make_brain(patient.shape, rng)
+    labels = make_head(brain.gm + brain.wm + brain.csf > 0.5, rng)
+    masks = [(lesion, lesion_mask(lesion, brain, patient.seed)) for lesion in patient.lesions]
+    return Phantom(brain, labels, masks, Pose(_point(angles), _point(shift), _point(size)))
+
+
+def _point(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
+    x, y, z = (round(float(value), 3) for value in values)
+    return x, y, z
+
+
+def scan_phantom(phantom: Phantom, patient: Patient) -> Iterator[tuple[str, SliceStack, Pose]]:
+    """Scan every sequence of a patient; the head moves a little between series, not before the first one."""
+    for number, sequence in enumerate(patient.series):
+        rng = np.random.default_rng([SEED, patient.seed, number])
+        pose = phantom.pose
+        if number:
+            pose = pose.moved(_point(rng.uniform(-0.8, 0.8, 3)), _point(rng.uniform(-0.8, 0.8, 3)))
+        stack = acquire(phantom.ideal(sequence), PROTOCOLS[sequence], pose, rng, isotropic=sequence.endswith("-3D"))
+        yield sequence, stack, pose
+
+
+def measure_lesion(phantom: Phantom) -> tuple[str, str]:
+    """Measure the largest connected lesion.
+
+    Returns
+    -------
+    size, position : str
+        Largest extent in mm, and the centre as "x y z" in LPS+ mm of the scanner during the first series.
+    """
+    mask = phantom.lesion() > 0.5
+    labels, found = ndimage.label(mask)
+    largest = 1 + int(np.argmax(ndimage.sum_labels(mask, labels, range(1, found + 1))))
+    inside = np.argwhere(labels == largest)
+    scale = np.array(phantom.pose.size[::-1])
+    extent = float(((inside.max(axis=0) - inside.min(axis=0) + 1) * scale).max())
+    z, y, x = (float(value) for value in inside.mean(axis=0) + np.array(BRAIN.low))
+    place = phantom.pose.place((x, y, z))
+    return f"{extent:.0f}", " ".join(f"{value:.1f}" for value in place)
+
 
 FURTHER_ROWS = (
     PhantomRecordRow(variable="health plan", value="{plan}"),

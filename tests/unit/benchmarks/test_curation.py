@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from conftest import NMB, ROOT
-from neuralmedbench.benchmarks.curation import CurationEvidence, curate
-from neuralmedbench.benchmarks.curation_files import read_decisions, read_scores, write_curated_yaml
+from neuralmedbench.benchmarks.curation import CurationEvidence, curate, read_decisions, read_scores, write_curated_yaml
 from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.config.curation import CurationConfig, load_curation
 from neuralmedbench.config.load import load_benchmark

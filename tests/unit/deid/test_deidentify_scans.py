@@ -29,7 +29,7 @@ from neuralmedbench.deid.release import dicom_series
 from neuralmedbench.deid.release.dicom_series import clean_dicom_series, stack_images
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.demo.cohort import read_cohort
-from neuralmedbench.demo.phantom import make_phantom
+from neuralmedbench.demo.generate import make_phantom
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.digests import sha256_of

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from conftest import ROOT
-from neuralmedbench.demo.answers import gather_answers
+from gather_answers import main as gather_answers
 from neuralmedbench.demo.cohort import FOLDER, read_patient
 from neuralmedbench.demo.generate import generate_case
 from neuralmedbench.demo.pictures import IMAGE_COLUMNS, collect_pictures
@@ -142,11 +142,13 @@ def test_the_head_has_a_face_with_a_nose_in_front_of_the_skull(folder: Path) -> 
     assert skull.sum() > 20_000
 
 
-def test_gathered_answers_have_the_columns_of_the_answers_table(folder: Path) -> None:
-    rows = gather_answers([folder.with_name("answer.json")])
-    assert set(rows[0]) == set(ANSWER_COLUMNS)
+def test_gathered_answers_have_the_columns_of_the_answers_table(folder: Path, tmp_path: Path) -> None:
+    assert set(read_json(folder.with_name("answer.json"))) == set(ANSWER_COLUMNS)
+    gather_answers(["--answers", str(folder.with_name("answer.json")), "--out", str(tmp_path / "answers.csv")])
+    rows = list(csv.DictReader((tmp_path / "answers.csv").open(encoding="utf-8")))
+    assert [tuple(row) for row in rows] == [ANSWER_COLUMNS]
     with pytest.raises(DataError, match="the file is not there"):
-        gather_answers([folder / "answer.json"])
+        gather_answers(["--answers", str(folder / "answer.json"), "--out", str(tmp_path / "answers.csv")])
 
 
 def test_only_pictures_that_show_the_disease_are_collected(folder: Path, tmp_path: Path) -> None:

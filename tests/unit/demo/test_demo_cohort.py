@@ -9,7 +9,7 @@ import pytest
 
 from conftest import ROOT
 from neuralmedbench.demo.cohort import TINY, Patient, find_patient, read_cohort, read_patient
-from neuralmedbench.demo.invented import KINDS
+from neuralmedbench.demo.identity import KINDS
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import read_case_table
 from neuralmedbench.files.pseudonyms import read_key

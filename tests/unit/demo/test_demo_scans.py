@@ -12,7 +12,7 @@ import numpy as np
 import pydicom
 import pytest
 
-from neuralmedbench.demo.anatomy import HeadShape, make_brain
+from neuralmedbench.demo.brain import HeadShape, make_brain
 from neuralmedbench.demo.cohort import FOLDER, Cut, read_patient
 from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.dicom import write_keyed_series, write_series

@@ -15,7 +15,7 @@ from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.options import digest_order, letter_of, numbered_letter, options_of, without_empty_end
 from neuralmedbench.benchmarks.adapters.rows import cell_text, choice_gold, column_text, day_of, filled_texts, plain_id, refusal_of
 from neuralmedbench.benchmarks.gold import criteria
-from neuralmedbench.benchmarks.option_pictures import option_name
+from neuralmedbench.benchmarks.question_items import option_name
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.config.mappings import AnswerMapping, ImagesMapping, MappingConfig, OptionsMapping, PictureForm
 from neuralmedbench.errors import DataError

@@ -13,10 +13,9 @@ from neuralmedbench.benchmarks.adapters import (
     medcasereasoning,
     medframeqa,
     mediconfusion,
-    mmrarebench,
-    mrarebench,
     neural_medbench,
     neurovlm,
+    rarebench,
 )
 from neuralmedbench.benchmarks.adapters.entry import DataSet
 from neuralmedbench.benchmarks.adapters.mapping import mapped_data_set
@@ -31,8 +30,7 @@ MODULES = (
     medcasereasoning,
     medframeqa,
     mediconfusion,
-    mmrarebench,
-    mrarebench,
+    rarebench,
     neural_medbench,
     neurovlm,
 )

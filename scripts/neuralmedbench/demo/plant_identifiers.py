@@ -1,16 +1,22 @@
-"""More identifiers for the header of a simulated scan: odd scripts, deep nesting, split values, vendors' private tags, pictures in the header."""
+"""Plant identifiers in the header and pixels of a simulated scan, and derive the rules of its answer key."""
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 import unicodedata
+from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
+from pydicom.dataelem import DataElement
 from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence
 from pydicom.uid import MRImageStorage
 
-from neuralmedbench.demo.identity import PhantomIdentity
-from neuralmedbench.demo.invented import further_words
+from neuralmedbench.demo.identity import PhantomIdentity, further_words
+from neuralmedbench.files.answer_key import holds
+from neuralmedbench.records.answer_key import PixelBox, TagRule
 
 MADE_UP_ROOT = "1.2.826.0.1.3680043.10.543"
 PRIVATE = (
@@ -135,8 +141,6 @@ def plant_graphics(header: Dataset, who: PhantomIdentity, shape: tuple[int, int]
     """
     import numpy as np
 
-    from neuralmedbench.demo.plant_pixels import draw_text
-
     text = draw_text((who.family.upper(), who.mrn))
     plane = np.zeros(shape, bool)
     rows, columns = min(shape[0], text.shape[0]), min(shape[1], text.shape[1])
@@ -175,3 +179,146 @@ def _reversed(name: str) -> str:
     """Write a name as DICOM does: the family name first."""
     given, _, family = name.partition(" ")
     return f"{family}^{given}"
+
+
+EDGE = 3
+"""Pixels between the text and the border of the picture."""
+
+
+def draw_text(lines: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+    """Draw some lines of text.
+
+    Returns
+    -------
+    ndarray of bool, shape (rows, columns)
+        True where a letter is; no empty row or column at the edges.
+    """
+    from PIL import Image, ImageDraw, ImageFont
+
+    picture = Image.new("L", (400, 12 * len(lines) + 4))
+    for place, line in enumerate(lines):
+        # the packaged bitmap font: outlines would be drawn differently from one version of the library to the next
+        ImageDraw.Draw(picture).text((1, 1 + 12 * place), line, fill=255, font=ImageFont.load_default_imagefont())
+    drawn = np.asarray(picture) > 127
+    rows, columns = np.flatnonzero(drawn.any(axis=1)), np.flatnonzero(drawn.any(axis=0))
+    return drawn[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+
+
+def burn_in(stored: npt.NDArray[np.uint16], who: PhantomIdentity) -> tuple[npt.NDArray[np.uint16], PixelBox]:
+    """Draw name and record number into the upper left corner of every slice, where there is air.
+
+    Parameters
+    ----------
+    stored : ndarray of uint16, shape (slices, rows, columns)
+        Stored values.
+    who : PhantomIdentity
+        The invented person.
+
+    Returns
+    -------
+    stored : ndarray of uint16, shape (slices, rows, columns)
+        A copy; the letters have the highest value of the scan, everything else is as it was.
+    box : PixelBox
+        Where the text stands.
+    """
+    lines = (who.family.upper(), who.mrn)
+    text = draw_text(lines)
+    box = PixelBox(top=EDGE, left=EDGE, bottom=EDGE + text.shape[0], right=EDGE + text.shape[1], text=lines)
+    marked = stored.copy()
+    marked[:, box.top : box.bottom, box.left : box.right][:, text] = stored.max()
+    return marked, box
+
+
+TEXT_KINDS = frozenset({"AE", "CS", "LO", "LT", "PN", "SH", "ST", "UC", "UR", "UT"})
+STANDARD = "1.2.840.10008."
+RETAINED = (
+    "SOPClassUID", "Modality", "Manufacturer", "ManufacturerModelName", "ImageType", "ScanningSequence", "SequenceVariant", "MRAcquisitionType",
+    "SequenceName", "RepetitionTime", "EchoTime", "InversionTime", "FlipAngle", "MagneticFieldStrength", "ImagingFrequency", "ImagedNucleus",
+    "NumberOfAverages", "PixelBandwidth", "DiffusionBValue", "KVP", "ConvolutionKernel", "ContrastBolusVolume", "ContrastBolusRoute", "EchoTrainLength", "PatientPosition", "PatientSex",
+    "ImagePositionPatient", "ImageOrientationPatient", "PixelSpacing", "SliceThickness", "SpacingBetweenSlices", "SliceLocation", "SeriesNumber",
+    "InstanceNumber", "AcquisitionNumber", "RescaleIntercept", "RescaleSlope", "WindowCenter", "WindowWidth",
+)  # fmt: skip
+"""What research needs of a scan, in the words of the standard."""
+PRESENT = (
+    "Rows", "Columns", "BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation", "SamplesPerPixel", "PhotometricInterpretation",
+)  # fmt: skip
+NOT_EMPTY = (
+    "PatientID",
+    "PatientName",
+    "StudyDate",
+    "SeriesDate",
+    "AcquisitionDate",
+    "StudyInstanceUID",
+    "SeriesInstanceUID",
+    "ContrastBolusAgent",
+)
+
+
+def tag_rules(header: Dataset, who: PhantomIdentity, description: str, *, kept: bool) -> tuple[TagRule, ...]:
+    """Give the rules of a series."""
+    planted = planted_strings(who)
+    rules = [rule for path, element in _walk(header) for rule in _removal(path, element, planted)]
+    rules.append(TagRule(path=_path(header, "PatientID"), action="patid_consistent", category="DICOM"))
+    if not kept:
+        return tuple(rules)
+    rules += [TagRule(path=_path(header, name), action="text_retained", category="research") for name in RETAINED if name in header]
+    rules += [TagRule(path=_path(header, name), action="tag_retained", category="DICOM") for name in PRESENT if name in header]
+    rules += [TagRule(path=_path(header, name), action="text_notnull", category="DICOM") for name in NOT_EMPTY if name in header]
+    age = f"{min(who.age, 90):03d}Y"
+    rules.append(TagRule(path=_path(header, "PatientAge"), action="text_retained", category="research", text=(age,)))
+    words = tuple(word for word in re.split(r"[ _]", description) if any(letter.isalpha() for letter in word))
+    rules.append(TagRule(path=_path(header, "ScanOptions"), action="text_retained", category="research", text=("FS",)))
+    rules.append(TagRule(path=_path(header, "SeriesDescription"), action="text_retained", category="research", text=words))
+    return tuple(rules)
+
+
+def _removal(path: str, element: DataElement, planted: tuple[str, ...]) -> Iterator[TagRule]:
+    category = "DICOM" if element.tag.is_private or element.tag.group >= 0x5000 else "HIPAA"
+    values = [str(value) for value in element.value] if element.VM > 1 else [str(element.value)]
+    if element.VR in {"DA", "DT"}:
+        yield TagRule(path=path, action="date_shifted", category="HIPAA")
+    elif element.VR == "UI" and not all(value.startswith(STANDARD) for value in values):
+        yield TagRule(path=path, action="uid_changed", category="DICOM")
+        yield TagRule(path=path, action="uid_consistent", category="DICOM")
+    if element.keyword == "PatientAge" and element.value > "089Y":
+        yield TagRule(path=path, action="text_removed", category="HIPAA", text=(element.value,))
+    if element.VR in TEXT_KINDS | {"UI", "IS"}:
+        found = tuple(word for word in planted if any(_planted_in(value, word, element.VR) for value in values))
+        if found:
+            yield TagRule(path=path, action="text_removed", category=category, text=found)
+    if element.VR in {"OB", "OW", "UN"} and (element.keyword != "PixelData" or "/" in path):  # the icon has pixels too
+        yield TagRule(path=path, action="text_removed", category=category)
+
+
+def _planted_in(value: str, word: str, kind: str) -> bool:
+    """Whether a string was planted in a value; half a record number may stand right behind a name."""
+    return holds(value, word) or (kind != "UI" and word.isdigit() and word in value)
+
+
+def _walk(dataset: Dataset, above: str = "") -> Iterator[tuple[str, DataElement]]:
+    """Every element that is no sequence, with its path."""
+    for element in dataset:
+        path = f"{above}{element.tag.group:04X}{element.tag.element:04X}"
+        if element.VR != "SQ":
+            yield path, element
+            continue
+        for place, item in enumerate(element.value):
+            yield from _walk(item, f"{path}/{place}/")
+
+
+def _path(header: Dataset, keyword: str) -> str:
+    tag = header[keyword].tag
+    return f"{tag.group:04X}{tag.element:04X}"
+
+
+def planted_strings(who: PhantomIdentity) -> tuple[str, ...]:
+    """Everything about a person that stands somewhere in the headers, longest first."""
+    words = who.words() | further_words(who)
+    people = [who.physician, who.operator, who.colleague, who.relative]
+    strings = {
+        who.family, who.given, who.mrn, who.mrn[:4], who.mrn[4:], who.other_id, who.phone, who.street, who.town, who.hospital, who.elsewhere,
+        who.hospital_address, who.station, who.serial, who.accession, who.accession[-5:], who.initials, *who.original_script.split(),
+        *who.operator_script.split(), *people, *(part for name in people for part in name.split(" ")),
+        *(words[name] for name in ("scanned_slash", "weekday_ordinal", "dashed", "born", "fax", "plan", "url", "zip", "trial")),
+    }  # fmt: skip
+    return tuple(sorted(strings - {""}, key=lambda text: (-len(text), text)))
