@@ -6,9 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neuralmedbench.estimates.comparisons import paired_difference
+from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval
-from neuralmedbench.estimates.pairs import holm, paired_difference
-from neuralmedbench.estimates.passk import pass_at_k
+from neuralmedbench.estimates.repeats import pass_at_k
 
 FAST = IntervalSettings(resamples=200)
 VALUES = st.lists(st.tuples(st.sampled_from([0.0, 0.2, 0.5, 1.0, float("nan")]), st.integers(0, 40)), min_size=1, max_size=80)

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from neuralmedbench.estimates.intervals import Floats, Ints
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -184,3 +186,26 @@ def holm_levels(p_values: Sequence[float], alpha: float) -> list[float]:
     for rank, place in enumerate(order.tolist()):
         levels[place] = alpha / (len(p_values) - rank)
     return levels
+
+
+def mcnemar_exact(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> float:
+    """Exact McNemar test on paired outcomes; it takes items as independent and stands beside the clustered test."""
+    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+    if only_first + only_second == 0:
+        return 1.0
+    return float(stats.binomtest(only_first, only_first + only_second, 0.5).pvalue)
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Holm's step-down correction; the order of the list is kept.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    adjusted, running = [0.0] * len(p_values), 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
+        running = max(running, min(1.0, p_values[index] * (len(p_values) - place)))
+        adjusted[index] = running
+    return adjusted

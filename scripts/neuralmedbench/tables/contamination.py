@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.estimates.comparisons import Estimate, paired_difference, shuffle_p, square_and_add
+from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import Floats, IntervalSettings, Ints, rate_interval
-from neuralmedbench.estimates.pairs import holm, paired_difference
-from neuralmedbench.estimates.unpaired import Estimate, shuffle_p, square_and_add
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study

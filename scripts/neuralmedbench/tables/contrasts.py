@@ -7,8 +7,9 @@ from itertools import combinations
 
 import numpy as np
 
+from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences
+from neuralmedbench.estimates.exact import holm, mcnemar_exact
 from neuralmedbench.estimates.intervals import Floats
-from neuralmedbench.estimates.pairs import Difference, holm, mcnemar_exact, paired_difference, paired_differences
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.estimates.comparisons import rank_ranges, tiers
 from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
-from neuralmedbench.estimates.ranks import rank_ranges, tiers
 from neuralmedbench.records.words import capital, counted, percent
 from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.estimates.intervals import Floats, Ints, codes_of
-from neuralmedbench.estimates.passk import pass_at_k
+from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.scores import ParseStatus, Score
 

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from neuralmedbench.config.load import nearest
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.exact import holm_levels, p_at_least, p_at_most, share_bounds
-from neuralmedbench.estimates.pairs import holm
+from neuralmedbench.estimates.exact import holm, holm_levels, p_at_least, p_at_most, share_bounds
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline

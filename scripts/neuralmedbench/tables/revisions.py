@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from neuralmedbench.estimates.comparisons import paired_difference
+from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import IntervalSettings, codes_of
-from neuralmedbench.estimates.noise_floor import compare_answers
-from neuralmedbench.estimates.pairs import holm, paired_difference
+from neuralmedbench.estimates.repeats import compare_answers
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from neuralmedbench.estimates.concordance import separation
 from neuralmedbench.estimates.intervals import codes_of
-from neuralmedbench.estimates.separation import separation
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Level
 from neuralmedbench.records.keys import response_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from neuralmedbench.config.load import without_places
-from neuralmedbench.estimates.pairs import smallest_difference
+from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.served import ServedModel, served_by
 from neuralmedbench.records.words import counted, listing, percent, percent_with_span

@@ -22,8 +22,8 @@ from neuralmedbench.estimates.calibration import (
     selective_accuracy,
     width_bins,
 )
+from neuralmedbench.estimates.concordance import separation
 from neuralmedbench.estimates.intervals import rate_interval
-from neuralmedbench.estimates.separation import separation
 from neuralmedbench.tables.confidence.draws import Draws, rate_of
 
 TO = 1e-6

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.estimates.noise_floor import compare_answers
+from neuralmedbench.estimates.repeats import compare_answers
 
 FAST = IntervalSettings(resamples=199)
 

@@ -16,7 +16,8 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from neuralmedbench.estimates.agreement import complete_rows, icc
-from neuralmedbench.estimates.exact import effective_size, one_sided_bounds
+from neuralmedbench.estimates.comparisons import Estimate, shuffle_p, sign_flip_p, smallest_difference, square_and_add, student_interval
+from neuralmedbench.estimates.exact import effective_size, mcnemar_exact, one_sided_bounds
 from neuralmedbench.estimates.intervals import (
     IntervalSettings,
     expanded_tail,
@@ -25,8 +26,6 @@ from neuralmedbench.estimates.intervals import (
     resampled_means,
     resampling_weights,
 )
-from neuralmedbench.estimates.pairs import mcnemar_exact, sign_flip_p, smallest_difference, student_interval
-from neuralmedbench.estimates.unpaired import Estimate, shuffle_p, square_and_add
 
 TO = 1e-6
 SETTINGS = IntervalSettings(resamples=500)

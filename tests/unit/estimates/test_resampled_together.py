@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from neuralmedbench.estimates.comparisons import paired_difference, paired_differences
 from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval, rate_intervals
-from neuralmedbench.estimates.pairs import paired_difference, paired_differences
 
 SETTINGS = IntervalSettings(resamples=200)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from neuralmedbench.estimates.concordance import both_drawn, separation, wins
 from neuralmedbench.estimates.intervals import IntervalSettings, codes_of, resampling_weights
-from neuralmedbench.estimates.separation import both_drawn, separation, wins
 
 
 def answers(seed: int, size: int, clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -13,7 +13,8 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from neuralmedbench.estimates.exact import clopper_pearson, effective_size
+from neuralmedbench.estimates.comparisons import paired_difference, rank_ranges, sign_flip_p, smallest_difference, tiers
+from neuralmedbench.estimates.exact import clopper_pearson, effective_size, holm, mcnemar_exact
 from neuralmedbench.estimates.intervals import (
     IntervalSettings,
     expanded_tail,
@@ -22,9 +23,7 @@ from neuralmedbench.estimates.intervals import (
     resampled_means,
     resampling_weights,
 )
-from neuralmedbench.estimates.pairs import holm, mcnemar_exact, paired_difference, sign_flip_p, smallest_difference
-from neuralmedbench.estimates.passk import pass_at_k
-from neuralmedbench.estimates.ranks import rank_ranges, tiers
+from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.tables.axes import above_prior, breadth_depth_gap, correlation_interval, gap_sentence, rank_correlation
 from neuralmedbench.tables.decomposition import decompose, share_of_errors
 from neuralmedbench.tables.fields import macro_f1

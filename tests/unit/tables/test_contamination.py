@@ -13,8 +13,8 @@ from fixtures.tables import DEPTH, item, score
 from neuralmedbench.config.load import load_model
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.estimates.comparisons import Estimate, square_and_add
 from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval
-from neuralmedbench.estimates.unpaired import Estimate, square_and_add
 from neuralmedbench.records.items import Family, Gold, Level, Runner
 from neuralmedbench.tables.contamination import (
     ALONE,

@@ -17,9 +17,8 @@ from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.config.load import load_readiness
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.exact import holm_levels, p_at_least, p_at_most, share_bounds
+from neuralmedbench.estimates.exact import holm, holm_levels, p_at_least, p_at_most, share_bounds
 from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.estimates.pairs import holm
 from neuralmedbench.files.tables import read_table, write_table
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Family, Gold

@@ -8,8 +8,8 @@ from statistics import median
 
 import numpy as np
 
+from neuralmedbench.estimates.comparisons import paired_difference
 from neuralmedbench.estimates.intervals import rate_interval
-from neuralmedbench.estimates.pairs import paired_difference
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import ALL, SCORED, Suppression, Table, grouped_by, of_study

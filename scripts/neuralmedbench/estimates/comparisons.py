@@ -1,17 +1,24 @@
-"""Differences between two conditions on the same items."""
+"""Comparisons of models: paired differences on the same items, differences between groups of patients, ranks and tiers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from neuralmedbench.estimates.exact import FEW_PATIENTS
-from neuralmedbench.estimates.intervals import Floats, IntervalSettings, Ints, cluster_sums, percentile_interval, resampled_means
+from neuralmedbench.estimates.intervals import (
+    Floats,
+    IntervalSettings,
+    Ints,
+    cluster_sums,
+    expanded_tail,
+    percentile_interval,
+    resampled_means,
+)
 
 EXACT_FLIPS_UP_TO = 12
 """Up to this many patients every pattern of signs is tried; above it patterns are drawn."""
@@ -152,29 +159,6 @@ def _signs(patients: int, resamples: int, seed: int) -> Floats:
     return (rng.integers(0, 2, size=(resamples, patients), dtype=np.int8) * 2 - 1).astype(np.float64)
 
 
-def mcnemar_exact(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> float:
-    """Exact McNemar test on paired outcomes; it takes items as independent and stands beside the clustered test."""
-    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
-    if only_first + only_second == 0:
-        return 1.0
-    return float(stats.binomtest(only_first, only_first + only_second, 0.5).pvalue)
-
-
-def holm(p_values: list[float]) -> list[float]:
-    """Holm's step-down correction; the order of the list is kept.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    adjusted, running = [0.0] * len(p_values), 0.0
-    for place, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
-        running = max(running, min(1.0, p_values[index] * (len(p_values) - place)))
-        adjusted[index] = running
-    return adjusted
-
-
 def smallest_difference(spread: float, confidence: float, patients: int, power: float = 0.8) -> float:
     """Smallest true difference that one comparison would see with the given power.
 
@@ -194,3 +178,137 @@ def smallest_difference(spread: float, confidence: float, patients: int, power: 
     """
     quantiles = stats.t.ppf(0.5 + confidence / 2, patients - 1) + stats.t.ppf(power, patients - 1)
     return float(quantiles * spread * np.sqrt(patients / (patients - 1)))
+
+
+AT_ONCE = 1_000
+"""Shuffles that are worked on together."""
+
+
+class Estimate(NamedTuple):
+    """A value with its interval; None where there is none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def square_and_add(first: Estimate, second: Estimate) -> Estimate:
+    """Give the first minus the second of two independent estimates, with an interval made from theirs.
+
+    Parameters
+    ----------
+    first, second : Estimate
+        Of different patients.
+
+    Returns
+    -------
+    Estimate
+        As honest as the two intervals are: exact ones (few patients, none or all right) stay so. Without an interval where one has none.
+
+    References
+    ----------
+    Newcombe, Statistics in Medicine 17 (1998) 873, method 10; for any two intervals: Zou and Donner, ibid. 27 (2008) 1693.
+
+    Examples
+    --------
+    >>> [round(number, 3) for number in square_and_add(Estimate(0.8, 0.7, 0.9), Estimate(0.5, 0.3, 0.6))]
+    [0.3, 0.159, 0.524]
+    """
+    if first.value is None or second.value is None:
+        return Estimate(None, None, None)
+    value = first.value - second.value
+    if first.low is None or first.high is None or second.low is None or second.high is None:
+        return Estimate(value, None, None)
+    down = np.hypot(first.value - first.low, second.high - second.value)
+    up = np.hypot(first.high - first.value, second.value - second.low)
+    return Estimate(value, float(value - down), float(value + up))
+
+
+def shuffle_p(first: Floats, second: Floats, patients: tuple[Ints, Ints], settings: IntervalSettings) -> float:
+    """Test for no difference: the share of random divisions of the patients whose means lie at least as far apart.
+
+    Parameters
+    ----------
+    first, second : ndarray of float, shape (items of the group,)
+        Item values of each group, none NaN.
+    patients : tuple of ndarray of int
+        Patient of each item of each group; a patient belongs to one group.
+    settings : IntervalSettings
+        Draws and seed.
+
+    Returns
+    -------
+    float
+        (hits + 1) / (draws + 1), so that it is never 0. Patients keep their items, and the groups their numbers of patients.
+    """
+    codes = np.unique(np.concatenate(patients), return_inverse=True)[1].reshape(-1)
+    count, of_first = int(codes.max()) + 1, len(set(patients[0].tolist()))
+    values = np.concatenate([first, second])
+    sums = cluster_sums(np.stack([values, np.ones(len(values))], axis=1), codes, count)
+    rng, seen, hits = np.random.default_rng(settings.seed), abs(float(first.mean() - second.mean())), 0
+    for start in range(0, settings.resamples, AT_ONCE):
+        keys = rng.random((min(AT_ONCE, settings.resamples - start), count))
+        chosen = (keys <= np.partition(keys, of_first - 1, axis=1)[:, of_first - 1, None]).astype(np.float64) @ sums
+        rest = sums.sum(axis=0) - chosen
+        apart = np.abs(chosen[:, 0] / chosen[:, 1] - rest[:, 0] / rest[:, 1])
+        hits += int((apart >= seen - 1e-9).sum())
+    return (hits + 1) / (settings.resamples + 1)
+
+
+def rank_ranges(values: Floats, patients: Ints, settings: IntervalSettings) -> list[tuple[int, int]]:
+    """Range of ranks of each model over the resamples.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (items, models)
+        Item values.
+    patients : ndarray of int, shape (items,)
+        Patient of each item.
+    settings : IntervalSettings
+        Resamples, seed and confidence.
+
+    Returns
+    -------
+    list of tuple of int
+        Best and worst rank of each model; 1 is the best. Equal means share the better rank on the way up and the worse
+        one on the way down, so that a tie widens the range.
+    """
+    models, clusters = values.shape[1], int(patients.max()) + 1 if len(patients) else 0
+    if models == 0 or clusters < 2:
+        return [(1, models)] * models
+    means = np.round(np.nan_to_num(resampled_means(values, patients, settings)), 12)
+    tail = expanded_tail(clusters, settings.confidence)
+    best = stats.rankdata(-means, method="min", axis=1)
+    worst = stats.rankdata(-means, method="max", axis=1)
+    low = np.quantile(best, tail, axis=0, method="lower")
+    high = np.quantile(worst, 1 - tail, axis=0, method="higher")
+    return [(int(first), int(last)) for first, last in zip(low, high, strict=True)]
+
+
+def tiers(order: Sequence[str], p_holm: Mapping[frozenset[str], float], alpha: float) -> dict[str, int]:
+    """Tiers: models that cannot be told from the best of their tier.
+
+    Parameters
+    ----------
+    order : sequence of str
+        Models, best first.
+    p_holm : mapping
+        Corrected p value of each pair of models.
+    alpha : float
+        Level below which a difference counts.
+
+    Returns
+    -------
+    dict of str to int
+        Tier of each model, from 1. The best model opens a tier; every model that is not significantly different from it
+        joins; the best of the rest opens the next one.
+    """
+    found: dict[str, int] = {}
+    rest, tier = list(order), 0
+    while rest:
+        tier += 1
+        best = rest[0]
+        joined = [model for model in rest if model == best or p_holm[frozenset((best, model))] >= alpha]
+        found.update(dict.fromkeys(joined, tier))
+        rest = [model for model in rest if model not in joined]
+    return found
