@@ -20,9 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from fixtures.coverage import QUANTITIES, coverage, truth
 from neuralmedbench.estimates.calibration import area_under_risk, auroc, brier, calibration_error, width_bins
 from neuralmedbench.estimates.intervals import IntervalSettings, percentile_interval
-from neuralmedbench.tables.confidence.draws import Draws
-from neuralmedbench.tables.confidence.risk_coverage import tied_groups
-from neuralmedbench.tables.confidence.sources import Confidences, ConfidenceSource
+from neuralmedbench.tables.confidence.measures import Confidences, ConfidenceSource, Draws
+from neuralmedbench.tables.confidence.reliability import tied_groups
 
 ANSWERS, TRUTH = 4, 100_000
 TOO_SURE, PATIENTS = (0.0, 0.07, 0.15, 0.3), (8, 30, 120)

@@ -30,8 +30,7 @@ from neuralmedbench.ratings.form import RatingForm, read_form  # noqa: E402
 from neuralmedbench.records.keys import response_key, text_digest  # noqa: E402
 from neuralmedbench.records.responses import Response  # noqa: E402
 from neuralmedbench.records.scores import Rating, RatingPart  # noqa: E402
-from neuralmedbench.tables.clinicians.agreement import agreement_rows  # noqa: E402
-from neuralmedbench.tables.clinicians.raters import rater_rows  # noqa: E402
+from neuralmedbench.tables.clinicians.agreement import agreement_rows, rater_rows  # noqa: E402
 
 FORM_FILE = ROOT / "config" / "rating.yaml"
 AGAIN = 0.15

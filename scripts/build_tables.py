@@ -7,7 +7,7 @@ from pathlib import Path
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import gc_paused
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.tables.disclosure.release import Release
+from neuralmedbench.tables.release import Release
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.write import write_tables
 

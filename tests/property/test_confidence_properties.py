@@ -20,7 +20,7 @@ from neuralmedbench.estimates.calibration import (
     width_bins,
 )
 from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.tables.confidence.draws import GROUPS, Draws
+from neuralmedbench.tables.confidence.measures import GROUPS, Draws
 
 VALUES = st.one_of(st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]), st.floats(0, 1))
 ANSWERS = st.lists(st.tuples(VALUES, st.booleans()), min_size=1, max_size=60)

@@ -8,16 +8,12 @@ Doors
 -----
 agreement: ac2, coincidences, complete_rows, icc, ordinal_alpha, paired, pairs_of, quadratic_kappa, shares_of_pairs, weighted_shares
 calibration: MASS_BINS, WIDTH_BINS, area_under_risk, auroc, best_area, brier, calibration_error, linspace_bins, mass_bins, pessimistic, risk_coverage_area, selective_accuracy, width_bins
-concordance: COEFFICIENTS, Pairs, concordance, concordance_of_units, means_of_units
-exact: clopper_pearson, effective_size, holm_levels, one_sided_bounds, p_at_least, p_at_most, share_bounds
+comparisons: Difference, Estimate, paired_difference, paired_differences, rank_ranges, shuffle_p, smallest_difference, square_and_add, tiers
+concordance: COEFFICIENTS, Pairs, concordance, concordance_of_units, means_of_units, separation
+exact: clopper_pearson, effective_size, holm, holm_levels, mcnemar_exact, one_sided_bounds, p_at_least, p_at_most, share_bounds
 intervals: Floats, Interval, IntervalSettings, Ints, NOTHING, cluster_sums, codes_of, exact_interval, percentile_interval, rate_interval, rate_intervals, resampled_means, resampling_weights
 label_averages: average, tally
-noise_floor: compare_answers
-pairs: Difference, holm, mcnemar_exact, paired_difference, paired_differences, smallest_difference
-passk: pass_at_k
 prediction_powered: RatedAnswers, bounds_of_unjudged, calibrated_rate
-ranks: rank_ranges, tiers
-separation: separation
+repeats: compare_answers, pass_at_k
 suppression: CellSize, Label, Mask, mask_of, suppressed_cells
-unpaired: Estimate, shuffle_p, square_and_add
 """

@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from neuralmedbench.estimates.intervals import Floats, Ints
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -4,13 +4,13 @@ Doors
 -----
 all_tables: result_columns
 bundle: bundle_cases
-disclosure.release: Release
 drift: DriftTarget, check_drift
 outcomes: can_pass
 papers.comparison: COLUMNS, comparison_rows, latex, markdown
 papers.own_results: OwnResults
 papers.shape: shapes
 papers.size: by_published_size, size_words
+release: Release
 study: read_study
 write: write_tables
 """

@@ -1,9 +1,10 @@
-"""Every table of results, in the order in which they are made: a table stands behind those that it is made from."""
+"""Every results table, in the order in which they are made: a table stands after those that it is made from."""
 
 from __future__ import annotations
 
-from neuralmedbench.tables import answer_errors as errors
 from neuralmedbench.tables import (
+    answer_errors,
+    answers,
     axes,
     calibrated,
     calls,
@@ -13,35 +14,27 @@ from neuralmedbench.tables import (
     cost,
     decomposition,
     deid_audit,
-    differentials,
-    fields,
-    flow,
+    grader_vs_clinician,
     graders,
     juries,
     leaderboard,
     rates,
-    ratings,
+    readiness,
     reasoning,
     revisions,
-    samples,
     similarity,
-    turns,
-    validity,
 )
-from neuralmedbench.tables import grader_vs_clinician as trust
-from neuralmedbench.tables import readiness_table as readiness
-from neuralmedbench.tables.clinicians import agreement as agreement_table
-from neuralmedbench.tables.clinicians import raters, readers
+from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.declare import Table
 
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,
-    rates.TABLE,
+    rates.RATES_TABLE,
     contrasts.ARMS,
     decomposition.TABLE,
-    turns.TABLE,
-    differentials.TABLE,
+    reasoning.TURNS,
+    reasoning.DIFFERENTIAL,
     reliability.CONFIDENCE,
     reliability.RELIABILITY,
     reliability.RISK_COVERAGE,
@@ -49,17 +42,17 @@ TABLES: tuple[Table, ...] = (
     axes.TABLE,
     contamination.TABLE,
     similarity.TABLE,
-    fields.TABLE,
-    validity.TABLE,
-    samples.TABLE,
+    rates.FIELD_ACCURACY,
+    answers.VALIDITY,
+    answers.SAMPLES,
     graders.TABLE,
     calibrated.TABLE,
-    trust.TABLE,
-    errors.TABLE,
-    reasoning.TABLE,
+    grader_vs_clinician.TABLE,
+    answer_errors.TABLE,
+    reasoning.REASONING,
     juries.TABLE,
-    flow.CASE_FLOW,
-    flow.FILE_FLOW,
+    cohort.CASE_FLOW,
+    cohort.FILE_FLOW,
     cohort.CASES,
     deid_audit.DEID_AUDIT,
     deid_audit.DEIDENTIFICATION,
@@ -67,10 +60,10 @@ TABLES: tuple[Table, ...] = (
     calls.EFFICIENCY,
     cost.TABLE,
     calls.DESTINATIONS,
-    readers.TABLE,
-    ratings.TABLE,
-    agreement_table.TABLE,
-    raters.TABLE,
+    contrasts.READERS,
+    opinions.RATINGS,
+    agreement.AGREEMENT,
+    agreement.RATERS,
     readiness.TABLE,
     revisions.REVISIONS,
     revisions.FLIPS,

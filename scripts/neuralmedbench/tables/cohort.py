@@ -1,16 +1,173 @@
-"""Who was asked about: `cases.csv` and `cohort.csv`."""
+"""The cases of a run: from listed to used, and what the used ones are about (`case_flow.csv`, `file_flow.csv`, `cases.csv`, `cohort.csv`)."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from neuralmedbench.records.items import DIAGNOSES
+from neuralmedbench.records.case import State
+from neuralmedbench.records.items import DIAGNOSES, Kind
 from neuralmedbench.records.words import capital, counted, listing
-from neuralmedbench.tables.declare import ALL, Suppression, Table, of_study
+from neuralmedbench.tables.declare import ALL, Suppression, Table, grouped_by, of_study
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
-from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, by_benchmark, whole_size
+
+QUARANTINE_STAGES = ("ingest", "deidentify", "normalise", "slices")
+
+
+QUESTION_STEPS = ("refused_import", "quarantined_picture", "example")
+
+
+Fate = tuple[str, str, str, int, int]
+"""Unit (file or series), step, reason, how many, and the number of the case."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseFlowRow(ResultRow):
+    """How many cases, pictures or questions stopped at one step for one reason."""
+
+    benchmark: str
+    unit: str | None = None
+    step: str
+    reason: str | None = None
+    n: int | None = None
+
+
+def case_flow_rows(study: Study) -> list[CaseFlowRow]:
+    """Rows of `case_flow.csv`: cases (or pictures) listed, excluded, quarantined by stage and reason, used; then questions likewise.
+
+    The questions of an imported data set are those that its import found: refused by it, left out because a picture of theirs was quarantined
+    (`quarantined_picture`, with the picture's reason), kept as an example, used.
+    """
+    rows: list[CaseFlowRow] = []
+    for name, benchmark in study.benchmarks.items():
+        unit = "picture" if benchmark.config.kind is Kind.PICTURES and not benchmark.config.has_cases else "case"
+        rows += [CaseFlowRow(benchmark=name, unit=unit, **row) for row in _flow(_fates(benchmark))]
+        if benchmark.questions:
+            rows += [CaseFlowRow(benchmark=name, unit="question", **row) for row in _flow(benchmark.questions)]
+    return rows
+
+
+def _flow(fates: Sequence[tuple[str, str]]) -> list[Cells]:
+    rows: list[Cells] = [{"step": "listed", "reason": "", "n": len(fates)}]
+    for step in ("excluded", *(f"quarantined_{stage}" for stage in QUARANTINE_STAGES), *QUESTION_STEPS):
+        reasons = Counter(reason for found, reason in fates if found == step)
+        rows += [{"step": step, "reason": reason, "n": number} for reason, number in sorted(reasons.items())]
+    return [*rows, {"step": "used", "reason": "", "n": sum(step == "used" for step, _ in fates)}]
+
+
+def _fates(benchmark: BenchmarkStudy) -> list[tuple[str, str]]:
+    if benchmark.config.has_cases:
+        return [(_step(case), case["reason"]) for case in benchmark.flow]
+    if benchmark.config.kind is Kind.PICTURES:
+        return [("used" if picture.state is State.OK else "quarantined_deidentify", picture.reason) for picture in benchmark.pictures]
+    return [("used", "") for _ in {item.case_id for item in benchmark.items}]
+
+
+def _step(case: dict[str, Any]) -> str:
+    if case["excluded"]:
+        return "excluded"
+    return "used" if case["state"] == State.OK else f"quarantined_{case['quarantined_by']}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFlowRow(ResultRow):
+    """How many raw files or series stopped at one step for one reason."""
+
+    benchmark: str
+    unit: str | None = None
+    step: str
+    reason: str | None = None
+    n: int | None = None
+    cases: int | None = None
+
+
+def file_flow_rows(study: Study) -> list[FileFlowRow]:
+    """Rows of `file_flow.csv`: what became of every raw file of the cases that were read, and which series were left out later.
+
+    Files are `listed` = `set_aside` (by ingest, with the reason) + `quarantined_<stage>` (their case was) + `used`; of pictures every one is a
+    file. Series that a later stage left out of a case that goes on are rows of their own: their files count as used.
+    """
+    rows: list[FileFlowRow] = []
+    for name, benchmark in study.benchmarks.items():
+        if benchmark.config.has_cases:
+            found = [*_files_of_cases(benchmark), *_series_left_out(benchmark)]
+        elif benchmark.config.kind is Kind.PICTURES:
+            found = [("file", step, reason, 1, number) for number, (step, reason) in enumerate(_fates(benchmark))]
+        else:
+            continue
+        listed = [(unit, "listed", "", n, case) for unit, _, _, n, case in found if unit == "file"]
+        rows += [FileFlowRow(benchmark=name, **row) for row in _summed([*listed, *found])]
+    return rows
+
+
+def _files_of_cases(benchmark: BenchmarkStudy) -> Iterator[Fate]:
+    for number, case in enumerate(benchmark.flow):
+        for reason, n in case["raw_files"].items():
+            step = _step(case) if reason == "used" else "set_aside"
+            yield "file", step, reason if step == "set_aside" else case["reason"], n, number
+
+
+def _series_left_out(benchmark: BenchmarkStudy) -> Iterator[Fate]:
+    for number, case in enumerate(benchmark.flow):
+        for reason in case["set_aside"] if _step(case) == "used" else ():
+            yield "series", "set_aside", reason, 1, number
+
+
+def _summed(fates: Iterable[Fate]) -> list[Cells]:
+    """Sum fates that are alike, in the order in which the data travels; `cases` counts the cases (or pictures) that they belong to."""
+    order = {
+        step: place for place, step in enumerate(("listed", "set_aside", *(f"quarantined_{stage}" for stage in QUARANTINE_STAGES), "used"))
+    }
+    sums: Counter[tuple[str, str, str]] = Counter()
+    cases: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    for unit, step, reason, n, case in fates:
+        sums[unit, step, reason] += n
+        cases[unit, step, reason].add(case)
+    keys = sorted(sums, key=lambda key: (key[0], order[key[1]], -sums[key], key[2]))
+    return [
+        {"unit": unit, "step": step, "reason": reason, "n": sums[unit, step, reason], "cases": len(cases[unit, step, reason])}
+        for unit, step, reason in keys
+    ]
+
+
+def flow_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Say how many of the listed cases are used."""
+    rows = [row for row in tables["case_flow"] if row["unit"] != "question"]
+    told = []
+    for name in study.benchmarks:
+        counts = {step: sum(row["n"] for row in rows if (row["benchmark"], row["step"]) == (name, step)) for step in ("listed", "used")}
+        unit = next((row["unit"] for row in rows if row["benchmark"] == name), "case")
+        told.append((name, f"{counts['used']:,} of {counted(counts['listed'], f'listed {unit}')} used"))
+    left_out = sum(row["n"] for row in rows if row["step"] not in ("listed", "used"))
+    end = "none was left out" if not left_out else f"{left_out:,} left out, each with its reason"
+    return Takeaway(f"{by_benchmark(told)}; {end}." if told else "No case is listed.", by_benchmark(told) or "0 cases")
+
+
+CASE_FLOW = Table(
+    name="case_flow",
+    row=CaseFlowRow,
+    rows=of_study(case_flow_rows),
+    suppression=Suppression("benchmark unit step", mark="n", patients="n", group=grouped_by("benchmark unit"), says="reason"),
+    takeaways={"flow": flow_takeaway},
+)
+
+FILE_FLOW = Table(
+    name="file_flow",
+    row=FileFlowRow,
+    rows=of_study(file_flow_rows),
+    suppression=Suppression(
+        "benchmark unit step",
+        mark="cases",
+        patients="cases",
+        group=grouped_by("benchmark unit", "unit", ("series",)),
+        says="reason",
+        always="cases",
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

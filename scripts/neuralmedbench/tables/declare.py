@@ -51,7 +51,7 @@ class Suppression:
     patients : str
         The column that counts the row's patients (cases, where patients are not counted); empty: the parts alone decide.
     labels : callable
-        The parts of the benchmark (`disclosure.parts`) that a row is about.
+        The parts of the benchmark (`release.parts_of`) that a row is about.
     group : callable
         Rows of one group add up to something that is shown, so a hidden one takes another one with it; None for a row that is in no group.
     each : bool

@@ -13,8 +13,7 @@ from neuralmedbench.records.words import capital, counted, percent
 from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
 from neuralmedbench.tables.declare import Suppression, Table
-from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, Key, Outcomes
-from neuralmedbench.tables.prior import PRIOR
+from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PRIOR, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
 from neuralmedbench.tables.words import Takeaway, best_of, by_benchmark, models_of, share, titles_of, whole_size

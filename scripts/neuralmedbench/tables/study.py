@@ -30,8 +30,7 @@ from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score, SimilarityRow
 from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes
-from neuralmedbench.tables.prior import prior_values
+from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes, prior_values
 
 Record = TypeVar("Record")
 R = TypeVar("R", Score, Response, Grade)

@@ -16,7 +16,7 @@ from neuralmedbench.tables.confidence.reliability import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, _followed
-from neuralmedbench.tables.prior import PRIOR
+from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.reference_pool import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study, nonfinite_statements

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neuralmedbench.records.words import capital, counted, listing, percent_with_span
-from neuralmedbench.tables.prior import PRIOR
+from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 

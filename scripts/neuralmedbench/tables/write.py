@@ -11,8 +11,8 @@ from neuralmedbench.files.tables import write_table
 from neuralmedbench.tables.all_tables import TABLES
 from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.declare import Results
-from neuralmedbench.tables.disclosure.release import Release, public_tables
 from neuralmedbench.tables.reference_pool import reference_pools, with_pool_marks
+from neuralmedbench.tables.release import Release, public_tables
 from neuralmedbench.tables.revisions import change_notes, change_sentences
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study

@@ -24,7 +24,7 @@ from neuralmedbench.estimates.calibration import (
 )
 from neuralmedbench.estimates.concordance import separation
 from neuralmedbench.estimates.intervals import rate_interval
-from neuralmedbench.tables.confidence.draws import Draws, rate_of
+from neuralmedbench.tables.confidence.measures import Draws, rate_of
 
 TO = 1e-6
 

@@ -26,8 +26,8 @@ from neuralmedbench.estimates.intervals import (
 from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.tables.axes import above_prior, breadth_depth_gap, correlation_interval, gap_sentence, rank_correlation
 from neuralmedbench.tables.decomposition import decompose, share_of_errors
-from neuralmedbench.tables.fields import macro_f1
-from neuralmedbench.tables.prior import chance_among_commonest
+from neuralmedbench.tables.outcomes import chance_among_commonest
+from neuralmedbench.tables.rates import macro_f1
 from neuralmedbench.tables.similarity import separation
 from neuralmedbench.tables.verdict import _correlation
 

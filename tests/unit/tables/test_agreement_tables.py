@@ -20,10 +20,8 @@ from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.report.page import templates
 from neuralmedbench.tables.clinicians import agreement as agreement_table
-from neuralmedbench.tables.clinicians.agreement import agreement_rows
-from neuralmedbench.tables.clinicians.opinions import by_axis, clinician_words
-from neuralmedbench.tables.clinicians.raters import rater_rows
-from neuralmedbench.tables.ratings import rating_rows
+from neuralmedbench.tables.clinicians.agreement import agreement_rows, rater_rows
+from neuralmedbench.tables.clinicians.opinions import by_axis, clinician_words, rating_rows
 
 FORM = read_form(ROOT / "config" / "rating.yaml")
 

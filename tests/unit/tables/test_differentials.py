@@ -9,8 +9,8 @@ from fixtures.confidence import FAST, answer, open_item, study_of
 from neuralmedbench.estimates.intervals import rate_interval
 from neuralmedbench.records.items import Family, Level
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.tables.differentials import differential_rows, rate_intervals
 from neuralmedbench.tables.outcomes import Key
+from neuralmedbench.tables.reasoning import differential_rows, rate_intervals
 
 ITEMS = [
     open_item(0, "p0"),

@@ -22,7 +22,7 @@ from neuralmedbench.records.results import COLUMNS, mark_of
 from neuralmedbench.report.page import FILTERS
 from neuralmedbench.report.source import check_profile, with_marks
 from neuralmedbench.tables.all_tables import TABLES
-from neuralmedbench.tables.disclosure.release import Release, public_tables
+from neuralmedbench.tables.release import Release, public_tables
 from neuralmedbench.tables.study import read_study
 
 FEWEST = 4

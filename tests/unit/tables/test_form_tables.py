@@ -16,9 +16,9 @@ from neuralmedbench.records.items import Gold, GoldFields, Item
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.tables.fields import field_rows
+from neuralmedbench.tables.answers import validity_rows
+from neuralmedbench.tables.rates import field_rows
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.validity import validity_rows
 
 PICTURES = [replace(PICTURE_ITEM, item_id=f"demo/{n}", patient_id=f"p{n}", answer_schema=answer_schema()) for n in range(8)]
 GOLD = [Gold(item_id=item.item_id, answer="", fields=GoldFields(modality="MRI", diagnosis_class="tumor")) for item in PICTURES]

@@ -10,8 +10,7 @@ import pytest
 from fixtures.reader import ANSWER, MODEL, ROUND, export_of, make_round, put_export, responses_of_reader, write_asked, write_results
 from neuralmedbench.recording.reader_answers import import_readers
 from neuralmedbench.records.responses import Response
-from neuralmedbench.tables.clinicians.readers import reader_rows
-from neuralmedbench.tables.contrasts import model_pairs
+from neuralmedbench.tables.contrasts import model_pairs, reader_rows
 from neuralmedbench.tables.leaderboard import leaderboard_rows
 from neuralmedbench.tables.rates import rate_rows
 from neuralmedbench.tables.study import Study

@@ -24,8 +24,7 @@ from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Family, Gold
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.page import templates
-from neuralmedbench.tables.readiness_conditions import when_stated
-from neuralmedbench.tables.readiness_table import readiness_rows
+from neuralmedbench.tables.readiness import readiness_rows, when_stated
 from neuralmedbench.tables.study import Study, read_study
 
 SHIPPED = ROOT / "config" / "readiness.yaml"

@@ -23,8 +23,7 @@ from neuralmedbench.records.items import Axis, Family, Gold, GoldFields, Item, L
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import ParseStatus, Rating, Score
 from neuralmedbench.tables.axes import axis_rows
-from neuralmedbench.tables.outcomes import Key, gather_outcomes
-from neuralmedbench.tables.prior import prior_values
+from neuralmedbench.tables.outcomes import Key, gather_outcomes, prior_values
 
 MODELS = ("alpha", "beta", "gamma")
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 from fixtures.scoring import vocabulary
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.scores import Score
+from neuralmedbench.tables.reasoning import turn_rows
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.turns import turn_rows
 
 KEYS = {"benchmark": "b", "axis": "depth", "family": "differential_diagnosis", "level": "dialogue", "runner": "dialogue", "model": "m"}
 REST = {"revision": "1", "text_sha256": "", "state": "ok", "parse_status": "strict", "scored": True, "lesion_shown": None}

@@ -1,8 +1,9 @@
-"""`agreement.csv`: how far the raters of a round agree before anything is adjudicated, with intervals over patients."""
+"""Raters of a round: how far each can be relied on, and how far they agree before anything is adjudicated (`raters.csv`, `agreement.csv`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +20,241 @@ from neuralmedbench.estimates.agreement import (
     shares_of_pairs,
     weighted_shares,
 )
-from neuralmedbench.estimates.intervals import Floats, IntervalSettings, cluster_sums, percentile_interval, resampling_weights
+from neuralmedbench.estimates.intervals import (
+    Floats,
+    IntervalSettings,
+    Ints,
+    cluster_sums,
+    percentile_interval,
+    resampled_means,
+    resampling_weights,
+)
+from neuralmedbench.ratings.form import RatingForm
+from neuralmedbench.records.keys import response_key
+from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.records.taxonomy import ERROR_AXIS
-from neuralmedbench.tables.clinicians.raters import Panel, panels, rated_rounds
 from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import Study
+
+RoundKey = tuple[str, bool]
+"""A round, and whether its raters are simulated: the two never mix."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Values of one axis before any adjudication; an answer has a row when a rater was shown it, a value or not.
+
+    Attributes
+    ----------
+    raters : tuple of str
+        Columns: all raters of the round, by name.
+    first, second : ndarray of float, shape (answers, raters)
+        Values of the first and of the second showing; NaN where there is none.
+    unjudged : ndarray of int, shape (raters,)
+        Answers that a rater saw and could not judge on this axis.
+    patients : ndarray of int, shape (answers,)
+        Patient of each answer, numbered over the whole round.
+    clusters : int
+        Patients of the round.
+    scale : ndarray of float, shape (points,)
+        Points of the axis on the form, ascending.
+    """
+
+    axis: str
+    raters: tuple[str, ...]
+    first: Floats
+    second: Floats
+    unjudged: Ints
+    patients: Ints
+    clusters: int
+    scale: Floats
+
+
+def rated_rounds(study: Study) -> dict[RoundKey, list[Rating]]:
+    """Give the ratings by round and kind of raters, without those of adjudicators."""
+    groups: dict[RoundKey, list[Rating]] = defaultdict(list)
+    for row in study.ratings:
+        if not row.adjudicated:
+            groups[row.round_id, row.simulated].append(row)
+    return dict(sorted(groups.items()))
+
+
+def panels(ratings: Sequence[Rating], study: Study) -> Iterator[Panel]:
+    """Give the panels of one round: the axes of the form that were rated, then the errors that somebody marked."""
+    drawn = [row for row in ratings if row.part in {RatingPart.SAMPLE, RatingPart.AGAIN}]
+    places = [response_key(row) for row in drawn]
+    keys, raters, axes = sorted(set(places)), sorted({row.rater_id for row in drawn}), sorted({row.axis for row in drawn})
+    row_of, column_of, axis_of = ({name: place for place, name in enumerate(names)} for names in (keys, raters, axes))
+    shape = (len(axes), 2, len(keys), len(raters))
+    values, unjudged = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
+    for row, key in zip(drawn, places, strict=True):
+        place = (axis_of[row.axis], int(row.part is RatingPart.AGAIN), row_of[key], column_of[row.rater_id])
+        if row.value is None:
+            unjudged[place] = True
+        else:
+            values[place] = row.value
+    judged = ~np.isnan(values).all(axis=0)
+    patient_of = {item.item_id: item.patient_id for benchmark in study.benchmarks.values() for item in benchmark.items}
+    names, patients = np.unique(np.array([patient_of.get(key[0], key[0]) for key in keys], dtype=str), return_inverse=True)
+    for axis in (*[axis for axis in study.form.axes if axis in axis_of], *[axis for axis in axes if axis not in study.form.axes]):
+        given = values[axis_of[axis]]
+        if axis.startswith(ERROR_AXIS):  # who judged the answer and marked nothing says that the error is absent
+            given = np.where(np.isnan(given) & judged, 0.0, given)
+        yield Panel(
+            axis=axis,
+            raters=tuple(raters),
+            first=given[0],
+            second=given[1],
+            unjudged=unjudged[axis_of[axis]][0].sum(axis=0),
+            patients=patients.astype(np.int64).reshape(-1),
+            clusters=len(names),
+            scale=scale_of(axis, study.form, given),
+        )
+
+
+def scale_of(axis: str, form: RatingForm, values: Floats) -> Floats:
+    """Points of an axis: those of the form, 0 to 2 of an error; of an axis that the form has no more, whole numbers over what was given."""
+    if axis in form.axes:
+        low, high = form.axes[axis].lowest, form.axes[axis].highest
+    elif axis.startswith(ERROR_AXIS):
+        low, high = 0, 2
+    else:
+        known = values[~np.isnan(values)]
+        low, high = (int(known.min()), int(known.max())) if known.size else (0, 1)
+    return np.arange(low, max(high, low + 1) + 1, dtype=np.float64)
+
+
+FLOOR_S = 10.0
+"""Seconds: nobody looks at the pictures, reads an answer and judges it on every line in less. Our rule."""
+
+MOST_BELOW = 0.1
+"""A rater with more than this share of answers below the floor is marked as too fast. Our rule."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaterRow(ResultRow):
+    """One rater of one round, over all axes or on one."""
+
+    round_id: str
+    simulated: bool | None = None
+    rater_id: str
+    axis: str | None = None
+    n: int | None = None
+    cannot_judge: int | None = None
+    shared: int | None = None
+    severity: float | None = None
+    severity_low: float | None = None
+    severity_high: float | None = None
+    repeats: int | None = None
+    repeats_same: float | None = None
+    repeats_within_one: float | None = None
+    repeats_kappa: float | None = None
+    controls_right: int | None = None
+    controls_right_n: int | None = None
+    controls_wrong: int | None = None
+    controls_wrong_n: int | None = None
+    median_seconds: float | None = None
+    below_floor: int | None = None
+    too_fast: bool | None = None
+
+
+def rater_rows(study: Study) -> list[RaterRow]:
+    """Rows of `raters.csv`.
+
+    By round and rater: one row with an empty axis (answers, time, controls), then one an axis of the form (severity, second showings).
+    """
+    rows: list[Cells] = []
+    for (round_id, simulated), ratings in rated_rounds(study).items():
+        of_axes = [row for panel in panels(ratings, study) if panel.axis in study.form.axes for row in _axis_rows(panel, study.settings)]
+        for rater in sorted({row.rater_id for row in ratings}):
+            head = {"round_id": round_id, "simulated": simulated, "rater_id": rater}
+            rows.append(head | _whole([row for row in ratings if row.rater_id == rater], study))
+            rows += [head | row for row in of_axes if row["rater_id"] == rater]
+    return [RaterRow(**row) for row in rows]
+
+
+def _whole(ratings: Sequence[Rating], study: Study) -> Cells:
+    """Give what is said of a rater over all axes."""
+    seconds: dict[object, float | None] = {}
+    judged: dict[object, bool] = {}
+    for row in ratings:
+        shown = (response_key(row), row.part, row.text_sha256)
+        seconds[shown] = row.seconds
+        if row.part is RatingPart.SAMPLE:
+            judged[shown] = judged.get(shown, False) or row.value is not None
+    times = np.array([value for value in seconds.values() if value is not None])
+    below = int((times < FLOOR_S).sum())
+    return {
+        "axis": "",
+        "n": sum(judged.values()),
+        "cannot_judge": len(judged) - sum(judged.values()),
+        "median_seconds": float(np.median(times)) if times.size else None,
+        "below_floor": below if times.size else None,
+        "too_fast": bool(below > MOST_BELOW * times.size) if times.size else None,
+        **_controls(ratings, study),
+    }
+
+
+def _controls(ratings: Sequence[Rating], study: Study) -> Cells:
+    """Count right controls that pass and wrong ones that do not, on the axis by which a clinician passes an answer."""
+    rule = study.form.passes
+    if rule is None:
+        return {}
+    given = [row for row in ratings if row.axis == rule.axis]
+    right, wrong = ([row for row in given if row.part is part] for part in (RatingPart.CONTROL_RIGHT, RatingPart.CONTROL_WRONG))
+    return {
+        "controls_right": sum(row.value is not None and row.value >= rule.from_ for row in right) if right else None,
+        "controls_right_n": len(right),
+        "controls_wrong": sum(row.value is not None and row.value < rule.from_ for row in wrong) if wrong else None,
+        "controls_wrong_n": len(wrong),
+    }
+
+
+def _axis_rows(panel: Panel, settings: IntervalSettings) -> Iterator[Cells]:
+    """Rows of one axis: severity is the mean distance from the mean of the others, over answers that another rated too."""
+    distance = _from_others(panel.first)
+    shared = ~np.isnan(distance)
+    draws = resampled_means(distance, panel.patients, settings)
+    again = paired(panel.first, panel.second).sum(axis=0)
+    same, near = shares_of_pairs(again)
+    kappa = quadratic_kappa(again)
+    for place, rater in enumerate(panel.raters):
+        patients = len(np.unique(panel.patients[shared[:, place]]))
+        low, high = percentile_interval(draws[:, place], patients, settings.confidence)
+        repeats = int(again[place, 0])
+        yield {
+            "rater_id": rater,
+            "axis": panel.axis,
+            "n": int((~np.isnan(panel.first[:, place])).sum()),
+            "cannot_judge": int(panel.unjudged[place]),
+            "shared": int(shared[:, place].sum()),
+            "severity": float(distance[shared[:, place], place].mean()) if patients else None,
+            "severity_low": low,
+            "severity_high": high,
+            "repeats": repeats,
+            "repeats_same": float(same[place]) if repeats else None,
+            "repeats_within_one": float(near[place]) if repeats else None,
+            "repeats_kappa": float(kappa[place]) if repeats > 1 and not np.isnan(kappa[place]) else None,
+        }
+
+
+def _from_others(values: Floats) -> Floats:
+    """Distance of each value from the mean of the other raters of that answer: shape (answers, raters), NaN where nobody else rated it."""
+    known = ~np.isnan(values)
+    others = known.sum(axis=1, keepdims=True) - known
+    total = np.where(known, values, 0.0).sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(known & (others > 0), values - (total - values) / others, np.nan)
+
+
+RATERS = Table(
+    name="raters",
+    row=RaterRow,
+    rows=of_study(rater_rows),
+    suppression=None,
+)
+
 
 ALL, PAIR, SELF = "all", "pair", "self"
 """Between whom: all raters of the round, two of them, or a rater's first and second showing."""
@@ -68,12 +298,13 @@ def agreement_rows(study: Study) -> list[AgreementRow]:
     for (round_id, simulated), ratings in rated_rounds(study).items():
         for panel in panels(ratings, study):
             rows += [
-                AgreementRow(round_id=round_id, simulated=simulated, axis=panel.axis, **row) for row in _axis_rows(panel, study.settings)
+                AgreementRow(round_id=round_id, simulated=simulated, axis=panel.axis, **row)
+                for row in _agreement_of_axis(panel, study.settings)
             ]
     return rows
 
 
-def _axis_rows(panel: Panel, settings: IntervalSettings) -> Iterator[Cells]:
+def _agreement_of_axis(panel: Panel, settings: IntervalSettings) -> Iterator[Cells]:
     yield from _estimates(panel, settings)
     if panel.axis.startswith(ERROR_AXIS):
         return  # of so many rare marks pairs of raters tell little
@@ -119,7 +350,11 @@ def _estimates(panel: Panel, settings: IntervalSettings) -> Iterator[Cells]:
     for measure in wanted:
         count = {"n_responses": int(counted[measure].sum()), "n_patients": len(np.unique(patients[counted[measure]]))}
         reason = "no two answers were rated by all raters" if measure.startswith("icc") and complete.sum() < 2 else ""
-        yield head | count | _row(measure, float(points[measure]), draws[measure], settings, patients=count["n_patients"], reason=reason)
+        yield (
+            head
+            | count
+            | _coefficient_row(measure, float(points[measure]), draws[measure], settings, patients=count["n_patients"], reason=reason)
+        )
 
 
 def _of_pair(sums: Floats) -> dict[str, Floats]:
@@ -148,7 +383,7 @@ def _pair_rows(panel: Panel, parts: Floats, names: list[Cells], settings: Interv
             known = some[:, place, 0] > 0
             answers, patients = int(some[:, place, 0].sum()), len(np.unique(panel.patients[known]))
             for measure, values in points.items():
-                row = _row(
+                row = _coefficient_row(
                     measure, float(values[place]), draws[measure][:, place], settings, patients=patients,
                     reason="" if answers > 1 else "fewer than two answers",
                 )  # fmt: skip
@@ -166,7 +401,7 @@ def _drawn(sums: Floats, coefficients: Coefficients, settings: IntervalSettings)
     return coefficients(sums.sum(axis=0)), coefficients(weights @ sums)
 
 
-def _row(measure: str, value: float, draws: Floats, settings: IntervalSettings, *, patients: int, reason: str) -> Cells:
+def _coefficient_row(measure: str, value: float, draws: Floats, settings: IntervalSettings, *, patients: int, reason: str) -> Cells:
     """Give one estimate; resamples without a value are counted, and too many of them leave no interval."""
     if reason or np.isnan(value):
         return {"measure": measure, "note": reason or "every rating is the same"}
@@ -182,7 +417,7 @@ def _row(measure: str, value: float, draws: Floats, settings: IntervalSettings, 
     return {"measure": measure, "value": value, "low": low, "high": high, "undefined": undefined, "note": "; ".join(notes)}
 
 
-TABLE = Table(
+AGREEMENT = Table(
     name="agreement",
     row=AgreementRow,
     rows=of_study(agreement_rows),

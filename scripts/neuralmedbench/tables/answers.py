@@ -1,8 +1,9 @@
-"""How answers keep to the form that was asked for: strict, repaired, failed; structured ones step by step."""
+"""Which answers came and in what form: `samples.csv` and `validity.csv`."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from neuralmedbench.records.items import Item, Runner
@@ -11,11 +12,83 @@ from neuralmedbench.records.words import counted, percent
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import find_answer_object
-from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleRow(ResultRow):
+    """One model under one arm and strategy; the share `same_text` is 0 to 1."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    arm: str
+    strategy: str
+    samples_per_item: int
+    n_items: int
+    n_patients: int
+    complete: int
+    partial: int
+    without: int
+    repeated: int
+    same_text: float | None
+
+
+def sample_rows(study: Study) -> list[SampleRow]:
+    """Count the samples of every model under every arm and strategy, over items that have a reference.
+
+    `samples_per_item` is the most that is expected of one item. Of `complete` items all expected samples came, of `partial` ones some, of
+    those `without` none; refused, truncated and unreadable samples came. `repeated` items have at least two samples; of them `same_text`
+    is the share whose samples are all the same, word for word: near 1 at a temperature above 0, pass@5 says no more than pass@1.
+    """
+    return [row for benchmark in study.benchmarks.values() for row in _sample_rows(benchmark)]
+
+
+def _sample_rows(benchmark: BenchmarkStudy) -> Iterator[SampleRow]:
+    patients = {item.item_id: item.patient_id for item in benchmark.outcomes.items}
+    scores: dict[tuple[str, str, str], dict[str, list[Score]]] = defaultdict(lambda: defaultdict(list))
+    for model, rows in benchmark.scores.items():
+        for row in rows:
+            if row.item_id in patients:
+                scores[model, row.arm, row.strategy][row.item_id].append(row)
+    for key in benchmark.outcomes.counts:
+        if items := scores.get((key.model, key.arm, key.strategy)):
+            yield _sample_row(benchmark.name, key, items, len({patients[item] for item in items}))
+
+
+def _sample_row(benchmark: str, key: tuple[str, str, str], items: Mapping[str, Sequence[Score]], patients: int) -> SampleRow:
+    model, arm, strategy = key
+    came = {item: [row.text_sha256 for row in rows if not row.missing] for item, rows in items.items()}
+    complete = sum(len(texts) == len(items[item]) for item, texts in came.items())
+    without = sum(not texts for texts in came.values())
+    repeated = [set(texts) for texts in came.values() if len(texts) > 1]
+    return SampleRow(
+        benchmark=benchmark,
+        model=model,
+        arm=arm,
+        strategy=strategy,
+        samples_per_item=max(len(rows) for rows in items.values()),
+        n_items=len(items),
+        n_patients=patients,
+        complete=complete,
+        partial=len(items) - complete - without,
+        without=without,
+        repeated=len(repeated),
+        same_text=sum(len(texts) == 1 for texts in repeated) / len(repeated) if repeated else None,
+    )
+
+
+SAMPLES = Table(
+    name="samples",
+    row=SampleRow,
+    rows=of_study(sample_rows),
+    suppression=Suppression(f"{MODEL} arm strategy samples_per_item", labels=arm_labels),
+)
+
 
 PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
 
@@ -55,15 +128,15 @@ def validity_rows(study: Study) -> list[ValidityRow]:
 
 def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> list[Cells]:
     came = [row for row in scores if not row.missing]
-    rows = [_row("answered", len(came), len(scores))] if scores else []
+    rows = [_step("answered", len(came), len(scores))] if scores else []
     if not came:
         return rows
     states = Counter(row.parse_status for row in came)
-    rows += [_row(f"parse_{status}", states[status], len(came)) for status in PARSED]
+    rows += [_step(f"parse_{status}", states[status], len(came)) for status in PARSED]
     if runner is Runner.STRUCTURED:
         items = {item.item_id: item for item in benchmark.items}
         passed = [_passed(row, items[row.item_id]) for row in came]
-        rows += [_row(step, sum(number > place for number in passed), len(came)) for place, step in enumerate(STEPS)]
+        rows += [_step(step, sum(number > place for number in passed), len(came)) for place, step in enumerate(STEPS)]
     return rows
 
 
@@ -73,7 +146,7 @@ def _passed(score: Score, item: Item) -> int:
     return form_of(item.answer_schema).passed(value)
 
 
-def _row(step: str, count: int, n: int) -> Cells:
+def _step(step: str, count: int, n: int) -> Cells:
     return {"step": step, "share": count / n, "count": count, "n": n}
 
 
@@ -86,7 +159,7 @@ def validity_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"{percent(kept / asked)} of the answers came in the form that was asked for.", counted(asked, "answer"))
 
 
-TABLE = Table(
+VALIDITY = Table(
     name="validity",
     row=ValidityRow,
     rows=of_study(validity_rows),

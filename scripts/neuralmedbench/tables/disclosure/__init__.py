@@ -1,1 +1,0 @@
-"""Statistical disclosure control: what a public page may not say of a few patients."""
