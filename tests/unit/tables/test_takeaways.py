@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from neuralmedbench.tables.readiness import readiness_takeaway
 
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.page import BLOCKS
@@ -15,6 +14,7 @@ from neuralmedbench.tables.answer_errors import errors_takeaway
 from neuralmedbench.tables.calls import destinations_takeaway
 from neuralmedbench.tables.clinicians.opinions import ratings_takeaway
 from neuralmedbench.tables.contrasts import pairwise_takeaway
+from neuralmedbench.tables.readiness import readiness_takeaway
 from neuralmedbench.tables.rows import Tables
 from neuralmedbench.tables.study import Study
 
