@@ -217,8 +217,7 @@ def write_ledger(folder: Path) -> None:
     from fixtures.models import model_config
     from neuralmedbench.models.call_keys import call_key
     from neuralmedbench.models.conversation import PromptMessage
-    from neuralmedbench.models.ledger import LedgerEntry, open_ledger
-    from neuralmedbench.models.ledger_entries import picture_digests, text_digests
+    from neuralmedbench.models.ledger import LedgerEntry, open_ledger, picture_digests, text_digests
     from neuralmedbench.records.requests import RequestImage
 
     model = model_config(seed=1)

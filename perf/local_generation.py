@@ -27,8 +27,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
 from fixtures.weights import SIZES, llava, picture_bytes  # noqa: E402
 from neuralmedbench.models.local.backend import BatchingBackend  # noqa: E402
-from neuralmedbench.models.local.sampling import GenerationSettings  # noqa: E402
-from neuralmedbench.models.local.weights import Weights  # noqa: E402
+from neuralmedbench.models.local.generation import GenerationSettings, Weights  # noqa: E402
 from neuralmedbench.models.protocol import Answer, Call, Message, MessageImage  # noqa: E402
 
 

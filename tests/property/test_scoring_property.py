@@ -16,8 +16,8 @@ from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.checklist import is_checklist, read_candidates
 from neuralmedbench.scoring.choice import read_choice
+from neuralmedbench.scoring.llm.grader_requests import read_verdict
 from neuralmedbench.scoring.llm.task import read_json_object as read_grader_object
-from neuralmedbench.scoring.llm.tasks import read_verdict
 from neuralmedbench.scoring.matching import ReferenceAnswer, Relation, mentioned_places, relation, sides
 from neuralmedbench.scoring.parse import parse_answer, parse_checklist
 from neuralmedbench.scoring.rubric import contains_statement

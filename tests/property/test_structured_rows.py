@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from fixtures.structured import ANSWER, line, said
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.scoring.structured.compatible import compatible_metrics
-from neuralmedbench.scoring.structured.corrected import corrected_metrics
 from neuralmedbench.scoring.structured.form import STEPS, form_of
+from neuralmedbench.scoring.structured.metrics import compatible_metrics, corrected_metrics
 from neuralmedbench.scoring.structured.prediction_rows import read_predictions
 
 SCALARS = st.one_of(

@@ -28,8 +28,7 @@ def score_structured(args: Namespace) -> int:
     """
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.json_files import write_json
-    from neuralmedbench.scoring.structured.compatible import compatible_metrics
-    from neuralmedbench.scoring.structured.corrected import corrected_metrics
+    from neuralmedbench.scoring.structured.metrics import compatible_metrics, corrected_metrics
     from neuralmedbench.scoring.structured.prediction_rows import read_predictions
 
     if args.compatible and args.own_pictures:

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from neuralmedbench.config.model import Downscale, ModelConfig
-from neuralmedbench.models.budget import NANO, Reservation, cost_usd
+from neuralmedbench.models.budget import NANO, Budget, Reservation, cost_usd
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.conversation import PromptMessage, load_messages
 from neuralmedbench.models.destinations import destination_of
-from neuralmedbench.models.ledger import ROOM_BYTES, Ledger, LedgerEntry
-from neuralmedbench.models.ledger_entries import new_entry
-from neuralmedbench.models.model_run import AttemptGate, ModelRun
+from neuralmedbench.models.ledger import ROOM_BYTES, Ledger, LedgerEntry, new_entry
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.protocol import Answer, Backend, Call, Message, tokens_of_call
+from neuralmedbench.models.rate_limits import Grant, RateLimits
 from neuralmedbench.models.registry import BackendHandle
-from neuralmedbench.models.retry import INTERRUPTED, GaveUpError, answer_with_retries
+from neuralmedbench.models.retry import INTERRUPTED, CallError, GaveUpError, answer_with_retries
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk
 from neuralmedbench.records.responses import ResponseState
 
@@ -177,6 +177,41 @@ def _cost_usd(model: ModelConfig, answers: Sequence[Answer], reserved: Reservati
     total = tokens_of_call(answers)
     most = [cost for pair in ((total, 0), (0, total)) if (cost := cost_usd(model, *pair)) is not None]
     return max(most) if most and max(most) * NANO < reserved.nano_usd else None
+
+
+class AttemptGate:
+    """What the attempts of one call have to pass; a `models.retry.AttemptPolicy`.
+
+    Parameters
+    ----------
+    budget : Budget
+        The money of the model.
+    limits : RateLimits
+        The limits of its group.
+    reserved : Reservation
+        What is set aside for the first attempt.
+    """
+
+    def __init__(self, budget: Budget, limits: RateLimits, reserved: Reservation) -> None:
+        self._budget, self._limits, self._reserved = budget, limits, reserved
+        self._grant: Grant | None = None
+
+    async def enter(self) -> None:
+        """Wait until the group may send one more request."""
+        self._grant = await self._limits.wait(self._reserved.tokens)
+
+    def pause(self, seconds: float) -> None:
+        """Let the whole group wait."""
+        self._limits.pause(seconds)
+
+    def again(self, error: CallError) -> bool:
+        """Whether there is money for one more attempt: one that may have been charged stays spent."""
+        return not error.perhaps_paid or self._budget.reserve_retry(self._reserved)
+
+    def close(self, answers: Sequence[Answer]) -> None:
+        """Say what the answers had in tokens; when the provider did not count them all, they count as they were asked for."""
+        if self._grant:
+            self._limits.settle(self._grant, tokens_of_call(answers))
 
 
 SIZE_AT = 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -10,8 +11,7 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.call_keys import KEY_VERSION, request_key, sent_schema
 from neuralmedbench.models.conversation import PromptMessage, next_messages
-from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, read_ledger
-from neuralmedbench.models.ledger_entries import prompt_changes
+from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, picture_digests, read_ledger, text_digests
 from neuralmedbench.models.registry import closed_because
 from neuralmedbench.models.replay import model_of_entry
 from neuralmedbench.models.samples import SampleWalk
@@ -86,6 +86,48 @@ def _shown(value: object) -> str:
         return "not set"
     words = str(value)
     return words[:SHORT] if len(words) == DIGEST else words  # the strategy of a grade is the digest of the graded text
+
+
+SHOWN, SHOWN_DIGITS = 5, 12
+
+
+ROLES = {"system": "the system message", "user": "message {number}", "assistant": "answer {number} of the dialogue"}
+
+
+def prompt_changes(entry: LedgerEntry, messages: Sequence[PromptMessage]) -> list[str]:
+    """Say what is not as it was sent then."""
+    then, now = _by_message(entry.words), _by_message(text_digests(messages))
+    names = [name for name in dict.fromkeys([*now, *then]) if then.get(name) != now.get(name)]
+    return ([f"the words of {', '.join(names)} have changed"] if names else []) + _pictures(entry.pictures, picture_digests(messages))
+
+
+def _pictures(then: Sequence[str], now: Sequence[str]) -> list[str]:
+    if tuple(then) == tuple(now):
+        return []
+    gone, new = _not_in(then, now), _not_in(now, then)
+    if not gone and not new:
+        return ["the same pictures are sent in another order, or in another number"]
+    parts = [f"{len(then)} pictures then, {len(now)} now"]
+    parts += [f"not sent any more: {_list(gone)}"] if gone else []
+    return ["; ".join([*parts, *([f"new: {_list(new)}"] if new else [])])]
+
+
+def _not_in(digests: Sequence[str], others: Sequence[str]) -> list[str]:
+    return [f"{place} ({digest[:SHOWN_DIGITS]})" for place, digest in enumerate(digests, start=1) if digest not in others]
+
+
+def _list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _by_message(words: Sequence[str]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    seen = Counter[str]()
+    for role, _, digest in (word.partition(" ") for word in words):
+        seen[role] += 1
+        found[ROLES.get(role, role + " {number}").format(number=seen[role])] = digest
+    return found
 
 
 def explain(

@@ -10,8 +10,7 @@ from pathlib import Path
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.models.budget import cost_usd
 from neuralmedbench.models.call_keys import sent_schema
-from neuralmedbench.models.case_responder import MOST_FACTS
-from neuralmedbench.models.conversation import PromptMessage, next_messages
+from neuralmedbench.models.conversation import MOST_FACTS, PromptMessage, next_messages
 from neuralmedbench.models.ledger import LedgerEntry
 from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.models.token_estimate import Estimator, answers_of_a_call, longest_answer

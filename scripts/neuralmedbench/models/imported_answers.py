@@ -12,8 +12,7 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.given_answers import GivenAnswer
 from neuralmedbench.models.call_keys import request_key
 from neuralmedbench.models.conversation import next_messages
-from neuralmedbench.models.ledger import LedgerEntry, open_ledger, read_ledger
-from neuralmedbench.models.ledger_entries import new_entry
+from neuralmedbench.models.ledger import LedgerEntry, new_entry, open_ledger, read_ledger
 from neuralmedbench.models.samples import AnswerStore, SampleWalk, item_key, stored_answer
 from neuralmedbench.records.requests import Request
 

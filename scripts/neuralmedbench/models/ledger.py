@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,16 +15,19 @@ from typing import IO, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from neuralmedbench.config.load import without_places
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.files.dvc_lock import DVC_LOCK, read_dvc_lock
+from neuralmedbench.models.call_keys import KEY_VERSION
+from neuralmedbench.models.conversation import PromptMessage
+from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, ResponseState, token_count
 from neuralmedbench.runtime.locks import read_holder, try_lock, write_holder
 from neuralmedbench.runtime.storage import has_room
 
 SYNC_EVERY = 64
-SYNC_AFTER_S = 2.0
-"""Answers, or seconds, between two flushes to the disk: a power cut loses at most these, a killed process loses nothing."""
+
 ROOM_BYTES = 8 * 2**20
 """So much must be free on the disk of a ledger before a call is made: more than all answers that can be under way."""
 
@@ -37,7 +40,7 @@ class LedgerEntry:
     the key says of the model: by them the answers of an earlier revision are found again (`models.replay`). Lines that were
     written before they were kept have an empty `revision`. `destination` is the host that was asked, `images_downscaled` how many pictures
     lie above the provider's documented size; with `logprobs` the logarithms of the tokens' probabilities are kept. `words` and `pictures`
-    are digests of what was sent (`models.ledger_entries`); a line that was written before they were kept has no `words`.
+    are digests of what was sent (`models.ledger`); a line that was written before they were kept has no `words`.
     """
 
     key: str
@@ -77,11 +80,53 @@ class LedgerEntry:
 SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "parameters", "structured_output", "logprobs")
 """What of a model's yaml is in the key beside its id and revision; of the same name there."""
 
+
+def new_entry(request: Request, model: ModelConfig, messages: Sequence[PromptMessage], **answer: Any) -> LedgerEntry:
+    """Make the entry of an answer."""
+    return LedgerEntry(
+        item_id=request.item_id,
+        arm=request.arm,
+        strategy=request.strategy,
+        key_version=KEY_VERSION,
+        model=without_places(model.id),
+        revision=model.revision,
+        words=text_digests(messages),
+        pictures=picture_digests(messages),
+        **{name: getattr(model, name) for name in SAMPLING},
+        **answer,
+    )
+
+
+SENT_DIGITS = 32
+"""Hex digits that are kept of a SHA-256: half of them, which makes a request of 20 pictures 0.7 kB. 128 bits name one text and one picture
+among all that there will ever be; the key, with all 64, decides what is served. Search for planted strings knows digests of this length."""
+
+
+def text_digests(messages: Sequence[PromptMessage]) -> tuple[str, ...]:
+    """Give the role of each message and the beginning of the SHA-256 of its words (UTF-8), with a space between them."""
+    return tuple(f"{message.role} {_digest(message.text)}" for message in messages)
+
+
+def picture_digests(messages: Sequence[PromptMessage]) -> tuple[str, ...]:
+    """Give the beginnings of the pictures' SHA-256, of all messages in the order in which they are sent."""
+    return tuple(image.sha256[:SENT_DIGITS] for message in messages for image in message.images)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:SENT_DIGITS]
+
+
+SYNC_AFTER_S = 2.0
+"""Answers, or seconds, between two flushes to the disk: a power cut loses at most these, a killed process loses nothing."""
+
 ENTRY = TypeAdapter(LedgerEntry)
+
 ANSWER_DIGEST = "answer_sha256"
 """Column of a line that is no attribute of an `LedgerEntry`: by it an answer that was changed after it was kept is noticed. It takes 53 bytes; lines
 that were written before it was kept have none."""
+
 DIGITS = 32
+
 REMEDY = "delete the line and run `nmb run pull`, which brings the recorded one back; one that was never recorded is asked for again"
 """What to do about a line that was changed."""
 

@@ -16,10 +16,8 @@ from neuralmedbench.config.load import check, group_limit
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.config.section import Section
-from neuralmedbench.models.budget import Budget, Reservation
-from neuralmedbench.models.protocol import Answer, tokens_of_call
-from neuralmedbench.models.rate_limits import Grant, RateLimits
-from neuralmedbench.models.retry import CallError
+from neuralmedbench.models.budget import Budget
+from neuralmedbench.models.rate_limits import RateLimits
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.runtime.parent_run import this_run
 
@@ -137,41 +135,6 @@ class ModelRun:
     replay: bool = False
     first_repeat: int = 0
     control: RunLimits = UNLIMITED
-
-
-class AttemptGate:
-    """What the attempts of one call have to pass; a `models.retry.AttemptPolicy`.
-
-    Parameters
-    ----------
-    budget : Budget
-        The money of the model.
-    limits : RateLimits
-        The limits of its group.
-    reserved : Reservation
-        What is set aside for the first attempt.
-    """
-
-    def __init__(self, budget: Budget, limits: RateLimits, reserved: Reservation) -> None:
-        self._budget, self._limits, self._reserved = budget, limits, reserved
-        self._grant: Grant | None = None
-
-    async def enter(self) -> None:
-        """Wait until the group may send one more request."""
-        self._grant = await self._limits.wait(self._reserved.tokens)
-
-    def pause(self, seconds: float) -> None:
-        """Let the whole group wait."""
-        self._limits.pause(seconds)
-
-    def again(self, error: CallError) -> bool:
-        """Whether there is money for one more attempt: one that may have been charged stays spent."""
-        return not error.perhaps_paid or self._budget.reserve_retry(self._reserved)
-
-    def close(self, answers: Sequence[Answer]) -> None:
-        """Say what the answers had in tokens; when the provider did not count them all, they count as they were asked for."""
-        if self._grant:
-            self._limits.settle(self._grant, tokens_of_call(answers))
 
 
 def add_call_arguments(parser: argparse.ArgumentParser) -> None:

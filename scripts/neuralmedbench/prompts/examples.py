@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.arms import evidence
+from neuralmedbench.prompts.arms import evidence, within_words
 from neuralmedbench.prompts.labels import labelled
-from neuralmedbench.prompts.texts import within_words
 from neuralmedbench.records.items import OPTION, Exemplar, Item, ItemImage, Runner
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import RequestImage

@@ -14,9 +14,8 @@ parse: parse_answer, plain_text
 rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric
 scores: PASS_VALUE, elect_sample, score_responses
 similarity: TransformerEncoder, comparable, similarity_rows, weights_folder
-structured.compatible: compatible_metrics
-structured.corrected: corrected_metrics
 structured.form: STEPS, form_of
+structured.metrics: compatible_metrics, corrected_metrics
 structured.prediction_rows: read_predictions
 structured_answer: FIELDS, find_answer_object, gold_labels
 """

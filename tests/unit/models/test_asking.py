@@ -11,8 +11,7 @@ from fixtures.items import VOCABULARY, answer, benchmark_config, source
 from fixtures.models import model_config, request
 from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.models.case_responder import matching_facts, question_of
-from neuralmedbench.models.conversation import next_messages
+from neuralmedbench.models.conversation import matching_facts, next_messages, question_of
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble

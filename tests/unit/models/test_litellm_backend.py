@@ -12,7 +12,7 @@ from aiohttp import web
 from fixtures.models import PNG, Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.api.backend import LitellmBackend, PictureEncoder
-from neuralmedbench.models.api.usage import legible
+from neuralmedbench.models.api.replies import legible
 from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError

@@ -19,9 +19,7 @@ import torch
 from conftest import ROOT
 from fixtures.weights import BUILDERS, picture_bytes
 from neuralmedbench.models.local.backend import BatchingBackend
-from neuralmedbench.models.local.batch_choice import WaitingSample
-from neuralmedbench.models.local.sampling import GenerationSettings
-from neuralmedbench.models.local.weights import Weights
+from neuralmedbench.models.local.generation import GenerationSettings, WaitingSample, Weights
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError
 
@@ -330,8 +328,8 @@ assert not any(importlib.util.find_spec(name) for name in [*absent, *configurati
 from pathlib import Path
 
 from neuralmedbench.models.local.backend import BatchingBackend
-from neuralmedbench.models.local.sampling import GenerationSettings
-from neuralmedbench.models.local.weights import Weights
+from neuralmedbench.models.local.generation import GenerationSettings
+from neuralmedbench.models.local.generation import Weights
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from fixtures.weights import llava, picture_bytes, weights_folder
 

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.local.batch_choice import BatchLimit, WaitingSample, choose_batch
-from neuralmedbench.models.local.sampling import (
+from neuralmedbench.models.local.backend import BatchLimit, choose_batch
+from neuralmedbench.models.local.generation import (
     GenerationSettings,
     GumbelNoise,
     TokenLogprobs,
+    WaitingSample,
     sampling_of,
     sampling_processors,
     seed_of_sample,

@@ -19,8 +19,9 @@ from neuralmedbench.config.pipeline import RateLimit
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models import rate_limits, retry
 from neuralmedbench.models.budget import Budget
+from neuralmedbench.models.calls import AttemptGate
 from neuralmedbench.models.conversation import PromptMessage
-from neuralmedbench.models.model_run import AttemptGate, RunLimits
+from neuralmedbench.models.model_run import RunLimits
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.rate_limits import RateLimits
 from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries, asked_wait_s

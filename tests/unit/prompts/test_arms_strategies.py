@@ -15,10 +15,9 @@ from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.picture_budget import within_budget
-from neuralmedbench.prompts.arms import first_part
+from neuralmedbench.prompts.arms import count_words, first_part, first_words, within_words
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.coverage import check_pictures
-from neuralmedbench.prompts.texts import count_words, first_words, within_words
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Disclosure, Runner, Turn
 

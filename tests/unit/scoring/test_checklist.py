@@ -15,7 +15,7 @@ from fixtures.prompt import TEMPLATES, asked, open_question, question, said
 from fixtures.report import unpacked
 from fixtures.scoring import GOLD, ITEM, LESION_GOLD, LESION_ITEM, answered, checklist, differential, lesion_answer, vocabulary
 from neuralmedbench.benchmarks.case_items import build_cases
-from neuralmedbench.prompts.schemas import RULES
+from neuralmedbench.prompts.assemble import SECTION_RULES
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import Criterion, Family, Level
 from neuralmedbench.records.scores import Evidence, ParseStatus
@@ -223,7 +223,7 @@ def test_prompt_schema_and_sections_are_the_same_in_the_same_order(family, reque
             == (*steps, *SECTIONS[family])
         )
         assert schema["additionalProperties"] is False
-        assert all(schema["properties"][name.lower()] == RULES.get(name, {"type": "string"}) for name in SECTIONS[family])
+        assert all(schema["properties"][name.lower()] == SECTION_RULES.get(name, {"type": "string"}) for name in SECTIONS[family])
 
 
 def test_the_short_form_has_no_schema_and_none_of_the_new_words(requests):

@@ -17,9 +17,8 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.estimates.calibration import auroc, brier, calibration_error, linspace_bins, risk_coverage_area
 from neuralmedbench.estimates.label_averages import average, tally
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.structured.compatible import compatible_metrics
-from neuralmedbench.scoring.structured.corrected import corrected_metrics
 from neuralmedbench.scoring.structured.form import PUBLISHED, STEPS
+from neuralmedbench.scoring.structured.metrics import compatible_metrics, corrected_metrics
 from neuralmedbench.scoring.structured.prediction_rows import published_label, read_predictions
 
 GOLDEN = ROOT / "tests" / "golden"

@@ -3,152 +3,27 @@
 from __future__ import annotations
 
 import base64
-import math
+import datetime
+import logging
 import os
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.api.parameters import check_parameters, complaint, import_litellm, no_log, parameters_of
-from neuralmedbench.models.api.usage import reply_object, tokens_of
+from neuralmedbench.models.api.replies import answers_of
 from neuralmedbench.models.api.wire import BAD_CERTIFICATE, EXCHANGE, Exchange, OneHost, tell_of_proxies
+from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.destinations import LOCAL, address_of, destination_of
 from neuralmedbench.models.protocol import Answer, Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError, asked_wait_s
 
-KEPT = 32
-
-
-class _Url(str):
-    """A text that can be forgotten when nobody holds it any more."""
-
-
-class PictureEncoder:
-    """Pictures as data URLs: each is written once for all samples and turns that show it, and kept only as long as a call holds it.
-
-    The last few are kept in any case, for a dialogue whose next turn shows them again.
-    """
-
-    def __init__(self, kept: int = KEPT) -> None:
-        self._shared: WeakValueDictionary[str, _Url] = WeakValueDictionary()
-        self._last: deque[_Url] = deque(maxlen=kept)
-
-    def url(self, image: MessageImage) -> str:
-        """Give the data URL of a picture."""
-        url = self._shared.get(image.sha256)
-        if url is None:
-            url = self._shared[image.sha256] = _Url(f"data:image/png;base64,{base64.b64encode(image.png).decode('ascii')}")
-            self._last.append(url)
-        return url
-
-
-CUT = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded", "max_output_tokens", "compaction"})
-"""The answer is longer than the limit that was set, or than the model can write."""
-REFUSED = frozenset(
-    {"content_filter", "content_filtered", "refusal", "safety", "recitation", "language", "blocklist", "prohibited_content", "spii"}
-    | {"sensitive", "guardrail_intervened", "error_toxic", "image_safety", "image_prohibited_content"}
-)
-"""The model or its provider's filter would not answer."""
-BROKEN = frozenset(
-    {"error", "network_error", "insufficient_system_resource", "engine_overloaded", "failed", "abort", "aborted", "cancelled"}
-    | {"malformed_response"}
-)
-"""The provider failed in the middle: what came is half an answer, and litellm calls it a whole one (`stop`)."""
-THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
-"""Reasoning that a server leaves in the answer; cut off in the middle it has no end."""
-LONGEST_NAME = 200
-
-
-def answers_of(reply: Any, body: bytes, key: str) -> tuple[Answer, ...]:
-    """Read the answers of a reply, in the order of their numbers.
-
-    Parameters
-    ----------
-    reply : litellm.ModelResponse
-        The reply as litellm understood it.
-    body : bytes
-        The reply as it came: litellm renames some ends of an answer (a failure in the middle becomes `stop`) and counts tokens as 0 where
-        the provider said nothing.
-    key : str
-        The key that was sent, or empty; a server may repeat it, and it stands in no ledger.
-    """
-    raw = reply_object(body)
-    prompt, completion, total = tokens_of(raw, getattr(reply, "usage", None), wrote=any(map(_wrote, reply.choices)))
-    head = {
-        "served_model": _scrubbed(raw.get("model") or raw.get("modelVersion"), key)[:LONGEST_NAME],
-        "fingerprint": _scrubbed(raw.get("system_fingerprint"), key)[:LONGEST_NAME],
-    }
-    answers: list[Answer] = []
-    for choice, row in _in_order(reply.choices, raw):
-        reason = _end(row) or str(choice.finish_reason or "")
-        if reason.lower() in BROKEN:
-            continue
-        text, refusal = _text(choice.message), (row.get("message") or {}).get("refusal") or ""
-        answers.append(
-            Answer(
-                text=_scrubbed(text or refusal, key),
-                state=_state(text, reason.lower(), str(choice.finish_reason), refused=bool(refusal)),
-                finish_reason=_scrubbed(reason, key)[:LONGEST_NAME],
-                prompt_tokens=0 if answers else prompt,
-                completion_tokens=0 if answers else completion,
-                total_tokens=None if answers else total,
-                token_logprobs=_token_logprobs(choice),
-                **head,
-            )
-        )
-    if not answers:
-        raise CallError("BrokeOff" if reply.choices else "EmptyReply")
-    return tuple(answers)
-
-
-def _state(text: str, reason: str, mapped: str, *, refused: bool) -> str:
-    if reason in CUT or mapped == "length":
-        return "truncated"
-    return "refused" if refused or reason in REFUSED or mapped == "content_filter" or not text.strip() else "ok"
-
-
-def _in_order(choices: Sequence[Any], raw: Mapping[str, Any]) -> list[tuple[Any, Mapping[str, Any]]]:
-    """Give the choices by the number that the provider gave each (litellm counts anew), each with what the provider wrote."""
-    rows = raw.get("choices") or raw.get("candidates") or [raw]  # OpenAI's form, Gemini's, Anthropic's
-    rows = rows if isinstance(rows, list) and len(rows) == len(choices) else [{}] * len(choices)
-    ordered = sorted(range(len(choices)), key=lambda place: rows[place].get("index") or 0)
-    return [(choices[place], rows[place]) for place in ordered]
-
-
-def _end(row: Mapping[str, Any]) -> str:
-    return str(row.get("finish_reason") or row.get("finishReason") or row.get("stop_reason") or "")
-
-
-def _text(message: Any) -> str:
-    """Give the answer without the reasoning that a server, or litellm, took out of it or left in it."""
-    text = message.content or ""
-    if THOUGHTS.match(text):
-        text = THOUGHTS.sub("", text, count=1)
-    return text.lstrip() if getattr(message, "reasoning_content", None) else text
-
-
-def _wrote(choice: Any) -> bool:
-    message = choice.message
-    return any(getattr(message, name, None) for name in ("content", "refusal", "reasoning_content", "tool_calls"))
-
-
-def _token_logprobs(choice: Any) -> tuple[float, ...]:
-    content = getattr(getattr(choice, "logprobs", None), "content", None) or ()
-    values = tuple(float(token.logprob) for token in content)
-    return values if all(map(math.isfinite, values)) else ()
-
-
-def _scrubbed(words: Any, key: str) -> str:
-    said = str(words or "")
-    return said.replace(key, "[key]") if key else said
-
-
 NO_KEY = "no-key"
 """Sent to a server that needs no key, so that litellm never picks up a key of another provider from the environment."""
+
 POLICY_ERROR = "ContentPolicyViolationError"
 """Litellm's class for a status 400 that says that a filter would not let the request through."""
 
@@ -246,3 +121,189 @@ def _client(address: str, timeout_s: float) -> Any:
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
     return AsyncHTTPHandler(timeout=timeout_s, transport=OneHost(address, timeout_s), follow_redirects=False)
+
+
+KEPT = 32
+
+
+class _Url(str):
+    """A text that can be forgotten when nobody holds it any more."""
+
+
+class PictureEncoder:
+    """Pictures as data URLs: each is written once for all samples and turns that show it, and kept only as long as a call holds it.
+
+    The last few are kept in any case, for a dialogue whose next turn shows them again.
+    """
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._shared: WeakValueDictionary[str, _Url] = WeakValueDictionary()
+        self._last: deque[_Url] = deque(maxlen=kept)
+
+    def url(self, image: MessageImage) -> str:
+        """Give the data URL of a picture."""
+        url = self._shared.get(image.sha256)
+        if url is None:
+            url = self._shared[image.sha256] = _Url(f"data:image/png;base64,{base64.b64encode(image.png).decode('ascii')}")
+            self._last.append(url)
+        return url
+
+
+KEYS = {"n": "native_n", "response_format": "structured_output", "max_completion_tokens": "max_tokens"}
+"""Parameters that stand in a model's yaml by another name."""
+
+OWN = frozenset(
+    {"model", "messages", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "n", "response_format", "logprobs"}
+    | {"stream", "stream_options", "tools", "tool_choice", "functions", "function_call", "modalities", "audio", "web_search_options"}
+    | {"timeout", "base_url", "drop_params", "additional_drop_params", "allowed_openai_params", "extra_headers", "extra_body"}
+    | {"organization", "deployment_id", "mock_delay", "store", "user"}
+)
+"""Parameters that are the project's own, or that would change more than how an answer is drawn."""
+
+
+def parameters_of(model: ModelConfig, call: Call) -> dict[str, Any]:
+    """Give the parameters of one call."""
+    samples = len(call.repeats)
+    asked: dict[str, Any] = {
+        "temperature": model.temperature,
+        "top_p": model.top_p,
+        "max_tokens": model.max_tokens,
+        "seed": call.seed_of(call.repeats[0]),
+        "n": samples if samples > 1 else None,
+        "logprobs": model.logprobs or None,
+        "response_format": _response_format(model, call),
+    }
+    return {**model.parameters, **{name: value for name, value in asked.items() if value is not None}}
+
+
+def _response_format(model: ModelConfig, call: Call) -> dict[str, Any] | None:
+    if call.schema is None or model.structured_output == "none":
+        return None
+    if model.structured_output == "json_object":
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": strict_schema(call.schema)}}
+
+
+def check_parameters(model: ModelConfig) -> None:
+    """Refuse a yaml with a parameter that the provider does not take, before anything is asked."""
+    import_litellm()
+    from litellm.types.utils import all_litellm_params
+    from litellm.utils import get_optional_params
+
+    for parameter in model.parameters:
+        if parameter in OWN or parameter in all_litellm_params or parameter.startswith("litellm"):
+            message = f"model {model.name}: `parameters: {parameter}` is not passed on; it has a key of its own in the yaml, or is none of a model"
+            raise ConfigError(message)
+    whole = Call((), (0, 1) if model.native_n else (0,), model.seed, {"type": "object", "properties": {}})
+    provider, _, rest = model.id.partition("/")
+    if _only_responses(rest, provider):
+        message = f"model {model.name}: its provider serves it over the Responses interface alone, which is not spoken here; take a model that chats"
+        raise ConfigError(message)
+    try:
+        get_optional_params(model=rest, custom_llm_provider=provider, **parameters_of(model, whole))
+    except Exception as error:  # litellm's errors share no base class
+        raise ConfigError(complaint(model, error)) from None
+
+
+def _only_responses(model: str, provider: str) -> bool:
+    from litellm import get_model_info
+
+    try:
+        return get_model_info(model, custom_llm_provider=provider).get("mode") == "responses"
+    except Exception:  # litellm does not know the model, and says so with a plain Exception
+        return False
+
+
+def complaint(model: ModelConfig, error: Exception) -> str:
+    """Say which key of a yaml litellm does not like; its own words are searched for the names of parameters, and not repeated."""
+    said = str(error)
+    asked = [*parameters_of(model, Call((), (0, 1) if model.native_n else (0,), model.seed, {"type": "object", "properties": {}}))]
+    blamed = [KEYS.get(parameter, parameter) for parameter in asked if re.search(rf"\b{re.escape(parameter)}\b", said)]
+    keys = ", ".join(f"`parameters: {key}`" if key in model.parameters else f"`{key}`" for key in blamed)
+    return (
+        f"model {model.name}: litellm cannot make a call of {keys or 'its yaml'} ({type(error).__name__}): this provider or model does not take"
+        f" it, or not this value; take it out of the yaml, a parameter that is left out silently would be another experiment"
+    )
+
+
+SETTINGS = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_MODE": "PRODUCTION",
+    "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "True",
+}
+"""No download of prices; no reading of a `.env`, which could send requests elsewhere; for `openai/` the handler that litellm uses for all
+other providers: it sends the same body as the openai package for two thirds of the work, and through a client that is ours."""
+
+LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai", "aiohttp", "asyncio")
+
+
+@cache
+def import_litellm() -> Any:
+    """Import litellm so that it neither downloads, prints, keeps nor repeats anything."""
+    os.environ.update(SETTINGS)
+    import litellm
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.drop_params = False
+    litellm.cache = None
+    litellm.num_retries = None
+    vars(litellm.main)["encoding"] = NoTokens()
+    for name in LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return litellm
+
+
+class NoTokens:
+    """Stands for the tokenizer that litellm loads with its first call (0.7 s, 40 MB) to count what a provider does not count itself.
+
+    Such counts are not used here: see `models.api.backend`.
+    """
+
+    def encode(self, *_: object, **__: object) -> list[int]:
+        """Give no tokens."""
+        return []
+
+
+def no_log(model: str) -> Any:
+    """Make the object by which litellm logs one call, so that it logs nothing.
+
+    Litellm prices every answer, writes a record of it with the whole conversation and offers that to callbacks: two fifths of its work,
+    for something that is never read here. Errors are not recorded either; they hold headers and the prompt.
+    """
+    made = _no_log_class()(
+        model=model,
+        messages=[],
+        stream=False,
+        call_type="acompletion",
+        start_time=datetime.datetime.now(),  # noqa: DTZ005 litellm subtracts a time without a zone from it
+        litellm_call_id="unlogged",  # an own one for each call would cost half a millisecond, for logs that nobody writes
+        function_id="",
+        kwargs={},
+    )
+    made.update_environment_variables(model=model, user="", optional_params={}, litellm_params={"api_base": ""})
+    return made
+
+
+@cache
+def _no_log_class() -> Any:
+    from litellm.litellm_core_utils.litellm_logging import Logging
+
+    def nothing(*_: object, **__: object) -> None:
+        """Do nothing."""
+
+    async def nothing_later(*_: object, **__: object) -> None:
+        """Do nothing."""
+
+    silent = {
+        "response_cost_calculator": nothing,
+        "claim_async_success_log": nothing,
+        "handle_sync_success_callbacks_for_async_calls": nothing,
+        "failure_handler": nothing,
+        "async_failure_handler": nothing_later,
+    }
+    missing = [name for name in silent if not hasattr(Logging, name)]
+    if missing:
+        message = f"litellm has no {missing[0]} any more: install the version of requirements.lock"
+        raise ImportError(message)
+    return type("NoLog", (Logging,), silent)

@@ -15,7 +15,7 @@ import aiohttp
 import httpx
 from yarl import URL
 
-from neuralmedbench.models.api.usage import legible
+from neuralmedbench.models.api.replies import legible
 
 PROXIES = ("http", "https", "all")
 NO_CONNECTION, BAD_CERTIFICATE = "NoConnection", "BadCertificate"

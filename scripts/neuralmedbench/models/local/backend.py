@@ -6,14 +6,20 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.errors import ConfigError, ProviderError
-from neuralmedbench.models.local.batch_choice import BatchLimit, WaitingSample, choose_batch
-from neuralmedbench.models.local.sampling import GenerationSettings, sampling_of, seed_of_sample
-from neuralmedbench.models.local.weights import PreparedBatch, TooLongError, Weights
+from neuralmedbench.models.local.generation import (
+    GenerationSettings,
+    PreparedBatch,
+    TooLongError,
+    WaitingSample,
+    Weights,
+    sampling_of,
+    seed_of_sample,
+)
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.retry import INTERRUPTED, CallError
 
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 
 WINDOW = 8
 """Batches that wait: enough to find conversations that are alike."""
+
 PATIENCE_S = 0.05
 """How long more calls are waited for when there are too few for a batch; generation takes seconds."""
 
@@ -182,6 +189,32 @@ class BatchingBackend:
 def _fail(sample: WaitingSample, kind: str) -> None:
     if not sample.answer.done():
         sample.answer.set_exception(CallError(kind, final=True))
+
+
+@dataclass(frozen=True)
+class BatchLimit:
+    """What the memory did not hold: samples of this weight or more are generated in batches of this size at most."""
+
+    weight: tuple[int, int]
+    size: int
+
+
+def choose_batch(
+    samples: Sequence[WaitingSample], size: int, *, limits: Sequence[BatchLimit] = (), mixed: bool = True
+) -> list[WaitingSample]:
+    """Choose what is generated together: the sample that waits longest, and those that are most alike."""
+    oldest = samples[0]
+    alike = [sample for sample in samples if mixed or sample.weight[0] == oldest.weight[0]]
+    ordered = sorted(alike, key=lambda sample: sample.weight)  # stable: the samples of one conversation stay in their order
+    place = ordered.index(oldest)
+    while True:
+        starts = range(max(0, place - size + 1), max(0, min(place, len(ordered) - size)) + 1)
+        runs = [ordered[start : start + size] for start in starts]
+        best = min(runs, key=lambda run: [last - first for first, last in zip(run[0].weight, run[-1].weight, strict=True)])
+        allowed = min((limit.size for limit in limits if best[-1].weight >= limit.weight), default=size)
+        if len(best) <= allowed:
+            return best
+        size = allowed
 
 
 class TransformersBackend(BatchingBackend):

@@ -1,0 +1,212 @@
+"""Read a provider's reply: its answers, why they ended, and its token counts, which decide about money and so are trusted only where plausible."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from neuralmedbench.models.protocol import Answer
+from neuralmedbench.models.retry import CallError
+from neuralmedbench.records.responses import token_count
+
+CUT = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded", "max_output_tokens", "compaction"})
+"""The answer is longer than the limit that was set, or than the model can write."""
+
+
+REFUSED = frozenset(
+    {"content_filter", "content_filtered", "refusal", "safety", "recitation", "language", "blocklist", "prohibited_content", "spii"}
+    | {"sensitive", "guardrail_intervened", "error_toxic", "image_safety", "image_prohibited_content"}
+)
+"""The model or its provider's filter would not answer."""
+
+
+BROKEN = frozenset(
+    {"error", "network_error", "insufficient_system_resource", "engine_overloaded", "failed", "abort", "aborted", "cancelled"}
+    | {"malformed_response"}
+)
+"""The provider failed in the middle: what came is half an answer, and litellm calls it a whole one (`stop`)."""
+
+
+THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
+"""Reasoning that a server leaves in the answer; cut off in the middle it has no end."""
+
+
+LONGEST_NAME = 200
+
+
+def answers_of(reply: Any, body: bytes, key: str) -> tuple[Answer, ...]:
+    """Read the answers of a reply, in the order of their numbers.
+
+    Parameters
+    ----------
+    reply : litellm.ModelResponse
+        The reply as litellm understood it.
+    body : bytes
+        The reply as it came: litellm renames some ends of an answer (a failure in the middle becomes `stop`) and counts tokens as 0 where
+        the provider said nothing.
+    key : str
+        The key that was sent, or empty; a server may repeat it, and it stands in no ledger.
+    """
+    raw = reply_object(body)
+    prompt, completion, total = tokens_of(raw, getattr(reply, "usage", None), wrote=any(map(_wrote, reply.choices)))
+    head = {
+        "served_model": _scrubbed(raw.get("model") or raw.get("modelVersion"), key)[:LONGEST_NAME],
+        "fingerprint": _scrubbed(raw.get("system_fingerprint"), key)[:LONGEST_NAME],
+    }
+    answers: list[Answer] = []
+    for choice, row in _in_order(reply.choices, raw):
+        reason = _end(row) or str(choice.finish_reason or "")
+        if reason.lower() in BROKEN:
+            continue
+        text, refusal = _text(choice.message), (row.get("message") or {}).get("refusal") or ""
+        answers.append(
+            Answer(
+                text=_scrubbed(text or refusal, key),
+                state=_state(text, reason.lower(), str(choice.finish_reason), refused=bool(refusal)),
+                finish_reason=_scrubbed(reason, key)[:LONGEST_NAME],
+                prompt_tokens=0 if answers else prompt,
+                completion_tokens=0 if answers else completion,
+                total_tokens=None if answers else total,
+                token_logprobs=_token_logprobs(choice),
+                **head,
+            )
+        )
+    if not answers:
+        raise CallError("BrokeOff" if reply.choices else "EmptyReply")
+    return tuple(answers)
+
+
+def _state(text: str, reason: str, mapped: str, *, refused: bool) -> str:
+    if reason in CUT or mapped == "length":
+        return "truncated"
+    return "refused" if refused or reason in REFUSED or mapped == "content_filter" or not text.strip() else "ok"
+
+
+def _in_order(choices: Sequence[Any], raw: Mapping[str, Any]) -> list[tuple[Any, Mapping[str, Any]]]:
+    """Give the choices by the number that the provider gave each (litellm counts anew), each with what the provider wrote."""
+    rows = raw.get("choices") or raw.get("candidates") or [raw]  # OpenAI's form, Gemini's, Anthropic's
+    rows = rows if isinstance(rows, list) and len(rows) == len(choices) else [{}] * len(choices)
+    ordered = sorted(range(len(choices)), key=lambda place: rows[place].get("index") or 0)
+    return [(choices[place], rows[place]) for place in ordered]
+
+
+def _end(row: Mapping[str, Any]) -> str:
+    return str(row.get("finish_reason") or row.get("finishReason") or row.get("stop_reason") or "")
+
+
+def _text(message: Any) -> str:
+    """Give the answer without the reasoning that a server, or litellm, took out of it or left in it."""
+    text = message.content or ""
+    if THOUGHTS.match(text):
+        text = THOUGHTS.sub("", text, count=1)
+    return text.lstrip() if getattr(message, "reasoning_content", None) else text
+
+
+def _wrote(choice: Any) -> bool:
+    message = choice.message
+    return any(getattr(message, name, None) for name in ("content", "refusal", "reasoning_content", "tool_calls"))
+
+
+def _token_logprobs(choice: Any) -> tuple[float, ...]:
+    content = getattr(getattr(choice, "logprobs", None), "content", None) or ()
+    values = tuple(float(token.logprob) for token in content)
+    return values if all(map(math.isfinite, values)) else ()
+
+
+def _scrubbed(words: Any, key: str) -> str:
+    said = str(words or "")
+    return said.replace(key, "[key]") if key else said
+
+
+USAGE = ("usage", "usageMetadata")
+"""Where OpenAI and Anthropic, and where Google put it."""
+
+COUNTS = ("tokens", "TokenCount")
+"""How the names of counts end; speeds and prices stand beside them (`total_tokens_per_sec`)."""
+
+LONGEST_NUMBER = 40
+"""Digits of a whole number that is read as one; Python refuses to read one of 5,000 digits, and with it the reply."""
+
+
+def reply_object(body: bytes) -> dict[str, Any]:
+    """Decode a reply; empty when it is no JSON object."""
+    try:
+        value = json.loads(body, parse_int=lambda digits: int(digits) if len(digits) <= LONGEST_NUMBER else float(digits))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def tokens_of(raw: Mapping[str, Any], read: Any, *, wrote: bool) -> tuple[int | None, int | None, int | None]:
+    """Give the tokens of the prompt, of the answers, and of both together where the provider counts them together only."""
+    usage = next((raw[name] for name in USAGE if raw.get(name)), None)
+    if not isinstance(usage, dict) or not _own_counts_hold(usage):
+        return None, None, None
+    prompt = token_count(getattr(read, "prompt_tokens", None)) or token_count(usage.get("input_tokens")) or None
+    completion = token_count(getattr(read, "completion_tokens", None)) or token_count(usage.get("output_tokens")) or (None if wrote else 0)
+    total = token_count(usage.get("total_tokens")) or token_count(usage.get("totalTokenCount")) or 0
+    if prompt is None and completion is None:
+        return None, None, total or None
+    if prompt is None:
+        prompt = max(0, total - (completion or 0)) or None
+    elif completion is None:
+        completion = max(0, total - prompt) or None
+    return prompt, completion, None
+
+
+def legible(body: bytes) -> bytes:
+    """Give a reply without the statistics that cannot be read: litellm would throw the answer away with them, and it is paid for.
+
+    Parameters
+    ----------
+    body : bytes
+        The reply.
+
+    Returns
+    -------
+    bytes
+        The same bytes, unless its usage or the probabilities of its tokens cannot be read; then those are left out.
+    """
+    raw = reply_object(body)
+    changed: dict[str, Any] = {name: kept for name in USAGE if name in raw and (kept := _legible_usage(raw[name])) != raw[name]}
+    rows = raw.get("choices")
+    if isinstance(rows, list) and not all(map(_has_legible_logprobs, rows)):
+        changed["choices"] = [row if _has_legible_logprobs(row) else {**row, "logprobs": None} for row in rows]
+    return json.dumps(raw | changed).encode() if changed else body
+
+
+def _legible_usage(usage: Any) -> dict[str, Any]:
+    if not isinstance(usage, dict) or not _own_counts_hold(usage):
+        return {}
+    return {name: value for name, value in usage.items() if value is not None and (not isinstance(value, dict | list) or _holds(value))}
+
+
+def _own_counts_hold(usage: Mapping[str, Any]) -> bool:
+    return all(_is_count(name, value) for name, value in usage.items() if not isinstance(value, dict | list) or name.endswith(COUNTS))
+
+
+def _holds(details: Any) -> bool:
+    """Whether all counts in the details of a usage are counts."""
+    if isinstance(details, dict):
+        return all(_holds(value) if isinstance(value, dict | list) else _is_count(name, value) for name, value in details.items())
+    return all(map(_holds, details)) if isinstance(details, list) else True
+
+
+def _is_count(name: str, value: Any) -> bool:
+    return value is None or not name.endswith(COUNTS) or token_count(value) is not None
+
+
+def _has_legible_logprobs(row: Any) -> bool:
+    from litellm.types.utils import ChoiceLogprobs
+    from pydantic import ValidationError
+
+    if not isinstance(row, dict) or not isinstance(row.get("logprobs"), dict):
+        return True
+    try:
+        ChoiceLogprobs(**row["logprobs"])
+    except (ValidationError, TypeError):
+        return False
+    return True
