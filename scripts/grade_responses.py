@@ -8,14 +8,14 @@ from neuralmedbench.config.load import load_benchmark, load_grader
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.models.model_run import add_call_arguments, call_arguments
+from neuralmedbench.models.model_run import ModelRun, add_call_arguments, call_arguments
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.llm.grader_requests import scored_responses
+from neuralmedbench.scoring.llm.grader_requests import grader_model, read_model_grader, scored_responses
 from neuralmedbench.scoring.llm.model_grading import GraderRun, grade_with_model
 from neuralmedbench.scoring.rubric import grade_with_rubric
 
@@ -48,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         grades = grade_with_rubric(responses, items, gold, vocabulary, grader=args.grader)
     else:
         allowed = load_benchmark(args.config, args.benchmark).allowed_destinations
-        run = GraderRun(grader=args.grader, config=grader, names=args.names, destinations=allowed, **call_arguments(args))
-        grades = grade_with_model(responses, items, gold, run)
+        run = ModelRun(grader_model(args.grader, grader), destinations=allowed, **call_arguments(args))
+        grades = grade_with_model(responses, items, gold, GraderRun(read_model_grader(args.grader, grader, args.names), run))
     write_records(args.out, Grade, grades, key=lambda row: (response_key(row), row.criterion))
     return 0
 

@@ -139,7 +139,7 @@ class Caller:
             prompt_tokens=answer.prompt_tokens,
             completion_tokens=answer.completion_tokens,
             called_on=_today(),
-            code=self._handle.code,
+            code=walk.code,
             destination=self._destination,
             token_logprobs=tuple(round(value, 4) for value in answer.token_logprobs),
             **call,

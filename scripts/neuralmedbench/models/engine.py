@@ -1,4 +1,4 @@
-"""The engine: every answer that is asked for, from the ledger or from the model, and nothing paid for twice."""
+"""The engine: get every requested answer from the ledger or from the model, without paying twice for an answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.ledger import Ledger, LedgerEntry, check_recorded_ledger, open_ledger
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.picture_budget import too_many_options
-from neuralmedbench.models.registry import BackendHandle, open_backend
+from neuralmedbench.models.registry import BackendHandle, code_of, open_backend
 from neuralmedbench.models.replay import replay_requests
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk, response_row
 from neuralmedbench.records.keys import response_key
@@ -26,46 +26,56 @@ from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseS
 def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response]:
     """Get every sample of every request answered by one model.
 
+    The backend is opened only if the ledger lacks an answer: importing litellm takes 3 to 4 s of CPU, loading weights longer.
+
     Parameters
     ----------
     requests : sequence of Request
-        What is asked; each `samples` times.
+        The requests; each is asked `samples` times.
     run : ModelRun
-        Whom, with which limits, and the ledger.
+        The model, its limits and its ledger.
 
     Returns
     -------
     list of Response
-        One a request and repeat, sorted by item, arm, strategy and repeat.
+        One per request and repeat, sorted by item, arm, strategy and repeat.
 
     Raises
     ------
     ConfigError
-        If the model may not be asked: no spending cap, or a destination that is not allowed.
+        If the model may not be asked: no spending cap, a destination that is not allowed, or a parameter that it does not take.
     DataError
         If a picture is not the one that the audit covered.
     ProviderError
-        If another process writes to the ledger, answers that were recorded and paid for are not here, local weights cannot be
-        loaded, or too many calls failed; under `replay` if the ledger is absent or lacks an answer.
+        If another process writes to the ledger, the ledger is shorter than the recorded one (its answers were paid for), local weights
+        cannot be loaded, or too many calls failed; under `replay` if the ledger is absent or lacks an answer.
     StorageError
-        If the disk of the ledger is (nearly) full: no more calls are made, those under way are waited for and kept.
+        If the disk of the ledger is (nearly) full: no more calls are made; calls in flight are finished and their answers kept.
     InterruptedRunError
-        If a person or the system asked the command to end before everything was answered; likewise.
+        If the command was asked to end (Ctrl-C, a signal) before everything was answered; calls in flight as above.
     """
     model, name = run.model, run.model.name
     if run.replay:
         return replay_requests(requests, model, run.ledger, run.vocabulary)
+    # refusals first: nothing below may run for a model that must not be asked
     destination = check_destination(model, run.destinations)
     check_paid(model)
     check_recorded_ledger(model, run.ledger)
+    code = code_of(model, run.vocabulary)
     total = sum(request.samples for request in requests)
     print(f"{name}: {total} answers asked for by {len(requests)} requests; destination: {destination}", file=sys.stderr)
     with open_ledger(run.ledger) as ledger:
         if ledger.unreadable:
             print(f"{name}: {ledger.unreadable} lines of its ledger cannot be read; what they answered is asked for again", file=sys.stderr)
-        handle = open_backend(model, run.vocabulary)
+        walks = [
+            SampleWalk(request, model, run.first_repeat + number, code=code).resume(ledger)
+            for request in requests
+            for number in range(request.samples)
+        ]
+        must_ask = any(not walk.complete and not too_many_options(walk.request, model.max_images) for walk in walks)
+        handle = open_backend(model, run.vocabulary) if must_ask else BackendHandle(None)
         scheduler = _Scheduler(run, handle, ledger)
-        responses = asyncio.run(scheduler.responses(requests))
+        responses = asyncio.run(scheduler.responses(walks))
     _report(name, responses, scheduler.caller.calls, handle)
     failed = sum(response.state is ResponseState.FAILED for response in responses)
     if run.max_failed_fraction is not None and failed > run.max_failed_fraction * total:
@@ -79,32 +89,31 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
 
 
 class _Scheduler:
-    """Shares the samples of one run out to as many workers as the backend takes calls at once."""
+    """Distributes the samples of one run over as many workers as the backend takes calls at once."""
 
     def __init__(self, run: ModelRun, handle: BackendHandle, ledger: Ledger) -> None:
         self._model, self._ledger, self._handle, self._first = run.model, ledger, handle, run.first_repeat
         self.caller = Caller(run, handle, ledger)
-        self._underway: dict[str, asyncio.Task[dict[int, LedgerEntry | MissingAnswer]]] = {}
+        self._calls: dict[str, asyncio.Task[dict[int, LedgerEntry | MissingAnswer]]] = {}  # every call made in this run, by key
         self._failed: set[str] = set()
 
-    async def responses(self, requests: Sequence[Request]) -> list[Response]:
-        """Answer everything."""
+    async def responses(self, walks: Sequence[SampleWalk]) -> list[Response]:
+        """Complete all samples."""
         backend = self._handle.backend
-        asked = [(request, self._first + number) for request in requests for number in range(request.samples)]
-        if backend and backend.several:  # every conversation is begun once before the second of its samples is looked at
-            asked.sort(key=lambda sample: sample[1])
+        if backend and backend.several:  # one call answers several samples: start every conversation before any second sample
+            walks = sorted(walks, key=lambda walk: walk.repeat)
         rows: list[Response] = []
         problems: list[Exception] = []
-        samples = iter(asked)
+        samples = iter(walks)  # shared by all workers: each takes the next sample
 
         async def work() -> None:
-            for request, repeat in samples:
+            for walk in samples:
                 try:
-                    row = await self._sample(request, repeat)
+                    row = await self._sample(walk)
                     rows.append(row)
-                    fresh = row.state in MISSING_STATES or not self._underway.keys().isdisjoint(row.call_keys)
+                    fresh = row.state in MISSING_STATES or not self._calls.keys().isdisjoint(row.call_keys)
                     progress.count(row.state, row.cost_usd, from_ledger=not fresh)
-                except Exception as error:  # calls that are under way are paid for: their answers are waited for
+                except Exception as error:  # calls in flight are paid for: finish them before raising
                     problems.append(error)
                     self.caller.stop()
                 if self.caller.stopped:
@@ -112,8 +121,8 @@ class _Scheduler:
 
         flushing = asyncio.create_task(self._ledger.keep_synced())
         try:
-            with Progress(self._model.name, len(asked)) as progress, graceful_interrupt(self.caller.stop, self._model.name):
-                await asyncio.gather(*(work() for _ in range(min(backend.in_flight if backend else 1, len(asked)))))
+            with Progress(self._model.name, len(walks)) as progress, graceful_interrupt(self.caller.stop, self._model.name):
+                await asyncio.gather(*(work() for _ in range(min(backend.in_flight if backend else 1, len(walks)))))
         finally:
             flushing.cancel()
             if backend:
@@ -126,14 +135,13 @@ class _Scheduler:
                 " free some space and run the same command again"
             )
             raise StorageError(message)
-        if len(rows) < len(asked) or self.caller.cut_short:  # a wish to end that comes after the last answer leaves nothing to do
+        if len(rows) < len(walks) or self.caller.cut_short:  # an interrupt after the last answer leaves nothing to do
             message = f"model {self._model.name}: interrupted; the answers that had come are kept: run the same command again"
             raise InterruptedRunError(message)
         return sorted(rows, key=response_key)
 
-    async def _sample(self, request: Request, repeat: int) -> Response:
-        walk = SampleWalk(request, self._model, repeat, code=self._handle.code)
-        reason = too_many_options(request, self._model.max_images)
+    async def _sample(self, walk: SampleWalk) -> Response:
+        reason = too_many_options(walk.request, self._model.max_images)
         missing = MissingAnswer(ResponseState.SKIPPED, reason) if reason else None
         while not missing and not walk.resume(self._ledger).complete:
             outcome = await self._call(walk)
@@ -145,25 +153,25 @@ class _Scheduler:
 
     async def _call(self, walk: SampleWalk) -> LedgerEntry | MissingAnswer:
         key = walk.key
-        if key not in self._underway:  # two requests that say the same are one call
+        if key not in self._calls:  # identical requests share one call
             keys = self._together(walk)
             task = asyncio.create_task(self.caller.ask(walk, keys))
-            self._underway |= dict.fromkeys(keys.values(), task)
-        outcome = (await self._underway[key])[walk.repeat]
+            self._calls |= dict.fromkeys(keys.values(), task)
+        outcome = (await self._calls[key])[walk.repeat]
         if not isinstance(outcome, MissingAnswer):
             return outcome
-        if key in self._failed:  # what was tried stands once, with the first request that said it
+        if key in self._failed:  # attempts and destination of a failed call count once, with the first request that shares it
             return MissingAnswer(outcome.state, outcome.error)
         self._failed.add(key)
         return outcome
 
     def _together(self, walk: SampleWalk) -> dict[int, str]:
-        """Give the samples of a conversation that one call asks for, with their keys: those that nobody has or waits for."""
+        """Give the samples of a conversation that one call asks for, with their keys: those neither in the ledger nor in flight."""
         backend = self._handle.backend
         if walk.entries or backend is None or not backend.several:
             return {walk.repeat: walk.key}
         keys = {number: walk.key_of(number) for number in range(self._first, self._first + walk.request.samples)}
-        return {number: key for number, key in keys.items() if self._ledger.get(key) is None and key not in self._underway}
+        return {number: key for number, key in keys.items() if self._ledger.get(key) is None and key not in self._calls}
 
 
 def _report(name: str, responses: list[Response], calls: int, handle: BackendHandle) -> None:

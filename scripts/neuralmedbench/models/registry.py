@@ -1,4 +1,4 @@
-"""Backends by name."""
+"""Open the backend of a model by its name in the yaml."""
 
 from __future__ import annotations
 
@@ -22,16 +22,9 @@ BASELINES = Path(__file__).parents[1] / "demo" / "baselines"
 
 @dataclass(frozen=True)
 class BackendHandle:
-    """A backend that is ready, or the reason why there is none (then what the ledger does not hold is skipped).
-
-    Attributes
-    ----------
-    code : str
-        Digest of the code that answers, for models that are part of this repository: their answers change with it.
-    """
+    """A backend that is ready, or the reason why there is none (answers that the ledger lacks are then skipped)."""
 
     backend: Backend | None
-    code: str = ""
     reason: str = ""
 
 
@@ -53,19 +46,18 @@ class BuiltinBackend:
         return tuple(Answer(text, finish_reason="stop", served_model="builtin") for text in texts)
 
     def stop(self) -> None:
-        """There is nothing that waits."""
+        """Nothing waits here."""
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """There is nothing to close."""
 
 
 def open_backend(model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHandle:
-    """Make the backend that a model's yaml names."""
+    """Open the backend that a model's yaml names; heavy libraries are imported here and not before."""
     if model.backend == "builtin":
-        if vocabulary is None:
-            message = f"model {model.name}: a built-in model needs the vocabulary"
-            raise ConfigError(message)
-        return _builtin(model, vocabulary)
+        from neuralmedbench.demo.baselines.baseline import build
+
+        return BackendHandle(BuiltinBackend(build(model.id, _required(model, vocabulary)), model.temperature or 0.0))
     if model.backend == "transformers":
         from neuralmedbench.models.local.backend import TransformersBackend
 
@@ -78,7 +70,7 @@ def open_backend(model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHa
 
 
 def closed_because(model: ModelConfig) -> str:
-    """Say why a model cannot be asked on this machine; empty when it can."""
+    """Give the reason why a model cannot be asked on this machine; empty when it can."""
     if model.reader:
         return "the reader was not shown them, or did not answer them"
     if model.backend == "imported":
@@ -88,15 +80,17 @@ def closed_because(model: ModelConfig) -> str:
     return ""
 
 
-def code_of(model: ModelConfig, vocabulary: Vocabulary) -> str:
-    """Digest of the code and the vocabulary by which a built-in model answers; empty for all other models."""
+def code_of(model: ModelConfig, vocabulary: Vocabulary | None) -> str:
+    """Digest the code and the vocabulary of a built-in model, because its answers change with them; empty for other backends."""
     if model.backend != "builtin":
         return ""
     files = sorted(path for path in BASELINES.iterdir() if path.suffix in {".py", ".yaml"})
-    return sha256_of_value({"vocabulary": vocabulary.digest, "files": [path.read_text(encoding="utf-8") for path in files]})[:16]
+    value = {"vocabulary": _required(model, vocabulary).digest, "files": [path.read_text(encoding="utf-8") for path in files]}
+    return sha256_of_value(value)[:16]
 
 
-def _builtin(model: ModelConfig, vocabulary: Vocabulary) -> BackendHandle:
-    from neuralmedbench.demo.baselines.baseline import build
-
-    return BackendHandle(BuiltinBackend(build(model.id, vocabulary), model.temperature or 0.0), code=code_of(model, vocabulary))
+def _required(model: ModelConfig, vocabulary: Vocabulary | None) -> Vocabulary:
+    if vocabulary is None:
+        message = f"model {model.name}: a built-in model needs the vocabulary"
+        raise ConfigError(message)
+    return vocabulary

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from neuralmedbench.config.load import without_places
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.errors import ConfigError, ProviderError
+from neuralmedbench.errors import ProviderError
 from neuralmedbench.files.dvc_lock import read_dvc_lock
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
@@ -103,11 +103,9 @@ def rebuild(requests: Sequence[Request], model: ModelConfig, entries: Mapping[st
 
 def replay_requests(requests: Sequence[Request], model: ModelConfig, ledger: Path, vocabulary: Vocabulary | None) -> list[Response]:
     """Rebuild the responses of one model; no backend is opened, so it takes no key, no weights and no network."""
-    if model.backend == "builtin" and vocabulary is None:
-        message = f"model {model.name}: a built-in model needs the vocabulary"
-        raise ConfigError(message)
+    code = code_of(model, vocabulary)
     entries = _entries(model.name, ledger)
-    rows = rebuild(requests, model, entries, code=code_of(model, vocabulary) if vocabulary else "")
+    rows = rebuild(requests, model, entries, code=code)
     asked = [(request, repeat) for request in sorted(requests, key=_order) for repeat in range(request.samples)]
     if not entries:
         skipped = MissingAnswer(ResponseState.SKIPPED, NOTHING_RECORDED)

@@ -5,7 +5,7 @@ Doors
 checklist: may_be_checklist
 grade_explanations: explain_stored_grades
 jury: ballots, decide, enough, grade_with_jury, votes_of
-llm.grader_requests: read_model_grader, scored_responses
+llm.grader_requests: grader_model, read_model_grader, scored_responses
 llm.model_grading: GraderRun, grade_with_model
 llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
 llm.task: MAX_CHARACTERS

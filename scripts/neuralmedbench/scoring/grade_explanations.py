@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_grader, load_model
+from neuralmedbench.config.model import GraderConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.explain import explain
 from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.registry import closed_because
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import Grade, GradeState
-from neuralmedbench.scoring.llm.grader_requests import read_model_grader
+from neuralmedbench.scoring.llm.grader_requests import grader_model, read_model_grader
 from neuralmedbench.scoring.llm.model_grading import GraderRun
 
 
@@ -37,13 +39,25 @@ def explain_stored_grades(benchmark: str, model: str, grader: str, wanted: Calla
         [row for row in current_rows(responses) if wanted(row)],
         {row.item_id: row for row in read_records(root / "data" / "items" / f"{benchmark}.parquet", Item)},
         {row.item_id: row for row in read_records(root / "data" / "gold" / f"{benchmark}.parquet", Gold)},
-        GraderRun(
-            grader=grader,
-            config=load_grader(root / "config" / "graders" / f"{grader}.yaml"),
+        recorded_run(
+            grader,
+            load_grader(root / "config" / "graders" / f"{grader}.yaml"),
+            load_model(root / "config" / "models" / f"{model}.yaml").names,
             ledger=root / "data" / "ledger" / benchmark / "graders" / model / f"{grader}.jsonl",
-            names=load_model(root / "config" / "models" / f"{model}.yaml").names,
         ),
         grades=read_records(grades, Grade) if grades.exists() else None,
+    )
+
+
+def recorded_run(grader: str, config: GraderConfig, names: Iterable[str] = (), *, ledger: Path) -> GraderRun:
+    """Give a grader with its ledger, to be explained and not asked; ConfigError if it asks no model."""
+    if config.model is None or config.prompt is None:
+        how = f"counts the votes of {', '.join(config.members)}" if config.members else "grades by the vocabulary and the rubric alone"
+        message = f"this grader asks no model: it {how}"
+        raise ConfigError(message)
+    model = grader_model(grader, config)
+    return GraderRun(
+        read_model_grader(grader, config, tuple(names)), ModelRun(model, ledger=ledger, destinations=(), max_failed_fraction=None)
     )
 
 
@@ -51,18 +65,13 @@ def explain_grades(
     responses: Sequence[Response],
     items: Mapping[str, Item],
     gold: Mapping[str, Gold],
-    run: GraderRun,
+    grading: GraderRun,
     *,
     grades: Sequence[Grade] | None,
 ) -> str:
-    """Write for each answer to one item what its grader is sent, what the ledger holds of it, and its grades (None: no table is there)."""
-    config = run.config
-    if config.model is None or config.prompt is None:
-        how = f"counts the votes of {', '.join(config.members)}" if config.members else "grades by the vocabulary and the rubric alone"
-        message = f"this grader asks no model: it {how}"
-        raise ConfigError(message)
-    grader = read_model_grader(config.title, config, run.names)
-    entries, closed = read_ledger(run.ledger), closed_because(config.model)
+    """Describe, for each answer to one item, the grader's request, its ledger entries and its grades (None: there is no table)."""
+    grader, run = grading.grader, grading.run
+    entries, closed = read_ledger(run.ledger), closed_because(run.model)
     # equal answers to an item are graded once
     texts: dict[str, list[Response]] = defaultdict(list)
     parts = []
@@ -78,7 +87,7 @@ def explain_grades(
             parts.append(f"{_name(row)} is not graded: {why}")
     for digest, rows in texts.items():
         request = grader.request(rows[0], items[rows[0].item_id], gold[rows[0].item_id])
-        lines = [f"grading of {', '.join(_name(row) for row in rows)}", explain(request, config.model, entries, ledger=run.ledger)]
+        lines = [f"grading of {', '.join(_name(row) for row in rows)}", explain(request, run.model, entries, ledger=run.ledger)]
         found = [grade for grade in grades or () if grade.text_sha256 == digest and grade.item_id == rows[0].item_id]
         lines.append(f"  table of grades: {_grade_words(found) if grades is not None else 'it is not there'}")
         lines += [f"  what is not in the ledger cannot be asked for here: {closed}"] if closed else []

@@ -15,7 +15,7 @@ import pytest
 from conftest import ROOT
 from fixtures.models import model_config, picture, redirecting_server, request, running_server
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
-from neuralmedbench.models import retry
+from neuralmedbench.models import engine, retry
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.explain import explain
 from neuralmedbench.models.ledger import LedgerEntry, open_ledger, read_ledger
@@ -65,6 +65,52 @@ def test_a_run_that_is_repeated_counts_and_asks_nothing_twice(server, ask, tmp_p
     assert len(server.bodies) == 12
     lines = (tmp_path / "ledger/m.jsonl").read_text().splitlines()
     assert len({json.loads(line)["key"] for line in lines}) == len(lines) == 12
+
+
+def test_a_backend_is_opened_only_when_the_ledger_lacks_an_answer(server, ask, monkeypatch):
+    """A refused parameter, a missing library or absent weights stop a run that has something to ask, and no other."""
+    rows = ask([request("i1", samples=2)])
+
+    def refuse(*_):
+        message = "this backend cannot be opened"
+        raise ConfigError(message)
+
+    monkeypatch.setattr(engine, "open_backend", refuse)
+    assert ask([request("i1", samples=2)]) == rows
+    with pytest.raises(ConfigError, match="cannot be opened"):
+        ask([request("i1", samples=3)])
+
+
+ANSWERED_RUN = """
+import sys
+from pathlib import Path
+
+sys.path[:0] = sys.argv[3:]
+from fixtures.models import model_config, request
+from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.model_run import ModelRun
+
+run = ModelRun(model_config(api_base=sys.argv[1]), ledger=Path(sys.argv[2]), destinations=("local",), max_failed_fraction=None)
+print(answer_requests([request("i1")], run)[0].state, "litellm" in sys.modules)
+"""
+
+
+def test_a_run_that_its_ledger_answers_does_not_import_litellm(server, ask, tmp_path):
+    """Its import takes 3 to 4 s of CPU, in every job of every rule that asks a model."""
+    ask([request("i1")])
+    argv = [
+        sys.executable,
+        "-c",
+        ANSWERED_RUN,
+        server.address,
+        str(tmp_path / "ledger/m.jsonl"),
+        str(ROOT / "tests"),
+        str(ROOT / "scripts"),
+    ]
+    words = [subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()]
+    (tmp_path / "ledger/m.jsonl").unlink()
+    words.append(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split())
+    assert words == [["ok", "False"], ["ok", "True"]]
 
 
 def test_two_requests_that_say_the_same_are_one_call(server, ask):

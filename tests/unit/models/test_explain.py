@@ -10,7 +10,7 @@ import pytest
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request
-from fixtures.scoring import GOLD, ITEM, answered, differential
+from fixtures.scoring import GOLD, ITEM, answered, differential, grader_run
 from neuralmedbench.cli.model import explain_request
 from neuralmedbench.config.load import load_grader
 from neuralmedbench.errors import ConfigError
@@ -26,8 +26,8 @@ from neuralmedbench.models.retry import CallError
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response
-from neuralmedbench.scoring.grade_explanations import explain_grades
-from neuralmedbench.scoring.llm.model_grading import GraderRun, grade_with_model
+from neuralmedbench.scoring.grade_explanations import explain_grades, recorded_run
+from neuralmedbench.scoring.llm.model_grading import grade_with_model
 
 SYSTEM = "You are a neurologist."
 HELLO = "http://127.0.0.1:9/v1"
@@ -165,7 +165,8 @@ def test_the_ledger_holds_digests_of_words_and_pictures_and_neither_of_them(benc
 
 
 def test_the_code_of_a_built_in_model_is_named(bench, monkeypatch):
-    monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(Backend(), code="old"))
+    monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(Backend()))
+    monkeypatch.setattr(engine, "code_of", lambda *_: "old")
     bench.ask(request("i"))
     assert "the code or vocabulary of the built-in model has changed" in "\n".join(bench.why(request("i")))
     assert "the words or" not in "\n".join(bench.why(request("i")))
@@ -248,12 +249,12 @@ def grading(bench, monkeypatch):
             graded,
             {ITEM.item_id: ITEM},
             {ITEM.item_id: GOLD},
-            GraderRun(grader="llm", config=config, ledger=bench.ledger, destinations=("local",)),
+            grader_run("llm", config, ledger=bench.ledger, destinations=("local",)),
         )
 
     def told(grades, settings=config):
         text = explain_grades(
-            rows, {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, GraderRun(grader="llm", config=settings, ledger=bench.ledger), grades=grades
+            rows, {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, recorded_run("llm", settings, ledger=bench.ledger), grades=grades
         )
         return text, [line for line in text.splitlines() if line.startswith(("grading", "sample", "  "))]
 

@@ -328,8 +328,7 @@ assert not any(importlib.util.find_spec(name) for name in [*absent, *configurati
 from pathlib import Path
 
 from neuralmedbench.models.local.backend import BatchingBackend
-from neuralmedbench.models.local.generation import GenerationSettings
-from neuralmedbench.models.local.generation import Weights
+from neuralmedbench.models.local.generation import GenerationSettings, Weights
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from fixtures.weights import llava, picture_bytes, weights_folder
 

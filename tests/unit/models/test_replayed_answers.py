@@ -10,7 +10,7 @@ import pytest
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request, running_server
-from fixtures.scoring import GOLD, ITEM, PICTURE_ITEM, answered, differential, vocabulary
+from fixtures.scoring import GOLD, ITEM, PICTURE_ITEM, answered, differential, grader_run, vocabulary
 from neuralmedbench.config.load import load_grader, load_model
 from neuralmedbench.config.model import Prices
 from neuralmedbench.demo.baselines import baseline as build_module
@@ -25,7 +25,7 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, Score
-from neuralmedbench.scoring.llm.model_grading import GraderRun, grade_with_model
+from neuralmedbench.scoring.llm.model_grading import grade_with_model
 from neuralmedbench.scoring.scores import score_responses
 
 FREE = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 0, "dated": "x"}
@@ -144,9 +144,9 @@ def grade(ledger, address, **changes):
     config = load_grader(ROOT / "config" / "graders" / "llm.yaml")
     asked = config.model.model_copy(update={"api_base": address, "api_key_env": "NMB_TEST_KEY"})
     config = config.model_copy(update={"prompt": str(ROOT / "config" / "prompts" / "grader-v1.j2"), "model": asked})
-    settings = {"grader": "llm", "ledger": ledger, "destinations": ("local",), "max_failed_fraction": None}
+    settings = {"ledger": ledger, "destinations": ("local",), "max_failed_fraction": None}
     rows = [answered(differential("glioma")), answered(differential("GBM"), repeat=1)]
-    return grade_with_model(rows, {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, GraderRun(config=config, **{**settings, **changes}))
+    return grade_with_model(rows, {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, grader_run("llm", config, **{**settings, **changes}))
 
 
 def test_grades_are_replayed_from_the_ledger_of_the_grader(tmp_path, monkeypatch):

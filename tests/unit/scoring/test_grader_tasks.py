@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 from fixtures.loopback import Loopback
 from fixtures.models import running_server
-from fixtures.scoring import GOLD, ITEM, LESION_GOLD, LESION_ITEM, answered, checklist, differential, lesion_answer, vocabulary
+from fixtures.scoring import GOLD, ITEM, LESION_GOLD, LESION_ITEM, answered, checklist, differential, grader_run, lesion_answer, vocabulary
 from neuralmedbench.config.load import load_grader
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
@@ -21,7 +21,7 @@ from neuralmedbench.records.items import Criterion, Runner, Turn
 from neuralmedbench.records.scores import GradeState
 from neuralmedbench.records.taxonomy import ERROR_AXIS, TAXONOMY
 from neuralmedbench.scoring.llm.grader_requests import TASKS, ModelGrader, load_template
-from neuralmedbench.scoring.llm.model_grading import GraderRun, grade_with_model
+from neuralmedbench.scoring.llm.model_grading import grade_with_model
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
 from neuralmedbench.scoring.scores import score_responses
 
@@ -102,7 +102,7 @@ def test_points_that_are_earned_stand_over_the_positive_points_and_an_item_is_ne
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     items, gold = {ITEM.item_id: SHOWN}, {ITEM.item_id: KNOWN}
     settings = {"ledger": tmp_path / "l.jsonl", "destinations": ("api.openai.com",), "max_failed_fraction": None}
-    grades = grade_with_model([answered(TEXT)], items, gold, GraderRun(grader="llm-rubric", config=config, **settings))
+    grades = grade_with_model([answered(TEXT)], items, gold, grader_run("llm-rubric", config, **settings))
     assert {row.criterion: (row.value, row.weight) for row in grades} == {
         row.criterion: (value, row.points) for row, value in zip(CRITERIA, values, strict=True)
     }
@@ -224,9 +224,9 @@ def test_every_task_is_graded_through_the_engine_and_its_ledger(task: str, tmp_p
         model = config.model.model_copy(update={"api_base": server.address, "api_key_env": "NMB_TEST_KEY"})
         config = config.model_copy(update={"prompt": str(ROOT / config.prompt), "model": model})
         settings = {"ledger": ledger, "destinations": ("local",), "max_failed_fraction": 0.0}
-        grades = grade_with_model(rows, items, gold, GraderRun(grader=name, config=config, **settings))
+        grades = grade_with_model(rows, items, gold, grader_run(name, config, **settings))
         calls = sum(map(len, server.delivered.values()))
-        again = grade_with_model(rows, items, gold, GraderRun(grader=name, config=config, **settings))
+        again = grade_with_model(rows, items, gold, grader_run(name, config, **settings))
     assert calls == len(read_ledger(ledger)) == 2, "equal answers are graded once"
     assert again == grades, "and no grade is paid for twice"
     assert {row.state for row in grades} == {GradeState.OK}

@@ -8,7 +8,18 @@ from dataclasses import replace
 import pytest
 
 from conftest import ROOT
-from fixtures.scoring import GOLD, ITEM, LESION_GOLD, LESION_ITEM, PICTURE_ITEM, answered, differential, lesion_answer, vocabulary
+from fixtures.scoring import (
+    GOLD,
+    ITEM,
+    LESION_GOLD,
+    LESION_ITEM,
+    PICTURE_ITEM,
+    answered,
+    differential,
+    grader_run,
+    lesion_answer,
+    vocabulary,
+)
 from neuralmedbench.config.load import load_grader
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import Criterion, Gold, Runner
@@ -124,7 +135,7 @@ def grade(monkeypatch, engine: Engine, *texts: str, destinations=("api.openai.co
         rows,
         {ITEM.item_id: ITEM},
         {ITEM.item_id: GOLD},
-        model_grading.GraderRun(grader="llm", config=CONFIG, ledger=tmp_path / "ledger.jsonl", destinations=destinations),
+        grader_run("llm", CONFIG, ledger=tmp_path / "ledger.jsonl", destinations=destinations),
     )
 
 
@@ -198,9 +209,7 @@ def test_a_candidate_cannot_leave_its_tags(monkeypatch):
 
 def test_a_grader_without_a_model_or_a_usable_prompt_is_refused(monkeypatch, tmp_path):
     with pytest.raises(ConfigError, match="needs `model` and `prompt`"):
-        model_grading.grade_with_model(
-            [], {}, {}, model_grading.GraderRun(grader="llm", config=CONFIG.model_copy(update={"model": None}), ledger=tmp_path)
-        )
+        model_grading.grade_with_model([], {}, {}, grader_run("llm", CONFIG.model_copy(update={"model": None}), ledger=tmp_path))
     with pytest.raises(ConfigError, match="is not there"):
         grader_requests.load_template(tmp_path / "absent.j2")
     (tmp_path / "t.j2").write_text("{{ answer }}")

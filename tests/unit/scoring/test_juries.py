@@ -12,7 +12,7 @@ import decide_jury
 from conftest import ROOT
 from fixtures.loopback import Loopback
 from fixtures.models import running_server
-from fixtures.scoring import GOLD, ITEM, answered, differential, vocabulary
+from fixtures.scoring import GOLD, ITEM, answered, differential, grader_run, vocabulary
 from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.load import load_grader
 from neuralmedbench.config.workflow import Run
@@ -22,7 +22,7 @@ from neuralmedbench.recording.stages import dvc_yaml
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.scoring.jury import decide, grade_with_jury
-from neuralmedbench.scoring.llm.model_grading import GraderRun, grade_with_model
+from neuralmedbench.scoring.llm.model_grading import grade_with_model
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, make_grade
 from neuralmedbench.scoring.scores import score_responses
 
@@ -154,7 +154,7 @@ def test_three_graders_vote_through_the_commands_and_their_word_is_scored(folder
             model = config.model.model_copy(update={"id": f"openai/{name}", "api_base": server.address, "api_key_env": "NMB_TEST_KEY"})
             config = config.model_copy(update={"prompt": str(ROOT / config.prompt), "model": model})
             settings = {"ledger": tmp_path / f"{name}.jsonl", "destinations": ("local",), "max_failed_fraction": 0.0}
-            grades = grade_with_model(rows, {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, GraderRun(grader=name, config=config, **settings))
+            grades = grade_with_model(rows, {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, grader_run(name, config, **settings))
             files.append(tmp_path / f"{name}.parquet")
             write_records(files[-1], Grade, grades, key=lambda row: (response_key(row), row.criterion))
     write(folder, "j", kind="jury", members=list(shipped.members))

@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import StrictUndefined, Template, TemplateError, UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from neuralmedbench.config.model import GraderConfig
+from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
@@ -141,7 +141,7 @@ def read_model_grader(grader: str, config: GraderConfig, names: Sequence[str] = 
 
     Returns
     -------
-    Asker
+    ModelGrader
         The grader.
 
     Raises
@@ -149,10 +149,20 @@ def read_model_grader(grader: str, config: GraderConfig, names: Sequence[str] = 
     ConfigError
         If the yaml lacks the model or the prompt, or the prompt is not usable.
     """
+    _, prompt = _model_and_prompt(grader, config)
+    return ModelGrader(TASKS[config.task], load_template(root / prompt), tuple(names), config.arms)
+
+
+def grader_model(grader: str, config: GraderConfig) -> ModelConfig:
+    """Give the model that a grader asks, under the grader's name; ConfigError if the yaml lacks the model or the prompt."""
+    return _model_and_prompt(grader, config)[0].named(grader)
+
+
+def _model_and_prompt(grader: str, config: GraderConfig) -> tuple[ModelConfig, str]:
     if config.model is None or config.prompt is None:
         message = f"grader {grader}: a grader of `kind: llm` needs `model` and `prompt` in its yaml"
         raise ConfigError(message)
-    return ModelGrader(TASKS[config.task], load_template(root / config.prompt), tuple(names), config.arms)
+    return config.model, config.prompt
 
 
 def load_template(path: Path) -> Template:
