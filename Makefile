@@ -20,51 +20,51 @@ NMB := $(VENV)/bin/nmb
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
-	@echo "Settings stand behind the target: make report CONFIGFILE=config/paper.yaml CORES=2. All other commands: nmb --help"
+	@echo "Settings follow the target: make report CONFIGFILE=config/paper.yaml CORES=2. For all other commands: nmb --help"
 
-report: setup ## set up .venv, run what is out of date, say where the report is
+report: setup ## set up .venv, bring the report up to date, print its path
 	snakemake --cores $(CORES) --configfile $(CONFIGFILE) -- results/report.html
 	@echo "The report: $(CURDIR)/results/report.html"
 
 test: setup-dev ## run all tests
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test-quick: setup-dev ## for the inner loop: tests that start no workflow, browser, model or many processes
+test-quick: setup-dev ## run the fast tests: no workflow, browser or model, and few processes
 	python -m pytest -n 2 --dist worksteal -m "not workflow and not browser and not slow" tests/unit tests/property
 
-# Only those whose code has changed since; SERIES names others. Minutes to an hour.
-validate: setup-dev ## run the long series of which the tests run a slice
+# Runs those whose code has changed since the last time; SERIES=<name> runs one. Minutes to an hour.
+validate: setup-dev ## run the long validation series (the tests run a slice of each)
 	python tests/validate.py $(SERIES)
 
-# A complete run is recorded as it ends; this records one that was not, and says why.
+# A complete run is recorded when it ends; this records one that was not, or says why it cannot be.
 record: setup ## record the run with DVC
 	nmb run record --configfiles $(CONFIGFILE)
 
-audit: setup ## compare every result with what it was made from
+audit: setup ## check that every result matches its inputs, code and settings
 	nmb run audit --configfiles $(CONFIGFILE)
 
-# Ledgers are united, never shortened.
-pull: setup ## bring what dvc.lock names from the remote
+# Ledgers are merged, never shortened.
+pull: setup ## pull the recorded files of dvc.lock from the remote
 	nmb run pull
 
-plan: setup ## say what models and graders would be asked and what that would cost; nothing is sent
+plan: setup ## show the calls of models and graders and their cost; nothing is sent
 	nmb model plan --configfiles $(CONFIGFILE)
 
-retry: setup ## ask again for answers and grades that are missing because a call failed or was skipped
+retry: setup ## request again the answers and grades that are missing because a call failed or was skipped
 	nmb run retry --configfiles $(CONFIGFILE) --cores $(CORES)
 
-drift: setup ## ask a model (MODEL=...) 20 items again; fails when the answers have changed
+drift: setup ## ask a model (MODEL=...) 20 items again; fail if its answers have changed
 	$(if $(MODEL),,$(error name the model: make drift MODEL=<model>))
 	nmb model drift --model "$(MODEL)" --benchmark $(BENCHMARK) --configfiles $(CONFIGFILE)
 
-# One page a rater, and the key that stays here. A round is never made again.
-# With MODE=answer a sample of questions, which clinicians answer themselves.
+# One page per rater, and a key that stays here. An existing round is never replaced.
+# With MODE=answer: a sample of questions, which clinicians answer themselves.
 rating-round: setup ## freeze a sample of answers (ROUND=r01) for clinicians
 	$(if $(ROUND),,$(error name the round: make rating-round ROUND=r01))
 	nmb ratings round --round "$(ROUND)" --mode $(MODE) --configfiles $(CONFIGFILE)
 
-# It is never made again under its name (NAME=adjudication-2 for a later one).
-adjudication: setup ## make the packet of a further rater for what the raters of a round (ROUND=r01) disagree on
+# An existing packet is never replaced (NAME=adjudication-2 for a later one).
+adjudication: setup ## make a packet for an adjudicator: disagreements of the raters of a round (ROUND=r01)
 	$(if $(ROUND),,$(error name the round: make adjudication ROUND=r01))
 	nmb ratings adjudicate --round "$(ROUND)" --name "$(or $(NAME),adjudication)" --configfiles $(CONFIGFILE)
 
@@ -81,15 +81,15 @@ lint: setup-dev ## run the linters
 	snakemake --lint
 	nmb run docs --check
 
-docs: setup ## write what is generated from the configuration
+docs: setup ## write the files that are generated from the configuration
 	nmb run docs
 
-setup: $(READY) $(NMB) ## set up .venv with what running needs, and the command `nmb`
+setup: $(READY) $(NMB) ## set up .venv with the packages for running, and the command `nmb`
 
-# It moves no version.
-setup-dev: $(READY_DEV) $(NMB) ## add what tests and linters need
+# Changes no version of a package for running.
+setup-dev: $(READY_DEV) $(NMB) ## add the packages for tests and linters
 
-# torch comes first and alone: whoever has a build for their machine passes TORCH=..., and nothing pulls a second one.
+# torch is installed first, so that no other package pulls in a second build; TORCH=... selects a build for this machine.
 $(READY): requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 >= 3.11 is needed, found " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
@@ -101,13 +101,13 @@ $(READY_DEV): requirements-dev.lock $(READY)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -r requirements-dev.lock
 	touch $@
 
-# `nmb` and `import neuralmedbench` use the library where it stands: nothing is built, nothing fetched.
+# `nmb` and `import neuralmedbench` use the library in place: nothing is built or fetched.
 $(NMB): $(READY)
 	echo "$(CURDIR)/scripts" > "$$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/neuralmedbench.pth"
 	printf '#!/bin/sh\nexec "%s" -P -m neuralmedbench "$$@"\n' "$(abspath $(VENV))/bin/python" > $@
 	chmod +x $@
 
-# The ledgers (answers that were paid for) and data/raw stay.
-clean: ## throw away what can be made again
+# Keeps the ledgers (paid answers) and data/raw.
+clean: ## delete what the workflow can make again
 	find results -mindepth 1 ! -name README.md -delete
 	rm -rf logs .snakemake/metadata $(addprefix data/,ingested deidentified normalised slices items gold disclosures prompts leaks) data/reviews/*/

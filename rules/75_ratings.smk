@@ -1,12 +1,12 @@
-"""Clinicians' ratings: exports that people carried in become one table; without a round it is empty."""
+"""Clinicians' ratings: the exports of all rounds become one table, which is empty without a round."""
 
 from neuralmedbench.records.scores import SIMULATED_ROUND
 
 
 rule import_ratings:
-    """Import the ratings of all rounds; a file that does not fit is refused."""
+    """Import the ratings of all rounds; refuse a file that is not valid."""
     input:
-        # the key of a packet is private and no input: a clone without it plans nothing
+        # the key of a packet is private and not an input: a clone without it has nothing to run
         exports=lambda wildcards: sorted(
             path.as_posix()
             for folder in RUN.rating_rounds
@@ -14,7 +14,7 @@ rule import_ratings:
             for path in Path("data/ratings", folder).glob("*.*")
             if path.suffix in (".json", ".csv") and path.name != "key.json"
         ),
-        # made by a rule, and nobody's secret
+        # made by a rule; its key is not secret
         simulated=(
             rules.simulate_ratings.output
             if SIMULATED_ROUND in RUN.rating_rounds

@@ -1,11 +1,11 @@
-"""The report: figures, provenance, and one offline page that computes nothing."""
+"""The report: figures, provenance, and one offline page; none of them computes results."""
 
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.records.results import COLUMNS
 
 
 rule draw_figures:
-    """Draw every figure from the tables alone."""
+    """Draw every figure from the tables only."""
     input:
         tables=expand(
             "results/tables/{table}.csv",
@@ -28,7 +28,7 @@ rule draw_figures:
 
 
 rule record_provenance:
-    """Record which code, environment, models, prompts and inputs the numbers come from."""
+    """Record the code, environment, models, prompts and inputs that the numbers come from."""
     input:
         digests=[
             *expand("data/items/{benchmark}.parquet", benchmark=RUN.benchmarks),
@@ -79,7 +79,7 @@ rule record_provenance:
 
 
 rule build_report:
-    """Put tables, figures and cases into one offline page."""
+    """Build one offline page from tables, figures and cases."""
     input:
         tables=expand("results/tables/{table}.csv", table=COLUMNS),
         verdict="results/tables/verdict.json",

@@ -1,4 +1,4 @@
-"""Render what a model is sent: every item in every arm, refused when a picture is not covered by a passed audit."""
+"""Render the requests to models, one per item, arm and strategy; refuse a picture that no passed audit covers."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Turn cases or pictures and their answers into items (what is asked), gold (what is right) and disclosures."""
+"""Turn cases or pictures and their answers into items (questions), gold (reference answers) and disclosures."""
 
 import argparse
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out-items", type=Path, required=True, help="table of items to write")
     parser.add_argument("--out-gold", type=Path, required=True, help="table of gold to write")
     parser.add_argument("--out-disclosures", type=Path, required=True, help="table of disclosures to write")
-    parser.add_argument("--out-exemplars", type=Path, required=True, help="table of examples for few-shot prompts to write")
-    parser.add_argument("--out-lesions", type=Path, required=True, help="table to write of what each picture shows of the known lesion")
+    parser.add_argument("--out-exemplars", type=Path, required=True, help="table of few-shot examples to write")
+    parser.add_argument("--out-lesions", type=Path, required=True, help="table to write: the part of the known lesion on each picture")
     return parser.parse_args(argv)
 
 

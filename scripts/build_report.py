@@ -1,4 +1,4 @@
-"""Build the report: one offline HTML file out of tables, figures and cases."""
+"""Build the report: one offline HTML file from tables, figures and cases."""
 
 import argparse
 import sys
@@ -18,9 +18,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--benchmarks", nargs="*", default=[], help="run list")
     parser.add_argument("--models", nargs="*", default=[], help="run list")
     parser.add_argument("--graders", nargs="*", default=[], help="run list")
-    parser.add_argument("--published", nargs="*", default=[], help="published numbers that stand beside ours")
+    parser.add_argument("--published", nargs="*", default=[], help="names of the published results to compare with")
     parser.add_argument("--profile", choices=("internal", "public"), default="internal")
-    parser.add_argument("--max-megabytes", type=float, default=25.0, help="a larger report is refused")
+    parser.add_argument("--max-megabytes", type=float, default=25.0, help="refuse a larger report")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args(argv)
 

@@ -1,4 +1,4 @@
-"""Write everything that a person looks at before the data of a benchmark may be used: review.html, a sheet per case, review.json."""
+"""Write the files that a person reviews before the data of a benchmark may be used: review.html, one sheet per case, review.json."""
 
 import argparse
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--benchmark", required=True, help="name of the benchmark")
     parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), required=True, help="de-identification profile")
-    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), required=True, help="whose data it is")
+    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), required=True, help="kind of subject")
     parser.add_argument("--options", nargs="*", default=[], help="options of PS3.15 Annex E, by code")
     parser.add_argument("--table", type=Path, help="case table of the benchmark (kind: scans)")
     parser.add_argument("--pictures", type=Path, help="pictures.json (kind: pictures)")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the data")
-    parser.add_argument("--out", type=Path, required=True, help="review.json to write; review.html and sheets/ appear beside it")
+    parser.add_argument("--out", type=Path, required=True, help="review.json to write; review.html and sheets/ are written next to it")
     return parser.parse_args(argv)
 
 

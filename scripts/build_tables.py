@@ -1,4 +1,4 @@
-"""Make every table of results out of scores, responses, grades and ratings."""
+"""Build every table of results from scores, responses, grades and ratings."""
 
 import argparse
 from collections.abc import Sequence
@@ -14,19 +14,21 @@ from neuralmedbench.tables.write import write_tables
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", type=Path, default=Path(), help="repository root; inputs lie where the rules put them")
+    parser.add_argument(
+        "--root", type=Path, default=Path(), help="repository root; inputs are read from the places where the rules write them"
+    )
     parser.add_argument("--benchmarks", nargs="*", default=[], help="run list")
     parser.add_argument("--models", nargs="*", default=[], help="run list")
-    parser.add_argument("--graders", nargs="*", default=[], help="run list; the first that gives a value counts")
+    parser.add_argument("--graders", nargs="*", default=[], help="run list; the first grader with a value counts")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, relative to the root")
     parser.add_argument("--resamples", type=int, default=IntervalSettings.resamples)
     parser.add_argument("--seed", type=int, default=IntervalSettings.seed)
     parser.add_argument("--confidence", type=float, default=IntervalSettings.confidence)
     parser.add_argument("--max-missing-fraction", type=float, default=IntervalSettings.max_missing_fraction)
-    parser.add_argument("--profile", choices=("internal", "public"), default="internal", help="whom tables and report are for")
-    parser.add_argument("--min-patients-shown", type=int, default=Release.fewest, help="public: numbers about fewer patients are hidden")
+    parser.add_argument("--profile", choices=("internal", "public"), default="internal", help="audience of tables and report")
+    parser.add_argument("--min-patients-shown", type=int, default=Release.fewest, help="public profile: hide numbers about fewer patients")
     parser.add_argument("--out-tables", type=Path, required=True, help="folder for the tables")
-    parser.add_argument("--out-metrics", type=Path, required=True, help="JSON file with the few numbers that a diff should show")
+    parser.add_argument("--out-metrics", type=Path, required=True, help="JSON file with the main numbers, for diffs")
     return parser.parse_args(argv)
 
 

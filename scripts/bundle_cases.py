@@ -1,4 +1,4 @@
-"""Gather what the case browser of the report shows of one benchmark."""
+"""Bundle the cases of one benchmark for the case browser of the report."""
 
 import argparse
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=Path, required=True)
     parser.add_argument("--gold", type=Path, required=True)
-    parser.add_argument("--lesions", type=Path, help="table of what each picture shows of the known lesion")
-    parser.add_argument("--prompts", type=Path, help="what the models were sent: what they were told in dialogues")
-    parser.add_argument("--responses", type=Path, nargs="*", default=[], help="one table a model")
-    parser.add_argument("--scores", type=Path, nargs="*", default=[], help="one table a model")
-    parser.add_argument("--grades", type=Path, nargs="*", default=[], help="one table a model and grader")
+    parser.add_argument("--lesions", type=Path, help="table: the part of the known lesion on each picture")
+    parser.add_argument("--prompts", type=Path, help="table of requests, for the messages of dialogues")
+    parser.add_argument("--responses", type=Path, nargs="*", default=[], help="one table per model")
+    parser.add_argument("--scores", type=Path, nargs="*", default=[], help="one table per model")
+    parser.add_argument("--grades", type=Path, nargs="*", default=[], help="one table per model and grader")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args(argv)
 

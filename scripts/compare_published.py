@@ -1,4 +1,4 @@
-"""Put published numbers beside ours: a tidy table, and the shape of a paper as Markdown and LaTeX."""
+"""Compare published numbers with ours: a tidy table, and the tables of the paper as Markdown and LaTeX."""
 
 import argparse
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from neuralmedbench.tables.papers.own_results import OwnResults
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--published", type=Path, required=True, help="yaml with what was published")
-    parser.add_argument("--models", type=Path, nargs="*", default=[], help="yaml files of the run's models")
-    parser.add_argument("--graders", type=Path, nargs="*", default=[], help="yaml files of the run's graders, for the estimate")
+    parser.add_argument("--published", type=Path, required=True, help="YAML file with the published numbers")
+    parser.add_argument("--models", type=Path, nargs="*", default=[], help="YAML files of the models of the run")
+    parser.add_argument("--graders", type=Path, nargs="*", default=[], help="YAML files of the graders of the run, for the estimate")
     parser.add_argument("--tables", type=Path, required=True, help="folder of the tables of results")
-    parser.add_argument("--absent", default="", help="why the benchmark has no result of ours; empty when it is in the run")
+    parser.add_argument("--absent", default="", help="why we have no result for this benchmark; empty if it is in the run")
     parser.add_argument("--confidence", type=float, default=0.95, help="level of the intervals")
-    parser.add_argument("--out", type=Path, required=True, help="CSV file; .md and .tex are written beside it")
+    parser.add_argument("--out", type=Path, required=True, help="CSV file; .md and .tex are written next to it")
     return parser.parse_args(argv)
 
 

@@ -10,9 +10,9 @@ from neuralmedbench.runtime.commands import run_command
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--cases", type=Path, nargs="+", required=True, help="files.json of each case; its pictures lie in slices/ beside it"
+        "--cases", type=Path, nargs="+", required=True, help="files.json of each case; its pictures are in slices/ next to it"
     )
-    parser.add_argument("--key-file", type=Path, required=True, help="secret of the pseudonyms: config/demo.key")
+    parser.add_argument("--key-file", type=Path, required=True, help="secret key of the pseudonyms: config/demo.key")
     parser.add_argument("--out-pictures", type=Path, required=True, help="folder for the pictures")
     parser.add_argument("--out", type=Path, required=True, help="images.csv that lists them")
     return parser.parse_args(argv)

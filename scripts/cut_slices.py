@@ -1,4 +1,4 @@
-"""Cut the pictures that a model sees out of one normalised case."""
+"""Cut the pictures that models are sent from one normalised case."""
 
 import argparse
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--case", type=Path, required=True, help="case.json of one normalised case")
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration (policy lesion)")
     parser.add_argument("--policy", choices=POLICIES, default="uniform")
-    parser.add_argument("--per-sequence", type=int, default=8, help="slices of a sequence, of each plane with three_plane")
-    parser.add_argument("--field-of-view-mm", type=float, default=230.0, help="side of the square in which a slice is shown")
+    parser.add_argument("--per-sequence", type=int, default=8, help="slices per sequence; with three_plane, per plane")
+    parser.add_argument("--field-of-view-mm", type=float, default=230.0, help="side of the square field of view")
     parser.add_argument("--sent-px", type=int, default=0, help="side of a picture in pixels; 0: native in-plane resolution")
     parser.add_argument("--layout", choices=LAYOUTS, default="single")
-    parser.add_argument("--side-marker", action="store_true", help="draw R and L beside the brain")
+    parser.add_argument("--side-marker", action="store_true", help="draw R and L next to the brain")
     parser.add_argument("--ct-windows", nargs="+", choices=tuple(CT_WINDOWS), default=("brain",))
-    parser.add_argument("--out-pictures", type=Path, required=True, help="folder for the pictures, beside --out")
-    parser.add_argument("--out", type=Path, required=True, help="case.json that lists them; review/ appears beside it")
+    parser.add_argument("--out-pictures", type=Path, required=True, help="folder for the pictures, next to --out")
+    parser.add_argument("--out", type=Path, required=True, help="case.json that lists them; review/ is written next to it")
     return parser.parse_args(argv)
 
 

@@ -1,4 +1,4 @@
-"""De-identify one case: headers, sidecars, file names, face, notes and record; whatever could be left keeps the case back."""
+"""De-identify one case: headers, sidecars, file names, face, notes and record; anything that may be left quarantines the case."""
 
 import argparse
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from neuralmedbench.runtime.commands import run_command
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--benchmark", required=True, help="name of the benchmark; its yaml names the key file, which stands in no log")
+    parser.add_argument("--benchmark", required=True, help="name of the benchmark; its YAML file names the key file, so that no log does")
     parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), required=True, help="de-identification profile")
     parser.add_argument("--options", nargs="+", required=True, help="options of PS3.15 Annex E, by code (see docs/configuration.md)")
-    parser.add_argument("--burned-in", choices=("hide", "drop"), default="hide", help="what becomes of text that is burned into pixels")
-    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), default="patient", help="whose data it is")
+    parser.add_argument("--burned-in", choices=("hide", "drop"), default="hide", help="how text burned into pixels is handled")
+    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), default="patient", help="kind of subject")
     parser.add_argument("--case", type=Path, required=True, help="case.json of the ingested case")
-    parser.add_argument("--planted", type=Path, nargs="*", help="answer_key.json of a phantom; its cleaning is scored")
-    parser.add_argument("--cut-sections", nargs="*", default=[], help="headings of the parts of notes that are cut out")
+    parser.add_argument("--planted", type=Path, nargs="*", help="answer_key.json of a phantom, to score its cleaning")
+    parser.add_argument("--cut-sections", nargs="*", default=[], help="headings of the sections to cut from notes")
     parser.add_argument("--ner-model", type=Path, help="folder of a local model that recognises names")
-    parser.add_argument("--ner-language", default="en", help="language that it knows")
+    parser.add_argument("--ner-language", default="en", help="language of that model")
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
-    parser.add_argument("--out", type=Path, required=True, help="case.json to write; BIDS folders and text/ appear beside it")
+    parser.add_argument("--out", type=Path, required=True, help="case.json to write; BIDS folders and text/ are written next to it")
     return parser.parse_args(argv)
 
 

@@ -1,4 +1,4 @@
-"""De-identify the loose pictures of a benchmark: written anew without metadata, and searched for burned-in text; of own cases the texts too."""
+"""De-identify the loose pictures of a benchmark: rewrite them without metadata, search for burned-in text, and clean the texts of own cases."""
 
 import argparse
 import shutil
@@ -17,17 +17,17 @@ from neuralmedbench.runtime.commands import run_command
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--benchmark", help="of own cases: the benchmark, whose yaml names the key file, which stands in no log")
+    parser.add_argument("--benchmark", help="own cases: the benchmark; its YAML file names the key file, so that no log does")
     parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), default="pseudonymised", help="de-identification profile")
     parser.add_argument("--options", nargs="+", default=[], help="options of PS3.15 Annex E, by code (see docs/configuration.md)")
-    parser.add_argument("--cut-sections", nargs="*", default=[], help="headings of the parts of notes that are cut out")
+    parser.add_argument("--cut-sections", nargs="*", default=[], help="headings of the sections to cut from notes")
     parser.add_argument("--ner-model", type=Path, help="folder of a local model that recognises names")
-    parser.add_argument("--ner-language", default="en", help="language that it knows")
+    parser.add_argument("--ner-language", default="en", help="language of that model")
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--pictures", type=Path, required=True, help="pictures.json of the ingested pictures")
-    parser.add_argument("--burned-in", choices=("hide", "drop", "keep"), default="hide", help="what becomes of text burned into pixels")
-    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), default="patient", help="whose pictures they are")
-    parser.add_argument("--out", type=Path, required=True, help="pictures.json to write; pictures/ and sub-<case>/ appear beside it")
+    parser.add_argument("--burned-in", choices=("hide", "drop", "keep"), default="hide", help="how text burned into pixels is handled")
+    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), default="patient", help="kind of subject")
+    parser.add_argument("--out", type=Path, required=True, help="pictures.json to write; pictures/ and sub-<case>/ are written next to it")
     return parser.parse_args(argv)
 
 

@@ -1,4 +1,4 @@
-"""De-identify a folder of scans without the workflow (a command for people: no rule calls it); the same as `nmb deid folder`."""
+"""De-identify a folder of scans without the workflow (a command for people, called by no rule; the same as `nmb deid folder`)."""
 
 import argparse
 from collections.abc import Sequence

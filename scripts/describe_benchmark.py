@@ -1,4 +1,4 @@
-"""Describe a benchmark that may be shared as a Croissant file: its files, its columns and what is known of how it was made."""
+"""Describe a benchmark that may be shared as a Croissant file: its files, its columns and its origin."""
 
 import argparse
 import sys
@@ -16,8 +16,8 @@ from neuralmedbench.runtime.commands import run_command
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--benchmark", required=True, help="its name; one that is private is refused")
-    parser.add_argument("--items", type=Path, required=True, help="its questions, as a path below the project")
+    parser.add_argument("--benchmark", required=True, help="name of the benchmark; a private one is refused")
+    parser.add_argument("--items", type=Path, required=True, help="table of items, as a path relative to the project")
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration, with its card")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args(argv)

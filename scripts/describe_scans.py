@@ -14,7 +14,10 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--benchmark", required=True, help="name of the benchmark")
     parser.add_argument("--table", type=Path, required=True, help="case table of the benchmark")
     parser.add_argument(
-        "--out", type=Path, required=True, help="dataset_description.json to write, beside the cases' folders; the other files appear there"
+        "--out",
+        type=Path,
+        required=True,
+        help="dataset_description.json to write, next to the folders of the cases, as are the other files",
     )
     return parser.parse_args(argv)
 

@@ -12,7 +12,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=Path, required=True, help="folder of the tables")
     parser.add_argument("--out", type=Path, required=True, help="folder for the SVG files")
-    parser.add_argument("--min-patients-shown", type=int, default=10, help="groups of fewer patients are marked as small")
+    parser.add_argument("--min-patients-shown", type=int, default=10, help="mark groups of fewer patients as small")
     return parser.parse_args(argv)
 
 

@@ -1,4 +1,4 @@
-"""Compare the answers of all models to one benchmark with the reference, in the space of a text encoder."""
+"""Compare the answers of all models to one benchmark with the reference, by the similarity of text embeddings."""
 
 import argparse
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from neuralmedbench.scoring.similarity import TransformerEncoder, comparable, si
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--responses", type=Path, nargs="+", required=True, help="responses, one table a model")
+    parser.add_argument("--responses", type=Path, nargs="+", required=True, help="responses, one table per model")
     parser.add_argument("--items", type=Path, required=True, help="items of the benchmark")
     parser.add_argument("--gold", type=Path, required=True, help="gold of the benchmark")
-    parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, by which abbreviations are written out")
+    parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, for expanding abbreviations")
     parser.add_argument("--encoder", required=True, help="packaged encoder, or folder with weights")
     parser.add_argument("--layer", type=int, required=True, help="hidden layer that BERTScore compares")
     parser.add_argument("--out", type=Path, required=True, help="table of similarities to write")

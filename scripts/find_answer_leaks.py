@@ -1,4 +1,4 @@
-"""Find what still tells the answer in the texts that a model is sent, before anything is asked."""
+"""Find texts that give the answer away in the requests to models, before anything is sent."""
 
 import argparse
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--gold", type=Path, required=True, help="table of gold")
     parser.add_argument("--prompts", type=Path, required=True, help="table of requests")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
-    parser.add_argument("--accepted", type=Path, help="what a person accepted with a reason (JSON)")
+    parser.add_argument("--accepted", type=Path, help="leaks that a person accepted, with reasons (JSON)")
     parser.add_argument("--out-page", type=Path, required=True, help="page to write (HTML)")
-    parser.add_argument("--out", type=Path, required=True, help="what was found (JSON)")
+    parser.add_argument("--out", type=Path, required=True, help="leaks to write (JSON)")
     return parser.parse_args(argv)
 
 
@@ -37,8 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     leaks = find_leaks(args.benchmark, items, gold, requests, vocabulary, accepted=accepted)
     write_text(args.out_page, leak_page(leaks, items, gold, requests, vocabulary))
     write_json_record(args.out, leaks)
-    told = f"{leaks.leaking} of {leaks.items} items name their answer in what is sent ({leaks.accepted} accepted)"
-    print(f"{args.benchmark}: {told}: look at {args.out_page.as_posix()}")
+    summary = f"{leaks.leaking} of {leaks.items} items name their answer in what is sent ({leaks.accepted} accepted)"
+    print(f"{args.benchmark}: {summary}: look at {args.out_page.as_posix()}")
     return 0
 
 

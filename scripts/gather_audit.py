@@ -1,4 +1,4 @@
-"""Gather the de-identification of a benchmark into audit.json, the pass token; patients' data pass when a person signed what they saw."""
+"""Gather the de-identification of a benchmark into audit.json, the pass token; data of patients pass only if a person signed the review."""
 
 import argparse
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--benchmark", required=True, help="name of the benchmark")
     parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), required=True, help="de-identification profile")
-    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), required=True, help="whose data it is")
+    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), required=True, help="kind of subject")
     parser.add_argument("--options", nargs="*", default=[], help="options of PS3.15 Annex E, by code")
     parser.add_argument("--table", type=Path, help="case table of the benchmark (kind: scans)")
     parser.add_argument("--folder", type=Path, help="folder with sub-<case>/case.json of the de-identified cases (kind: scans)")
     parser.add_argument("--pictures", type=Path, help="pictures.json (kind: pictures)")
-    parser.add_argument("--shown", type=Path, required=True, help="review.json: what the sheets show")
+    parser.add_argument("--shown", type=Path, required=True, help="review.json: the content of the review sheets")
     parser.add_argument("--signed", type=Path, required=True, help="signed review; need not exist")
     parser.add_argument("--out", type=Path, required=True, help="audit.json to write")
     return parser.parse_args(argv)

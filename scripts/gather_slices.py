@@ -1,4 +1,4 @@
-"""Gather the pictures of all cases of a benchmark, and what became of every case."""
+"""Gather the pictures of all cases of a benchmark, and the case flow."""
 
 import argparse
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--benchmark", required=True)
     parser.add_argument("--table", type=Path, required=True, help="case table of the benchmark")
     parser.add_argument("--folder", type=Path, required=True, help="folder with sub-<case>/case.json of the slices stage")
-    parser.add_argument("--max-quarantined-fraction", type=float, required=True, help="a larger share stops the run (from 10 cases up)")
+    parser.add_argument("--max-quarantined-fraction", type=float, required=True, help="stop the run at a larger share (from 10 cases)")
     parser.add_argument("--out-slices", type=Path, required=True, help="slices.parquet to write")
     parser.add_argument("--out-flow", type=Path, required=True, help="flow.json to write")
     return parser.parse_args(argv)

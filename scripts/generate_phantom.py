@@ -1,4 +1,4 @@
-"""Make one simulated patient of the demo: scans, notes, record and answer. No real person is in it."""
+"""Make one simulated patient of the demo: scans, notes, record and answer; no real person is in it."""
 
 import argparse
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from neuralmedbench.runtime.commands import run_command
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", required=True, help="case id, as in the case table")
-    parser.add_argument("--key-file", type=Path, required=True, help="secret of the pseudonyms: config/demo.key")
-    parser.add_argument("--answer", type=Path, required=True, help="where the answer goes (JSON)")
-    parser.add_argument("--out", type=Path, required=True, help="files.json of the case; everything else is written beside it")
+    parser.add_argument("--key-file", type=Path, required=True, help="secret key of the pseudonyms: config/demo.key")
+    parser.add_argument("--answer", type=Path, required=True, help="answer to write (JSON)")
+    parser.add_argument("--out", type=Path, required=True, help="files.json of the case; everything else is written next to it")
     return parser.parse_args(argv)
 
 

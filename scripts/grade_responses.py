@@ -30,7 +30,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--items", type=Path, required=True, help="items of the benchmark")
     parser.add_argument("--gold", type=Path, required=True, help="gold of the benchmark")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
-    parser.add_argument("--names", nargs="*", default=[], help="names of the model that answered, which a grader must not learn")
+    parser.add_argument("--names", nargs="*", default=[], help="names of the answering model, which are hidden from graders")
     add_call_arguments(parser)
     parser.add_argument("--out", type=Path, required=True, help="table of grades to write")
     return parser.parse_args(argv)

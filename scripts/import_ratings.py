@@ -17,7 +17,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=Path, nargs="*", default=[], help="folders of the rounds, each with key.json and exports")
     parser.add_argument("--form", type=Path, required=True, help="axes and ranges (config/rating.yaml)")
-    parser.add_argument("--responses", type=Path, nargs="*", default=[], help="responses, by which stale ratings are known")
+    parser.add_argument("--responses", type=Path, nargs="*", default=[], help="responses, for detecting stale ratings")
     parser.add_argument("--out", type=Path, required=True, help="table of ratings to write")
     return parser.parse_args(argv)
 
@@ -25,7 +25,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     form = read_form(args.form)
-    # a rating of an answer of the revision before is stale, even where that answer still stands behind the present ones
+    # a rating of an answer of an earlier revision is stale, even if the table still holds that answer
     responses = [row for path in (args.responses if args.rounds else []) for row in current_rows(read_records(path, Response))]
     texts = {response_key(row): text_digest(row.text) for row in responses}
     ratings = [rating for folder in args.rounds for rating in import_round(folder, form, texts)]

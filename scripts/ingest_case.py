@@ -1,4 +1,4 @@
-"""Give the raw files of one case neutral names, and read the kind of every scan from its headers before they are cleaned."""
+"""Give the raw files of one case neutral names, and classify every scan by its headers before they are cleaned."""
 
 import argparse
 import shutil
@@ -18,8 +18,10 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--benchmark", required=True, help="name of the benchmark")
     parser.add_argument("--case", required=True, help="case id")
     parser.add_argument("--files", type=Path, required=True, help="private index of the case's raw files (files.json)")
-    parser.add_argument("--overrides", default="", help="kinds of scan that a person set: series-02=FLAIR;series-03=T1w")
-    parser.add_argument("--out", type=Path, required=True, help="case.json to write; series/, text/ and identity.json appear beside it")
+    parser.add_argument("--overrides", default="", help="sequence labels set by a person: series-02=FLAIR;series-03=T1w")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="case.json to write; series/, text/ and identity.json are written next to it"
+    )
     return parser.parse_args(argv)
 
 
@@ -39,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_empty(folder: Path) -> None:
-    """Make the outputs that a case without scans has too."""
+    """Create the outputs that even a case without scans has."""
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("series", "text"):
         (folder / name).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Give the loose pictures of a benchmark neutral names, and keep nothing of their files but pixels; of own cases with notes and record."""
+"""Give the loose pictures of a benchmark neutral names and keep their pixels only; own cases keep notes and record too."""
 
 import argparse
 import shutil
@@ -16,11 +16,11 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--benchmark",
         required=True,
-        help="name of the benchmark; its yaml says where the table lies (answers, or images.csv in questions or source; of patients the case table)",
+        help="name of the benchmark; its YAML file gives the path of the table (answers, or images.csv in questions or source; for patients, the case table)",
     )
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the data, with the private index of own cases")
-    parser.add_argument("--out", type=Path, required=True, help="pictures.json to write; pictures/ and sub-<case>/ appear beside it")
+    parser.add_argument("--out", type=Path, required=True, help="pictures.json to write; pictures/ and sub-<case>/ are written next to it")
     return parser.parse_args(argv)
 
 

@@ -1,4 +1,4 @@
-"""Bring the scans of one case to one left and one space, with quality numbers."""
+"""Bring the scans of one case into one orientation and one space, with quality numbers."""
 
 import argparse
 from collections.abc import Sequence
@@ -14,10 +14,12 @@ from neuralmedbench.runtime.commands import run_command
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", type=Path, required=True, help="case.json of one de-identified case")
-    parser.add_argument("--reference-order", nargs="+", required=True, help="sequences in the order in which one becomes the reference")
+    parser.add_argument("--reference-order", nargs="+", required=True, help="sequences in order of preference as the reference")
     parser.add_argument("--bias-grid-mm", type=float, default=8.0, help="grid of the bias field")
     parser.add_argument("--registration-grid-mm", type=float, default=3.0, help="grid of the registration")
-    parser.add_argument("--out", type=Path, required=True, help="case.json of the normalised case; volumes/ and review/ appear beside it")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="case.json of the normalised case; volumes/ and review/ are written next to it"
+    )
     return parser.parse_args(argv)
 
 

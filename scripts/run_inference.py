@@ -1,4 +1,4 @@
-"""Ask one model everything that a benchmark asks and the ledger does not hold yet."""
+"""Send one model the requests of a benchmark that the ledger has no answer to."""
 
 import argparse
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     log_served_models(args.model, responses)
     responses += previous_responses(requests, model, args.ledger)
-    order = {model.revision: 0}  # the present revision stands first: see records.responses.current_rows
+    order = {model.revision: 0}  # the current revision comes first: see records.responses.current_rows
     write_records(args.out, Response, responses, key=lambda row: (order.get(row.revision, 1), response_key(row)))
     return 0
 

@@ -1,4 +1,4 @@
-"""Score structured answers in the JSONL form of NeuroVLM-Bench (a command for people: no rule calls it); the same as `nmb score structured`."""
+"""Score structured answers in the JSONL format of NeuroVLM-Bench (a command for people, called by no rule; the same as `nmb score structured`)."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Let two SIMULATED raters fill in a round of the demo's answers: made up by a program, so that the demo shows what ratings become."""
+"""Let two SIMULATED raters fill in a round of the demo: values are made up by a program, so that the demo shows the tables of ratings."""
 
 import argparse
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--form", type=Path, required=True, help="axes, and how rounds are drawn (config/rating.yaml)")
     parser.add_argument("--grades", type=Path, nargs="+", required=True, help="grades of the deterministic grader")
     parser.add_argument("--out-key", type=Path, required=True, help="key of the round to write")
-    parser.add_argument("--out", type=Path, nargs="+", required=True, help="exports to write, one a rater, named by the pseudonyms")
+    parser.add_argument("--out", type=Path, nargs="+", required=True, help="exports to write, one per rater, named by pseudonym")
     return parser.parse_args(argv)
 
 

@@ -1,4 +1,4 @@
-"""`python -m neuralmedbench` is the same as `nmb`."""
+"""Run `nmb` as `python -m neuralmedbench`."""
 
 from neuralmedbench.cli.main import main
 from neuralmedbench.runtime.commands import run_command

@@ -1,7 +1,7 @@
-"""What people type: `nmb GROUP VERB`, one module a group.
+"""The command line for people: `nmb GROUP VERB`, one module per group.
 
-To add a verb, write one function with `@GROUP.verb(...)` in the module of its group. Modules of groups import the library inside functions,
-so that `nmb --help` is quick.
+To add a verb, write one function with `@GROUP.verb(...)` in the module of its group. These modules import the library inside functions,
+so that `nmb --help` is fast.
 
 Doors
 -----

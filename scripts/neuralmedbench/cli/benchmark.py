@@ -1,4 +1,4 @@
-"""`nmb benchmark`: questions and answers, before anybody is asked."""
+"""`nmb benchmark`: import, check and curate questions and answers before any model is called."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from pathlib import Path
 from neuralmedbench.cli.verbs import BENCHMARK as NAME
 from neuralmedbench.cli.verbs import CONFIG, DATA, VerbGroup, argument
 
-BENCHMARK = VerbGroup("benchmark", "bring in questions and answers, and look at them before anybody is asked")
+BENCHMARK = VerbGroup("benchmark", "import, check and curate questions and answers before any model is called")
 
 
 def _data_sets(argv: Sequence[str]) -> str:
     from neuralmedbench.benchmarks.adapters.registry import data_sets, table
 
     first = argparse.ArgumentParser(add_help=False)
-    CONFIG(first)  # mappings in the folder of the configuration are data sets too
+    CONFIG(first)  # the mappings in the configuration folder are data sets too
     return f"Data sets:\n\n{table(data_sets(first.parse_known_args(argv)[0].config))}"
 
 
 @BENCHMARK.verb(
     "import",
     argument("data_set", metavar="DATA_SET", help="name of the data set, from the list below"),
-    argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="folder where you put its files"),
-    argument("--name", help="name of the benchmark here; the data set's name when absent"),
-    argument("--part", action="store_true", help="the folder holds a part of the data set on purpose"),
+    argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="folder with its downloaded files"),
+    argument("--name", help="name of the benchmark here (default: the name of the data set)"),
+    argument("--part", action="store_true", help="accept a folder that holds only part of the data set"),
     CONFIG,
     DATA,
     example="medframeqa --from ~/medframeqa",
     appendix=_data_sets,
 )
 def import_benchmark(args: Namespace) -> int:
-    """Import a data set that you downloaded; nothing is ever fetched from a network.
+    """Import a data set that you downloaded; nothing is fetched from the network.
 
     Writes data/questions/<name>/ (questions, answers, list of pictures, import.json), data/raw/<name>/ (the pictures, never shared) and,
-    when it is not there, config/benchmarks/<name>.yaml. Every row is taken or refused with a reason.
+    unless it exists, config/benchmarks/<name>.yaml. Every row is imported, or refused with a reason.
     """
     from neuralmedbench.benchmarks.adapters.registry import data_sets
     from neuralmedbench.benchmarks.importing import ImportPaths, check_name, import_set, import_summary, write_yaml
@@ -63,14 +63,20 @@ def import_benchmark(args: Namespace) -> int:
     argument("--benchmark", required=True, help="name of the benchmark: config/benchmarks/<benchmark>.yaml"),
     CONFIG,
     DATA,
-    argument("--vocabulary", type=Path, default=Path("config/vocabulary/neurology.yaml"), help="vocabulary of diagnoses"),
-    argument("--out", type=Path, help="page to write; data/checks/<benchmark>.html when absent"),
+    argument(
+        "--vocabulary",
+        type=Path,
+        default=Path("config/vocabulary/neurology.yaml"),
+        help="vocabulary of diagnoses (default: config/vocabulary/neurology.yaml)",
+    ),
+    argument("--out", type=Path, help="page to write (default: data/checks/<benchmark>.html)"),
     example="--benchmark mine",
 )
 def check_benchmark(args: Namespace) -> int:
-    """Check a benchmark of your own, and look at what a model would be sent.
+    """Check your own benchmark and preview what a model would be sent.
 
-    Reads its yaml, case table, answers and whatever of it is made already; writes one offline page. A mistake is one line.
+    Reads its YAML file, case table and answers, and whatever the workflow has already made of it; writes one offline page. A mistake is
+    reported in one line.
     """
     from neuralmedbench.benchmarks.check import check_benchmark, check_page
     from neuralmedbench.config.load import wildcard
@@ -78,12 +84,12 @@ def check_benchmark(args: Namespace) -> int:
     from neuralmedbench.runtime.atomic_write import write_text
 
     name = wildcard(args.benchmark)
-    found = check_benchmark(name, args.config, args.data, read_vocabulary(args.vocabulary))
+    result = check_benchmark(name, args.config, args.data, read_vocabulary(args.vocabulary))
     out = args.out or args.data / "checks" / f"{name}.html"
-    write_text(out, check_page(found, args.data.parent))
-    for what, said in found.rows:
-        print(f"{what}: {said}")
-    for text in found.warnings:
+    write_text(out, check_page(result, args.data.parent))
+    for label, value in result.rows:
+        print(f"{label}: {value}")
+    for text in result.warnings:
         print(f"look at this: {text}")
     print(f"written: {out.as_posix()}")
     return 0
@@ -92,19 +98,20 @@ def check_benchmark(args: Namespace) -> int:
 @BENCHMARK.verb(
     "curate",
     argument("--benchmark", required=True, help="name of the imported set"),
-    argument("--settings", type=Path, help="stages and thresholds; config/curation.yaml when absent"),
-    argument("--decisions", type=Path, metavar="CSV", help="the experts' decisions: case_id, expert, decision (keep or drop)"),
-    argument("--to", metavar="NAME", help="name of the curated benchmark; without it only the lists are written"),
+    argument("--settings", type=Path, help="stages and thresholds (default: config/curation.yaml)"),
+    argument("--decisions", type=Path, metavar="CSV", help="decisions of the experts: case_id, expert, decision (keep or drop)"),
+    argument("--to", metavar="NAME", help="name of the curated benchmark; without it, only the lists are written"),
     CONFIG,
     DATA,
-    argument("--scores", type=Path, default=Path("results/scores"), help="folder of the scores"),
+    argument("--scores", type=Path, default=Path("results/scores"), help="folder of the scores (default: results/scores)"),
     example="--benchmark exam --decisions decisions.csv --to exam-curated",
 )
 def curate_benchmark(args: Namespace) -> int:
     """Curate an imported data set in four stages.
 
-    Complete cases, experts' decisions, structured ground truth, and no question that a pool of reference models solves. Writes kept.csv,
-    removed.csv and curation.json into data/questions/<benchmark>/ and, with --to, the kept questions as a benchmark of another name.
+    The stages keep complete cases, apply the experts' decisions, require structured ground truth, and remove the questions that a pool of
+    reference models solves. Writes kept.csv, removed.csv and curation.json to data/questions/<benchmark>/ and, with --to, the kept questions
+    as a new benchmark.
     """
     from neuralmedbench.benchmarks.curation import curate_folder, read_scores, write_curated, write_curated_yaml
     from neuralmedbench.benchmarks.question_items import read_questions
@@ -120,28 +127,28 @@ def curate_benchmark(args: Namespace) -> int:
     record, result = curate_folder(folder, (path, config), args.decisions, scores, curated)
     for stage in record.stages:
         print(f"{stage.stage}: {stage.entered} questions, {stage.removed} removed")
-    print(f"{record.kept} kept; {folder.as_posix()}/removed.csv says why the others went")
+    print(f"{record.kept} kept; {folder.as_posix()}/removed.csv has the reason for each removed one")
     if curated:
         target = args.data / "questions" / curated
         written = write_curated_yaml(args.config, args.benchmark, curated, target, pool)
         write_curated(read_questions(folder), result, folder, target)
-        print(f"config/benchmarks/{curated}.yaml {'written' if written else 'was there and is left as it is'}")
+        print(f"config/benchmarks/{curated}.yaml {'written' if written else 'exists and was left unchanged'}")
     return 0
 
 
 @BENCHMARK.verb(
     "accept-leaks",
     NAME,
-    argument("--item", required=True, help="item id, as data/leaks/<benchmark>.html shows it"),
-    argument("--where", required=True, help="the text, as the page names it: question, notes, record, 'turn 1'..."),
-    argument("--reason", required=True, help="why it may stay, in words that name no patient; it is kept in git"),
+    argument("--item", required=True, help="item id, as on data/leaks/<benchmark>.html"),
+    argument("--where", required=True, help="the text, as named on that page: question, notes, record, 'turn 1'..."),
+    argument("--reason", required=True, help="why it may stay, without naming a patient; kept in git"),
     argument("--reviewer", required=True, help="your initials"),
     CONFIG,
     DATA,
     example='--benchmark mine --item mine/c0ffee/differential_diagnosis --where notes --reason "the referral asks to confirm it" --reviewer AB',
 )
 def accept_leaks(args: Namespace) -> int:
-    """Accept with a reason that a text of an item names its answer."""
+    """Accept, with a reason, that a text of an item names its answer."""
     from neuralmedbench.benchmarks.leak_review import accept_text, read_accepted, write_accepted
     from neuralmedbench.files.json_files import read_json_record
     from neuralmedbench.records.answer_leaks import AnswerLeaks

@@ -1,4 +1,4 @@
-"""`nmb cases`: which patients' cases there are."""
+"""`nmb cases`: list the cases of patients, export them, and find what a withdrawn patient left behind."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path
 
 from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, VerbGroup, argument, one_of
 
-CASES = VerbGroup("cases", "which patients' cases there are, and where they lie")
+CASES = VerbGroup("cases", "list the cases of patients, export them, and find traces of withdrawn ones")
 
 
 @CASES.verb(
     "list",
     one_of(
         argument("--benchmark", help="name of the benchmark: config/benchmarks/<benchmark>.yaml"),
-        argument("--new-key", type=Path, metavar="FILE", help="make a new secret key that only you can read; keep it outside the project"),
+        argument("--new-key", type=Path, metavar="FILE", help="write a new secret key that only you can read; keep it outside the project"),
     ),
     CONFIG,
     DATA,
     example="--benchmark mine",
 )
 def list_cases(args: Namespace) -> int:
-    """List the cases in a folder of your own, or make a key for them.
+    """List the cases in your own folder, or write a key for their pseudonyms.
 
-    Writes config/benchmarks/<benchmark>.cases.tsv (pseudonyms only), and in the private zone data/raw/<benchmark>/<case>/files.json and
-    data/raw/<benchmark>/listing.tsv, which tells you which case id is which folder, and which files are part of no case.
+    Writes config/benchmarks/<benchmark>.cases.tsv (pseudonyms only) and, in the private zone, data/raw/<benchmark>/<case>/files.json and
+    data/raw/<benchmark>/listing.tsv, which maps case ids to folders and lists the files that belong to no case.
     """
     from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.errors import ConfigError
@@ -37,16 +37,18 @@ def list_cases(args: Namespace) -> int:
 
     if args.new_key:
         write_new_key(args.new_key)
-        print("a new key was written; keep it safe: without it the same patients get other ids")
+        print("a new key was written; keep it safe: with another key, the same patients get other ids")
         return 0
     benchmark = load_benchmark(args.config, args.benchmark)
     if benchmark.source == "phantoms" or not benchmark.has_cases:
-        message = f"{args.benchmark}: `nmb cases list` is for folders of your own, scans or pictures of patients; the phantoms' case table is part of the project"
+        message = f"{args.benchmark}: `nmb cases list` is for your own scans or pictures of patients; the case table of the phantoms is part of the project"
         raise ConfigError(message)
     key = read_key(benchmark.key_file)
     published = args.config / "demo.key"
     if published.exists() and key == read_key(published):
-        message = "the key of the demo is published: whoever has it can test who is who; make your own with --new-key FILE"
+        message = (
+            "the key of the demo is public, and anybody who has a key can link pseudonyms to patients; make your own with --new-key FILE"
+        )
         raise ConfigError(message)
     private = args.data / "raw" / args.benchmark
     pseudonyms = linked_pseudonyms(private / "linkage.json") if benchmark.profile == "safe_harbor" else keyed_pseudonyms(key)
@@ -59,29 +61,29 @@ def list_cases(args: Namespace) -> int:
 
 @CASES.verb("held", BENCHMARK, CONFIG, example="--benchmark mine")
 def list_held(args: Namespace) -> int:
-    """List what still holds a withdrawn patient.
+    """List the files and folders that still hold withdrawn patients.
 
-    Withdrawn are the cases that the case table excludes. Each line is a folder, or a file with the number of its rows or lines. Run the
-    workflow first: it makes the tables again without them. What is left then can be deleted. Remotes and other clones are not seen from here.
+    Withdrawn cases are those that the case table excludes. Each line is a folder, or a file with the number of matching rows or lines. Run
+    the workflow first: it rebuilds the tables without them; delete what is left. DVC remotes and other clones are not searched.
     """
     from neuralmedbench.files.cases import read_case_table
     from neuralmedbench.recording.patient_traces import find_traces, withdrawn_ids
 
     table = read_case_table(args.config / "benchmarks" / f"{args.benchmark}.cases.tsv")
     excluded = sum(bool(row.exclude) for row in table)
-    held = find_traces(Path(), withdrawn_ids(table))
-    print(f"{args.benchmark}: {excluded} of {len(table)} cases are excluded; {len(held)} places still hold them", file=sys.stderr)
-    for entry in held:
+    traces = find_traces(Path(), withdrawn_ids(table))
+    print(f"{args.benchmark}: {excluded} of {len(table)} cases are excluded; {len(traces)} places still hold them", file=sys.stderr)
+    for entry in traces:
         print(f"{entry.path}\t{entry.what}")
     return 0
 
 
 @CASES.verb(
     "export-bids",
-    argument("--benchmark", required=True, help="name of the benchmark; its stages deidentify and normalise have run"),
+    argument("--benchmark", required=True, help="name of the benchmark; run its stages deidentify and normalise first"),
     CONFIG,
     DATA,
-    argument("--out", type=Path, required=True, help="root of the derivative data set; files of the same name are replaced"),
+    argument("--out", type=Path, required=True, help="root of the derivative data set; existing files are replaced"),
     example="--benchmark mine --out /data/mine-normalised",
 )
 def export_bids(args: Namespace) -> int:
@@ -102,15 +104,15 @@ def export_bids(args: Namespace) -> int:
 
 @CASES.verb(
     "phantoms",
-    argument("--key-file", type=Path, default=Path("config/demo.key"), help="secret of the pseudonyms"),
-    argument("--tiny", action="store_true", help="only the patients of demo-tiny"),
+    argument("--key-file", type=Path, default=Path("config/demo.key"), help="secret key of the pseudonyms (default: config/demo.key)"),
+    argument("--tiny", action="store_true", help="write the patients of demo-tiny only"),
     argument("--out", type=Path, required=True, help="config/benchmarks/demo.cases.tsv or demo-tiny.cases.tsv"),
     example="--out config/benchmarks/demo.cases.tsv",
 )
 def list_phantoms(args: Namespace) -> int:
-    """Write the case table of the demo, after a change of its generator.
+    """Write the case table of the demo after a change to its generator.
 
-    Every simulated patient is made once to know its digest.
+    Generates every simulated patient once to compute its digest.
     """
     from neuralmedbench.demo.cohort import TINY, read_cohort
     from neuralmedbench.demo.generate import case_row

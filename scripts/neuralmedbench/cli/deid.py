@@ -1,4 +1,4 @@
-"""`nmb deid`: patients' identifiers, removed and signed for."""
+"""`nmb deid`: remove patient identifiers, and sign the review."""
 
 from __future__ import annotations
 
@@ -7,29 +7,28 @@ from pathlib import Path
 
 from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, VerbGroup, argument
 
-DEID = VerbGroup("deid", "remove patients' identifiers, and sign that they are gone")
+DEID = VerbGroup("deid", "remove patient identifiers, and sign the review")
 
 
 @DEID.verb(
     "folder",
-    argument("--in", dest="source", type=Path, required=True, help="folder with raw scans (DICOM, NIfTI), of any nesting"),
+    argument("--in", dest="source", type=Path, required=True, help="folder with raw scans (DICOM, NIfTI), nested to any depth"),
     argument("--out", type=Path, required=True, help="new or empty folder"),
-    argument("--format", choices=("dicom", "bids"), required=True, help="what is written"),
+    argument("--format", choices=("dicom", "bids"), required=True, help="output format"),
     argument("--key-file", type=Path, required=True, help="secret key; `nmb cases list --new-key FILE` makes one"),
     argument("--audit", type=Path, required=True, help="audit to write (JSON)"),
-    argument("--notes", type=Path, help="a text about these patients; its cleaned form is OUT/notes.txt"),
+    argument("--notes", type=Path, help="text about these patients; its cleaned version is written to OUT/notes.txt"),
     argument("--profile", choices=("pseudonymised", "safe_harbor"), default="pseudonymised", help="de-identification profile"),
-    argument("--linkage", type=Path, help="private table of the random ids (profile safe_harbor); made when it is not there"),
-    argument("--options", nargs="+", help="options of DICOM PS3.15 by code; absent: all that the profile allows"),
-    argument("--work", type=Path, help="private folder for what lies between, such as faces; absent: the system's temporary one"),
+    argument("--linkage", type=Path, help="private table of the random ids (profile safe_harbor); created if absent"),
+    argument("--options", nargs="+", help="options of DICOM PS3.15 by code (default: all that the profile allows)"),
+    argument("--work", type=Path, help="private folder for intermediate files, which show faces (default: the system's temporary folder)"),
     example="--in /data/raw --out /data/clean --format bids --key-file ~/mine.key --audit ~/audit.json",
 )
 def deidentify_folder(args: Namespace) -> int:
     """De-identify a folder of scans without the workflow.
 
-    Writes cleaned DICOM files, or a BIDS data set, to a new folder; names, dates, faces and burned-in text are gone, and the same key gives
-    the same pseudonyms again. The audit says what was done and what was left out, in counts. Read docs/own-data.md first, and look at the
-    result.
+    Writes cleaned DICOM files or a BIDS data set to a new folder, without names, dates, faces and burned-in text. The same key gives the
+    same pseudonyms. The audit counts what was done and what was left out. Read docs/own-data.md first, and inspect the result.
     """
     from neuralmedbench.deid.release.audit import summarise_release, write_release_audit
     from neuralmedbench.deid.release.folder import check_release, release_folder
@@ -49,16 +48,16 @@ def deidentify_folder(args: Namespace) -> int:
     "sign",
     BENCHMARK,
     argument("--reviewer", required=True, help="your initials"),
-    argument("--digest", required=True, help="the 12 digits that review.html shows: they stand for exactly what you saw"),
-    argument("--accept", nargs="+", default=[], metavar="CASE", help="cases that may be used"),
-    argument("--accept-rest", action="store_true", help="every case that is not named may be used"),
-    argument("--exclude", nargs="+", default=[], metavar="CASE=REASON", help="cases to take out; the case table says why, too"),
+    argument("--digest", required=True, help="the 12 hexadecimal digits on review.html, which identify exactly what you reviewed"),
+    argument("--accept", nargs="+", default=[], metavar="CASE", help="cases to accept"),
+    argument("--accept-rest", action="store_true", help="accept every case that is not named"),
+    argument("--exclude", nargs="+", default=[], metavar="CASE=REASON", help="cases to exclude; the reason goes into the case table"),
     CONFIG,
     DATA,
     example="--benchmark mine --reviewer AB --digest 7571b21ead6f --exclude dee25f4a4762=face_left --accept-rest",
 )
 def sign_review(args: Namespace) -> int:
-    """Sign the de-identification of patients' data after looking at every sheet."""
+    """Sign the de-identification of patient data after reviewing every sheet."""
     from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.deid.review.before_signing import check_up_to_date, exclude_cases, read_decisions
     from neuralmedbench.deid.review.signature import read_shown, sign, write_signed

@@ -1,4 +1,4 @@
-"""The schema files and the documentation table, generated from the classes of `config`; the columns of the tables, from `tables`."""
+"""Generated files: schemas and the table of settings, from the classes of `config`, and the columns of the tables, from `tables`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FILES: dict[str, type[BaseModel]] = {
 
 
 def generated_files() -> dict[str, str]:
-    """Text of every generated file, by path relative to the repository."""
+    """Return the text of every generated file, by path relative to the repository root."""
     schemas = {
         f"config/schemas/{name}.schema.json": json.dumps(schema.model_json_schema(), indent=1, sort_keys=True) + "\n"
         for name, schema in FILES.items()

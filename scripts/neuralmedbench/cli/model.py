@@ -1,4 +1,4 @@
-"""`nmb model`: what models are asked, what they cost, what they said."""
+"""`nmb model`: plan calls, explain requests, test for drift and import answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from neuralmedbench.records.requests import Request
     from neuralmedbench.records.responses import Response
 
-MODEL = VerbGroup("model", "what models are asked, what it costs, and what they answered")
+MODEL = VerbGroup("model", "plan calls, explain requests, test for drift and import answers")
 CHANGED = 3
 
 
@@ -23,7 +23,7 @@ CHANGED = 3
     example="--configfiles config/paper.yaml --out plan.csv",
 )
 def plan_calls(args: Namespace) -> int:
-    """Say what a run would ask, of whom, and what that would cost; nothing is sent."""
+    """Show the requests of a run, the models that get them and the cost; nothing is sent."""
     from neuralmedbench.config.workflow import read_run
     from neuralmedbench.models.budget import read_spend_log
     from neuralmedbench.models.model_run import MONEY, SPENDING
@@ -42,14 +42,19 @@ def plan_calls(args: Namespace) -> int:
     BENCHMARK,
     argument("--model", required=True, help="name of the model"),
     argument("--item", required=True, help="item id, as in the report"),
-    argument("--arm", default="full", help="arm"),
-    argument("--strategy", help="strategy; all of them when absent"),
-    argument("--grader", help="explain how the answers were graded by this grader instead"),
-    argument("--vocabulary", type=Path, default=Path("config/vocabulary/neurology.yaml"), help="vocabulary of the run"),
+    argument("--arm", default="full", help="arm (default: full)"),
+    argument("--strategy", help="strategy (default: all)"),
+    argument("--grader", help="explain how this grader graded the answers instead"),
+    argument(
+        "--vocabulary",
+        type=Path,
+        default=Path("config/vocabulary/neurology.yaml"),
+        help="vocabulary of the run (default: config/vocabulary/neurology.yaml)",
+    ),
     example="--benchmark demo --model gpt-4o --item ITEM",
 )
 def explain_request(args: Namespace) -> int:
-    """Show what a model is sent for one item, and why an answer to it is there or not."""
+    """Show what a model is sent for one item, and why its answer is present or missing."""
     from neuralmedbench.config.load import load_asked
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.tables import read_records
@@ -69,12 +74,12 @@ def explain_request(args: Namespace) -> int:
     model = load_asked(Path("config"), args.benchmark, args.model)
     requests = read_records(Path(f"data/prompts/{args.benchmark}.parquet"), Request)
     found = [request for request in requests if wanted(request)]
-    if said := [why for request in found if (why := too_many_options(request, model.max_images))]:
-        message = f"it is not asked of {args.model}: {said[0]}"
+    if reasons := [why for request in found if (why := too_many_options(request, model.max_images))]:
+        message = f"{args.model} does not get this request: {reasons[0]}"
         raise ConfigError(message)
     if not found:
-        there = sorted({f"{request.arm}/{request.strategy}" for request in requests if request.item_id == args.item})
-        message = f"{args.benchmark}: no request for this item, arm and strategy; those of the item: {', '.join(there) or 'none'}"
+        known = sorted({f"{request.arm}/{request.strategy}" for request in requests if request.item_id == args.item})
+        message = f"{args.benchmark}: no request for this item, arm and strategy; the item has: {', '.join(known) or 'none'}"
         raise ConfigError(message)
     place, code = f"{args.benchmark}/{args.model}", code_of(model, read_vocabulary(args.vocabulary))
     ledger, table = Path(f"data/ledger/{place}.jsonl"), Path(f"results/responses/{place}.parquet")
@@ -85,14 +90,14 @@ def explain_request(args: Namespace) -> int:
 @MODEL.verb(
     "drift",
     argument("--model", required=True, help="name of the model; it need not be in the run list"),
-    argument("--benchmark", default="demo", help="name of the benchmark"),
+    argument("--benchmark", default="demo", help="name of the benchmark (default: demo)"),
     CONFIGFILES,
     example="--model my-model --benchmark demo",
 )
 def check_drift(args: Namespace) -> int:
     """Ask a model 20 fixed items again and test for a silent change.
 
-    The answers are held against those in the model's ledger, of the same revision. Exit code 0: no sign of a change; 3: there is one.
+    The new answers are compared with those of the same revision in its ledger. Exit code 0: no sign of a change; 3: a change was detected.
     """
     from neuralmedbench.config.workflow import read_run
     from neuralmedbench.errors import ConfigError
@@ -109,7 +114,7 @@ def check_drift(args: Namespace) -> int:
 
     config, name = read_run(args.configfiles).config, args.benchmark
     if config.replay:
-        message = "the configuration says `replay`: nothing may be asked; give one that does not"
+        message = "the configuration says `replay`, which allows no calls; use one that does not"
         raise ConfigError(message)
     requests = read_records(Path(f"data/prompts/{name}.parquet"), Request)
     check_asked(requests, read_audit(Path(f"data/deidentified/{name}/audit.json")))
@@ -129,21 +134,23 @@ def check_drift(args: Namespace) -> int:
 
 @MODEL.verb(
     "import",
-    argument("file", type=Path, help="the answers"),
-    argument("--benchmark", required=True, help="name of the benchmark that was answered"),
-    argument("--model", required=True, help="name of the model: config/models/<model>.yaml, of backend: imported"),
-    argument("--form", choices=("table", "inspect", "lmms-eval"), default="table", help="form of the file"),
-    argument("--item-key", default="", help="lmms-eval: key in `doc` that holds the item's id; doc_id when absent"),
-    argument("--fresh", action="store_true", help="for a model of the benchmark's reference pool: these are not the answers that chose"),
+    argument("file", type=Path, help="file with the answers"),
+    argument("--benchmark", required=True, help="name of the benchmark"),
+    argument("--model", required=True, help="name of the model: config/models/<model>.yaml with `backend: imported`"),
+    argument("--form", choices=("table", "inspect", "lmms-eval"), default="table", help="format of the file (default: table)"),
+    argument("--item-key", default="", help="lmms-eval: key in `doc` that holds the item id (default: doc_id)"),
+    argument(
+        "--fresh", action="store_true", help="for a model of the reference pool: these are not the answers that the items were chosen by"
+    ),
     CONFIG,
     DATA,
     example="answers.csv --benchmark exam --model their-model",
 )
 def import_responses(args: Namespace) -> int:
-    """Import the answers of another run or harness; they are scored like any other.
+    """Import answers from another run or harness; they are scored like any others.
 
-    A table (.csv, .jsonl) has the columns item, text, and perhaps sample (from 0), arm, strategy, turns. Logs of inspect and samples of
-    lmms-eval are read as they are. The prompts of the benchmark must be there: snakemake --cores 2 data/prompts/<benchmark>.parquet
+    A table (.csv, .jsonl) has the columns item and text, and optionally sample (from 0), arm, strategy and turns. Logs of inspect and samples
+    of lmms-eval are read as they are. Make the prompts of the benchmark first: snakemake --cores 2 data/prompts/<benchmark>.parquet
     """
     from neuralmedbench.config.load import load_asked, load_benchmark, wildcard
     from neuralmedbench.errors import ConfigError
@@ -155,10 +162,10 @@ def import_responses(args: Namespace) -> int:
     benchmark, name = wildcard(args.benchmark), wildcard(args.model)
     model = load_asked(args.config, benchmark, name)
     if name in load_benchmark(args.config, benchmark).reference_pool and not args.fresh:
-        message = f"{name}: items of {benchmark} were chosen by its answers, which must not score it; say --fresh when these are others"
+        message = f"{name}: the items of {benchmark} were chosen by its answers, which therefore cannot be scored; add --fresh if these are other answers"
         raise ConfigError(message)
     requests = read_records(args.data / "prompts" / f"{benchmark}.parquet", Request)
     given = read_given(args.file, args.form, args.item_key)
-    found = import_answers(requests, model, given, ledger=args.data / "ledger" / benchmark / f"{name}.jsonl")
-    print(f"{name}: {found.expected} answers expected, {found.given} given, {found.added} new, {found.missing} missing")
+    counts = import_answers(requests, model, given, ledger=args.data / "ledger" / benchmark / f"{name}.jsonl")
+    print(f"{name}: {counts.expected} answers expected, {counts.given} given, {counts.added} new, {counts.missing} missing")
     return 0

@@ -1,4 +1,4 @@
-"""`nmb ratings`: rounds in which clinicians rate answers, or answer themselves."""
+"""`nmb ratings`: rounds in which clinicians rate answers or answer the questions themselves."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 from neuralmedbench.cli.verbs import CONFIG, CONFIGFILES, DATA, VerbGroup, argument
 
-RATINGS = VerbGroup("ratings", "rounds in which clinicians rate answers, or answer the questions themselves")
-ROUND = argument("--round", required=True, help="name of the round, as in r01")
+RATINGS = VerbGroup("ratings", "rounds in which clinicians rate answers or answer the questions themselves")
+ROUND = argument("--round", required=True, help="name of the round, for example r01")
 FOLDER = argument("--folder", type=Path, default=Path("data/ratings"), help="folder of the rounds")
 
 
 @RATINGS.verb(
     "round",
     ROUND,
-    argument("--mode", choices=("rate", "answer"), default="rate", help="whether answers are rated, or questions answered"),
+    argument("--mode", choices=("rate", "answer"), default="rate", help="rate the answers of models, or answer the questions"),
     CONFIGFILES,
     argument("--form", type=Path, default=Path("config/rating.yaml"), help="axes, and how rounds are drawn"),
     FOLDER,
@@ -24,8 +24,8 @@ FOLDER = argument("--folder", type=Path, default=Path("data/ratings"), help="fol
 def make_rating_round(args: Namespace) -> int:
     """Freeze a round for clinicians: sample, packets and key.
 
-    Raters get one page each; the key stays here. A round is never made again. With --mode answer it is a sample of questions, which the
-    clinicians answer themselves.
+    Give each rater one page; the key stays here. An existing round is never replaced. With --mode answer, the sample is one of questions,
+    which the clinicians answer themselves.
     """
     from neuralmedbench.config.load import wildcard
     from neuralmedbench.config.workflow import read_run
@@ -52,8 +52,12 @@ def make_rating_round(args: Namespace) -> int:
 
 @RATINGS.verb(
     "adjudicate",
-    argument("--round", required=True, help="name of the round, as in r01; its ratings lie in its folder"),
-    argument("--name", default="adjudication", help="of a later one, as in adjudication-2: what was asked before is not asked again"),
+    argument("--round", required=True, help="name of the round, for example r01; its folder holds the ratings"),
+    argument(
+        "--name",
+        default="adjudication",
+        help="name of the packet (default: adjudication); name a later one for example adjudication-2: it leaves out answers of earlier packets",
+    ),
     argument("--unfinished", action="store_true", help="do not wait for raters without a complete export"),
     CONFIGFILES,
     argument("--form", type=Path, default=Path("config/rating.yaml"), help="axes, and what counts as a disagreement"),
@@ -61,9 +65,9 @@ def make_rating_round(args: Namespace) -> int:
     example="--round r01",
 )
 def make_adjudication(args: Namespace) -> int:
-    """Make the packet of a further rater for what the raters of a round disagree on.
+    """Make a packet for an adjudicator: the answers on which the raters of a round disagree.
 
-    It is never made again under its name.
+    An existing packet is never replaced.
     """
     from neuralmedbench.config.load import wildcard
     from neuralmedbench.config.workflow import read_run
@@ -93,7 +97,7 @@ def make_adjudication(args: Namespace) -> int:
     example="--round r01",
 )
 def export_redcap(args: Namespace) -> int:
-    """Write the form of a round for REDCap: a data dictionary, and one import file a rater."""
+    """Write the form of a round for REDCap: a data dictionary, and one import file per rater."""
     from neuralmedbench.config.load import wildcard
     from neuralmedbench.files.tables import write_table
     from neuralmedbench.ratings.exports import RoundKey, read_file
@@ -106,20 +110,22 @@ def export_redcap(args: Namespace) -> int:
     write_table(folder / "redcap" / "dictionary.csv", data_dictionary(form, key), DICTIONARY)
     for packet in key.packets:
         write_table(folder / "redcap" / f"{packet.rater}.csv", records_of(packet, key.rubric), RECORD)
-    print(f"{folder.as_posix()}/redcap: dictionary.csv, and {len(key.packets)} import files; each rater gets a project, and the page too")
+    print(
+        f"{folder.as_posix()}/redcap: dictionary.csv and {len(key.packets)} import files; give each rater a project of their own, and the page"
+    )
     return 0
 
 
 @RATINGS.verb(
     "import-redcap",
     ROUND,
-    argument("--export", type=Path, required=True, help="CSV of REDCap: raw data, no labels"),
+    argument("--export", type=Path, required=True, help="CSV export of REDCap: raw data, no labels"),
     argument("--form", type=Path, default=Path("config/rating.yaml"), help="axes and errors"),
     FOLDER,
     example="--round r01 --export FILE.csv",
 )
 def import_redcap(args: Namespace) -> int:
-    """Turn REDCap's raw export into tables of a round, which the workflow then imports strictly."""
+    """Convert a raw REDCap export into tables of a round, which the workflow then imports."""
     from datetime import UTC, datetime
 
     from neuralmedbench.config.load import wildcard
@@ -136,26 +142,26 @@ def import_redcap(args: Namespace) -> int:
     for rater, lines in read_export(args.export, read_form(args.form), key, f"{now:%Y-%m-%dT%H:%M:%SZ}").items():
         path = folder / f"rating_redcap_{rater}_{now:%Y%m%dT%H%M%SZ}.csv"
         write_table(path, lines, COLUMNS)
-        print(f"{path.as_posix()}: {'complete' if lines[0]['complete'] == 'true' else 'progress, not complete'}")
+        print(f"{path.as_posix()}: {'complete' if lines[0]['complete'] == 'true' else 'not complete'}")
     return 0
 
 
 @RATINGS.verb(
     "import-readers",
-    argument("--round", required=True, help="name of the round, as in h01"),
+    argument("--round", required=True, help="name of the round, for example h01"),
     FOLDER,
     CONFIG,
     DATA,
     example="--round h01",
 )
 def import_reader(args: Namespace) -> int:
-    """Import what clinicians answered themselves in a round of answers; each becomes a model.
+    """Import the answers of clinicians in a round of questions; each clinician becomes a model.
 
-    The folder of the round holds its key and the JSON files that readers sent back. Nothing is written unless everything fits.
+    The folder of the round holds its key and the JSON files that the readers returned. Nothing is written unless all files are valid.
     """
     from neuralmedbench.config.load import wildcard
     from neuralmedbench.recording.reader_answers import import_readers, reader_lines
 
-    found = import_readers(args.folder / wildcard(args.round), config=args.config, data=args.data)
-    print("\n".join(reader_lines(found)))
+    readers = import_readers(args.folder / wildcard(args.round), config=args.config, data=args.data)
+    print("\n".join(reader_lines(readers)))
     return 0

@@ -1,4 +1,4 @@
-"""`nmb run`: a finished run, recorded, checked, completed and explained."""
+"""`nmb run`: record, audit, complete and trace a run."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 from neuralmedbench.cli.verbs import CONFIGFILES, VerbGroup, argument
 
-RUN = VerbGroup("run", "record a run, check it, complete it, and ask where a number comes from")
+RUN = VerbGroup("run", "record, audit and complete a run, and trace its numbers")
 
 
 @RUN.verb(
     "record",
     CONFIGFILES,
-    argument("--overridden", action="store_true", help="settings came from the command line itself"),
+    argument("--overridden", action="store_true", help="settings were given on the command line (--config)"),
     example="--configfiles config/study.yaml",
 )
 def record_run(args: Namespace) -> int:
-    """Record a complete run with DVC, or say why it cannot be; every run ends with it."""
+    """Record a complete run with DVC, or state why not; the workflow calls this at its end."""
     from neuralmedbench.config.workflow import extra_configfiles, read_run
     from neuralmedbench.recording.record import incomplete_files, incomplete_line, record_run
 
@@ -34,7 +34,7 @@ def record_run(args: Namespace) -> int:
 
 @RUN.verb("audit", CONFIGFILES, example="--configfiles config/study.yaml")
 def audit_run(args: Namespace) -> int:
-    """Check that every result is what its inputs and settings of today give."""
+    """Check that every result matches its current inputs, code and settings."""
     from neuralmedbench.config.workflow import extra_configfiles
     from neuralmedbench.recording.audit import audit_run
 
@@ -45,7 +45,7 @@ def audit_run(args: Namespace) -> int:
 
 @RUN.verb("pull", example="")
 def pull_recorded(_: Namespace) -> int:
-    """Bring here what others recorded and pushed; ledgers are united, never shortened."""
+    """Pull what others recorded and pushed; ledgers are merged, never shortened."""
     from neuralmedbench.recording.repository import pull
 
     pulled = pull()
@@ -55,13 +55,13 @@ def pull_recorded(_: Namespace) -> int:
 
 @RUN.verb("incomplete", CONFIGFILES, example="--configfiles config/study.yaml")
 def list_incomplete(args: Namespace) -> int:
-    """List the tables that lack answers or grades; `nmb run retry` makes them again."""
+    """List the tables that lack answers or grades; `nmb run retry` requests these again."""
     from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.record import incomplete_files, incomplete_line
 
-    found = incomplete_files(read_run(args.configfiles))
-    print(incomplete_line(found) or "nothing is missing", file=sys.stderr)
-    for entry in found:
+    files = incomplete_files(read_run(args.configfiles))
+    print(incomplete_line(files) or "nothing is missing", file=sys.stderr)
+    for entry in files:
         print(entry.path)
     return 0
 
@@ -69,28 +69,28 @@ def list_incomplete(args: Namespace) -> int:
 @RUN.verb(
     "retry",
     CONFIGFILES,
-    argument("--cores", type=int, default=8, help="cores that the run may use"),
+    argument("--cores", type=int, default=8, help="number of cores to use"),
     example="--configfiles config/study.yaml",
 )
 def retry_run(args: Namespace) -> int:
-    """Ask again for answers and grades that are missing because a call failed or was skipped."""
+    """Request again the answers and grades that are missing because a call failed or was skipped."""
     from neuralmedbench.config.workflow import extra_configfiles, read_run
     from neuralmedbench.recording.record import incomplete_files
     from neuralmedbench.recording.stages import run_again
 
-    found = incomplete_files(read_run(args.configfiles))
-    if not found:
+    files = incomplete_files(read_run(args.configfiles))
+    if not files:
         print("nothing is missing", file=sys.stderr)
         return 0
-    return run_again([entry.path for entry in found], extra_configfiles(args.configfiles), cores=args.cores)
+    return run_again([entry.path for entry in files], extra_configfiles(args.configfiles), cores=args.cores)
 
 
 @RUN.verb(
     "trace",
     argument("table", help="name of a table of results, for example leaderboard"),
-    argument("row", help="number of the row (the first under the head is 1), or for example benchmark=demo,model=fusion"),
+    argument("row", help="number of the row (the first below the header is 1), or for example benchmark=demo,model=fusion"),
     argument("column", help="name of the column, for example pass1"),
-    argument("--responses", type=int, default=10, help="items to list for each model; 0 lists all"),
+    argument("--responses", type=int, default=10, help="number of items to list per model; 0 lists all"),
     example="leaderboard 1 pass1",
 )
 def trace_number(args: Namespace) -> int:
@@ -102,7 +102,7 @@ def trace_number(args: Namespace) -> int:
     return 0
 
 
-@RUN.verb("docs", argument("--check", action="store_true", help="write nothing; fail when a file is stale"), example="--check")
+@RUN.verb("docs", argument("--check", action="store_true", help="write nothing; fail if a file is out of date"), example="--check")
 def write_docs(args: Namespace) -> int:
     """Write the files that are generated from the configuration."""
     from neuralmedbench.cards.pages import card_pages
@@ -118,7 +118,7 @@ def write_docs(args: Namespace) -> int:
     for name, text in {**generated_files(), **card_pages(folder), "dvc.yaml": dvc_yaml(run)}.items():
         path = Path(name)
         if args.check and (not path.exists() or path.read_text(encoding="utf-8") != text):
-            message = f"{name}: does not fit the configuration; run `make docs`"
+            message = f"{name}: does not match the configuration; run `make docs`"
             raise ConfigError(message)
         if not args.check:
             write_text(path, text)

@@ -1,4 +1,4 @@
-"""How a verb of `nmb` is declared: one function with its arguments and an example; the first line of its docstring is its help."""
+"""Declare a verb of `nmb`: one function with its arguments and an example; its docstring is the help, the first line the summary."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 from neuralmedbench.errors import ConfigError
 
 Argument = Callable[[Any], object]
-"""Adds itself to a parser, or to a group of one."""
+"""Adds itself to a parser or to an argument group."""
 
 
 def argument(*names: str, **settings: Any) -> Argument:
-    """Declare an argument, in the words of `ArgumentParser.add_argument`."""
+    """Declare an argument; parameters as of `ArgumentParser.add_argument`."""
     return lambda parser: parser.add_argument(*names, **settings)
 
 
@@ -34,14 +34,14 @@ def one_of(*arguments: Argument) -> Argument:
 
 
 BENCHMARK = argument("--benchmark", required=True, help="name of the benchmark")
-CONFIG = argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
-DATA = argument("--data", type=Path, default=Path("data"), help="folder of the data")
-CONFIGFILES = argument("--configfiles", type=Path, nargs="*", default=[], help="configuration files of the run's command line")
+CONFIG = argument("--config", type=Path, default=Path("config"), help="configuration folder (default: config)")
+DATA = argument("--data", type=Path, default=Path("data"), help="data folder (default: data)")
+CONFIGFILES = argument("--configfiles", type=Path, nargs="*", default=[], help="configuration files of the run, as given to snakemake")
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Turn a wrong argument into the one line that `run_command` prints."""
+        """Raise a wrong argument as the one-line error that `run_command` prints."""
         text = f"{self.prog}: {message}; `{self.prog} --help` shows an example"
         raise ConfigError(text)
 
@@ -51,42 +51,42 @@ class Verb:
     """One command for people."""
 
     command: str
-    """What is typed: `nmb GROUP VERB`."""
+    """`nmb GROUP VERB`."""
     about: str
     example: str
-    """Arguments of the example in its help."""
+    """Arguments of the example in the help."""
     arguments: tuple[Argument, ...]
     function: Callable[[argparse.Namespace], int]
     appendix: Callable[[Sequence[str]], str] | None = None
-    """Makes text for the end of the help out of what was typed; it is called for `--help` alone."""
+    """Text for the end of the help, made from the arguments; called for `--help` only."""
 
     @property
     def summary(self) -> str:
-        """The one line that stands in the map."""
+        """One line for the overview of `nmb --help`."""
         return self.about.partition("\n")[0]
 
     def parse_args(self, argv: Sequence[str]) -> argparse.Namespace:
-        """Read the arguments after the verb; ConfigError when one is wrong."""
-        ending = [f"example:\n  {self.command} {self.example}".rstrip()]
+        """Parse the arguments after the verb; ConfigError if one is wrong."""
+        epilog = [f"example:\n  {self.command} {self.example}".rstrip()]
         if self.appendix and {"-h", "--help"} & set(argv):
-            ending.append(self.appendix(argv))
+            epilog.append(self.appendix(argv))
         width = min(shutil.get_terminal_size().columns, 120)
         about = "\n\n".join(textwrap.fill(" ".join(part.split()), width) for part in self.about.split("\n\n"))
         parser = _Parser(
-            prog=self.command, description=about, epilog="\n\n".join(ending), formatter_class=argparse.RawDescriptionHelpFormatter
+            prog=self.command, description=about, epilog="\n\n".join(epilog), formatter_class=argparse.RawDescriptionHelpFormatter
         )
         for declared in self.arguments:
             declared(parser)
         return parser.parse_args(argv)
 
     def main(self, argv: Sequence[str]) -> int:
-        """Read the arguments after the verb and do it."""
+        """Parse the arguments after the verb and run it."""
         return self.function(self.parse_args(argv))
 
 
 @dataclass(frozen=True)
 class VerbGroup:
-    """Verbs about one thing."""
+    """A group of verbs: `nmb GROUP`."""
 
     name: str
     about: str
@@ -95,7 +95,7 @@ class VerbGroup:
     def verb(
         self, name: str, *arguments: Argument, example: str, appendix: Callable[[Sequence[str]], str] | None = None
     ) -> Callable[[Callable[[argparse.Namespace], int]], Verb]:
-        """Make a verb of a function; the function's docstring is the help."""
+        """Declare a function as a verb of this group; its docstring is the help."""
 
         def declare(function: Callable[[argparse.Namespace], int]) -> Verb:
             about = inspect.cleandoc(function.__doc__ or "")

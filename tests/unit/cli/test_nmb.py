@@ -127,7 +127,7 @@ def test_setup_installs_the_command_without_a_package_and_without_a_network(tmp_
 def test_a_copy_of_the_project_uses_its_own_library(tmp_path: Path) -> None:
     project = copy_project(tmp_path / "copy", parts=("scripts",))
     module = project / "scripts" / "neuralmedbench" / "cli" / "cases.py"
-    module.write_text(module.read_text(encoding="utf-8").replace("which patients' cases there are", "another text"), encoding="utf-8")
+    module.write_text(module.read_text(encoding="utf-8").replace("list the cases of patients", "another text"), encoding="utf-8")
     done = subprocess.run([*NMB, "cases", "--help"], cwd=project, check=True, capture_output=True, text=True)
     assert "another text" in done.stdout
 

@@ -310,5 +310,5 @@ def test_the_command_takes_a_strategy_and_names_those_that_there_are(bench, monk
     assert capsys.readouterr().out.count("--- user") == 1
     assert explain_request.main(words) == 0
     assert capsys.readouterr().out.count("--- user") == 2
-    with pytest.raises(ConfigError, match="those of the item: full/cot, full/direct"):
+    with pytest.raises(ConfigError, match="the item has: full/cot, full/direct"):
         explain_request.main([*words, "--strategy", "few_shot"])
