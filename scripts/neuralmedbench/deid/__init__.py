@@ -4,7 +4,6 @@ Doors
 -----
 audit: AuditRules, audit_cases, audit_pictures
 cleaning: CleaningPolicy, TextRules
-coverage: require_covered
 dataset: write_dataset
 notes.name_model: load_name_model
 pictures: deidentify_picture_cases, deidentify_pictures

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from neuralmedbench.deid.bids_scan import bids_names, clean_sidecar
 from neuralmedbench.deid.burned_in.hide import (
     Policy,
     TextFoundError,
@@ -22,7 +21,7 @@ from neuralmedbench.deid.burned_in.hide import (
 from neuralmedbench.deid.cleaning import Cleaning, CleaningPolicy, begin_cleaning
 from neuralmedbench.deid.faces.deface import deface
 from neuralmedbench.deid.faces.locate import defacing_order, frame_of
-from neuralmedbench.deid.headers.cleaner import clean_series
+from neuralmedbench.deid.headers.cleaner import clean_series, clean_sidecar
 from neuralmedbench.deid.headers.rules import OF_PIXELS
 from neuralmedbench.deid.leaks import require_no_leaks
 from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces, write_tools_piece
@@ -36,6 +35,21 @@ from neuralmedbench.records.case import CaseRecord, Sequence, Series
 from neuralmedbench.runtime.atomic_write import partial_folder, sweep, write_text
 
 SPACING_TOLERANCE = 0.03
+OUTPUTS = ("anat", "dwi", "swi", "ct", "text", "review")
+BIDS = {
+    Sequence.T1W: ("anat", "", "T1w"),
+    Sequence.CE_T1W: ("anat", "ce-gadolinium", "T1w"),
+    Sequence.T2W: ("anat", "", "T2w"),
+    Sequence.FLAIR: ("anat", "", "FLAIR"),
+    Sequence.T2STARW: ("anat", "", "T2starw"),
+    Sequence.PDW: ("anat", "", "PDw"),
+    Sequence.DWI: ("dwi", "", "dwi"),
+    Sequence.ADC: ("dwi", "", "ADC"),
+    Sequence.SWI: ("swi", "", "swi"),
+    Sequence.CT: ("ct", "", "ct"),
+    Sequence.CE_CT: ("ct", "ce-contrast", "ct"),
+}
+"""Folder, entity and suffix of each kind of scan."""
 
 
 def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningPolicy, answer_key: Path | None = None) -> CaseRecord:
@@ -85,6 +99,13 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningP
     return done
 
 
+def empty_outputs(out: Path) -> None:
+    """Remove the previous outputs of this stage, and incomplete files of a killed run."""
+    sweep(out)
+    for name in OUTPUTS:
+        shutil.rmtree(out / name, ignore_errors=True)
+
+
 def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
     """Write all scans of a case with BIDS names; DataError if none could be converted, or all were dropped."""
     case, checks = cleaning.case, cleaning.checks
@@ -106,6 +127,21 @@ def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
     if not done:
         raise failed[0]
     return tuple(done[series.series_id] for series in case.series if series.series_id in done)
+
+
+def bids_names(case: CaseRecord) -> dict[str, str]:
+    """Give the BIDS path without suffix of each series; a second series of the same kind gets `run-2`.
+
+    Returns: By series id, for example `anat/sub-0123_ce-gadolinium_T1w`.
+    """
+    names: dict[str, str] = {}
+    seen: Counter[Sequence] = Counter()
+    for series in case.series:
+        folder, entity, suffix = BIDS[series.sequence]
+        seen[series.sequence] += 1
+        run = f"run-{seen[series.sequence]}" if seen[series.sequence] > 1 else ""
+        names[series.series_id] = f"{folder}/" + "_".join(part for part in (f"sub-{case.case_id}", entity, run, suffix) if part)
+    return names
 
 
 def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:
@@ -194,13 +230,3 @@ def _acquired(work: Path) -> str:
 def _reason(series: Series, error: DataError) -> str:
     """Write why a series is left out as later stages do: with its kind in place of its number."""
     return f"{series.sequence.value}: {str(error).removeprefix(f'{series.series_id}: ')}"
-
-
-OUTPUTS = ("anat", "dwi", "swi", "ct", "text", "review")
-
-
-def empty_outputs(out: Path) -> None:
-    """Remove the previous outputs of this stage, and incomplete files of a killed run."""
-    sweep(out)
-    for name in OUTPUTS:
-        shutil.rmtree(out / name, ignore_errors=True)

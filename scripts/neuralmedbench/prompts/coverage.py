@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from neuralmedbench.deid.coverage import require_covered
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.records.case import Audit, SliceRow
 from neuralmedbench.records.items import Item
@@ -13,9 +12,9 @@ from neuralmedbench.records.requests import Request
 
 
 def check_asked(requests: Sequence[Request], audit: Audit) -> None:
-    """Refuse to ask unless the audit, as it is now, passed and covers every picture of the requests.
+    """Refuse to call a model unless the current audit passed and covers every picture of the requests.
 
-    A signature that was withdrawn, or a case that was taken out, stops calls for prompts that are already rendered.
+    A withdrawn signature or an excluded case stops calls even for prompts that are already rendered.
 
     Parameters
     ----------
@@ -30,8 +29,8 @@ def check_asked(requests: Sequence[Request], audit: Audit) -> None:
         If it did not pass, or does not cover one.
     """
     images = (image for request in requests for turn in request.turns for image in turn.images)
-    told = (image for request in requests if request.inquiry for fact in request.inquiry.facts for image in fact.images)
-    require_covered(audit, {image.volume_sha256 for image in chain(images, told)})
+    of_facts = (image for request in requests if request.inquiry for fact in request.inquiry.facts for image in fact.images)
+    require_covered(audit, {image.volume_sha256 for image in chain(images, of_facts)})
 
 
 def check_pictures(items: Iterable[Item], slices: Iterable[SliceRow], audit: Audit) -> None:
@@ -61,3 +60,41 @@ def check_pictures(items: Iterable[Item], slices: Iterable[SliceRow], audit: Aud
                 raise DeidentificationError(message)
             digests.add(image.volume_sha256)
     require_covered(audit, sorted(digests))
+
+
+def require_covered(audit: Audit, digests: Iterable[str]) -> None:
+    """Refuse unless the audit passed and covers every volume or picture.
+
+    Parameters
+    ----------
+    audit : Audit
+        Of the benchmark.
+    digests : iterable of str
+        SHA-256 of the de-identified volumes (or, of `kind: pictures`, of the pictures) that requests show.
+
+    Raises
+    ------
+    DeidentificationError
+        If the audit is pending or failed, or something is not covered.
+
+    Examples
+    --------
+    >>> require_covered(Audit(benchmark="demo", profile="pseudonymised", kind="phantom", state="passed", covered={"ab": "c1"}), ["ab"])
+    """
+    name = audit.benchmark
+    if audit.state == "pending":
+        message = (
+            f"{name}: de-identification waits for a person: open data/reviews/{name}/review.html, look at the sheet of every case,"
+            " sign with the command given there, and run again"
+        )
+        raise DeidentificationError(message)
+    if audit.state != "passed":
+        message = f"{name}: de-identification did not pass ({audit.reason or audit.state}); none of its data may be shown to a model"
+        raise DeidentificationError(message)
+    missing = sorted(set(digests) - set(audit.covered))
+    if missing:
+        message = (
+            f"{name}: {len(missing)} scans or pictures are not covered by the audit (first: {missing[0][:12]}...);"
+            " run de-identification and what follows it again, or exclude in the case table what a reviewer took out"
+        )
+        raise DeidentificationError(message)

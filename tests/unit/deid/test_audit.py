@@ -13,11 +13,11 @@ import gather_audit
 from fixtures.deid import write_config
 from neuralmedbench.cli.deid import sign_review
 from neuralmedbench.deid.audit import FAMILIES, OTHER, REASONS, WORDS, kind_of_reason, words_for
-from neuralmedbench.deid.coverage import require_covered
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.cases import CaseRow, read_audit, read_case_table, write_case, write_case_table
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import read_json, write_json
+from neuralmedbench.prompts.coverage import require_covered
 from neuralmedbench.records.case import Audit, CaseRecord, Plane, Sequence, Series, Slice, State, Tile
 from neuralmedbench.runtime.atomic_write import write_text
 

@@ -17,7 +17,6 @@ from fixtures.face import Head as Phantom
 from fixtures.face import Scanned, first_head, scan, scan_moved
 from neuralmedbench.atlas.adjust import MAX_RIVAL
 from neuralmedbench.deid import stage
-from neuralmedbench.deid.case_stages import FLAGS
 from neuralmedbench.deid.cleaning import Cleaning
 from neuralmedbench.deid.faces import locate
 from neuralmedbench.deid.faces.deface import DefacedScan, deface
@@ -26,6 +25,7 @@ from neuralmedbench.deid.faces.locate import Head, defacing_order, frame_of
 from neuralmedbench.deid.faces.skin import skin_depth
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.release.dicom_series import clean_dicom_case
+from neuralmedbench.deid.review.sheet import FLAGS
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.nifti import Volume, read_nifti

@@ -16,8 +16,7 @@ from neuralmedbench.deid.audit import AuditRules, audit_cases
 from neuralmedbench.deid.headers.cleaner import clean_series
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.score.case import score_files, score_note, score_record
-from neuralmedbench.deid.score.headers import HeaderScorer
-from neuralmedbench.deid.score.pixels import score_lost_pixels, score_pixels
+from neuralmedbench.deid.score.scans import HeaderScorer, score_lost_pixels, score_pixels
 from neuralmedbench.deid.score.tally import HEADER, NOTE, REMOVALS, ScoreTally, read_scores, sum_scores, write_score
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.demo.cohort import FOLDER, read_patient

@@ -28,12 +28,11 @@ from fixtures.deid import (
     write_nifti_file,
 )
 from neuralmedbench.deid import stage
-from neuralmedbench.deid.case_stages import CaseStage
 from neuralmedbench.deid.headers.cleaner import clean_header
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.leaks import count_leaks
-from neuralmedbench.deid.notes.records import clean_record
-from neuralmedbench.deid.review.sheet import texts_section
+from neuralmedbench.deid.review.sheet import CaseStage, texts_section
+from neuralmedbench.deid.texts import clean_record
 from neuralmedbench.deid.values import DateShift, clean_descriptor, top_code_age
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom

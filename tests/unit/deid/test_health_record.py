@@ -9,7 +9,7 @@ import pytest
 
 from conftest import ROOT
 from neuralmedbench.benchmarks.sources import read_record
-from neuralmedbench.deid.notes.records import clean_record
+from neuralmedbench.deid.texts import clean_record
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.records.case import CaseRecord

@@ -13,8 +13,7 @@ from neuralmedbench.config.deidentification import CUT_SECTIONS
 from neuralmedbench.deid.cleaning import Cleaning, TextRules
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.notes.clean import clean_note
-from neuralmedbench.deid.notes.records import clean_record, record_identity
-from neuralmedbench.deid.texts import SECTION_CUT, clean_texts, cut_sections
+from neuralmedbench.deid.texts import SECTION_CUT, clean_record, clean_texts, cut_sections, record_identity
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.files.identity import Identity, fold, identity_pattern
 from neuralmedbench.files.texts import UnreadableTextError, decode_text

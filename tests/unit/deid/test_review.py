@@ -18,12 +18,11 @@ from PIL import Image
 
 from fixtures.deid import KEY, PLANTED, head_voxels, write_dicom_series
 from neuralmedbench.deid.audit import AuditRules, audit_cases
-from neuralmedbench.deid.case_stages import CaseStage, CaseStages
 from neuralmedbench.deid.headers.cleaner import clean_header, clean_series
 from neuralmedbench.deid.headers.diff import ACTIONS, changes, snapshot
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.review.pieces import border_views, surface_views, upright, write_header_piece, write_scan_pieces
-from neuralmedbench.deid.review.sheet import case_sheet, marked
+from neuralmedbench.deid.review.sheet import CaseStage, CaseStages, case_sheet, marked
 from neuralmedbench.deid.review.signature import reviewed_files
 from neuralmedbench.deid.review.write import IndexLine, index_page
 from neuralmedbench.deid.score.tally import ScoreTally, sum_scores

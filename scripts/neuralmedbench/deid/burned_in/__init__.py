@@ -1,1 +1,1 @@
-"""Text burned into the pixels: found by what stays the same over slices, read by strokes and OCR, hidden."""
+"""Burned-in text: detected by constancy over slices, by colour, strokes and OCR, and hidden."""

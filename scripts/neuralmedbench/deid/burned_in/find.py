@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.burned_in.colours import one_colour
 from neuralmedbench.deid.burned_in.constancy import Mark, distinct_planes, grey_range, nearly_same, same_in_every_slice, same_in_neighbours
 from neuralmedbench.deid.burned_in.lines import Box2D, grow_line
 from neuralmedbench.deid.burned_in.ocr import OcrWord, mostly_hidden, ocr_available, words_in
-from neuralmedbench.deid.burned_in.strokes import suspicious_lines, suspicious_planes
+from neuralmedbench.deid.burned_in.single_plane import one_colour, suspicious_lines, suspicious_planes
 
 GAP = 5.0
 """Gap between two parts of one line, in heights of a letter: what lies between was written over anatomy and not found."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.constancy import Mark, Mask, Planes, grey_range
 from neuralmedbench.deid.burned_in.lines import Box2D
-from neuralmedbench.deid.burned_in.strokes import suspicious_lines
+from neuralmedbench.deid.burned_in.single_plane import suspicious_lines
 from neuralmedbench.errors import DeidentificationError
 
 Grey = npt.NDArray[np.uint8]

@@ -1,1 +1,1 @@
-"""Headers of DICOM files and their sidecars: what is kept, changed and removed, and by which rule."""
+"""Headers of DICOM files and JSON sidecars: the elements that are kept, changed and removed, and by which rule."""

@@ -1,8 +1,10 @@
-"""DICOM headers without identity: the table of PS3.15 (2026c) with what its options put back under a key, file by file."""
+"""De-identify the headers of DICOM series by the table and options of PS3.15 (2026c), and the JSON sidecars of converted scans."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,29 +12,46 @@ from typing import TYPE_CHECKING, Any
 from neuralmedbench.deid.headers.diff import changes, snapshot
 from neuralmedbench.deid.headers.element_plan import CREATORS, Action, action_of, is_safe_private, kinds_of, private_vr
 from neuralmedbench.deid.headers.element_values import BINARY_NUMBERS, CleanValue, Element, clean_value, is_safe_value, standard_meaning
-from neuralmedbench.deid.headers.rules import OF_PIXELS, HeaderRules, declare
-from neuralmedbench.deid.values import NO_TIMES, Times, paired_time, study_start
+from neuralmedbench.deid.headers.rules import BASIC, CODES, OF_PIXELS, HeaderRules, declare
+from neuralmedbench.deid.values import NO_TIMES, Times, clean_descriptor, paired_time, study_start
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files import dicom
+from neuralmedbench.files.json_files import read_json
 from neuralmedbench.runtime.storage import full_disk_cause
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
 PLAIN_IMAGES = frozenset({"1.2.840.10008.5.1.4.1.1.2", "1.2.840.10008.5.1.4.1.1.4"})
-"""CT and MR images; every other kind may need more elements."""
+"""SOP classes of CT and MR images; all others may require more elements."""
 CODING_SCHEME = 0x00080102
 ALIKE = (frozenset({"DS", "IS"}), frozenset({"US", "SS", "UL", "SL", "FL", "FD"}))
-"""Numbers as text, and numbers as bytes: within each, what an element holds can be judged by the VR that the file gives."""
+"""VRs for numbers as text and as bytes; within each group the file may use another VR than the standard's."""
 PRIVATE, TABLE, KEPT = "private", "table", "kept"
+ALLOWED = frozenset({
+    "Modality", "MagneticFieldStrength", "ImagingFrequency", "Manufacturer", "MRAcquisitionType", "ScanningSequence",
+    "SequenceVariant", "ScanOptions", "ImageType", "SliceThickness", "SpacingBetweenSlices", "EchoTime", "EchoNumber", "RepetitionTime",
+    "InversionTime", "FlipAngle", "EchoTrainLength", "PixelBandwidth", "PercentSampling", "PercentPhaseFOV", "AcquisitionMatrixPE",
+    "PhaseEncodingSteps", "ReconMatrixPE", "DiffusionBValue", "XRayExposure", "XRayTubeCurrent", "KVP", "ConvolutionKernel",
+    "ImageOrientationPatientDICOM", "InPlanePhaseEncodingDirectionDICOM", "ConversionSoftware", "ConversionSoftwareVersion",
+})  # fmt: skip
+DEVICE = frozenset({"ManufacturersModelName", "SoftwareVersions", "ReceiveCoilName"})
+"""Kept with the option 113109."""
+DESCRIPTIONS = ("SeriesDescription", "ProtocolName")
+"""Reduced to words about scans and kept with the option 113105."""
+CLOCK = re.compile(r"(\d{2})(\d{2})(\d{2})")
+SHORT_WORD = re.compile(r"[A-Za-z0-9 _.+*\\-]{1,40}")
+"""Includes the backslash with which dcm2niix joins several values."""
+METHOD = ("headers by an allow-list", "face removed in native space")
+"""A list, as BIDS wants it."""
 
 
 def clean_series(source: Path, target: Path, rules: HeaderRules, changed: Counter[tuple[str, str]] | None = None) -> Counter[str]:
     """Clean the files of one DICOM series.
 
-    `changed`: gets what became of every element, by name (see `diff.changes`), of the first file and of every file with an element
-    that those before it lack. Raises DataError if a file cannot be read. Raises DeidentificationError if a file cannot be written after
-    cleaning. Raises OSError if the disk is full.
+    `changed`: is filled with the action on every element by name (see `diff.changes`), for the first file and for every file with an element
+    that the previous ones lack. Raises DataError if a file cannot be read, DeidentificationError if it cannot be written after cleaning,
+    OSError if the disk is full.
     """
     target.mkdir(parents=True, exist_ok=True)
     cleaner = HeaderCleaner(rules)
@@ -54,11 +73,11 @@ def clean_series(source: Path, target: Path, rules: HeaderRules, changed: Counte
 def write_dicom(path: Path, dataset: Dataset, what: str) -> None:
     """Write a cleaned dataset.
 
-    Raises DeidentificationError if it cannot be written; the message names it by `what`. Raises OSError if the disk is full.
+    Raises DeidentificationError if it cannot be written, naming it `what`, and OSError if the disk is full.
     """
     try:
         dataset.save_as(path, enforce_file_format=True)
-    except Exception as error:  # whatever pydicom stumbles over, its text may hold a value of the header
+    except Exception as error:  # pydicom may raise anything, and its message may hold a header value: only the type is passed on
         if full := full_disk_cause(error):
             raise full from None
         message = f"{what} could not be written after cleaning ({type(error).__name__})"
@@ -66,19 +85,19 @@ def write_dicom(path: Path, dataset: Dataset, what: str) -> None:
 
 
 def clean_header(dataset: Dataset, rules: HeaderRules) -> Counter[str]:
-    """Remove what identifies a patient from a DICOM dataset, in place, nested sequences and file meta too.
+    """Remove a patient's identifiers from a DICOM dataset in place, including nested sequences and the file meta group.
 
-    `dataset`: a whole dataset; pixels are not touched. Returns: How many elements each check changed: `private`, `uids`, `dates`, `text`,
-    `table`. An element that resists cleaning is removed.
+    Pixels are not changed. Returns the number of elements changed by each check: `private`, `uids`, `dates`, `text`, `table`. An element that
+    cannot be cleaned is removed.
 
-    Values are judged as they are encoded in the file, so that most elements are never decoded. An element is judged by its tag's VR in the
-    standard, not by what the file claims: text cannot hide behind another VR.
+    Values are examined as encoded in the file, so most elements are never decoded. An element is judged by the VR of its tag in the standard,
+    not by the one in the file, so text cannot hide behind another VR.
     """
     return HeaderCleaner(rules).clean(dataset)
 
 
 class HeaderCleaner:
-    """Cleans the headers of one patient; remembers values, as the files of a series share most of theirs."""
+    """Cleans the headers of one patient; caches cleaned values, because the files of a series share most of them."""
 
     def __init__(self, rules: HeaderRules) -> None:
         self._rules = rules
@@ -93,7 +112,8 @@ class HeaderCleaner:
         self._enhanced = dicom.text(dataset, "SOPClassUID") not in PLAIN_IMAGES
         self._start = study_start(dataset, self._rules.dates)
         if dataset.original_encoding[0] is False and any(element.VR is None for element in map(dataset.get_item, list(dataset.keys()))):
-            list(dataset.iterall())  # explicit by its syntax, implicit by its bytes: such elements can only be written decoded
+            # explicit VR by its transfer syntax, implicit by its bytes: such elements can be written only after decoding
+            list(dataset.iterall())
         self._clean_items(dataset, top=True)
         del self._counts[KEPT]
         dataset.PatientID = dataset.PatientName = self._rules.patient_id
@@ -117,12 +137,12 @@ class HeaderCleaner:
                 continue
             try:
                 self._counts[self._clean_element(dataset, tag, top=top, meaning=meaning)] += 1
-            except Exception:  # whatever pydicom stumbles over, its text may hold the value: the element goes
+            except Exception:  # pydicom may raise anything, and its message may hold the value: the element is removed
                 dataset.pop(tag, None)
                 self._counts[TABLE] += 1
 
     def _clean_element(self, dataset: Dataset, tag: Any, *, top: bool, meaning: str) -> str:
-        """Clean one standard element; gives the name of the check that changed it, or `kept`."""
+        """Clean one standard element; returns the name of the check that changed it, or `kept`."""
         action = action_of(tag)
         if action is Action.REMOVE or (action is Action.PIXELS and not top):
             del dataset[tag]
@@ -136,7 +156,7 @@ class HeaderCleaner:
         vr = element.VR if element.VR and element.VR != "UN" else next(iter(sorted(kinds)))
         value = element.value if isinstance(element.value, bytes) else _encoded(element.value)
         if vr not in kinds and not any(vr in alike and kinds & alike for alike in ALIKE):
-            del dataset[tag]  # a VR that is not the standard's: what its bytes mean is not known
+            del dataset[tag]  # not a VR of the standard for this tag, so the meaning of the bytes is unknown
             return TABLE
         times = Times(self._start, paired_time(dataset, tag)) if action is Action.DATE else NO_TIMES
         found = Element(tag, vr, value, self._enhanced, meaning, times)
@@ -165,7 +185,7 @@ class HeaderCleaner:
         return KEPT
 
     def _safe_private(self, dataset: Dataset) -> frozenset[int]:
-        """Tags of private elements that are kept: numbers of the safe list, and the creators of their blocks."""
+        """Return the tags of private elements to keep: numbers of the safe list, and the creators of their blocks."""
         tags = [tag for tag in dataset.keys() if tag.group % 2]  # noqa: SIM118 (a Dataset iterates over decoded elements)
         blocks = [tag for tag in tags if 0x10 <= tag.element <= 0xFF]
         names = {int(tag): name for tag in blocks if (name := dicom.text(dataset, tag)) in CREATORS}
@@ -186,7 +206,7 @@ class HeaderCleaner:
 
 
 def _encoded(value: Any) -> bytes:
-    """Give a decoded value as text in bytes; what is no ASCII never passes for harmless."""
+    """Encode a decoded value as text; non-ASCII bytes never pass as harmless."""
     if value is None:
         return b""
     parts = [value] if isinstance(value, str) or not hasattr(value, "__iter__") or hasattr(value, "family_name") else list(value)
@@ -202,7 +222,7 @@ def _replace(dataset: Dataset, tag: Any, element: Any, vr: str, value: bytes) ->
 
 
 def _clean_meta(dataset: Dataset) -> None:
-    """Build the file meta group anew: the old one holds the instance's UID and the sender's name."""
+    """Rebuild the file meta group: the old one holds the instance's UID and the sender's name."""
     from pydicom.dataset import FileMetaDataset
     from pydicom.uid import ExplicitVRBigEndian, ExplicitVRLittleEndian, ImplicitVRLittleEndian
 
@@ -215,3 +235,29 @@ def _clean_meta(dataset: Dataset) -> None:
     meta.TransferSyntaxUID = (old.get("TransferSyntaxUID") if old is not None else None) or guessed
     dataset.file_meta = meta
     dataset.preamble = b"\0" * 128
+
+
+def clean_sidecar(path: Path | None, *, modality: str, codes: Iterable[str] = (), acquired: str = "") -> dict[str, Any]:
+    """Build the published sidecar of a scan.
+
+    `path`: sidecar written by dcm2niix; None for scans that arrived as NIfTI. `codes`: options of PS3.15 that were applied. `acquired`:
+    AcquisitionTime after cleaning (HHMMSS). Keeps technical keys whose values are numbers, short words or lists of them, and descriptions
+    reduced to words about scans.
+    """
+    held = sorted({BASIC, *codes})
+    source = read_json(path) if path is not None else {}
+    allowed = ALLOWED | (DEVICE if "113109" in held else frozenset())
+    kept = {key: value for key, value in source.items() if key in allowed and _harmless(value)}
+    if "113107" in held and (clock := CLOCK.fullmatch(acquired)):
+        kept["AcquisitionTime"] = ":".join(clock.groups())
+    for key in DESCRIPTIONS if "113105" in held else ():
+        if isinstance(source.get(key), str) and (text := clean_descriptor(source[key])):
+            kept[key] = text
+    declared = [{"CodeValue": code, "CodingSchemeDesignator": "DCM", "CodeMeaning": CODES[code]} for code in held]
+    return {**kept, "Modality": modality, "DeidentificationMethod": list(METHOD), "DeidentificationMethodCodeSequence": declared}
+
+
+def _harmless(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_harmless(part) and not isinstance(part, list) for part in value)
+    return isinstance(value, bool | int | float) or (isinstance(value, str) and SHORT_WORD.fullmatch(value) is not None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.deid.audit import AuditRules, covered_files
-from neuralmedbench.deid.case_stages import stages_of
+from neuralmedbench.deid.review.sheet import stages_of
 from neuralmedbench.deid.review.signature import reviewed_files
 from neuralmedbench.deid.review.write import shown_now, stage_folders
 from neuralmedbench.errors import DeidentificationError

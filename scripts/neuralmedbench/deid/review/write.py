@@ -8,8 +8,7 @@ from html import escape
 from pathlib import Path
 
 from neuralmedbench.deid.audit import AuditRules, audit_cases, audit_pictures
-from neuralmedbench.deid.case_stages import CaseStages, stages_of
-from neuralmedbench.deid.review.sheet import case_sheet, linked_figures
+from neuralmedbench.deid.review.sheet import CaseStages, case_sheet, linked_figures, stages_of
 from neuralmedbench.deid.review.signature import TYPED_DIGITS, case_digest, reviewed_files
 from neuralmedbench.deid.score.tally import REMOVALS_TOTAL, TOTAL, WORDS_REMOVED
 from neuralmedbench.files.pages import page, table, tick, warning

@@ -1,1 +1,1 @@
-"""The score of a de-identification against planted answer keys."""
+"""Score the de-identification of phantoms against their answer keys."""

@@ -11,8 +11,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from neuralmedbench.deid.score.headers import HeaderScorer
-from neuralmedbench.deid.score.pixels import score_lost_pixels, score_pixels
+from neuralmedbench.deid.score.scans import HeaderScorer, score_lost_pixels, score_pixels
 from neuralmedbench.deid.score.tally import FILES, NOTE, RECORD, WORDS_REMOVED, ScoreTally, write_score
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.files import dicom
