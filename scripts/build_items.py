@@ -6,7 +6,7 @@ from pathlib import Path
 
 from neuralmedbench.benchmarks.case_items import answers_of, build_cases
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
-from neuralmedbench.benchmarks.question_items import build_questions, read_asked
+from neuralmedbench.benchmarks.question_items import build_questions, read_question_set
 from neuralmedbench.benchmarks.sources import read_sources
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.cases import case_files, read_pictures
@@ -37,7 +37,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def build(args: argparse.Namespace) -> BenchmarkItems:
     config = load_benchmark(args.config, args.benchmark)
     if args.pictures and not config.has_cases:
-        asked = read_asked(args.benchmark, config)
+        asked = read_question_set(args.benchmark, config)
         return build_questions(args.benchmark, config, asked, read_pictures(args.pictures), args.pictures.parent)
     table = args.config / "benchmarks" / f"{args.benchmark}.cases.tsv"
     slices = [] if args.pictures else read_records(args.slices, SliceRow)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.cards.card import read_card
-from neuralmedbench.cards.croissant import describe, unstated
+from neuralmedbench.cards.croissant import describe, missing_properties
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import read_records
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.benchmark, load_benchmark(args.config, args.benchmark), read_card(args.config, args.benchmark), items, args.items
     )
     write_json(args.out, description)
-    if missing := unstated(description):
+    if missing := missing_properties(description):
         where = f"config/cards/{args.benchmark}.yaml, under croissant"
         print(f"{args.out.name}: not stated: {', '.join(missing)}; a published description needs them ({where})", file=sys.stderr)
     return 0

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.load import load_asked, load_benchmark
+from neuralmedbench.config.load import load_benchmark, load_model_for
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
@@ -35,7 +35,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    model = load_asked(args.config, args.benchmark, args.model)
+    model = load_model_for(args.config, args.benchmark, args.model)
     requests = requests_for(model, read_records(args.prompts, Request))
     check_asked(requests, read_audit(args.audit))
     responses = answer_requests(

@@ -10,6 +10,6 @@ curation: curate_folder, read_scores, write_curated, write_curated_yaml
 importing: ImportPaths, check_name, import_set, import_summary, write_yaml
 item_set: BenchmarkItems
 leak_review: accept_text, leak_page, read_accepted, write_accepted
-question_items: build_questions, question_fates, read_asked, read_questions
+question_items: build_questions, question_outcomes, read_question_set, read_questions
 sources: read_sources
 """

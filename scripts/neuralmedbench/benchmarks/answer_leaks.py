@@ -19,7 +19,7 @@ from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 MAX_ABBREVIATION = 4
 NORMAL_CLASS = "normal"
 
-TELLS_NOTHING = frozenset({"yes", "no", "true", "false", "none", "both", "neither", "all of the above", "none of the above"})
+UNREVEALING = frozenset({"yes", "no", "true", "false", "none", "both", "neither", "all of the above", "none of the above"})
 """Answers that stand in every text and tell nothing there; numbers and single letters are none either."""
 
 DISCLOSING = frozenset({Arm.FINDINGS_DISCLOSED, Arm.EVIDENCE_SUPPLIED})
@@ -161,7 +161,7 @@ def terms_of(item: Item, gold: Gold, vocabulary: Vocabulary) -> list[LeakTerm]:
     unique: dict[tuple[str, ...], LeakTerm] = {}
     for term in terms:
         # "normal" alone stands in every examination
-        if (term.code or tells(term.words)) and not (normal and len(term.words) == 1):
+        if (term.code or is_revealing(term.words)) and not (normal and len(term.words) == 1):
             unique.setdefault((term.code, *term.words), term)
     return list(unique.values())
 
@@ -185,9 +185,9 @@ def _family(gold: Gold, wider: Sequence[Diagnosis], vocabulary: Vocabulary) -> l
     return [(text, entry) for entry in wider for text in entry.terms] + first
 
 
-def tells(words: Sequence[str]) -> bool:
+def is_revealing(words: Sequence[str]) -> bool:
     """Whether words can tell an answer: not numbers, single letters and the commonest answers."""
-    return " ".join(words) not in TELLS_NOTHING and any(len(word) > 1 and not word.isdigit() for word in words)
+    return " ".join(words) not in UNREVEALING and any(len(word) > 1 and not word.isdigit() for word in words)
 
 
 def names_every_option(item: Item, text: str) -> bool:
@@ -207,7 +207,7 @@ def term_spans(text: str, terms: Sequence[LeakTerm]) -> list[tuple[int, int, Lea
     found, place = [], 0
     while place < len(words):
         hit = next(
-            (term for term in by_first.get(words[place][0], ()) if _stands(text, words[place : place + len(term.words)], term)), None
+            (term for term in by_first.get(words[place][0], ()) if _matches(text, words[place : place + len(term.words)], term)), None
         )
         if hit is None:
             place += 1
@@ -220,7 +220,7 @@ def term_spans(text: str, terms: Sequence[LeakTerm]) -> list[tuple[int, int, Lea
     return sorted(found, key=lambda one: one[:2])
 
 
-def _stands(text: str, words: Sequence[tuple[str, int, int]], term: LeakTerm) -> bool:
+def _matches(text: str, words: Sequence[tuple[str, int, int]], term: LeakTerm) -> bool:
     if tuple(word for word, _, _ in words) != term.words:
         return False
     return not term.exact or text[words[0][1] : words[-1][2]].replace("’", "'").removesuffix("'s") == term.text
@@ -234,13 +234,13 @@ def sent_texts_of(item: Item, requests: Iterable[Request]) -> dict[str, SentText
     """
     asked = list(requests)
     plain, disclosing = ([row for row in asked if (row.arm in DISCLOSING) is wanted] for wanted in (False, True))
-    own = own_texts(item)
+    own = item_texts(item)
     messages = _by_arm((row.arm, _message_text(row)) for row in plain)
     places = {where: SentText(text, messages) for where, text in own.items()}
     rests = _by_arm((row.arm, _rest(_message_text(row), own, item)) for row in plain)
     places["template"] = SentText(_lines(rests.values()), rests)
     known = {line for rest in rests.values() for line in rest.split("\n")}
-    told = _by_arm((row.arm, _without(_rest(_message_text(row), own, item), known)) for row in disclosing)
+    told = _by_arm((row.arm, _new_lines(_rest(_message_text(row), own, item), known)) for row in disclosing)
     places["disclosed"] = SentText(_lines(told.values()), told)
     pictures = [(row.arm, [image for turn in row.turns for image in turn.images if not (image.example or image.option)]) for row in asked]
     labels = _by_arm((arm, "\n".join(image.label for image in images)) for arm, images in pictures)
@@ -252,7 +252,7 @@ def sent_texts_of(item: Item, requests: Iterable[Request]) -> dict[str, SentText
     return {where: place for where, place in places.items() if place.text.strip()}
 
 
-def own_texts(item: Item) -> dict[str, str]:
+def item_texts(item: Item) -> dict[str, str]:
     """Give what an item itself tells, by where it stands."""
     texts = {"question": item.question, "given": item.given, "notes": item.notes, "record": item.record}
     for number, turn in enumerate(item.turns, start=1):
@@ -300,5 +300,5 @@ def _lines(texts: Iterable[str]) -> str:
     return "\n".join(dict.fromkeys(line for text in texts for line in text.split("\n") if line.strip()))
 
 
-def _without(text: str, known: set[str]) -> str:
+def _new_lines(text: str, known: set[str]) -> str:
     return "\n".join(line for line in text.split("\n") if line not in known)

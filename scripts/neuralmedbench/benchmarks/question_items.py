@@ -57,7 +57,7 @@ def read_questions(folder: Path) -> QuestionSet:
     )
 
 
-def read_asked(benchmark: str, config: BenchmarkConfig) -> QuestionSet:
+def read_question_set(benchmark: str, config: BenchmarkConfig) -> QuestionSet:
     """Read the questions of a benchmark that has no scans: an imported data set, or the table of one picture a row; errors as theirs."""
     return read_questions(Path(config.questions)) if config.questions else read_table(config, benchmark)
 
@@ -111,7 +111,7 @@ def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet,
     ).checked(benchmark)
 
 
-def question_fates(asked: QuestionSet, pictures: Sequence[PictureFate]) -> list[tuple[str, str]]:
+def question_outcomes(asked: QuestionSet, pictures: Sequence[PictureFate]) -> list[tuple[str, str]]:
     """Say what becomes of every question when items are built of them.
 
     Parameters

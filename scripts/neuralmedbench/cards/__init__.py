@@ -3,6 +3,6 @@
 Doors
 -----
 card: CardConfig, CardForm, read_card
-croissant: describe, unstated
+croissant: describe, missing_properties
 pages: card_pages
 """

@@ -173,7 +173,7 @@ def describe(benchmark: str, config: BenchmarkConfig, card: BenchmarkCard, items
     return {name: value for name, value in said.items() if value not in (None, [], "")}
 
 
-def unstated(description: dict[str, Any]) -> list[str]:
+def missing_properties(description: dict[str, Any]) -> list[str]:
     """Give the required properties that a description does not have, in the order of the specification."""
     return [name for name in REQUIRED if name not in description]
 

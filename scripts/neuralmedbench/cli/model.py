@@ -55,7 +55,7 @@ def plan_calls(args: Namespace) -> int:
 )
 def explain_request(args: Namespace) -> int:
     """Show what a model is sent for one item, and why its answer is present or missing."""
-    from neuralmedbench.config.load import load_asked
+    from neuralmedbench.config.load import load_model_for
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.tables import read_records
     from neuralmedbench.files.vocabulary import read_vocabulary
@@ -71,7 +71,7 @@ def explain_request(args: Namespace) -> int:
     if args.grader:
         print(explain_stored_grades(args.benchmark, args.model, args.grader, wanted))
         return 0
-    model = load_asked(Path("config"), args.benchmark, args.model)
+    model = load_model_for(Path("config"), args.benchmark, args.model)
     requests = read_records(Path(f"data/prompts/{args.benchmark}.parquet"), Request)
     found = [request for request in requests if wanted(request)]
     if reasons := [why for request in found if (why := too_many_options(request, model.max_images))]:
@@ -152,7 +152,7 @@ def import_responses(args: Namespace) -> int:
     A table (.csv, .jsonl) has the columns item and text, and optionally sample (from 0), arm, strategy and turns. Logs of inspect and samples
     of lmms-eval are read as they are. Make the prompts of the benchmark first: snakemake --cores 2 data/prompts/<benchmark>.parquet
     """
-    from neuralmedbench.config.load import load_asked, load_benchmark, wildcard
+    from neuralmedbench.config.load import load_benchmark, load_model_for, wildcard
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.given_answers import read_given
     from neuralmedbench.files.tables import read_records
@@ -160,7 +160,7 @@ def import_responses(args: Namespace) -> int:
     from neuralmedbench.records.requests import Request
 
     benchmark, name = wildcard(args.benchmark), wildcard(args.model)
-    model = load_asked(args.config, benchmark, name)
+    model = load_model_for(args.config, benchmark, name)
     if name in load_benchmark(args.config, benchmark).reference_pool and not args.fresh:
         message = f"{name}: the items of {benchmark} were chosen by its answers, which therefore cannot be scored; add --fresh if these are other answers"
         raise ConfigError(message)

@@ -8,7 +8,7 @@ code_hash: code_hash
 curation: CurationConfig, load_curation
 deidentification: DeidentificationConfig, header_options
 juries: jury_members
-load: check, group_limit, load_asked, load_benchmark, load_checklists, load_grader, load_model, load_published, load_readiness, nearest, read_yaml, wildcard, without_places
+load: check, group_limit, load_benchmark, load_checklists, load_grader, load_model, load_model_for, load_published, load_readiness, nearest, read_yaml, wildcard, withhold_outside_paths
 mappings: AnswerMapping, FOLDER, ImagesMapping, MappingConfig, OptionsMapping, PictureForm, load_mappings
 model: Downscale, GraderConfig, ModelConfig
 pipeline: PipelineConfig, RateLimit, SEQUENCE_ORDER

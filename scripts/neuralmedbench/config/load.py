@@ -25,12 +25,12 @@ from neuralmedbench.files.yaml_text import load_yaml
 WITHHELD = "(withheld: a place on the machine of the run)"
 
 
-def without_places(value: Any) -> Any:
+def withhold_outside_paths(value: Any) -> Any:
     """Give a configuration value in which every path that leads out of the project is withheld: folder names can name a patient."""
     if isinstance(value, dict):
-        return {key: without_places(entry) for key, entry in value.items()}
+        return {key: withhold_outside_paths(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [without_places(entry) for entry in value]
+        return [withhold_outside_paths(entry) for entry in value]
     leads_out = isinstance(value, str) and (
         value.startswith(("/", "~", "\\")) or ".." in PurePath(value).parts or value[1:3] in {":/", ":\\"}
     )
@@ -108,7 +108,7 @@ def check(schema: type[C], value: Any, name: str) -> C:
             said = first["msg"].removeprefix("Value error, ")
             expected = f"{said[0].lower()}{said[1:]}".replace("valid tuple", "list, as in [one, two]")
             # a key that was pasted in the place of its name stays unseen
-            found = "a value that is not shown" if "key" in where else repr(without_places(first["input"]))
+            found = "a value that is not shown" if "key" in where else repr(withhold_outside_paths(first["input"]))
             # the words that an enumeration or a literal allows stand quoted in what pydantic expects
             near = difflib.get_close_matches(
                 str(first["input"]), re.findall(r"'([^']+)'", str(first.get("ctx", {}).get("expected", ""))), n=1
@@ -163,7 +163,7 @@ def load_model(path: Path) -> ModelConfig:
     return _load(ModelConfig, path).named(path.stem)
 
 
-def load_asked(folder: Path, benchmark: str, model: str) -> ModelConfig:
+def load_model_for(folder: Path, benchmark: str, model: str) -> ModelConfig:
     """Read one model's yaml as the model is asked for a benchmark.
 
     A model by whose answers the items were chosen draws with other seeds than those of that choice: with the same ones a backend that keeps

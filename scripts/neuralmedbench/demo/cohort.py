@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydicom.uid import generate_uid
 
 from neuralmedbench.demo.brain import HeadShape, PhantomLesion
-from neuralmedbench.demo.identity import Part, PhantomIdentity, fill_note, further_words, planted_templates
+from neuralmedbench.demo.identity import Part, PhantomIdentity, derived_values, fill_note, planted_templates
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.pseudonyms import case_pseudonym, patient_pseudonym
 from neuralmedbench.files.yaml_text import load_yaml
@@ -101,25 +101,40 @@ class Patient:
 
         Planted in headers, file names, notes or record. A word that is an ordinary one too, as a name that is a disease's, is left out.
         """
-        who, words = self.identity, self.identity.words() | further_words(self.identity)
+        identity, words = self.identity, self.identity.values() | derived_values(self.identity)
         headers = [
-            who.family,
-            who.family.upper(),
-            who.given,
-            who.mrn,
-            who.other_id,
-            who.phone,
-            who.street,
-            who.town,
-            who.physician,
-            who.operator,
+            identity.family,
+            identity.family.upper(),
+            identity.given,
+            identity.mrn,
+            identity.other_id,
+            identity.phone,
+            identity.street,
+            identity.town,
+            identity.physician,
+            identity.operator,
         ]
-        headers += [who.hospital, who.hospital_address, who.station, who.serial, who.accession, *who.original_script.split()]
-        headers += [f"{who.scanned:%Y%m%d}", f"{who.born():%Y%m%d}", who.physician.split()[-1]]
+        headers += [
+            identity.hospital,
+            identity.hospital_address,
+            identity.station,
+            identity.serial,
+            identity.accession,
+            *identity.original_script.split(),
+        ]
+        headers += [f"{identity.scanned:%Y%m%d}", f"{identity.born():%Y%m%d}", identity.physician.split()[-1]]
         texts = "\n".join(self.written())
         dates = ("scanned", "scanned_iso", "scanned_slash", "day_before", "month_before", "born")
-        headers += [who.colleague, who.relative, who.elsewhere, words["fax"], words["plan"], words["url"], *who.operator_script.split()]
-        further = (name for name in further_words(who) if name not in SHORT)
+        headers += [
+            identity.colleague,
+            identity.relative,
+            identity.elsewhere,
+            words["fax"],
+            words["plan"],
+            words["url"],
+            *identity.operator_script.split(),
+        ]
+        further = (name for name in derived_values(identity) if name not in SHORT)
         return sorted({*headers, *(words[name] for name in (*dates, "email", *further) if words[name] in texts)} - {""})
 
     def case_id(self, key: bytes) -> str:

@@ -17,7 +17,7 @@ from neuralmedbench.demo.cohort import Patient
 from neuralmedbench.demo.contrast import Protocol
 from neuralmedbench.demo.grid import HEAD, Volume
 from neuralmedbench.demo.identity import PhantomIdentity
-from neuralmedbench.demo.plant_identifiers import burn_in, plant_further, plant_graphics, tag_rules
+from neuralmedbench.demo.plant_identifiers import burn_in, plant_graphics, plant_header_values, tag_rules
 from neuralmedbench.demo.scanner import SliceStack
 from neuralmedbench.records.answer_key import PixelBox, SeriesKey
 
@@ -102,37 +102,37 @@ def series_key(
 
 
 def series_header(patient: Patient, number: int, description: str) -> Dataset:
-    """Give what all files of a series share: who, where, when."""
-    who = patient.identity
-    person = f"{who.family}^{who.given}"
+    """Give what all files of a series share: identity, where, when."""
+    identity = patient.identity
+    person = f"{identity.family}^{identity.given}"
     ds = Dataset()
     ds.SpecificCharacterSet = "ISO_IR 192"
-    ds.PatientName = f"{person}={who.original_script.replace(' ', '^')}" if who.original_script else person
-    ds.PatientID, ds.OtherPatientIDs = who.mrn, who.other_id
-    ds.PatientBirthDate, ds.PatientSex, ds.PatientAge = f"{who.born():%Y%m%d}", who.sex, f"{who.age:03d}Y"
-    ds.PatientAddress, ds.PatientTelephoneNumbers = f"{who.street}, {who.town}", who.phone
-    ds.PatientComments = f"{who.given} {who.family} asks to be called on {who.phone}"
-    ds.AdditionalPatientHistory = f"Known here since a visit of {who.given} {who.family} to {who.physician}"
-    ds.ReferringPhysicianName, ds.OperatorsName = "^".join(reversed(who.physician.split(" ", 1))), who.operator
-    ds.InstitutionName, ds.InstitutionAddress = who.hospital, who.hospital_address
-    ds.StationName, ds.DeviceSerialNumber = who.station, who.serial
+    ds.PatientName = f"{person}={identity.original_script.replace(' ', '^')}" if identity.original_script else person
+    ds.PatientID, ds.OtherPatientIDs = identity.mrn, identity.other_id
+    ds.PatientBirthDate, ds.PatientSex, ds.PatientAge = f"{identity.born():%Y%m%d}", identity.sex, f"{identity.age:03d}Y"
+    ds.PatientAddress, ds.PatientTelephoneNumbers = f"{identity.street}, {identity.town}", identity.phone
+    ds.PatientComments = f"{identity.given} {identity.family} asks to be called on {identity.phone}"
+    ds.AdditionalPatientHistory = f"Known here since a visit of {identity.given} {identity.family} to {identity.physician}"
+    ds.ReferringPhysicianName, ds.OperatorsName = "^".join(reversed(identity.physician.split(" ", 1))), identity.operator
+    ds.InstitutionName, ds.InstitutionAddress = identity.hospital, identity.hospital_address
+    ds.StationName, ds.DeviceSerialNumber = identity.station, identity.serial
     ds.Manufacturer, ds.ManufacturerModelName = "SIEMENS", "Phantom"
-    ds.StudyDescription = f"HEAD {who.family.upper()}"
-    ds.AccessionNumber, ds.StudyID = who.accession, who.accession[-5:]
+    ds.StudyDescription = f"HEAD {identity.family.upper()}"
+    ds.AccessionNumber, ds.StudyID = identity.accession, identity.accession[-5:]
     ds.StudyInstanceUID = patient.study_uid
     ds.SeriesInstanceUID = generate_uid(entropy_srcs=["neuralmedbench demo", patient.key, "series", str(number)])
     ds.SeriesNumber, ds.SeriesDescription, ds.ProtocolName = number, description, description
-    day = f"{who.scanned:%Y%m%d}"
+    day = f"{identity.scanned:%Y%m%d}"
     ds.StudyDate = ds.SeriesDate = ds.AcquisitionDate = ds.ContentDate = day
     ds.StudyTime, ds.SeriesTime = f"{START:%H%M%S}.000000", _clock(number * 240)
     request = Dataset()
-    request.RequestedProcedureDescription = f"Head scan of {who.given} {who.family}, {who.mrn}"
+    request.RequestedProcedureDescription = f"Head scan of {identity.given} {identity.family}, {identity.mrn}"
     request.ScheduledProcedureStepDescription = "Head scan"
     ds.RequestAttributesSequence = Sequence([request])
     block = ds.private_block(PRIVATE_GROUP, PRIVATE_CREATOR, create=True)
-    block.add_new(0x01, "LO", f"{who.family.upper()} {who.mrn}")
+    block.add_new(0x01, "LO", f"{identity.family.upper()} {identity.mrn}")
     block.add_new(0x02, "DA", day)
-    plant_further(ds, who, number)
+    plant_header_values(ds, identity, number)
     return ds
 
 
@@ -176,21 +176,21 @@ def read_encoded(path: Path) -> Dataset:
     return dcmread(path)
 
 
-def save(header: Dataset, folder: Path, who: PhantomIdentity, index: int, *, encoded: Dataset | None = None) -> Path:
+def save(header: Dataset, folder: Path, identity: PhantomIdentity, index: int, *, encoded: Dataset | None = None) -> Path:
     """Write one file; its name begins with the patient's name."""
     meta = FileMetaDataset()
     meta.TransferSyntaxUID = ExplicitVRLittleEndian
     meta.MediaStorageSOPClassUID = header.SOPClassUID
     meta.MediaStorageSOPInstanceUID = header.SOPInstanceUID
-    meta.SourceApplicationEntityTitle = who.station
-    meta.PrivateInformationCreatorUID, meta.PrivateInformation = PRIVATE_UID, f"{who.family} {who.mrn} ".encode()
+    meta.SourceApplicationEntityTitle = identity.station
+    meta.PrivateInformationCreatorUID, meta.PrivateInformation = PRIVATE_UID, f"{identity.family} {identity.mrn} ".encode()
     written = header
     if encoded is not None:
         written = encoded
         for keyword in OF_SLICE:
             written[keyword] = header[keyword]
-    written.file_meta, written.preamble = meta, f"{who.family} {who.mrn}".encode().ljust(128, b"\0")
-    path = folder / f"{who.family.upper().replace(' ', '')}_{index + 1:04d}.dcm"
+    written.file_meta, written.preamble = meta, f"{identity.family} {identity.mrn}".encode().ljust(128, b"\0")
+    path = folder / f"{identity.family.upper().replace(' ', '')}_{index + 1:04d}.dcm"
     written.save_as(path, enforce_file_format=True)
     return path
 

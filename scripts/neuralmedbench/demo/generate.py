@@ -19,7 +19,7 @@ from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.dicom import SeriesFiles, write_keyed_series, write_localizer, write_screenshot
 from neuralmedbench.demo.grid import BRAIN, HEAD, Volume
 from neuralmedbench.demo.head import Labels, Tissue, make_head
-from neuralmedbench.demo.identity import further_words
+from neuralmedbench.demo.identity import derived_values
 from neuralmedbench.demo.pictures import LESION_MM2, cut_picture
 from neuralmedbench.demo.scanner import Pose, SliceStack, acquire, resample
 from neuralmedbench.files.answer_key import NAME, write_answer_key
@@ -238,7 +238,7 @@ def _write_notes(folder: Path, patient: Patient) -> list[Path]:
 
 def _write_record(folder: Path, patient: Patient) -> Path:
     path = folder / "record.csv"
-    words = patient.identity.words() | further_words(patient.identity)
+    words = patient.identity.values() | derived_values(patient.identity)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("patient", *RECORD_COLUMNS))
@@ -249,7 +249,7 @@ def _write_record(folder: Path, patient: Patient) -> Path:
 
 def _answer_key(case_id: str, patient: Patient, written: list[SeriesFiles]) -> AnswerKey:
     """Give what of the case has to go and to stay."""
-    words = patient.identity.words() | further_words(patient.identity)
+    words = patient.identity.values() | derived_values(patient.identity)
     rows = (*patient.record, *FURTHER_ROWS)
     stay = [f"{row.variable}={row.value}" for row in patient.record if "{" not in row.value]
     go = {row.value.format(**words) for row in rows if "{" in row.value and row.variable != "age"}

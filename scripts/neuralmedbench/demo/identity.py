@@ -55,7 +55,7 @@ class PhantomIdentity(Part):
         """Initials with full stops."""
         return f"{self.given[0]}.{self.family[0]}."
 
-    def words(self) -> dict[str, str]:
+    def values(self) -> dict[str, str]:
         """Placeholders of notes and record."""
         day, born = self.scanned, self.born()
         return {
@@ -113,10 +113,10 @@ KINDS = {
 KIND_OF = {word: kind for kind, words in KINDS.items() for word in words.split()}
 
 
-def numbers(who: PhantomIdentity) -> dict[str, str]:
+def derived_numbers(identity: PhantomIdentity) -> dict[str, str]:
     """Give numbers that a hospital file holds beside the record number; addresses and lines are those reserved for examples."""
-    mrn, letters = who.mrn, who.given[0] + who.family[0]
-    family = ascii_lower(who.family)
+    mrn, letters = identity.mrn, identity.given[0] + identity.family[0]
+    family = ascii_lower(identity.family)
     return {
         "fax": f"+44 1632 960{mrn[-3:]}",
         "ssn": f"9{mrn[:2]}-5{mrn[2]}-{mrn[-4:]}",
@@ -135,9 +135,9 @@ def numbers(who: PhantomIdentity) -> dict[str, str]:
     }
 
 
-def dates(who: PhantomIdentity) -> dict[str, str]:
+def derived_dates(identity: PhantomIdentity) -> dict[str, str]:
     """Give the spellings of dates that hospitals write; each is another day around the scan."""
-    days = [who.scanned + dt.timedelta(days=shift) for shift in (12, -41, -6, 3, 9, 1, 19, -2, 26)]
+    days = [identity.scanned + dt.timedelta(days=shift) for shift in (12, -41, -6, 3, 9, 1, 19, -2, 26)]
     return {
         "weekday_ordinal": f"{days[0]:%A}, {days[0]:%b} {ordinal(days[0].day)}",
         "dotted": f"{days[1]:%d.%m.%Y}",
@@ -151,25 +151,25 @@ def dates(who: PhantomIdentity) -> dict[str, str]:
     }
 
 
-def further_words(who: PhantomIdentity) -> dict[str, str]:
+def derived_values(identity: PhantomIdentity) -> dict[str, str]:
     """Give every placeholder of the planted lines that `PhantomIdentity.words` does not have."""
     return {
-        **numbers(who),
-        **dates(who),
-        "town": who.town,
-        "colleague": who.colleague,
-        "relative": who.relative,
-        "relative_upper": who.relative.upper(),
-        "relative_lower": who.relative.lower(),
-        "elsewhere": who.elsewhere,
-        "initials": who.initials,
-        "initials_bare": who.initials.replace(".", ""),
-        "family_upper": who.family.upper(),
-        "given_upper": who.given.upper(),
-        "family_broken": f"{who.family[:4]}-\n{who.family[4:]}",
-        "given_possessive": f"{who.given}'s",
-        "original_script": who.original_script,
-        "file_label": f"{who.family.upper()}-{who.given.upper()}",
+        **derived_numbers(identity),
+        **derived_dates(identity),
+        "town": identity.town,
+        "colleague": identity.colleague,
+        "relative": identity.relative,
+        "relative_upper": identity.relative.upper(),
+        "relative_lower": identity.relative.lower(),
+        "elsewhere": identity.elsewhere,
+        "initials": identity.initials,
+        "initials_bare": identity.initials.replace(".", ""),
+        "family_upper": identity.family.upper(),
+        "given_upper": identity.given.upper(),
+        "family_broken": f"{identity.family[:4]}-\n{identity.family[4:]}",
+        "given_possessive": f"{identity.given}'s",
+        "original_script": identity.original_script,
+        "file_label": f"{identity.family.upper()}-{identity.given.upper()}",
     }
 
 
@@ -246,24 +246,24 @@ PLACE_WORDS = word_set(
 )
 
 
-def planted_templates(who: PhantomIdentity, notes: tuple[str, ...]) -> list[str]:
+def planted_templates(identity: PhantomIdentity, notes: tuple[str, ...]) -> list[str]:
     """Give the templates of a patient's notes, the last with the planted lines below it."""
-    number = int(who.mrn)
+    number = int(identity.mrn)
     lines = [group[number // 7**place % len(group)] for place, group in enumerate(LINES)]
-    if who.original_script:
+    if identity.original_script:
         lines.append(PASSPORT)
     return [*notes[:-1], notes[-1].rstrip() + "\n" + "\n".join([*lines, *STAY_LINES])]
 
 
-def fill_note(who: PhantomIdentity, template: str) -> tuple[str, NoteKey]:
+def fill_note(identity: PhantomIdentity, template: str) -> tuple[str, NoteKey]:
     """Fill the identity into one note."""
-    words = who.words() | further_words(who)
+    words = identity.values() | derived_values(identity)
     text, found = "", []
     for before, name, _, _ in string.Formatter().parse(template.strip() + "\n"):
         text += before
         if name is None:
             continue
-        kind = "date" if name == "age" and who.age > 89 else KIND_OF.get(name, "")
+        kind = "date" if name == "age" and identity.age > 89 else KIND_OF.get(name, "")
         if kind:
             found.append((len(text), len(text) + len(words[name]), kind))
         text += words[name]

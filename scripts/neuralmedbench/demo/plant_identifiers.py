@@ -14,7 +14,7 @@ from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence
 from pydicom.uid import MRImageStorage
 
-from neuralmedbench.demo.identity import PhantomIdentity, further_words
+from neuralmedbench.demo.identity import PhantomIdentity, derived_values
 from neuralmedbench.files.answer_key import holds
 from neuralmedbench.records.answer_key import PixelBox, TagRule
 
@@ -29,125 +29,127 @@ PRIVATE = (
 """Private blocks of known vendors, in elements that converters do not read."""
 
 
-def plant_further(header: Dataset, who: PhantomIdentity, number: int) -> None:
+def plant_header_values(header: Dataset, identity: PhantomIdentity, number: int) -> None:
     """Plant what `series_header` has not planted yet."""
-    words = who.words() | further_words(who)
-    day = who.scanned
-    _describe(header, who, number)
-    _name_people(header, who)
-    header.MedicalRecordLocator, header.IssuerOfPatientID = who.mrn[:4], f"second half {who.mrn[4:]}"
-    header.AdmissionID = f"{who.mrn[:4]}-{who.mrn[4:]}"
-    header.RequestingService, header.CurrentPatientLocation = f"ward of {who.given}", f"bay 3, {who.family}"
-    header.ImageComments = (
-        f"Repeat of {words['scanned_slash']} for {who.initials} ({who.family.upper()}), ask {who.phone} or fax {words['fax']}"
-    )
+    words = identity.values() | derived_values(identity)
+    day = identity.scanned
+    _describe(header, identity, number)
+    _name_people(header, identity)
+    header.MedicalRecordLocator, header.IssuerOfPatientID = identity.mrn[:4], f"second half {identity.mrn[4:]}"
+    header.AdmissionID = f"{identity.mrn[:4]}-{identity.mrn[4:]}"
+    header.RequestingService, header.CurrentPatientLocation = f"ward of {identity.given}", f"bay 3, {identity.family}"
+    header.ImageComments = f"Repeat of {words['scanned_slash']} for {identity.initials} ({identity.family.upper()}), ask {identity.phone} or fax {words['fax']}"
     header.VisitComments = (
-        f"Visited with {who.relative} on {words['weekday_ordinal']}, born {words['born']}, plan {words['plan']}, see {words['url']}"
+        f"Visited with {identity.relative} on {words['weekday_ordinal']}, born {words['born']}, plan {words['plan']}, see {words['url']}"
     )
-    header.AdmittingDiagnosesDescription = f"fall; {who.given.lower()} {who.family.lower()}, {who.age} years"
-    header.ReasonForStudy = f"Known to {who.elsewhere}"
-    header.DerivationDescription = f"copied by {who.initials} from {who.family.lower()}-{who.mrn}"
-    header.RegionOfResidence, header.Occupation = who.town, "teacher"
+    header.AdmittingDiagnosesDescription = f"fall; {identity.given.lower()} {identity.family.lower()}, {identity.age} years"
+    header.ReasonForStudy = f"Known to {identity.elsewhere}"
+    header.DerivationDescription = f"copied by {identity.initials} from {identity.family.lower()}-{identity.mrn}"
+    header.RegionOfResidence, header.Occupation = identity.town, "teacher"
     header.PatientInsurancePlanCodeSequence = Sequence([_code("plan", words["plan"])])
-    header.PerformedProcedureStepStartDate, header.PerformedProcedureStepDescription = f"{day:%Y%m%d}", f"Head {who.family.upper()}"
+    header.PerformedProcedureStepStartDate, header.PerformedProcedureStepDescription = f"{day:%Y%m%d}", f"Head {identity.family.upper()}"
     header.InstanceCreationDate, header.DateOfLastCalibration = f"{day:%Y%m%d}", f"{day - dt.timedelta(days=33):%Y%m%d}"
     header.IssueDateOfImagingServiceRequest = f"{day - dt.timedelta(days=5):%Y%m%d}"
-    _hide(header, who, words)
-    _nest(header, who, words)
+    _hide(header, identity, words)
+    _nest(header, identity, words)
     for group, creator in PRIVATE:
         block = header.private_block(group, creator, create=True)
-        block.add_new(0x70, "LO", f"{who.family}^{who.given}")
-        block.add_new(0x71, "OB", f"{who.family} {who.mrn} ".encode("utf-16-le"))
+        block.add_new(0x70, "LO", f"{identity.family}^{identity.given}")
+        block.add_new(0x71, "OB", f"{identity.family} {identity.mrn} ".encode("utf-16-le"))
         block.add_new(0x72, "DT", f"{day:%Y%m%d}091230")
         nested = Dataset()
-        nested.PatientName, nested.PatientID = f"{who.family}^{who.given}", who.mrn
+        nested.PatientName, nested.PatientID = f"{identity.family}^{identity.given}", identity.mrn
         block.add_new(0x73, "SQ", Sequence([nested]))
 
 
-def _hide(header: Dataset, who: PhantomIdentity, words: dict[str, str]) -> None:
+def _hide(header: Dataset, identity: PhantomIdentity, words: dict[str, str]) -> None:
     """Plant where nobody looks: device names, codes, numbers, tags that no dictionary knows, and kinds of value that are not the tag's."""
-    family, day = who.family.upper().replace("-", " "), who.scanned
-    header.SoftwareVersions, header.ReceiveCoilName = f"phantom 1.0 {who.station}", f"Head {family}"[:16]
+    family, day = identity.family.upper().replace("-", " "), identity.scanned
+    header.SoftwareVersions, header.ReceiveCoilName = f"phantom 1.0 {identity.station}", f"Head {family}"[:16]
     header.ScanOptions, header.BodyPartExamined = ["FS", family[:16]], family[:16]
-    header.InstitutionalDepartmentName, header.StationAETitle = f"Radiology, Dr {who.physician}", who.station
-    header.HeartRate = who.mrn
-    header.ClinicalTrialSubjectID, header.DeidentificationMethod = words["trial"], f"copied without name by {who.operator}"
-    header.RetrieveURL = f"https://pacs.example.org/studies?PatientID={who.mrn}"
-    header.TextComments = f"{words['dashed']}: {who.given} came late, fax {words['fax']}"
-    header.add_new(0x00321070, "UN", f"agent for {who.family} ".encode())
-    header.add_new(0x0028FFF0, "LO", f"{who.family} {who.mrn}")
-    header.add_new(0x50000022, "LO", f"curve of {who.family}")
+    header.InstitutionalDepartmentName, header.StationAETitle = f"Radiology, Dr {identity.physician}", identity.station
+    header.HeartRate = identity.mrn
+    header.ClinicalTrialSubjectID, header.DeidentificationMethod = words["trial"], f"copied without name by {identity.operator}"
+    header.RetrieveURL = f"https://pacs.example.org/studies?PatientID={identity.mrn}"
+    header.TextComments = f"{words['dashed']}: {identity.given} came late, fax {words['fax']}"
+    header.add_new(0x00321070, "UN", f"agent for {identity.family} ".encode())
+    header.add_new(0x0028FFF0, "LO", f"{identity.family} {identity.mrn}")
+    header.add_new(0x50000022, "LO", f"curve of {identity.family}")
     header.add_new(0x00204001, "DA", f"{day:%Y%m%d}")
-    header.add_new(0xFFFCFFFC, "OB", f"{who.family} {who.mrn} ".encode())
+    header.add_new(0xFFFCFFFC, "OB", f"{identity.family} {identity.mrn} ".encode())
 
 
-def _describe(header: Dataset, who: PhantomIdentity, number: int) -> None:
+def _describe(header: Dataset, identity: PhantomIdentity, number: int) -> None:
     """Put name and record number into the words of description and protocol, as technicians do."""
     scan = str(header.SeriesDescription)
-    family = who.family.replace(" ", "")
+    family = identity.family.replace(" ", "")
     if number % 2:
-        header.SeriesDescription, header.ProtocolName = f"{scan}_{family.upper()}{who.mrn[:4]}", f"{scan.lower()} {who.given}"
+        header.SeriesDescription, header.ProtocolName = f"{scan}_{family.upper()}{identity.mrn[:4]}", f"{scan.lower()} {identity.given}"
     else:
-        header.SeriesDescription, header.ProtocolName = f"{scan} {family.lower()}", f"{scan.lower()}_{family.upper()}_{who.mrn}"
+        header.SeriesDescription, header.ProtocolName = f"{scan} {family.lower()}", f"{scan.lower()}_{family.upper()}_{identity.mrn}"
 
 
-def _name_people(header: Dataset, who: PhantomIdentity) -> None:
-    apart = unicodedata.normalize("NFD", f"{who.family}^{who.given}")
-    header.OtherPatientNames = [apart, f"{who.family.lower().replace('-', ' ')}^{who.given.upper()}"]
-    header.PatientMotherBirthName = _reversed(who.relative)
-    header.PerformingPhysicianName = header.NameOfPhysiciansReadingStudy = _reversed(who.colleague)
-    if who.operator_script:
-        header.OperatorsName = f"{_reversed(who.operator)}={who.operator_script.replace(' ', '^')}"
+def _name_people(header: Dataset, identity: PhantomIdentity) -> None:
+    apart = unicodedata.normalize("NFD", f"{identity.family}^{identity.given}")
+    header.OtherPatientNames = [apart, f"{identity.family.lower().replace('-', ' ')}^{identity.given.upper()}"]
+    header.PatientMotherBirthName = _reversed(identity.relative)
+    header.PerformingPhysicianName = header.NameOfPhysiciansReadingStudy = _reversed(identity.colleague)
+    if identity.operator_script:
+        header.OperatorsName = f"{_reversed(identity.operator)}={identity.operator_script.replace(' ', '^')}"
 
 
-def _nest(header: Dataset, who: PhantomIdentity, words: dict[str, str]) -> None:
+def _nest(header: Dataset, identity: PhantomIdentity, words: dict[str, str]) -> None:
     """Plant in sequences, down to three levels."""
     (request,) = header.RequestAttributesSequence
-    request.RequestedProcedureID, request.ScheduledProcedureStepID = who.mrn, who.accession
-    request.ReasonForRequestedProcedureCodeSequence = Sequence([_code("why", f"asked for by {who.relative}")])
+    request.RequestedProcedureID, request.ScheduledProcedureStepID = identity.mrn, identity.accession
+    request.ReasonForRequestedProcedureCodeSequence = Sequence([_code("why", f"asked for by {identity.relative}")])
     person = Dataset()
-    person.ValueType, person.PersonName = "PNAME", _reversed(who.relative)
-    person.ConceptNameCodeSequence = Sequence([_code("who", f"sister of {who.given}")])
-    protocol = _code("head", f"head {who.family.upper()}")
+    person.ValueType, person.PersonName = "PNAME", _reversed(identity.relative)
+    person.ConceptNameCodeSequence = Sequence([_code("who", f"sister of {identity.given}")])
+    protocol = _code("head", f"head {identity.family.upper()}")
     protocol.ProtocolContextSequence = Sequence([person])
     request.ScheduledProtocolCodeSequence = Sequence([protocol])
-    request.ScheduledProcedureStepStartDateTime = f"{who.scanned:%Y%m%d}091500"
+    request.ScheduledProcedureStepStartDateTime = f"{identity.scanned:%Y%m%d}091500"
     before = Dataset()
-    before.PatientName, before.PatientID, before.PatientBirthDate = f"{who.family}^{who.given}", who.mrn, f"{who.born():%Y%m%d}"
+    before.PatientName, before.PatientID, before.PatientBirthDate = (
+        f"{identity.family}^{identity.given}",
+        identity.mrn,
+        f"{identity.born():%Y%m%d}",
+    )
     change = Dataset()
-    change.AttributeModificationDateTime, change.ModifyingSystem = f"{who.scanned:%Y%m%d}101112", who.station
-    change.SourceOfPreviousValues, change.ReasonForTheAttributeModification = who.elsewhere, "CORRECT"
+    change.AttributeModificationDateTime, change.ModifyingSystem = f"{identity.scanned:%Y%m%d}101112", identity.station
+    change.SourceOfPreviousValues, change.ReasonForTheAttributeModification = identity.elsewhere, "CORRECT"
     change.ModifiedAttributesSequence = Sequence([before])
     header.OriginalAttributesSequence = Sequence([change])
     reader = Dataset()
-    reader.PersonIdentificationCodeSequence = Sequence([_code("doctor", who.colleague)])
-    reader.InstitutionName, reader.PersonAddress = who.elsewhere, f"{who.elsewhere}, {words['zip']}"
+    reader.PersonIdentificationCodeSequence = Sequence([_code("doctor", identity.colleague)])
+    reader.InstitutionName, reader.PersonAddress = identity.elsewhere, f"{identity.elsewhere}, {words['zip']}"
     header.PerformingPhysicianIdentificationSequence = Sequence([reader])
     header.ReferencedStudySequence = Sequence([_reference(str(header.StudyInstanceUID))])
-    header.ReferencedImageSequence = Sequence([_reference(f"{MADE_UP_ROOT}.{who.mrn}.1")])
+    header.ReferencedImageSequence = Sequence([_reference(f"{MADE_UP_ROOT}.{identity.mrn}.1")])
 
 
-def plant_graphics(header: Dataset, who: PhantomIdentity, shape: tuple[int, int]) -> None:
+def plant_graphics(header: Dataset, identity: PhantomIdentity, shape: tuple[int, int]) -> None:
     """Plant an overlay plane and an icon, both with the name drawn into them.
 
     Parameters
     ----------
     header : Dataset
         Header of a series, changed in place.
-    who : PhantomIdentity
+    identity : PhantomIdentity
         The invented person.
     shape : tuple of int
         Rows and columns of the picture.
     """
     import numpy as np
 
-    text = draw_text((who.family.upper(), who.mrn))
+    text = draw_text((identity.family.upper(), identity.mrn))
     plane = np.zeros(shape, bool)
     rows, columns = min(shape[0], text.shape[0]), min(shape[1], text.shape[1])
     plane[:rows, :columns] = text[:rows, :columns]
     block = (
-        (0x10, "US", shape[0]), (0x11, "US", shape[1]), (0x22, "LO", who.family), (0x40, "CS", "G"), (0x50, "SS", [1, 1]), (0x100, "US", 1),
-        (0x102, "US", 0), (0x1500, "LO", f"{who.family} {who.mrn}"),
+        (0x10, "US", shape[0]), (0x11, "US", shape[1]), (0x22, "LO", identity.family), (0x40, "CS", "G"), (0x50, "SS", [1, 1]), (0x100, "US", 1),
+        (0x102, "US", 0), (0x1500, "LO", f"{identity.family} {identity.mrn}"),
         (0x3000, "OW", np.packbits(plane, axis=None, bitorder="little").tobytes().ljust((plane.size + 15) // 16 * 2, b"\0")),
     )  # fmt: skip
     for element, kind, value in block:
@@ -204,14 +206,14 @@ def draw_text(lines: tuple[str, ...]) -> npt.NDArray[np.bool_]:
     return drawn[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
-def burn_in(stored: npt.NDArray[np.uint16], who: PhantomIdentity) -> tuple[npt.NDArray[np.uint16], PixelBox]:
+def burn_in(stored: npt.NDArray[np.uint16], identity: PhantomIdentity) -> tuple[npt.NDArray[np.uint16], PixelBox]:
     """Draw name and record number into the upper left corner of every slice, where there is air.
 
     Parameters
     ----------
     stored : ndarray of uint16, shape (slices, rows, columns)
         Stored values.
-    who : PhantomIdentity
+    identity : PhantomIdentity
         The invented person.
 
     Returns
@@ -221,7 +223,7 @@ def burn_in(stored: npt.NDArray[np.uint16], who: PhantomIdentity) -> tuple[npt.N
     box : PixelBox
         Where the text stands.
     """
-    lines = (who.family.upper(), who.mrn)
+    lines = (identity.family.upper(), identity.mrn)
     text = draw_text(lines)
     box = PixelBox(top=EDGE, left=EDGE, bottom=EDGE + text.shape[0], right=EDGE + text.shape[1], text=lines)
     marked = stored.copy()
@@ -254,9 +256,9 @@ NOT_EMPTY = (
 )
 
 
-def tag_rules(header: Dataset, who: PhantomIdentity, description: str, *, kept: bool) -> tuple[TagRule, ...]:
+def tag_rules(header: Dataset, identity: PhantomIdentity, description: str, *, kept: bool) -> tuple[TagRule, ...]:
     """Give the rules of a series."""
-    planted = planted_strings(who)
+    planted = planted_strings(identity)
     rules = [rule for path, element in _walk(header) for rule in _removal(path, element, planted)]
     rules.append(TagRule(path=_path(header, "PatientID"), action="patid_consistent", category="DICOM"))
     if not kept:
@@ -264,7 +266,7 @@ def tag_rules(header: Dataset, who: PhantomIdentity, description: str, *, kept: 
     rules += [TagRule(path=_path(header, name), action="text_retained", category="research") for name in RETAINED if name in header]
     rules += [TagRule(path=_path(header, name), action="tag_retained", category="DICOM") for name in PRESENT if name in header]
     rules += [TagRule(path=_path(header, name), action="text_notnull", category="DICOM") for name in NOT_EMPTY if name in header]
-    age = f"{min(who.age, 90):03d}Y"
+    age = f"{min(identity.age, 90):03d}Y"
     rules.append(TagRule(path=_path(header, "PatientAge"), action="text_retained", category="research", text=(age,)))
     words = tuple(word for word in re.split(r"[ _]", description) if any(letter.isalpha() for letter in word))
     rules.append(TagRule(path=_path(header, "ScanOptions"), action="text_retained", category="research", text=("FS",)))
@@ -311,14 +313,14 @@ def _path(header: Dataset, keyword: str) -> str:
     return f"{tag.group:04X}{tag.element:04X}"
 
 
-def planted_strings(who: PhantomIdentity) -> tuple[str, ...]:
+def planted_strings(identity: PhantomIdentity) -> tuple[str, ...]:
     """Everything about a person that stands somewhere in the headers, longest first."""
-    words = who.words() | further_words(who)
-    people = [who.physician, who.operator, who.colleague, who.relative]
+    words = identity.values() | derived_values(identity)
+    people = [identity.physician, identity.operator, identity.colleague, identity.relative]
     strings = {
-        who.family, who.given, who.mrn, who.mrn[:4], who.mrn[4:], who.other_id, who.phone, who.street, who.town, who.hospital, who.elsewhere,
-        who.hospital_address, who.station, who.serial, who.accession, who.accession[-5:], who.initials, *who.original_script.split(),
-        *who.operator_script.split(), *people, *(part for name in people for part in name.split(" ")),
+        identity.family, identity.given, identity.mrn, identity.mrn[:4], identity.mrn[4:], identity.other_id, identity.phone, identity.street, identity.town, identity.hospital, identity.elsewhere,
+        identity.hospital_address, identity.station, identity.serial, identity.accession, identity.accession[-5:], identity.initials, *identity.original_script.split(),
+        *identity.operator_script.split(), *people, *(part for name in people for part in name.split(" ")),
         *(words[name] for name in ("scanned_slash", "weekday_ordinal", "dashed", "born", "fax", "plan", "url", "zip", "trial")),
     }  # fmt: skip
     return tuple(sorted(strings - {""}, key=lambda text: (-len(text), text)))

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralmedbench.config.load import without_places
+from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.conversation import PromptMessage
@@ -25,7 +25,7 @@ NANO = 10**9
 
 def account_of(model: ModelConfig) -> str:
     """Name under which a model's money is booked: another id or revision is another account."""
-    return f"{model.name} {without_places(model.id)} {model.revision}"
+    return f"{model.name} {withhold_outside_paths(model.id)} {model.revision}"
 
 
 class SpendTotals:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from neuralmedbench.config.load import without_places
+from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.served import ServedModel, served_by
 
@@ -164,4 +164,4 @@ def served_models_line(name: str, responses: Sequence[Response]) -> str:
 def _words(one: ServedModel) -> str:
     days = " to ".join(sorted({one.first_called_on, one.last_called_on} - {""}))
     build = f", fingerprint {one.fingerprint}" if one.fingerprint else ""
-    return f"{without_places(one.name)}{build} ({one.answers} answers{f', {days}' if days else ''})"
+    return f"{withhold_outside_paths(one.name)}{build} ({one.answers} answers{f', {days}' if days else ''})"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from neuralmedbench.config.load import without_places
+from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.call_keys import KEY_VERSION, request_key, sent_schema
@@ -36,7 +36,7 @@ def nearest_entry(entries: Iterable[LedgerEntry], request: Request, repeat: int,
 def differences(entry: LedgerEntry, walk: SampleWalk) -> list[str]:
     """Say what differs between the call that is due and an answer in the ledger: what was then and what is now, never the texts."""
     request, model, messages, turn = walk.request, walk.model, walk.messages, len(walk.entries)
-    now: dict[str, object] = {"model id": without_places(model.id), "revision": model.revision}
+    now: dict[str, object] = {"model id": withhold_outside_paths(model.id), "revision": model.revision}
     now |= {name: getattr(model, name) for name in SAMPLING}
     then: dict[str, object] = {"model id": entry.model, "revision": entry.revision} | {name: getattr(entry, name) for name in SAMPLING}
     if not entry.revision:  # a line that was written before these were kept
@@ -72,7 +72,7 @@ def _what_is_left(request: Request, model: ModelConfig, messages: Sequence[Promp
     parts = {
         "the labels of the pictures": any(message.images for message in messages),
         "the schema of the answer": bool(sent_schema(request, model)),
-        "the place of the weights": without_places(model.id) != model.id,
+        "the place of the weights": withhold_outside_paths(model.id) != model.id,
     }
     return " or ".join(part for part, there in parts.items() if there) or "something that is not kept with it"
 
@@ -224,7 +224,7 @@ def _expected(request: Request, found: SampleWalk) -> str:
 
 
 def _entry_words(entry: LedgerEntry, request: Request) -> str:
-    served = f" by {without_places(printable_name(entry.served_model))}" if entry.served_model else ""
+    served = f" by {withhold_outside_paths(printable_name(entry.served_model))}" if entry.served_model else ""
     place = f", destination {entry.destination}" if entry.destination else ""
     words = f"key {entry.key[:SHORT]}, {entry.state}, answered{f' on {entry.called_on}' if entry.called_on else ''}{served}{place}"
     whose = (entry.item_id, entry.arm, entry.strategy)

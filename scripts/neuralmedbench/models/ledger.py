@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from neuralmedbench.config.load import without_places
+from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.files.dvc_lock import DVC_LOCK, read_dvc_lock
@@ -88,7 +88,7 @@ def new_entry(request: Request, model: ModelConfig, messages: Sequence[PromptMes
         arm=request.arm,
         strategy=request.strategy,
         key_version=KEY_VERSION,
-        model=without_places(model.id),
+        model=withhold_outside_paths(model.id),
         revision=model.revision,
         words=text_digests(messages),
         pictures=picture_digests(messages),

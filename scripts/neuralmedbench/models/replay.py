@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from neuralmedbench.config.load import without_places
+from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ProviderError
 from neuralmedbench.files.dvc_lock import read_dvc_lock
@@ -69,7 +69,7 @@ def model_of_entry(entry: LedgerEntry, model: ModelConfig) -> ModelConfig:
     """Give the yaml as it was when an answer was asked for; a folder with weights outside of the project is taken to be the present one."""
     return model.model_copy(
         update={
-            "id": model.id if entry.model == without_places(model.id) else entry.model,
+            "id": model.id if entry.model == withhold_outside_paths(model.id) else entry.model,
             "revision": entry.revision,
             **{name: getattr(entry, name) for name in SAMPLING},
             "prices": None,

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from neuralmedbench.config.load import group_limit, load_asked
+from neuralmedbench.config.load import group_limit, load_model_for
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.workflow import Run
@@ -142,7 +142,7 @@ class _Planner:
 
     def rows(self, requests: list[Request]) -> Iterator[PlanRow]:
         for name in self._run.models:
-            model = load_asked(self._run.folder, self._benchmark, name)
+            model = load_model_for(self._run.folder, self._benchmark, name)
             asked = [request for request in requests_for(model, requests) if not too_many_options(request, model.max_images)]
             entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/{name}.jsonl")
             outlook = forecast_calls(asked, model, entries, code=code_of(model, self._vocabulary), root=self._root)

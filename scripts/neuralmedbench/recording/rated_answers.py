@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from neuralmedbench.config.load import load_asked
+from neuralmedbench.config.load import load_model_for
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import RatingError
@@ -69,7 +69,7 @@ def answers_of(
     }
     check_asked(list(asked.values()), read_audit(root / f"data/deidentified/{benchmark}/audit.json"))
     for name in models:
-        model = load_asked(folder, benchmark, name)
+        model = load_model_for(folder, benchmark, name)
         for response in current_rows(read_records(root / f"results/responses/{benchmark}/{name}.parquet", Response)):
             if response.item_id in items and (response.arm, response.strategy) == (Arm.FULL, Strategy.DIRECT):
                 if response.state is not ResponseState.OK or not response.text.strip():

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.config.load import load_asked, without_places
+from neuralmedbench.config.load import load_model_for, withhold_outside_paths
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.files.templates import version_of
@@ -99,17 +99,18 @@ def installed(lock: Path) -> dict[str, str]:
 
 
 def _model(root: Path, benchmark: str, model: str) -> Json:
-    config = load_asked(root / "config", benchmark, model)
+    config = load_model_for(root / "config", benchmark, model)
     responses = current_rows(read_records(root / "results" / "responses" / benchmark / f"{model}.parquet", Response))
     dates = sorted({row.called_on for row in responses} - {""})
     return {
         "benchmark": benchmark,
         "model": model,
         "backend": config.backend,
-        "id": without_places(config.id),
+        "id": withhold_outside_paths(config.id),
         "revision": config.revision,
         "served": [
-            without_places(asdict(one)) for one in served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)
+            withhold_outside_paths(asdict(one))
+            for one in served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)
         ],
         "first_called_on": dates[0] if dates else "",
         "last_called_on": dates[-1] if dates else "",

@@ -21,7 +21,7 @@ from neuralmedbench.config.load import (
     load_published,
     load_readiness,
     read_yaml,
-    without_places,
+    withhold_outside_paths,
 )
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
@@ -263,6 +263,6 @@ def _run_files(root: Path, lists: Mapping[str, Sequence[str]]) -> dict[str, str]
     texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in prompts}
     for kind, names in lists.items():
         for name in names:
-            value = without_places(read_yaml(root / "config" / kind / f"{name}.yaml"))
+            value = withhold_outside_paths(read_yaml(root / "config" / kind / f"{name}.yaml"))
             texts[f"config/{kind}/{name}.yaml"] = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
     return texts

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralmedbench.config.load import load_asked, load_benchmark, without_places
+from neuralmedbench.config.load import load_benchmark, load_model_for, withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.estimates.intervals import IntervalSettings
@@ -62,7 +62,7 @@ def judge(
         raise DataError(message)
     compared = [_item_row(pair, vocabulary) for pair in pairs]
     changed = is_change(tests, settings)
-    served = [without_places(sorted({row.served_model for row in side} - {""})) for side in rows]
+    served = [withhold_outside_paths(sorted({row.served_model for row in side} - {""})) for side in rows]
     dates = [sorted({row.called_on for row in side} - {""}) for side in rows]
     who = f"{asked.model} on {asked.benchmark}, revision {asked.revision}, {len(pairs)} items asked again"
     lines = ["{}: {}. {}".format(who, *change_words(tests, settings)).rstrip()]
@@ -131,7 +131,7 @@ class DriftTarget:
         """Find a model and its ledgers below the repository root; ConfigError as in `config.load`."""
         return cls(
             name=name,
-            model=load_asked(root / "config", benchmark, name),
+            model=load_model_for(root / "config", benchmark, name),
             destinations=load_benchmark(root / "config", benchmark).allowed_destinations,
             ledger=root / "data" / "ledger" / benchmark / f"{name}.jsonl",
             checks=root / "data" / "ledger" / benchmark / "drift" / f"{name}.jsonl",

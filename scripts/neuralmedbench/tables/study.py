@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from neuralmedbench.benchmarks.question_items import question_fates, read_questions
+from neuralmedbench.benchmarks.question_items import question_outcomes, read_questions
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_readiness
@@ -222,12 +222,12 @@ def _case_flow(root: Path, name: str, config: BenchmarkConfig) -> list[dict[str,
 
 
 def _question_fates(folder: Path, pictures: list[PictureFate]) -> list[tuple[str, str]]:
-    """Give the fate of every question of an imported data set: refused by the import, then as `question_fates` says."""
+    """Give the fate of every question of an imported data set: refused by the import, then as `question_outcomes` says."""
     path, refused = folder / IMPORT_RECORD, list[tuple[str, str]]()
     if path.is_file():
         record = read_json_record(path, ImportRecord, remedy="import the data set again")
         refused = [("refused_import", refusal.reason) for refusal in record.refused]
-    return refused + question_fates(read_questions(folder), pictures)
+    return refused + question_outcomes(read_questions(folder), pictures)
 
 
 def _present(rows: list[R], model: ModelConfig) -> list[R]:

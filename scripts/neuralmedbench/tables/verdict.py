@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from neuralmedbench.config.load import without_places
+from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.served import ServedModel, served_by
@@ -142,7 +142,7 @@ def _words(served: list[ServedModel]) -> str:
     counts: dict[str, int] = {}
     for one in served:
         counts[one.name] = counts.get(one.name, 0) + one.answers
-    return ", ".join(f"{count:,} answers by {without_places(name)}" for name, count in counts.items())
+    return ", ".join(f"{count:,} answers by {withhold_outside_paths(name)}" for name, count in counts.items())
 
 
 def sentences(study: Study, tables: Tables) -> list[str]:

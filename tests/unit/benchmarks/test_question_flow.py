@@ -11,7 +11,7 @@ import yaml
 
 from fixtures.report import build
 from fixtures.tables import BREADTH, write_study
-from neuralmedbench.benchmarks.question_items import build_questions, question_fates, read_questions
+from neuralmedbench.benchmarks.question_items import build_questions, question_outcomes, read_questions
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import write_pictures
@@ -67,7 +67,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_fates_are_those_that_the_items_are_built_by(study: Path) -> None:
     asked = read_questions(study / "data" / "questions" / "b")
-    fates = dict(zip(ASKED, question_fates(asked, PICTURES), strict=True))
+    fates = dict(zip(ASKED, question_outcomes(asked, PICTURES), strict=True))
     manifest = PictureManifest(benchmark=BREADTH, stage="deidentify", source_sha256="0" * 64, pictures=PICTURES)
     built = build_questions("b", load_benchmark(study / "config", BREADTH), asked, manifest, Path())
     assert {f"b/{name}" for name, (step, _) in fates.items() if step == "used"} == {item.item_id for item in built.items}
@@ -105,6 +105,6 @@ def test_the_report_shows_them(study: Path) -> None:
 
 def test_a_set_without_its_import_record_is_counted_from_its_questions_and_another_number_of_pictures_is_told(study: Path) -> None:
     asked = read_questions(study / "data" / "questions" / "b")
-    assert len(question_fates(replace(asked, questions=asked.questions[:2]), PICTURES)) == 2
+    assert len(question_outcomes(replace(asked, questions=asked.questions[:2]), PICTURES)) == 2
     with pytest.raises(DataError, match="lists 3 pictures, 2 were ingested"):
-        question_fates(asked, PICTURES[:2])
+        question_outcomes(asked, PICTURES[:2])

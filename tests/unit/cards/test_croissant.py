@@ -16,7 +16,7 @@ import describe_benchmark
 from conftest import ROOT
 from fixtures.tables import item
 from neuralmedbench.cards.card import read_card
-from neuralmedbench.cards.croissant import COLUMNS, CONTEXT, REQUIRED, describe, unstated
+from neuralmedbench.cards.croissant import COLUMNS, CONTEXT, REQUIRED, describe, missing_properties
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of
@@ -160,7 +160,7 @@ def test_no_shipped_card_names_an_answer_of_the_demo(name: str) -> None:
 
 def test_what_nobody_stated_is_left_out_and_told(project: Path) -> None:
     said = described()
-    assert unstated(said) == ["license", "url", "datePublished"]
+    assert missing_properties(said) == ["license", "url", "datePublished"]
     assert said["inLanguage"] == ["en", "fr"]
     assert None not in said.values()
 
@@ -176,7 +176,7 @@ def test_a_site_states_the_rest_in_its_card(project: Path) -> None:
     }
     path.write_text(yaml.safe_dump(card), encoding="utf-8")
     said = described()
-    assert unstated(said) == []
+    assert missing_properties(said) == []
     assert set(REQUIRED) <= said.keys()
     assert said["distribution"][0]["contentUrl"] == "https://example.org/files/data/items/demo.parquet"
 

@@ -10,7 +10,16 @@ import pytest
 from conftest import ROOT
 from neuralmedbench.cli.generated_docs import generated_files
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.load import WITHHELD, check, load_benchmark, load_grader, load_model, load_pipeline, read_yaml, without_places
+from neuralmedbench.config.load import (
+    WITHHELD,
+    check,
+    load_benchmark,
+    load_grader,
+    load_model,
+    load_pipeline,
+    read_yaml,
+    withhold_outside_paths,
+)
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CASE_COLUMNS
@@ -124,9 +133,9 @@ def test_schemas_and_the_table_are_those_of_the_classes() -> None:
 
 @pytest.mark.parametrize("place", ["/srv/patients/doe", "~/own.key", "../doe/answers.csv", "C:\\\\doe", "\\\\\\\\server\\\\doe"])
 def test_a_place_of_this_machine_is_not_shown(place: str) -> None:
-    assert without_places({"source": place, "arms": ["full"]}) == {"source": WITHHELD, "arms": ["full"]}
+    assert withhold_outside_paths({"source": place, "arms": ["full"]}) == {"source": WITHHELD, "arms": ["full"]}
 
 
 @pytest.mark.parametrize("value", ["phantoms", "data/raw/demo/answers.csv", "openai/gpt-4o", "http://127.0.0.1:8000/v1", 3, None])
 def test_what_is_no_place_of_this_machine_is_shown(value: object) -> None:
-    assert without_places([value]) == [value]
+    assert withhold_outside_paths([value]) == [value]

@@ -10,7 +10,7 @@ import pytest
 from fixtures.builtin import FIELDS_FORM, FORM, LESION_FORM, ask, head, picture
 from fixtures.scoring import ITEM
 from neuralmedbench.demo.baselines.baseline import build
-from neuralmedbench.demo.baselines.forms import BaselineForm, wanted
+from neuralmedbench.demo.baselines.forms import BaselineForm, requested_form
 from neuralmedbench.demo.baselines.text import narrative
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.templates import Templates
@@ -233,7 +233,7 @@ def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_
         sections=sections,
     )
     assert narrative(rendered) == ""
-    assert wanted((Message("user", rendered),)) is form
+    assert requested_form((Message("user", rendered),)) is form
 
 
 def rendered(template, sections):
@@ -284,8 +284,8 @@ def test_words_of_a_patient_in_the_evidence_make_no_candidate_and_no_section(mod
 
 
 def test_the_form_is_the_one_that_stands_last():
-    assert wanted(ask("DIFFERENTIAL:\nnone", form=LESION_FORM)) is BaselineForm.LESION
-    assert wanted((Message("user", "What is it?"),)) is BaselineForm.DIFFERENTIAL
+    assert requested_form(ask("DIFFERENTIAL:\nnone", form=LESION_FORM)) is BaselineForm.LESION
+    assert requested_form((Message("user", "What is it?"),)) is BaselineForm.DIFFERENTIAL
 
 
 def test_an_unknown_model_is_refused_with_the_known_ones(vocabulary):

@@ -301,7 +301,7 @@ def test_a_grader_that_asks_nobody_has_nothing_to_explain(grading):
 
 
 def test_the_command_takes_a_strategy_and_names_those_that_there_are(bench, monkeypatch, capsys):
-    monkeypatch.setattr("neuralmedbench.config.load.load_asked", lambda *_: bench.model())
+    monkeypatch.setattr("neuralmedbench.config.load.load_model_for", lambda *_: bench.model())
     both = [request("i"), replace(request("i"), strategy="cot", turns=(RequestTurn(text="Think."),))]
     monkeypatch.setattr("neuralmedbench.files.tables.read_records", lambda *_: both)
     monkeypatch.chdir(ROOT)

@@ -15,7 +15,7 @@ import run_inference
 from fixtures.report import build
 from fixtures.tables import BREADTH, DEPTH, write_study
 from neuralmedbench.cli.model import import_responses
-from neuralmedbench.config.load import load_asked, load_model
+from neuralmedbench.config.load import load_model, load_model_for
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import write_audit
 from neuralmedbench.files.tables import read_records, write_records
@@ -156,14 +156,14 @@ def test_seeds_of_a_pool_meet_neither_those_that_chose_nor_those_of_another_cura
     said = (PromptMessage("user", "What is it?"),)
 
     def keys(benchmark: str) -> set[str]:
-        model = load_asked(tmp_path / "config", benchmark, "m")
+        model = load_model_for(tmp_path / "config", benchmark, "m")
         return {call_key(model, said, repeat) for repeat in range(100)} | {str((model.seed or 0) + repeat) for repeat in range(100)}
 
     assert keys("whole") == keys("other")
     assert not keys("whole") & keys("curated")
     assert not keys("curated") & keys("again")
     place(tmp_path, "curated", ["m"], seed=None)
-    assert load_asked(tmp_path / "config", "curated", "m") == load_model(tmp_path / "config" / "models" / "m.yaml")
+    assert load_model_for(tmp_path / "config", "curated", "m") == load_model(tmp_path / "config" / "models" / "m.yaml")
 
 
 def test_answers_that_others_collected_score_a_pool_only_when_a_person_says_that_they_are_others(tmp_path: Path) -> None:

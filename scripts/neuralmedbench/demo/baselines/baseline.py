@@ -78,7 +78,7 @@ class Baseline:
             The answer in the form that the last user message asks for.
         """
         messages = without_examples(messages)
-        form = forms.wanted(messages)
+        form = forms.requested_form(messages)
         if form is forms.BaselineForm.CHOICE:
             return self._choice(messages, generator(messages, seed, self._reader.name), temperature)
         if form is forms.BaselineForm.ANSWER:

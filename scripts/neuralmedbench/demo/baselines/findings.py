@@ -27,7 +27,7 @@ def ramp(value: float, low: float, high: float) -> float:
     return float(np.clip((value - low) / (high - low), 0, 1))
 
 
-def one_each(spots: Iterable[Spot]) -> tuple[float, float]:
+def area_by_side(spots: Iterable[Spot]) -> tuple[float, float]:
     """Area on the patient's left and on the right."""
     pairs = [(spot.patch.area * spot.patch.left, spot.patch.area * (1 - spot.patch.left)) for spot in spots]
     return sum(left for left, _ in pairs), sum(right for _, right in pairs)
@@ -196,7 +196,7 @@ def _position(lesion: Sequence[Spot]) -> dict[str, float]:
     y = np.array([spot.patch.y for spot in lesion])
     z = np.array([np.nan if spot.z is None else spot.z for spot in lesion])
     inner = np.array([spot.patch.edge < 0.05 for spot in lesion])
-    left, right = one_each(lesion)
+    left, right = area_by_side(lesion)
     zones = {
         "lateral_lesion": (np.abs(x) > 0.4) & (y > -0.6) & (y < 0.5) & ~(z < 0.2),
         "medial_lesion": (np.abs(x) < 0.22) & (y < 0.4) & ~(z < 0.4),
@@ -308,7 +308,7 @@ def _white_matter(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
     spots = [spot for frame in scans for spot in reading.spots(frame, bright_mask(frame))]
     small = [spot for spot in spots if spot.patch.area < 0.012 and spot.patch.edge < 0.4]
     near = [spot for spot in spots if spot.patch.gap < 0.18]
-    left, right = one_each(near)
+    left, right = area_by_side(near)
     slices = max(1, len(scans))
     both = min(left, right) / max(left, right, 1e-6)
     confluent = ramp(min(left, right) / slices, 0.004, 0.015) * ramp(both, 0.25, 0.6)

@@ -110,7 +110,7 @@ class ChecklistReview:
     rationale: str = ""
 
 
-def wanted(messages: Sequence[MessageInput]) -> BaselineForm:
+def requested_form(messages: Sequence[MessageInput]) -> BaselineForm:
     """Find out which form the conversation asks for."""
     asked = [message for message in reversed(messages) if message.role == "user"]
     for message in (*asked, *(message for message in messages if message.role == "system")):

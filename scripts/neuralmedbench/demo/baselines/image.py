@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.demo.baselines.findings import CT_KINDS, Findings, Spot, one_each, read_pictures
+from neuralmedbench.demo.baselines.findings import CT_KINDS, Findings, Spot, area_by_side, read_pictures
 from neuralmedbench.demo.baselines.forms import SEQUENCE_NAMES, ChoiceQuestion, MessageInput, PictureInput
 from neuralmedbench.demo.baselines.measure import Frame, measure
 from neuralmedbench.demo.baselines.opinion import NO_PICTURES, NO_WORDS, NOTHING, WORDS, Opinion, contributions, log_scores, nameable
@@ -158,7 +158,7 @@ def side(spots: Sequence[Spot]) -> str:
     """Side of a lesion."""
     if not spots:
         return ""
-    left, right = one_each(spots)
+    left, right = area_by_side(spots)
     if max(abs(spot.patch.x) for spot in spots) < 0.12:
         return "midline"
     if min(left, right) > 0.3 * max(left, right):
