@@ -31,8 +31,7 @@ def list_cases(args: Namespace) -> int:
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.pseudonyms import read_key, write_new_key
     from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms, write_listing
-    from neuralmedbench.ingest.listing import find_cases, list_cases, summarise
-    from neuralmedbench.ingest.picture_listing import find_picture_cases
+    from neuralmedbench.ingest.listing import find_cases, find_picture_cases, list_cases, summarise
     from neuralmedbench.records.items import Kind
 
     if args.new_key:

@@ -1,10 +1,9 @@
-"""Raw files: what they are, which of them are used, and under which neutral name they go on.
+"""List and ingest raw files: recognise scans, pictures and texts, choose the usable ones, copy them under neutral names.
 
 Doors
 -----
 case_tables: keyed_pseudonyms, linked_pseudonyms, with_facts, write_listing
 cases: ingest_case
-listing: ListedCase, Pseudonyms, find_cases, list_cases, summarise
-picture_listing: find_picture_cases
+listing: ListedCase, Pseudonyms, find_cases, find_picture_cases, list_cases, summarise
 pictures: ingest_picture_cases, ingest_pictures
 """

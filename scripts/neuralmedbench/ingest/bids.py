@@ -1,4 +1,4 @@
-"""Scans named as BIDS names them: entities, suffix, and what lies in folders that hold no raw scans."""
+"""BIDS names and data sets: entities, suffixes, inheritance of sidecars, folders without raw scans, participants."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SUFFIXES = {
     "swi": Sequence.SWI, "dwi": Sequence.DWI, "ADC": Sequence.ADC, "adc": Sequence.ADC, "trace": Sequence.DWI, "ct": Sequence.CT,
     "CT": Sequence.CT, "UNIT1": Sequence.T1W,
 }  # fmt: skip
-NO_SCAN_OF_OURS = frozenset({
+NOT_STRUCTURAL = frozenset({
     "bold", "cbv", "sbref", "asl", "m0scan", "epi", "magnitude", "magnitude1", "magnitude2", "phase", "phase1", "phase2", "phasediff",
     "fieldmap", "angio", "T1map", "T2map", "T2starmap", "R1map", "R2map", "PDmap", "MTRmap", "MTsat", "Chimap", "minIP", "MP2RAGE", "VFA",
     "MESE", "MEGRE", "IRT1", "MPM", "MTS", "MTR", "TB1map", "TB1TFL", "RB1map", "pet", "svs", "mrsi", "unloc", "mrsref", "FLASH", "PDT2",
     "inplaneT1", "inplaneT2", "defacemask", "T2star", "FA", "MD", "colFA",
 })  # fmt: skip
-"""Suffixes of BIDS for what is no structural scan, or is of several kinds."""
+"""BIDS suffixes of images that are not structural scans, or may be of several kinds."""
 ENTITIES_OF_MAPS = {"part": {"phase", "real", "imag"}, "inv": set("12345"), "mt": {"on"}, "rec": {"mip", "minip"}}
 OTHER_FOLDERS = {
     "derivatives": "derived data (derivatives of a BIDS data set)",
@@ -30,12 +30,12 @@ OTHER_FOLDERS = {
     "stimuli": "stimuli of a BIDS data set",
     "phenotype": "tables of a BIDS data set",
 }
-"""Folders of a BIDS data set that hold no raw scans."""
+"""Folders of a BIDS data set without raw scans."""
 MARKER = "dataset_description.json"
 
 
 def entities_of(name: str) -> dict[str, str]:
-    """Entities of a BIDS name.
+    """Return the entities of a BIDS name.
 
     Examples
     --------
@@ -46,14 +46,14 @@ def entities_of(name: str) -> dict[str, str]:
 
 
 def is_bids(name: str) -> bool:
-    """Whether a file name without suffix is one that BIDS could give."""
+    """Return whether a file name without suffix is a valid BIDS name."""
     return NAME.fullmatch(name) is not None
 
 
 def applies_to(sidecar: str, scan: str) -> bool:
-    """Whether a sidecar or gradients of one name say something about a scan of another (BIDS' inheritance principle).
+    """Return whether a sidecar or gradients apply to a scan by name (BIDS' inheritance principle).
 
-    Both are file names without suffixes; where they lie is not asked.
+    Both are file names without suffixes; folders are not considered.
 
     Examples
     --------
@@ -68,25 +68,23 @@ def applies_to(sidecar: str, scan: str) -> bool:
 
 
 def subject_and_session(name: str) -> tuple[str, str]:
-    """Give `sub-x` and, when the name has one, `sub-x/ses-y` (else `sub-x` again): patient and study of a file."""
+    """Return patient and study of a file: `sub-x` and `sub-x/ses-y` (`sub-x` again without a session)."""
     entities = entities_of(name)
     subject = f"sub-{entities['sub']}"
     return subject, f"{subject}/ses-{entities['ses']}" if entities.get("ses") else subject
 
 
 def label_bids(name: str, modality: str, physics: Physics) -> SequenceLabel | None:
-    """Kind of a scan by its BIDS name, checked against its sidecar's timing; None when it is no BIDS name or its suffix is unknown.
+    """Label a scan by its BIDS name, checked against the timing in its sidecar; None without a BIDS name or with an unknown suffix.
 
-    `modality`: `MR` or `CT` by the voxels.
-
-    The suffix tells the kind and the entity `ce` the agent; free words (`acq-`, `desc-`) do not change the kind, but words for contrast in
-    them without `ce` are flagged.
+    `modality` is `MR` or `CT`, by the voxels. The suffix determines the sequence, the entity `ce` the contrast agent. Free words (`acq-`,
+    `desc-`) do not change the label, but words for contrast in them without `ce` are flagged.
     """
     matched = NAME.fullmatch(name)
     if matched is None:
         return None
     entities = entities_of(name)
-    if matched[1] in NO_SCAN_OF_OURS or any(entities.get(key) in values for key, values in ENTITIES_OF_MAPS.items()):
+    if matched[1] in NOT_STRUCTURAL or any(entities.get(key) in values for key, values in ENTITIES_OF_MAPS.items()):
         return SequenceLabel(Sequence.UNKNOWN)
     kind = SUFFIXES.get(matched[1])
     if kind is None:
@@ -96,8 +94,8 @@ def label_bids(name: str, modality: str, physics: Physics) -> SequenceLabel | No
     free = " ".join(entities.get(key, "") for key in ("acq", "desc", "rec"))
     if kind in {Sequence.T1W, Sequence.CT} and not agent and re.search(r"(?i)post|gad|contrast|enh|(?:^|\W)ce(?:$|\W)", free):
         flags.append(CONTRAST_UNCLEAR)
-    made = sequence_by_physics(physics)
-    if made is not None and made is not kind and kind in {Sequence.T1W, Sequence.T2W, Sequence.FLAIR, Sequence.PDW}:
+    by_physics = sequence_by_physics(physics)
+    if by_physics is not None and by_physics is not kind and kind in {Sequence.T1W, Sequence.T2W, Sequence.FLAIR, Sequence.PDW}:
         flags.append(DISAGREE)
     if (modality == "CT") != (kind is Sequence.CT) and DISAGREE not in flags:
         flags.append(DISAGREE)
@@ -105,9 +103,9 @@ def label_bids(name: str, modality: str, physics: Physics) -> SequenceLabel | No
 
 
 def other_folder(place: PurePosixPath, roots: set[PurePosixPath]) -> str:
-    """Why a file of a BIDS data set is no raw scan, by the folder that it lies in; empty when it may be one.
+    """Return why a file of a BIDS data set is not a raw scan, by its folder; empty if it may be one.
 
-    `roots`: folders that hold a `dataset_description.json`.
+    `roots` are the folders with a `dataset_description.json`.
     """
     for folder in place.parents:
         if folder.name in OTHER_FOLDERS and folder.parent in roots:
@@ -116,7 +114,7 @@ def other_folder(place: PurePosixPath, roots: set[PurePosixPath]) -> str:
 
 
 def read_participants(root: Path) -> dict[str, dict[str, str]]:
-    """Ages and sexes of `participants.tsv`, by subject (`sub-x`); nothing where there is no such table or it cannot be read."""
+    """Read ages and sexes of `participants.tsv` by subject (`sub-x`); empty if the table is absent or unreadable."""
     try:
         with (root / "participants.tsv").open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file, delimiter="\t"))

@@ -1,4 +1,4 @@
-"""Write what a listing found: the shareable case table and the private index of files."""
+"""Write a listing: the shareable case table and the private index of files."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ UNITS = {"age": "years"}
 
 
 def keyed_pseudonyms(key: bytes) -> Pseudonyms:
-    """Pseudonyms that whoever has the key can make again (profile `pseudonymised`)."""
+    """Return pseudonyms that can be reproduced with the key (profile `pseudonymised`)."""
     return lambda patient, study: (patient_pseudonym(key, patient), case_pseudonym(key, patient, study))
 
 
 def linked_pseudonyms(table: Path) -> Pseudonyms:
-    """Random pseudonyms, kept in a private linkage table (profile `safe_harbor`).
+    """Return random pseudonyms, stored in a private linkage table (profile `safe_harbor`).
 
     Parameters
     ----------
     table : Path
-        The linkage table; ids that it holds are used again, new ones are added to it at once.
+        The linkage table; its ids are reused, new ones are written to it at once.
     """
     known: dict[str, str] = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
 
@@ -47,43 +47,43 @@ def linked_pseudonyms(table: Path) -> Pseudonyms:
 
 
 def write_listing(listing: Listing, table: Path, private: Path) -> None:
-    """Write the case table, one index a case, and the listing for people.
+    """Write the case table, one index per case, and the listing for people.
 
     Parameters
     ----------
     listing : Listing
-        What was found.
+        Cases of the source folder.
     table : Path
-        `config/benchmarks/<benchmark>.cases.tsv`. What a person wrote into rows that remain (overrides, exclude) is kept; an excluded case
-        keeps its row when its files are gone, so that it stays excluded when they come back.
+        `config/benchmarks/<benchmark>.cases.tsv`. A person's entries (overrides, exclude) are kept for cases that remain. An excluded case
+        without files keeps its row, so that it stays excluded if they come back.
     private : Path
-        `data/raw/<benchmark>/`; indexes of cases that are gone are removed.
+        `data/raw/<benchmark>/`; indexes of removed cases are deleted.
 
     Raises
     ------
     ConfigError
-        If no case of the table is found again: with another key or folder all that a person wrote into it would be lost.
+        If the listing has no case of an existing table: with another key or folder, all entries of a person would be lost.
     """
     before = {row.case_id: row for row in read_case_table(table)} if table.exists() else {}
     gone = set(before) - {case.index.case_id for case in listing.cases}
     if before and len(gone) == len(before):
         message = (
-            f"{table.name}: none of its {len(before)} cases is found again, as with another key or another folder; nothing was changed."
-            " Correct `key_file` or `source` in the benchmark's yaml, or move the table away to start anew"
+            f"{table.name}: none of its {len(before)} cases is in the new listing, as with another key or another folder; nothing was changed."
+            " Correct `key_file` or `source` in the benchmark's yaml, or move the table away to start again"
         )
         raise ConfigError(message)
     rows: list[CaseRow] = []
     for case in listing.cases:
         index = with_facts(case.index, case.facts, private / case.index.case_id)
         write_raw_index(private / index.case_id / "files.json", index)
-        kept = before.get(index.case_id)
+        previous = before.get(index.case_id)
         rows.append(
             CaseRow(
                 case_id=index.case_id,
                 patient_id=index.patient_id,
                 source_sha256=index.source_sha256,
-                sequence_overrides={**(kept.sequence_overrides if kept else {}), **case.overrides},
-                exclude=kept.exclude if kept else "",
+                sequence_overrides={**(previous.sequence_overrides if previous else {}), **case.overrides},
+                exclude=previous.exclude if previous else "",
             )
         )
     for case_id in gone:
@@ -98,7 +98,7 @@ def write_listing(listing: Listing, table: Path, private: Path) -> None:
 
 
 def with_facts(index: RawIndex, facts: dict[str, str], folder: Path) -> RawIndex:
-    """Write what a data set's own table says of a patient as the health record of the case; gives the index that names it."""
+    """Write a patient's facts from the table of a data set as the health record of the case; return the index with it."""
     if not facts:
         return index
     record = folder / "record.csv"
@@ -108,5 +108,5 @@ def with_facts(index: RawIndex, facts: dict[str, str], folder: Path) -> RawIndex
 
 
 def plain(value: str) -> bool:
-    """Whether a value of a table is a number or a word, and no free text."""
+    """Return whether a value of a table is a number or one word, not free text."""
     return re.fullmatch(r"[A-Za-z0-9.+]{1,12}", value) is not None

@@ -1,26 +1,47 @@
-"""One case's raw files to neutral names, with the kind of every scan read from the headers before they are cleaned."""
+"""Ingest one case: usable scans, notes and record under neutral names.
+
+The kind of every scan and all identifying values are read from the headers here, before de-identification cleans them.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.files.identity import write_identity
+from neuralmedbench.files import dicom
+from neuralmedbench.files.identity import Identity, write_identity
 from neuralmedbench.files.raw_index import RawFile, RawIndex
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.import_series import OtherSeries, import_series
 from neuralmedbench.ingest.pixels import repeated_series
-from neuralmedbench.ingest.raw_files import checked_bytes, load_raw_files, path_inside
-from neuralmedbench.ingest.raw_identity import collect_identity, several_patients
+from neuralmedbench.ingest.raw_files import FileKind, RawScan, checked_bytes, load_raw_files, path_inside, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries, sort_into_series
 from neuralmedbench.ingest.sequences import SequenceLabel
 from neuralmedbench.records.case import CaseRecord, FileFate, Sequence, Series, State
 
+if TYPE_CHECKING:
+    from pydicom.dataset import Dataset
+
+
 USED = "used"
+
+
+PLACES = ("InstitutionName", "InstitutionAddress", "InstitutionalDepartmentName", "StationName", "PatientAddress", "PerformedStationName")
+NUMBERS = (
+    "PatientID", "OtherPatientIDs", "AccessionNumber", "StudyID", "DeviceSerialNumber", "PatientBirthDate", "PatientTelephoneNumbers",
+    "MedicalRecordLocator", "AdmissionID",
+    "PerformedProcedureStepID", "FillerOrderNumberImagingServiceRequest", "PlacerOrderNumberImagingServiceRequest",
+)  # fmt: skip
+UIDS = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID", "FrameOfReferenceUID")
+PERSON_KEY = re.compile(r"^(?:OtherPatient|Patient\w*|\w*(?:Physicians?|Operators?|Observer|Person))Names?$|Physicians?OfRecord$")
+"""Keys of a sidecar that hold names of persons; the standard's keywords of persons, and those of converters."""
 
 
 def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overrides: Mapping[str, str]) -> CaseRecord:
@@ -29,39 +50,41 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
     Parameters
     ----------
     base : CaseRecord
-        Whose case it is.
+        The case, without series.
     index : RawIndex
         The private index of its raw files.
     root : Path
-        Folder that relative paths of the index start from.
+        Folder to which paths of the index are relative.
     out : Path
         Folder to fill: `series/`, `text/`, `identity.json`.
     overrides : mapping of str to str
-        Kind of scan by series id, where a person knows better than the header.
+        Sequence by series id, where a person corrected the header.
 
     Returns
     -------
     CaseRecord
-        The case with its series, and with the fate of every raw file.
+        The case with its series and the fate of every raw file. Quarantined if it has no usable series, or files of several patients.
 
     Raises
     ------
     DataError
-        If a file changed or is absent. (A case without a usable series, or of several patients, comes back as quarantined.)
+        If a file changed since the listing or is absent.
     ConfigError
-        If an override names an unknown kind of scan, or a series that the case does not have.
+        If an override names an unknown sequence, or a series that the case does not have.
     """
+    # headers, series and identifying values
     scans = load_raw_files(index, root)
     result = sort_into_series(scans)
     write_identity(out / "identity.json", collect_identity(scans, index.scan_date))
     labels = {series.series_id: _override(series.series_id, overrides) for series in result.series}
     if unknown := sorted(set(overrides) - set(labels)):
-        message = f"sequence_overrides of case {base.case_id}: {unknown[0]} is none of its {len(labels)} series; correct its row in the case table"
+        message = f"sequence_overrides of case {base.case_id}: it has {len(labels)} series, and no {unknown[0]}; correct its row in the case table"
         raise ConfigError(message)
     mixed = several_patients(scan for series in result.series for scan in series.scans)
     if mixed:
         fates = _file_fates(len(index.files), {}, dict.fromkeys(range(1, len(index.files) + 1), mixed))
         return replace(base, state=State.QUARANTINED, quarantined_by=base.stage, reason=mixed, fates=fates, raw_files=count_fates(fates))
+    # every series is imported or excluded with a reason
     others = OtherSeries(result.series, repeated_series(result.series))
     used: list[Series] = []
     excluded = dict(result.excluded)  # reasons by file number
@@ -83,7 +106,7 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
         quality={"files": float(len(index.files)), "files_used": float(len(by_file)), "series": float(len(used))},
     )
     if not used:
-        # not raised: the fate of every file tells a person what to put right
+        # not raised, so that the fate of every file is kept: it shows a person what to correct
         reason = f"no usable series among {len(index.files)} files: {_most_common(excluded)}"
         return replace(case, state=State.QUARANTINED, quarantined_by=base.stage, reason=reason)
     notes, record_path, unread = copy_texts(index, root, out / "text")
@@ -92,7 +115,7 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
 
 
 def _series_by_file(series: list[RawSeries], used: list[Series], excluded: Mapping[int, str]) -> dict[int, list[str]]:
-    """Series that use each file; a multi-frame object or a sidecar may be part of several, and of one that is not used."""
+    """List the series that use each file; a multi-frame object or a sidecar may belong to several, used or excluded."""
     by_file: dict[int, list[str]] = {}
     ids = {one.series_id for one in used}
     for one in series:
@@ -113,7 +136,7 @@ def _file_fates(files: int, used: Mapping[int, list[str]], excluded: Mapping[int
 
 
 def count_fates(fates: Iterable[FileFate]) -> dict[str, int]:
-    """Count raw files by what became of them: `used`, or why they were set aside.
+    """Count raw files by fate: `used`, or the reason for which they were excluded.
 
     Examples
     --------
@@ -125,7 +148,7 @@ def count_fates(fates: Iterable[FileFate]) -> dict[str, int]:
 
 
 def _plain(reason: str) -> str:
-    """Give a reason without the series that it stands in."""
+    """Remove the series id from a reason."""
     return reason.partition(": ")[2] if reason.startswith("series-") else reason
 
 
@@ -140,16 +163,16 @@ def _override(series_id: str, overrides: Mapping[str, str]) -> SequenceLabel | N
 
 
 def _most_common(reasons: Mapping[int, str]) -> str:
-    """Name the reason that set most files aside; a series' number in it says nothing to a reader."""
+    """Return the reason that excluded most files, without series ids."""
     plain = [_plain(reason) for reason in reasons.values()]
     return max(sorted(set(plain)), key=plain.count) if plain else "there are none"
 
 
 def copy_texts(index: RawIndex, root: Path, folder: Path) -> tuple[tuple[str, ...], str, int]:
-    """Copy notes and record of a case as UTF-8 under neutral names.
+    """Copy notes and record of a case as UTF-8 under neutral names into `folder`, `text/` of the case.
 
-    `folder`: folder to fill, `text/` of the case. Returns: Paths of the notes and of the record (empty without one) relative to the folder
-    of the case, and how many texts could not be read. Raises DataError if a file changed or is absent.
+    Returns the paths of the notes and of the record (empty if there is none), relative to the folder of the case, and the number of
+    unreadable texts. DataError if a file changed or is absent.
     """
     folder.mkdir(parents=True, exist_ok=True)
     total, unread = len(index.notes), 0
@@ -162,7 +185,7 @@ def copy_texts(index: RawIndex, root: Path, folder: Path) -> tuple[tuple[str, ..
 
 
 def _write_text(root: Path, file: RawFile, what: str, target: Path) -> bool:
-    """Copy one text; False for what is none, which is copied as it is, so that de-identification counts and withholds it."""
+    """Copy one text; return False if it is unreadable: copied unchanged, so that de-identification counts and withholds it."""
     content = checked_bytes(path_inside(root, file.path, what), file.sha256, what)
     try:
         target.write_text(decode_text(content), encoding="utf-8", newline="\n")
@@ -170,3 +193,82 @@ def _write_text(root: Path, file: RawFile, what: str, target: Path) -> bool:
         target.write_bytes(content)
         return False
     return True
+
+
+def collect_identity(scans: Iterable[RawScan], scan_date: str = "") -> Identity:
+    """Collect identifying values from the headers, sidecars and names of all raw files of a case, sorted.
+
+    The first header of every series is read with all nested sequences, the others by keyword. `scan_date` (`YYYYMMDD`) is the date that
+    a person gave, for scans whose headers have none.
+    """
+    values: dict[str, set[str]] = {"names": set(), "places": set(), "numbers": set(), "uids": set()}
+    dates: set[str] = {scan_date} - {""}
+    seen: set[str] = set()
+    for scan in scans:
+        if scan.header is None:
+            if scan.kind is FileKind.NIFTI:
+                values["numbers"] |= _file_tokens(scan)
+            elif scan.kind is FileKind.SIDECAR and scan.path.suffix.lower() == ".json":
+                _read_sidecar(scan.path, values)
+            continue
+        series = dicom.text(scan.header, "SeriesInstanceUID")
+        if series not in seen:
+            seen.add(series)
+            _walk(scan.header if scan.whole is None else scan.whole, values)  # functional groups name persons too
+        if scan.whole is not None:
+            values["uids"].update(dicom.texts(scan.whole, "SOPInstanceUID"))
+        for kind, keywords in (("places", PLACES), ("numbers", NUMBERS), ("uids", UIDS)):
+            for keyword in keywords:
+                values[kind].update(dicom.texts(scan.header, keyword))
+        values["names"].update(dicom.texts(scan.header, "PatientName"))
+        dates.update(dicom.texts(scan.header, "StudyDate"))
+    return Identity(
+        names=tuple(sorted(values["names"])),
+        places=tuple(sorted(values["places"])),
+        numbers=tuple(sorted(values["numbers"])),
+        uids=tuple(sorted(values["uids"])),
+        scan_date=min((date for date in dates if re.fullmatch(r"\d{8}", date)), default=""),
+    )
+
+
+def several_patients(scans: Iterable[RawScan]) -> str:
+    """Return why scans are not of one patient, by their headers; empty if they may be."""
+    headers = [scan.header for scan in scans if scan.header is not None]
+    for keyword, word in (("PatientID", "patient id"), ("PatientBirthDate", "birth date"), ("PatientSex", "sex")):
+        values = {dicom.text(header, keyword).upper() for header in headers} - {"", "O"}
+        if len(values) > 1:
+            return (
+                f"files of more than one patient in one case: {len(values)} different entries for the {word};"
+                " sort them apart and list the cases again"
+            )
+    return ""
+
+
+def _walk(header: Dataset, values: dict[str, set[str]]) -> None:
+    for holder, element in dicom.elements(header):
+        keyword = element.keyword
+        if element.VR == "PN":
+            values["names"].update(dicom.texts(holder, keyword))
+        elif keyword in PLACES:
+            values["places"].update(dicom.texts(holder, keyword))
+        elif keyword in NUMBERS:
+            values["numbers"].update(dicom.texts(holder, keyword))
+
+
+def _read_sidecar(path: Path, values: dict[str, set[str]]) -> None:
+    """Collect the header values that a converter wrote into a sidecar; skip invalid JSON, whose scan is refused later."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError:
+        return
+    for key, value in content.items() if isinstance(content, dict) else ():
+        kind = next((kind for kind, keys in (("places", PLACES), ("numbers", NUMBERS), ("uids", UIDS)) if key in keys), "")
+        kind = kind or ("names" if PERSON_KEY.search(key) else "")
+        for part in value if isinstance(value, list) else [value]:
+            if kind and isinstance(part, str | int) and str(part).strip():
+                values[kind].add(str(part).strip())
+
+
+def _file_tokens(scan: RawScan) -> set[str]:
+    """Return the parts of a path that look like a patient's number: first word of the file name, name of the folder."""
+    return {word for word in (stem_of(scan.path).split("_")[0], scan.path.parent.name) if re.search(r"\d", word)}

@@ -1,4 +1,4 @@
-"""Where the slices of a raw series lie: measured from their positions, compared with what the header claims."""
+"""Geometry of a raw series: spacing, gaps, tilt and plane from the positions of its slices, compared with the header."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 PLANES = (Plane.SAGITTAL, Plane.CORONAL, Plane.AXIAL)
 SAME_PLACE_MM = 0.02
 UNEVEN = 0.25
-"""Slices that lie further off an even grid than this part of their distance are uneven."""
+"""Slices are uneven if one is further from an even grid than this fraction of the spacing."""
 MAX_TILT_DEG = 0.5
-"""Below this the slices of a stack that was turned by hand lie off its normal by less than half a pixel."""
+"""Up to this tilt, slices of a stack that was rotated by hand are shifted by less than half a pixel."""
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """What positions say about a series.
+    """Geometry of a series.
 
     Attributes
     ----------
     slices : int
-        Different positions.
+        Number of different positions.
     volumes : int
-        Images at each position; more than one is a series of volumes.
+        Images per position; more than one in a series of volumes.
     plane : Plane or None
         Plane of acquisition; None for (nearly) isotropic 3-D scans.
     flags : tuple of str
         `positions_and_thickness_disagree`, `uneven_spacing`, `missing_slices`, `gantry_tilt`, `incomplete_volumes`.
     quality : dict of str to float
-        `slices`, `spacing_mm`, `pixel_mm`, `missing_slices`, and of tilted series `tilt_deg`.
+        `slices`, `spacing_mm`, `pixel_mm`, `missing_slices`, and `tilt_deg` of tilted series.
     """
 
     slices: int
@@ -49,7 +49,7 @@ class Geometry:
 
 
 def measure_dicom(headers: SequenceOf[Dataset]) -> Geometry:
-    """Measure a series by the headers of its images; the distance between slices comes from their positions, never from the thickness."""
+    """Measure a series by the headers of its images; spacing comes from positions, never from the slice thickness."""
     first = headers[0]
     places, counts = _places(np.array([slice_position(header, first) for header in headers]))
     pixel = dicom.number(first, "PixelSpacing") or 0.0
@@ -85,13 +85,13 @@ def measure_affine(affine: npt.NDArray[np.float64], shape: SequenceOf[int]) -> G
     axis = int(np.argmax(np.abs(affine[:3, stack])))
     others = float(np.delete(sizes, stack).mean())
     quality = {"slices": float(shape[stack]), "pixel_mm": round(others, 4), "spacing_mm": round(float(sizes[stack]), 3)}
-    even = float(sizes.max()) <= 1.1 * float(sizes.min())  # equal sides do not tell how the slices were stacked
-    plane = None if even else _plane(axis, float(sizes[stack]), others)
+    isotropic = float(sizes.max()) <= 1.1 * float(sizes.min())  # equal sides do not show how the slices were stacked
+    plane = None if isotropic else _plane(axis, float(sizes[stack]), others)
     return Geometry(int(shape[stack]), 1, plane, quality=quality)
 
 
 def slice_normal(orientation: SequenceOf[float]) -> tuple[float, float, float] | None:
-    """Give the normal of a slice, LPS+, from its ImageOrientationPatient (six cosines); None when they are not there."""
+    """Return the normal of a slice, LPS+, from its ImageOrientationPatient (six cosines); None without them."""
     if len(orientation) != 6:
         return None
     a, b = orientation[:3], orientation[3:]
@@ -99,13 +99,13 @@ def slice_normal(orientation: SequenceOf[float]) -> tuple[float, float, float] |
 
 
 def main_axis(orientation: SequenceOf[float]) -> int | None:
-    """Axis (0 left-right, 1 front-back, 2 feet-head) that the slices of an orientation are stacked along; None when unknown."""
+    """Return the axis (0 left-right, 1 front-back, 2 feet-head) along which slices of an orientation are stacked; None if unknown."""
     normal = slice_normal(orientation)
     return None if normal is None else max(range(3), key=lambda axis: abs(normal[axis]))
 
 
 def slice_position(header: Dataset, first: Dataset) -> float:
-    """Position of a slice in mm along the normal of the series' first slice; 0 without positions."""
+    """Return the position of a slice in mm along the normal of the series' first slice; 0 without positions."""
     normal = slice_normal(dicom.numbers(first, "ImageOrientationPatient"))
     origin = dicom.numbers(header, "ImagePositionPatient")
     if normal is None or len(origin) != 3:
@@ -114,37 +114,37 @@ def slice_position(header: Dataset, first: Dataset) -> float:
 
 
 def _places(positions: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Different positions in ascending order, mm, and how many images lie at each."""
+    """Return the different positions in mm, ascending, and the number of images at each."""
     ordered = np.sort(positions)
     starts = np.flatnonzero(np.diff(ordered, prepend=-np.inf) > SAME_PLACE_MM)
     return ordered[starts], np.diff(np.append(starts, len(ordered)))
 
 
 def _is_uneven(places: npt.NDArray[np.float64]) -> bool:
-    """Whether slices lie off an even grid; positions that are rounded in the header do not."""
+    """Return whether slices are off an even grid by more than rounding in the header."""
     even = np.linspace(places[0], places[-1], len(places))
     return bool(np.abs(places - even).max() > UNEVEN * (even[1] - even[0]))
 
 
 def _tilt_deg(headers: SequenceOf[Dataset]) -> float:
-    """Angle by which slices are shifted against each other within their plane, as by a tilted gantry."""
+    """Return the angle between the stacking direction and the slice normal in degrees: 0 unless the gantry was tilted."""
     origins = np.array([dicom.numbers(header, "ImagePositionPatient") for header in headers])
     cosines = np.array(dicom.numbers(headers[0], "ImageOrientationPatient"))
     row, column = cosines[:3], cosines[3:]
-    way = origins[-1] - origins[0]
-    along = float(way @ np.cross(row, column))
-    across = max((float(way @ row), float(way @ column)), key=abs)
+    stack = origins[-1] - origins[0]
+    along = float(stack @ np.cross(row, column))
+    across = max((float(stack @ row), float(stack @ column)), key=abs)
     return float(np.degrees(np.arctan2(across, abs(along)))) if along else 0.0
 
 
 def _claimed_spacing(header: Dataset) -> tuple[float | None, float]:
-    """Spacing that the header claims, and the part by which it may be wrong: thickness leaves the gap between slices out."""
+    """Return the spacing stated in the header, and its tolerance as a fraction: larger for the thickness, which excludes the gap."""
     between = dicom.number(header, "SpacingBetweenSlices")
     return (abs(between), UNEVEN) if between else (dicom.number(header, "SliceThickness"), 0.35)
 
 
 def missing_slices(steps: npt.NDArray[np.float64]) -> int:
-    """Slices that lack in an otherwise even series.
+    """Count the missing slices of an otherwise even series.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def missing_slices(steps: npt.NDArray[np.float64]) -> int:
 
 
 def _has_two_spacings(steps: npt.NDArray[np.float64]) -> bool:
-    """Whether a series was planned with two distances, as old head CT: one block of each, not single gaps."""
+    """Return whether a series was planned with two spacings, as in older head CT: one block of each, not single gaps."""
     wide = steps > 1.25 * steps.min()
     blocks = int(np.abs(np.diff(wide.astype(int))).sum()) + 1
     return blocks == 2 and 2 <= int(wide.sum()) <= len(steps) - 2

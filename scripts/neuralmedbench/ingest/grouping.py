@@ -1,4 +1,4 @@
-"""Which raw files and texts of a folder belong to one case: by header, BIDS name, folder, or what a person wrote in `files.csv`."""
+"""Group raw files and texts of a folder into cases: by header, BIDS name, folder, or a person's `files.csv`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.bids import applies_to, is_bids, subject_and_session
-from neuralmedbench.ingest.files_table import FILES_TABLE, FileRow, row_of
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, stem_of
+from neuralmedbench.ingest.source_files import FILES_TABLE, FileRow, row_of
 
 WITHOUT_SCAN = "gradients or a sidecar without their scan"
 METADATA = "metadata of a BIDS data set"
 NO_ID = frozenset({"", "0", "00", "000", "0000", "NONE", "NULL", "NA", "N/A", "UNKNOWN", "UNKNOWN ID", "ANON", "ANONYMOUS", "ANONYMIZED",
                    "ANONYMISED", "NOID", "NO ID", "PATIENT", "TEST", "XXXX", "REMOVED", "DEIDENTIFIED", "DE-IDENTIFIED"})  # fmt: skip
-"""What stands in PatientID where an archive took the id out: people with it are not one person."""
+"""Values of PatientID (upper case) that archives put in place of a removed id: equal values are not one patient."""
 NOTE_SUFFIXES = (".txt", ".md")
 RECORD_NAME = "record.csv"
 STRAY_TEXT = "fits no single case"
@@ -25,26 +25,26 @@ UNREADABLE = "no plain text, or in an encoding that cannot be told; save it as t
 
 @dataclass
 class CaseFiles:
-    """One case as it was found; all of it is private.
+    """Files of one case, before pseudonyms; all of it is private.
 
     Attributes
     ----------
     patient, study : str
-        What the pseudonyms are made of.
+        Ids from which the pseudonyms are made.
     scans, notes : list of RawScan or Path
         Its files.
     record : Path or None
         Its health record.
     sequences : dict of Path to str
-        Kinds of scan that `files.csv` gives, by file.
+        Sequences from `files.csv`, by file.
     shows : dict of Path to tuple of str
-        What `files.csv` says that a picture shows: sequence and plane.
+        Sequence and plane of pictures, from `files.csv`.
     dates : set of str
-        Days of the scan that `files.csv` gives, `YYYY-MM-DD`.
+        Dates of the scan from `files.csv`, `YYYY-MM-DD`.
     root, subject : PurePosixPath or None, str
-        The BIDS data set that it is part of, relative to the source, and its label there; empty when it is of none.
+        Its BIDS data set, relative to the source, and its label there; None and empty outside a data set.
     facts : dict of str to str
-        What `participants.tsv` of that data set says of the subject: `age`, `sex`.
+        `age` and `sex` of the subject in `participants.tsv` of that data set.
     """
 
     patient: str
@@ -61,23 +61,20 @@ class CaseFiles:
 
     @property
     def folders(self) -> set[Path]:
-        """Folders that hold its scans; what a data set says about many of them may lie above."""
+        """Folders of its scans, without those of sidecars: shared ones may be further up in a data set."""
         return {scan.path.parent for scan in self.scans if scan.kind is not FileKind.SIDECAR}
 
 
 def group_scans(
     scans: list[RawScan], source: Path, table: dict[str, FileRow], roots: set[PurePosixPath], left_out: dict[Path, str]
 ) -> dict[tuple[str, str], CaseFiles]:
-    """Group scans into cases by patient and study.
-
-    `table`: what `files.csv` says.
-    """
+    """Group scans into cases by patient and study; `table` has the rows of `files.csv`. Adds files without a case to `left_out`."""
     cases: dict[tuple[str, str], CaseFiles] = {}
-    above: list[RawScan] = []
+    shared: list[RawScan] = []  # sidecars without a scan of their name: BIDS lets several scans inherit them
     stems = {scan.path.parent / stem_of(scan.path) for scan in scans if scan.kind is FileKind.NIFTI}
     for scan in scans:
         if scan.kind is FileKind.SIDECAR and scan.path.parent / stem_of(scan.path) not in stems:
-            above.append(scan)
+            shared.append(scan)
             continue
         if scan.kind is FileKind.OTHER:
             left_out[scan.path] = scan.why_not
@@ -93,7 +90,7 @@ def group_scans(
             case.sequences[scan.path] = row.sequence
         if row is not None and row.date:
             case.dates.add(row.date)
-    for scan in above:
+    for scan in shared:
         if not _inherited(scan, source, roots, list(cases.values())):
             at_root = PurePosixPath(scan.path.parent.relative_to(source).as_posix()) in roots
             left_out[scan.path] = METADATA if at_root else WITHOUT_SCAN
@@ -101,7 +98,7 @@ def group_scans(
 
 
 def _inherited(sidecar: RawScan, source: Path, roots: set[PurePosixPath], cases: list[CaseFiles]) -> bool:
-    """Hand a sidecar of a BIDS data set to every case with a scan in or below its folder that it applies to; False when there is none."""
+    """Add a sidecar of a BIDS data set to every case with a scan, in or below its folder, to which it applies; False if there is none."""
     folder = sidecar.path.parent
     root = _root_of(PurePosixPath(sidecar.path.relative_to(source).as_posix()), roots)
     heirs = [
@@ -124,17 +121,17 @@ def _root_of(place: PurePosixPath, roots: set[PurePosixPath]) -> PurePosixPath |
 
 
 def _key(scan: RawScan, source: Path, table: FileRow | None, root: PurePosixPath | None) -> tuple[str, str]:
-    """Patient and study of a scan or of what lies beside one."""
+    """Return the ids of patient and study of a scan or of its sidecar."""
     header = scan.header
     place = scan.path.parent.relative_to(source).as_posix()
     name = stem_of(scan.path)
     if header is not None:
         study = dicom.text(header, "StudyInstanceUID") or f"folder {place}"
         patient = dicom.text(header, "PatientID")
-        # a study without a patient is a patient of its own: two are never merged
+        # a study without a patient id is a separate patient: two are never merged
         patient = f"study {study}" if patient.upper() in NO_ID else patient
     elif is_bids(name):
-        # the same label in two data sets is two people
+        # the same label in two data sets means two persons
         above = "" if root is None or root == PurePosixPath() else f"{root}/"
         patient, study = (f"{above}{part}" for part in subject_and_session(name))
     else:
@@ -147,7 +144,7 @@ def _key(scan: RawScan, source: Path, table: FileRow | None, root: PurePosixPath
 
 
 def is_readable(content: bytes) -> bool:
-    """Whether some bytes are a plain text; in a text that is garbled nobody could find a name."""
+    """Return whether some bytes are plain text in a known encoding; names in a garbled text could not be detected."""
     try:
         decode_text(content)
     except UnreadableTextError:
@@ -156,10 +153,11 @@ def is_readable(content: bytes) -> bool:
 
 
 def give_text(path: Path, source: Path, cases: list[CaseFiles], table: FileRow | None) -> bool:
-    """Hand a note or a record to its case; False for a text that has none."""
+    """Add a note or a record to its case; return False for a note without exactly one case, ConfigError for such a record."""
     owners = [case for case in cases if table is not None and table.case and case.study == table.case]
     if not owners:
         word = path.stem.split("_")[0]
+        # by decreasing certainty: name and folder, name, folder, name of the folder, nearest parent folder
         named = [
             case
             for case in cases
@@ -189,5 +187,5 @@ def give_text(path: Path, source: Path, cases: list[CaseFiles], table: FileRow |
 
 
 def _below(folder: Path, source: Path, cases: list[CaseFiles]) -> list[CaseFiles]:
-    """Cases with scans in or below a folder; below `source` itself lie all of them, which tells nothing."""
+    """List the cases with scans in or below a folder; none for `source` itself, which contains all cases."""
     return [case for case in cases if folder != source and any(folder in (place, *place.parents) for place in case.folders)]

@@ -1,29 +1,33 @@
-"""One series of a case imported under a neutral name, or refused with the reason."""
+"""Import one series of a case under a neutral name, or refuse it with the reason."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
-from neuralmedbench.ingest.diffusion import B0, strongest_weighting, weighted_volume
+from neuralmedbench.ingest.bids import label_bids
+from neuralmedbench.ingest.conversion import B0, read_b_values, regrid_series, strongest_weighting, trace_image, weighted_volume
 from neuralmedbench.ingest.geometry import Geometry, measure_affine, measure_dicom
 from neuralmedbench.ingest.pixels import copy_dicom, is_blank, is_cut_off, split_duplicates
 from neuralmedbench.ingest.raw_files import stem_of
-from neuralmedbench.ingest.raw_nifti import check_voxels, label_nifti, volume_3d
 from neuralmedbench.ingest.raw_series import RawSeries
-from neuralmedbench.ingest.regrid import regrid_series
-from neuralmedbench.ingest.sequences import SequenceLabel, b_value_of, label_of_header
+from neuralmedbench.ingest.sequences import Physics, SequenceLabel, b_value_of, label_of_header, label_sequence
 from neuralmedbench.ingest.words import plain_words
 from neuralmedbench.records.case import Sequence, Series
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
+
 
 MIN_SLICES = 3
 REFORMATTED = frozenset({"MPR", "CSA MPR", "PROJECTION IMAGE", "MIP", "REFORMATTED"})
@@ -31,9 +35,19 @@ REFORMATTED_WORDS = re.compile(r"\b(?:mpr|reformat\w*|recon\w*|curved|average)\b
 DIFFUSION = frozenset({Sequence.DWI, Sequence.ADC})
 
 
+MASK = re.compile(r"\b(?:mask|brainmask|seg|segmentation|label|labels|roi|lesion|dseg|probseg|\w*mask)\b")
+CT_WORDS = re.compile(r"\b(?:ct|cta|cect|ncct)\b")
+WHO = re.compile(r"^(?:(?:sub|ses)(?:-[A-Za-z0-9+]+|[_ ]?\d[A-Za-z0-9]*)_)+", re.IGNORECASE)
+"""Subject and session at the start of a name: a `sub` is not a subtraction."""
+AIR_HU = -500
+"""Air is darker than this in CT; no voxel is in MR."""
+MAX_MASK_VALUES = 8
+"""A volume with at most so many different values is a mask or a label map."""
+
+
 @dataclass(frozen=True)
 class OtherSeries:
-    """What else a case holds: all its series, and by the id of a copied series the one that it repeats."""
+    """All series of the case, and the id of the original by the id of a copied series."""
 
     series: list[RawSeries]
     copies: Mapping[str, str]
@@ -41,7 +55,7 @@ class OtherSeries:
 
 @dataclass(frozen=True)
 class ImportedSeries:
-    """A series that is used, and why some of its files are not, by file number."""
+    """An imported series, and the reasons for excluded files by file number."""
 
     series: Series
     excluded: dict[int, str] = field(default_factory=dict)
@@ -49,7 +63,7 @@ class ImportedSeries:
 
 @dataclass(frozen=True)
 class _Description:
-    """What is known of a series before its geometry: id, kind, modality, diffusion weighting (s/mm2)."""
+    """Properties of a series other than its geometry; b-value in s/mm2."""
 
     series_id: str
     label: SequenceLabel
@@ -58,10 +72,9 @@ class _Description:
 
 
 def import_series(series: RawSeries, folder: Path, label: SequenceLabel | None, others: OtherSeries) -> ImportedSeries:
-    """Copy or convert one series to `folder`/<series_id> or `folder`/<series_id>.nii.gz.
+    """Copy a series to `folder`/<series_id>, or convert it to `folder`/<series_id>.nii.gz.
 
-    `label` is what a person says that it is, None when the files have to tell. A series that cannot be used raises DataError; the message is
-    the reason that stands beside its files.
+    `label` is a person's; None if the files decide. An unusable series raises DataError, whose message becomes the reason of its files.
     """
     return _import_nifti(series, folder, label) if series.header is None else _import_dicom(series, folder, label, others)
 
@@ -79,35 +92,35 @@ def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None) 
 
 
 def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, others: OtherSeries) -> ImportedSeries:
-    """Import a DICOM series; the order of the steps decides which reason is given where several hold."""
+    """Import a DICOM series; where several reasons exclude it, the first step decides."""
     header = series.scans[0].header
     assert header is not None
-    # 1. A series that was sent twice is used once, unless a person named the copy.
+    # 1. A series that was sent twice is used once, unless a person labelled the copy.
     if label is None and series.series_id in others.copies:
         message = f"the same images as {others.copies[series.series_id]}, sent again"
         raise DataError(message)
-    # 2. Its kind must be known, by a person or by words and physics of the header.
+    # 2. Its sequence must be known, from a person or from words and physics of the header.
     weights = [b_value_of(scan.header) for scan in series.scans if scan.header is not None]
     label = _check_known(label or label_of_header(header, weights))
-    # 3. What was computed from another series of the case shows nothing new.
+    # 3. A series computed from another one of the case is not used.
     if _is_reformatted(series, others.series):
         message = "reformatted from another series of the case (ImageType)"
         raise DataError(message)
-    # 4. All pixels are there, and show something.
+    # 4. Pixels must be complete, and not all equal.
     _check_pixels(series)
-    # 5. Of doubled images one is kept; of diffusion only the strongest weighting.
+    # 5. Duplicate images are dropped; of diffusion only the strongest weighting is kept.
     scans, copies = split_duplicates(series.scans)
     excluded = {scan.number: f"{series.series_id}: a copy of another image of the series" for scan in copies}
     b_value = None
     if label.sequence is Sequence.DWI:
         scans, b_value = strongest_weighting(scans, weights if len(scans) == len(series.scans) else [])
-    # 6. The slices make a volume; the tiles of a mosaic have no positions of their own.
+    # 6. The slices must form a volume; the tiles of a mosaic have no positions of their own.
     geometry = measure_dicom([scan.header for scan in scans if scan.header is not None])
     mosaic = "MOSAIC" in dicom.texts(header, "ImageType")
     if not mosaic:
         _check_places(geometry)
     described = _Description(series.series_id, label, dicom.text(header, "Modality"), b_value)
-    # 7. First way out: several volumes are diffusion, and become one trace image while the vendor's headers are still here.
+    # 7. Several volumes are diffusion, converted to one trace image while the vendor's headers are available.
     if mosaic or geometry.volumes > 1:
         if label.sequence not in DIFFUSION:
             message = (
@@ -118,10 +131,10 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
         return ImportedSeries(_write_volume(replace(described, b_value=b_value), folder, volume), excluded)
     if dicom.text(header, "LossyImageCompression") == "01":
         described = replace(described, label=SequenceLabel(label.sequence, (*label.flags, "lossy_compression")))
-    # 8. Second way out: slices that are no even stack are brought onto a regular grid.
+    # 8. Tilted or unevenly spaced slices are converted to a regular grid.
     if {"gantry_tilt", "uneven_spacing"} & set(geometry.flags):
         return ImportedSeries(_write_volume(described, folder, regrid_series(scans, folder), measured=geometry), excluded)
-    # 9. Everything else goes on as DICOM, so that its headers can be cleaned before it is converted.
+    # 9. Everything else stays DICOM: its headers are cleaned before it is converted.
     copy_dicom(scans, folder / series.series_id)
     return ImportedSeries(_series(described, f"series/{series.series_id}", geometry, _acquisition(header)), excluded)
 
@@ -137,7 +150,7 @@ def _check_pixels(series: RawSeries) -> None:
 
 
 def _check_places(geometry: Geometry) -> None:
-    """Refuse what cannot be a volume: too few slices, gaps, places with fewer images than others."""
+    """Refuse a series that is no complete volume: too few slices, gaps, positions with fewer images than others."""
     if geometry.slices < MIN_SLICES:
         message = f"fewer than {MIN_SLICES} slices"
         raise DataError(message)
@@ -166,7 +179,7 @@ def _check_known(label: SequenceLabel) -> SequenceLabel:
 
 
 def _is_reformatted(series: RawSeries, others: list[RawSeries]) -> bool:
-    """Whether a series was computed from another one that is here too: same frame of reference, and says so itself."""
+    """Return whether a series was computed from another one of the case: same frame of reference, and labelled as such."""
     header = series.header
     if header is None or not _says_reformatted(header):
         return False
@@ -201,3 +214,92 @@ def _series(described: _Description, path: str, geometry: Geometry, acquisition:
         flags=tuple(flags),
         quality=geometry.quality,
     )
+
+
+def check_voxels(voxels: npt.NDArray[Any]) -> None:
+    """Refuse a volume with non-finite voxels, or with one value only."""
+    if voxels.dtype.kind == "f" and (bad := int(voxels.size - np.isfinite(voxels).sum())):
+        message = (
+            f"{bad} of {voxels.size} voxels are no numbers (NaN or infinite); write 0 where they are background and list the cases again"
+        )
+        raise DataError(message)
+    if voxels.min() == voxels.max():
+        message = "all voxels are equal; the scan shows nothing"
+        raise DataError(message)
+
+
+def is_mask(words: str, voxels: npt.NDArray[Any]) -> bool:
+    """Return whether a volume is a mask or a label map: by its name, or by few different values, all whole and not negative."""
+    if MASK.search(words):
+        return True
+    sample = voxels[::2, ::2, ::2]  # for speed
+    values = np.unique(sample[::2] if sample.size > 4_000_000 else sample)
+    return bool(len(values) <= MAX_MASK_VALUES and values[0] >= 0 and np.array_equal(values, np.round(values)))
+
+
+def label_nifti(
+    name: str, voxels: npt.NDArray[Any], sidecars: Iterable[Path] = (), *, by_a_person: bool = False
+) -> tuple[str, SequenceLabel]:
+    """Return modality (`MR` or `CT`) and label of a NIfTI file, by name (without suffix, BIDS or not), sidecars and voxels.
+
+    Voxels in Hounsfield units make it a CT, whatever its name. DataError if it is a mask, or a sidecar is invalid.
+    """
+    words = plain_words(WHO.sub("", name))
+    if not by_a_person and is_mask(words, voxels):
+        message = "a mask, not a scan"
+        raise DataError(message)
+    modality = "CT" if CT_WORDS.search(words) or float(voxels.min()) < AIR_HU else "MR"
+    texts, physics = read_sidecars(sidecars)
+    return modality, label_bids(name, modality, physics) or label_sequence(modality, words, physics, texts)
+
+
+def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
+    """Return the words and the physics of BIDS sidecars, whose times are in s; DataError if one is not a JSON object.
+
+    Later sidecars override earlier ones, key by key (BIDS inheritance).
+    """
+    fields: dict[str, Any] = {}
+    for path in paths:
+        fields |= _read_object(path)
+    seconds = [fields.get(key) for key in ("RepetitionTime", "EchoTime", "InversionTime")]
+    repetition, echo, inversion = (1000.0 * value if isinstance(value, int | float) else None for value in seconds)
+    flip, agent, technique = fields.get("FlipAngle"), fields.get("ContrastBolusIngredient"), fields.get("ScanningSequence")
+    physics = Physics(
+        repetition_ms=repetition,
+        echo_ms=echo,
+        inversion_ms=inversion,
+        agent=agent if isinstance(agent, str) else "",
+        technique=frozenset(re.split(r"[\\_, ]+", technique)) if isinstance(technique, str) else frozenset(),
+        flip_deg=float(flip) if isinstance(flip, int | float) else None,
+    )
+    texts = [fields.get(key) for key in ("SeriesDescription", "ProtocolName", "SequenceName")]
+    return plain_words(*(value for value in texts if isinstance(value, str))), physics
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        message = "the sidecar beside a scan is not a JSON object"
+        raise DataError(message)
+    return fields
+
+
+def volume_3d(volume: Volume, sequence: Sequence, gradients: Path | None, words: str) -> tuple[Volume, float | None]:
+    """Return the 3-D volume of a NIfTI file (of a diffusion series the trace image) and its b-value.
+
+    `gradients` is its `.bval` file, `words` are the `plain_words` of its name. DataError for any other series of volumes.
+    """
+    if volume.voxels.ndim == 4:
+        if sequence is not Sequence.DWI or gradients is None:
+            message = f"a series of {volume.voxels.shape[3]} volumes without b-values"
+            raise DataError(message)
+        voxels, b_value = trace_image(volume.voxels, read_b_values(gradients))
+        return Volume(voxels, volume.affine), b_value
+    if sequence is not Sequence.DWI:
+        return volume, None
+    if gradients is not None and len(known := read_b_values(gradients)) == 1:
+        return volume, float(known[0])
+    return volume, 0.0 if "b0" in words.replace("b 0", "b0") else None

@@ -1,24 +1,25 @@
-"""Find the cases in a folder of one's own: which files belong together, under which pseudonym."""
+"""List the cases of a benchmark's source folder, of scans or of pictures: which files belong together, under which pseudonym."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from neuralmedbench.errors import ConfigError
+from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.identity import MIN_SEPARABLE
+from neuralmedbench.files.plain_pictures import MAX_BYTES, picture_head
 from neuralmedbench.files.raw_index import RawFile, RawIndex, RawPicture
 from neuralmedbench.ingest.bids import MARKER, other_folder, read_participants
-from neuralmedbench.ingest.files_table import FILES_TABLE, read_files_table, row_of
 from neuralmedbench.ingest.grouping import (
     METADATA,
+    NO_ID,
     NOTE_SUFFIXES,
     RECORD_NAME,
     STRAY_TEXT,
@@ -30,17 +31,23 @@ from neuralmedbench.ingest.grouping import (
 )
 from neuralmedbench.ingest.raw_files import NIFTI_SUFFIXES, FileKind, RawScan, frames_of, read_raw_file, stem_of
 from neuralmedbench.ingest.raw_series import sort_into_series
-from neuralmedbench.ingest.source_files import files_below, printable_path
+from neuralmedbench.ingest.source_files import FILES_COLUMNS, FILES_TABLE, FileRow, files_below, printable_path, read_files_table, row_of
 
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
+"""Files that belong to no case."""
 
+NO_CASE = f"a picture without a case: name it, or its folder, in {FILES_TABLE} (column case)"
+IS_DICOM = "DICOM: bring scans as `kind: scans`"
+TOO_LARGE = f"a file of more than {MAX_BYTES // 10**6} MB"
+IN_TWO_CASES = "the same picture (equal bytes) stands in two cases: keep it in one"
+TWICE = "the same picture (equal bytes) stands in its case already"
 Pseudonyms = Callable[[str, str], tuple[str, str]]
-"""Takes a patient's id and a study's id, gives patient and case pseudonym."""
+"""Takes the ids of a patient and a study, returns the pseudonyms of patient and case."""
 
 
 @dataclass(frozen=True)
 class ListedCase:
-    """One case as the private zone keeps it: index, overrides of kinds of scan, where a person finds it, facts for its record."""
+    """One case as stored in the private zone: index, sequence overrides, place for people, facts (age, sex) for its record."""
 
     index: RawIndex
     overrides: dict[str, str]
@@ -49,44 +56,45 @@ class ListedCase:
 
 
 class FolderContents(NamedTuple):
-    """What a folder holds: cases, and the files that are part of none of them, with the reason."""
+    """Cases of a folder, and the files that belong to no case, with the reason."""
 
     cases: list[CaseFiles]
     left_out: dict[Path, str]
 
 
 class Listing(NamedTuple):
-    """The cases of a folder by case id, and the files that are part of none by their place (see `FolderContents`)."""
+    """Cases of a folder, sorted by case id, and reasons by the path of files that belong to no case."""
 
     cases: list[ListedCase]
     left_out: dict[str, str]
 
 
 def find_cases(source: Path) -> FolderContents:
-    """Walk a folder of any nesting and group its scans, notes and records into cases.
+    """Group the scans, notes and records of a folder of any nesting into cases.
 
     Parameters
     ----------
     source : Path
-        The folder. DICOM files are grouped by PatientID and StudyInstanceUID; NIfTI files with BIDS names by subject and session, others by
-        folder and the first word of their name before `_`; notes (`*.txt`, `*.md`) and `record.csv` belong to the case whose name (first
-        word of the scans' names, or folder name) is the first word of theirs, else whose scans lie in the same folder, below it, in a
-        folder of the same name, or below the nearest folder above them that holds any.
-        `files.csv` in the folder (columns of `files_table.FILES_COLUMNS`; a path may be a folder) overrides all of this.
+        The folder. DICOM files are grouped by PatientID and StudyInstanceUID, NIfTI files with BIDS names by subject and session, others
+        by folder and the first word of the name (before `_`). A note (`*.txt`, `*.md`) or `record.csv` belongs to the case named by its
+        first word (first word of the scans' names, or folder name), else to the case with scans in the same folder, below it, in a folder
+        of the same name, or below the nearest parent folder with scans. `files.csv` in the folder (`source_files.FILES_COLUMNS`; a path
+        may be a folder) overrides all of this.
 
     Returns
     -------
-    Found
-        Cases in the order of their patients and studies; no file is dropped without being named.
+    FolderContents
+        Cases, sorted by patient and study; every other file with the reason for which it is left out.
 
     Raises
     ------
     ConfigError
-        If the folder is absent or holds no scan, `files.csv` is wrong, or a record fits no case or several.
+        If the folder is absent or has no scan, `files.csv` is invalid, or a record belongs to no case or to several.
     """
     if not source.is_dir():
         message = "the folder of `source` is not there; check the benchmark's yaml"
         raise ConfigError(message)
+    # sort the files into scans, texts and the rest
     table = read_files_table(source)
     files, left_out = files_below(source)
     roots = {PurePosixPath(path.parent.relative_to(source).as_posix()) for path in files if path.name == MARKER}
@@ -105,49 +113,147 @@ def find_cases(source: Path) -> FolderContents:
                 left_out[path] = UNREADABLE
         else:
             scans.append(read_raw_file(number, path))
+    # scans make the cases; texts and the facts of a BIDS data set are added to them
     cases = group_scans(scans, source, table, roots, left_out)
     if not cases:
         message = "no DICOM or NIfTI file was found below `source`; check the benchmark's yaml"
         raise ConfigError(message)
-    found = [cases[key] for key in sorted(cases)]
-    left_out |= {path: STRAY_TEXT for path in texts if not give_text(path, source, found, row_of(table, source, path))}
+    ordered = [cases[key] for key in sorted(cases)]
+    left_out |= {path: STRAY_TEXT for path in texts if not give_text(path, source, ordered, row_of(table, source, path))}
     facts = {root: read_participants(source / root) for root in roots}
-    for case in found:
+    for case in ordered:
         case.facts = next((facts[root][case.subject] for root in roots if case.subject in facts[root] and root == case.root), {})
-    return FolderContents(found, left_out)
+    return FolderContents(ordered, left_out)
 
 
 def _is_dicom(path: Path) -> bool:
-    """Whether a file with a name of a text holds DICOM."""
+    """Return whether a file named like a text is DICOM."""
     with path.open("rb") as file:
         return dicom.looks_like_dicom(file.read(dicom.PREAMBLE + 4))
 
 
+def find_picture_cases(source: Path) -> FolderContents:
+    """Group the pictures, notes and records of a folder of any nesting into cases.
+
+    Parameters
+    ----------
+    source : Path
+        The folder. `files.csv` in it (`source_files.FILES_COLUMNS`; a path may be a folder, the nearest row counts) names the case of each
+        picture and, where known, patient, sequence, plane and date; names of pictures are not interpreted. Notes and records are assigned
+        as in `find_cases`.
+
+    Returns
+    -------
+    FolderContents
+        Cases, sorted by patient and name, with pictures sorted by path; every other file with the reason for which it is left out.
+
+    Raises
+    ------
+    ConfigError
+        If the folder is absent, `files.csv` is absent or invalid, no picture has a case, a case has several patients, or a record belongs
+        to no case or to several.
+    """
+    if not source.is_dir():
+        message = "the folder of `source` is not there; check the benchmark's yaml"
+        raise ConfigError(message)
+    table = read_files_table(source)
+    if not table:
+        message = f"{FILES_TABLE} is not there or has no row: pictures need it in the folder of `source`, with the columns {', '.join(FILES_COLUMNS)}"
+        raise ConfigError(message)
+    files, left_out = files_below(source)
+    texts: list[Path] = []
+    cases: dict[tuple[str, str], CaseFiles] = {}
+    for number, path in enumerate(files, start=1):
+        if path.name in NOT_DATA:
+            continue
+        if path.suffix.lower() in NOTE_SUFFIXES or path.name == RECORD_NAME:
+            texts.append(path)
+        elif reason := _why_not(path, row := row_of(table, source, path)):
+            left_out[path] = reason
+        elif row is not None:
+            _add(cases, RawScan(number, path, kind=FileKind.PICTURE), row)
+    left_out |= _leave_copies_out(cases)
+    kept_cases = [cases[key] for key in sorted(cases) if cases[key].scans]
+    if not kept_cases:
+        why = Counter(left_out.values()).most_common(1)
+        hint = f"; most of the {len(left_out)} files that were left out: {why[0][0]}" if why else ""
+        message = f"no picture with a case was found below `source`{hint}"
+        raise ConfigError(message)
+    _check_patients(kept_cases)
+    unread = {path for path in texts if not is_readable(path.read_bytes())}
+    left_out |= dict.fromkeys(unread, UNREADABLE)
+    left_out |= {
+        path: STRAY_TEXT for path in texts if path not in unread and not give_text(path, source, kept_cases, row_of(table, source, path))
+    }
+    return FolderContents(kept_cases, left_out)
+
+
+def _why_not(path: Path, row: FileRow | None) -> str:
+    """Return why a file is not a picture of a case; empty if it is one."""
+    if path.stat().st_size > MAX_BYTES:
+        return TOO_LARGE
+    content = path.read_bytes()
+    if dicom.looks_like_dicom(content[: dicom.PREAMBLE + 4]):
+        return IS_DICOM
+    try:
+        picture_head(content)
+    except DataError as error:
+        return str(error)
+    return "" if row is not None and row.case else NO_CASE
+
+
+def _add(cases: dict[tuple[str, str], CaseFiles], picture: RawScan, row: FileRow) -> None:
+    patient = row.case if row.patient.upper() in NO_ID else row.patient
+    case = cases.setdefault((patient, row.case), CaseFiles(patient, row.case))
+    case.scans.append(picture)
+    case.shows[picture.path] = (row.sequence, row.plane)
+    case.dates |= {row.date} - {""}
+
+
+def _leave_copies_out(cases: dict[tuple[str, str], CaseFiles]) -> dict[Path, str]:
+    """Remove pictures that are in several cases, whose owner is unknown, and repeated pictures within a case but the first."""
+    left_out: dict[Path, str] = {}
+    owners: dict[str, list[tuple[CaseFiles, RawScan]]] = defaultdict(list)
+    for case in cases.values():
+        for scan in case.scans:
+            owners[sha256_of(scan.path)].append((case, scan))
+    for same in owners.values():
+        several = len({id(case) for case, _ in same}) > 1
+        for case, scan in same if several else same[1:]:
+            case.scans.remove(scan)
+            left_out[scan.path] = IN_TWO_CASES if several else TWICE
+    return left_out
+
+
+def _check_patients(cases: list[CaseFiles]) -> None:
+    names = Counter(case.study for case in cases)
+    if several := sum(number > 1 for number in names.values()):
+        message = (
+            f"{FILES_TABLE}: {several} cases have several patients each; give every row of a case the same patient, or make two cases of it"
+        )
+        raise ConfigError(message)
+
+
 def list_cases(source: Path, pseudonyms: Pseudonyms, find: Callable[[Path], FolderContents] = find_cases) -> Listing:
-    """Give the cases of a folder pseudonyms and an index of their files.
+    """Assign pseudonyms to the cases of a folder, and index their files.
 
     Parameters
     ----------
     source : Path
         The folder.
     pseudonyms : callable
-        Makes patient and case pseudonym out of a patient's and a study's id.
+        Returns the pseudonyms of patient and case for the ids of a patient and a study.
     find : callable
         `find_cases`, or `find_picture_cases` for a folder of pictures.
-
-    Returns
-    -------
-    Listing
-        Cases by case id.
 
     Raises
     ------
     ConfigError
-        As of `find`, and if two cases get one id (a collision of pseudonyms: take another key).
+        As `find`, and if two cases get the same id (a collision of pseudonyms: use another key).
     """
     listed: dict[str, ListedCase] = {}
-    found = find(source)
-    for case in found.cases:
+    contents = find(source)
+    for case in contents.cases:
         patient_id, case_id = pseudonyms(case.patient, case.study)
         if case_id in listed:
             message = f"two cases get the id {case_id}: a collision of pseudonyms; take another key (--new-key)"
@@ -163,12 +269,12 @@ def list_cases(source: Path, pseudonyms: Pseudonyms, find: Callable[[Path], Fold
             words=_words(case, source),
         )
         listed[case_id] = ListedCase(index, _overrides(case), _place(case, source), {} if case.record else case.facts)
-    left_out = {printable_path(path.relative_to(source)): reason for path, reason in sorted(found.left_out.items())}
+    left_out = {printable_path(path.relative_to(source)): reason for path, reason in sorted(contents.left_out.items())}
     return Listing([listed[case_id] for case_id in sorted(listed)], left_out)
 
 
 def _files(paths: Iterable[Path]) -> tuple[RawFile, ...]:
-    # not resolved: of a link into a store the name would be lost, and with it the kind of a NIfTI file
+    # links are not resolved: the name of the target (in git-annex) would lose the suffix and the words of a NIfTI file
     return tuple(RawFile(path=Path(os.path.abspath(path)).as_posix(), sha256=sha256_of(path)) for path in sorted(paths))
 
 
@@ -178,7 +284,7 @@ def _picture(path: Path, case: CaseFiles) -> RawPicture:
 
 
 def _words(case: CaseFiles, source: Path) -> tuple[str, ...]:
-    """Give what a folder of pictures calls its patient, and the words of its paths: no header says more."""
+    """Return the names of patient and case in a folder of pictures, and words with digits in its paths: pictures have no headers."""
     paths = [scan.path.relative_to(source).with_suffix("") for scan in case.scans if scan.kind is FileKind.PICTURE]
     words = {word for path in paths for word in re.split(r"[/_ ]", printable_path(path)) if len(re.findall(r"\d", word)) >= MIN_SEPARABLE}
     return tuple(sorted({case.patient, case.study, *words})) if paths else ()
@@ -194,7 +300,7 @@ def _scan_date(case: CaseFiles) -> str:
 
 
 def _overrides(case: CaseFiles) -> dict[str, str]:
-    """Kinds of scan by series id; the ids are those that ingest gives, because both sort the same files the same way."""
+    """Return sequences by series id; ingest assigns the same ids, because it sorts the same files in the same way."""
     if not case.sequences:
         return {}
     paths = sorted(case.scans, key=lambda scan: scan.path)
@@ -204,7 +310,7 @@ def _overrides(case: CaseFiles) -> dict[str, str]:
 
 
 def _place(case: CaseFiles, source: Path) -> str:
-    """Where a person finds the case: its folders, and for NIfTI the first word of its files; of pictures its name and each file in order."""
+    """Describe where a case is, for people: folders, and the first words of NIfTI names; of pictures the case's name and all paths."""
     if pictures := [scan.path.relative_to(source) for scan in case.scans if scan.kind is FileKind.PICTURE]:
         return f"{case.study}: {' | '.join(printable_path(path) for path in pictures)}"
     places: dict[str, set[str]] = defaultdict(set)
@@ -214,7 +320,7 @@ def _place(case: CaseFiles, source: Path) -> str:
 
 
 def summarise(listing: Listing) -> dict[str, int]:
-    """Count what identifies nobody: cases, patients, files, notes, records, overrides, and files of no case by the reason."""
+    """Count, without identifying anyone: cases, patients, files, notes, records, overrides, and left-out files by reason."""
     rows = listing.cases
     reasons = list(listing.left_out.values())
     files = [file for row in rows for file in row.index.files]

@@ -1,4 +1,4 @@
-"""Pictures that are no scans, alone or as cases with notes: copied to neutral names, pixels and text alone."""
+"""Ingest pictures (not scans), alone or as cases with notes: pixels and texts only, under neutral names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SUFFIXES = {
 }  # fmt: skip
 DATED = re.compile(r"(?:19|20)\d\d(?:[-.]?\d\d){0,2}")
 PATH_WORDS = frozenset({"pictures", "picture", "text", "texts", "note", "notes", "record", "review", "tools", "case", "sub", "patient"})
-"""Words of our own paths: a case that is called by one of them is named by none."""
+"""Words that occur in the pipeline's paths, and are therefore no identifying names."""
 
 
 def ingest_pictures(benchmark: str, table: Path, root: Path, out: Path) -> PictureManifest:
@@ -47,7 +47,7 @@ def ingest_pictures(benchmark: str, table: Path, root: Path, out: Path) -> Pictu
     benchmark : str
         Name of the benchmark.
     table : Path
-        CSV with the column `file_path`: a path relative to `root`, or a data URI. Only the table of an imported data set may have no row.
+        CSV with the column `file_path`: a path relative to `root`, or a data URI. Only the table of an imported data set may be empty.
     root : Path
         Folder of the pictures.
     out : Path
@@ -56,18 +56,18 @@ def ingest_pictures(benchmark: str, table: Path, root: Path, out: Path) -> Pictu
     Returns
     -------
     PictureManifest
-        One fate a row, in the order of the table; what is absent, lies outside the folder or is no single picture is quarantined.
+        One fate per row, in the order of the table; a file that is absent, outside the folder or not a single picture is quarantined.
         Checks: `pictures_type_disagrees`.
 
     Raises
     ------
     ConfigError
-        If the table is absent, no CSV in UTF-8, or lacks the column.
+        If the table is absent, not CSV in UTF-8, or lacks the column.
     DataError
-        If it has no row, unless it is that of an imported data set.
+        If it is empty, and not that of an imported data set.
     """
     fates = [_import_row(number, root, name, out) for number, name in enumerate(_file_paths(table), start=1)]
-    if not fates and root == table.parent:  # an imported data set may be words alone
+    if not fates and root == table.parent:  # an imported data set may consist of text only
         message = f"{table.name}: the table has no row"
         raise DataError(message)
     digest = sha256_of_value([sha256_of(table), *(fate.sha256 for fate in fates)])
@@ -109,26 +109,28 @@ def ingest_picture_cases(benchmark: str, rows: Sequence[CaseRow], raw: Path, out
     benchmark : str
         Name of the benchmark.
     rows : sequence of CaseRow
-        Its case table; excluded cases are passed over.
+        Its case table; excluded cases are skipped.
     raw : Path
-        `data/raw/<benchmark>`, which holds the private index of each case.
+        `data/raw/<benchmark>`, with the private index of each case.
     out : Path
-        Folder to fill: `sub-<case>/` with `case.json`, `identity.json`, `pictures/` and `text/`; what it held of cases before is removed.
+        Folder to fill: `sub-<case>/` with `case.json`, `identity.json`, `pictures/` and `text/`; earlier cases in it are removed.
 
     Returns
     -------
     PictureManifest
-        One fate a picture, by case. A case with a text that changed since it was listed is kept back whole.
+        One fate per picture, sorted by case. A case with a text that changed since the listing is quarantined as a whole.
 
     Raises
     ------
     ConfigError
-        If the table says what a series shows.
+        If the table has sequence overrides, which are for scans.
     DataError
-        If the private index of a case is not there.
+        If the private index of a case is absent.
     """
     if overridden := [row.case_id for row in rows if row.sequence_overrides]:
-        message = f"case {overridden[0]}: sequence_overrides is for series of scans; say what pictures show in files.csv, and list the cases again"
+        message = (
+            f"case {overridden[0]}: sequence_overrides is for series of scans; describe pictures in files.csv, and list the cases again"
+        )
         raise ConfigError(message)
     for old in out.glob("sub-*"):
         shutil.rmtree(old)
@@ -156,10 +158,9 @@ def ingest_picture_cases(benchmark: str, rows: Sequence[CaseRow], raw: Path, out
 
 
 def import_picture(fate: PictureFate, read: Callable[[], tuple[bytes, str]], out: Path) -> PictureFate:
-    """Write the pixels of one picture.
+    """Write the pixels of one picture below `out`; return its fate with digest and flags, or quarantined with the reason.
 
-    `fate`: whose it is, and where it shall lie below `out`. `read`: gives the bytes of the file and the MIME type that its name claims
-    (empty when it claims none); a DataError keeps the picture back. Returns: With its digest and flags, or quarantined with the reason.
+    `read` returns the bytes of the file and the MIME type that its name claims (empty if none); its DataError quarantines the picture.
     """
     try:
         content, claimed = read()
@@ -170,13 +171,13 @@ def import_picture(fate: PictureFate, read: Callable[[], tuple[bytes, str]], out
         write_picture(out / fate.path, picture)
     except DataError as error:
         return fate.kept_back(str(error))
-    # the bytes decide: a wrong name or type says nothing about the pixels, but something about where they came from
+    # the bytes decide: a wrong name or type does not affect the pixels, but casts doubt on their origin
     flags = ("type_disagrees",) if claimed and claimed != mime_type(content) else ()
     return replace(fate, sha256=sha256_of(out / fate.path), flags=flags)
 
 
 def content_of(path: Path) -> bytes:
-    """Read a file that is to be a picture; DataError when it is empty or too large."""
+    """Read a picture file; DataError if it is empty or too large."""
     if path.stat().st_size > MAX_BYTES:
         message = f"a file of more than {MAX_BYTES // 10**6} MB"
         raise DataError(message)
@@ -188,7 +189,7 @@ def content_of(path: Path) -> bytes:
 
 
 def _from_uri(uri: str) -> tuple[bytes, str]:
-    """Bytes of a data URI and the MIME type that it claims."""
+    """Return the bytes of a data URI and the MIME type that it claims."""
     head, _, body = uri.partition(",")
     kind, *options = (part.strip().lower() for part in head[len(URI) :].split(";"))
     try:
@@ -200,7 +201,7 @@ def _from_uri(uri: str) -> tuple[bytes, str]:
 
 
 def _from_file(folder: Path, name: str) -> tuple[bytes, str]:
-    """Bytes of a file and the MIME type that its suffix claims; a text file may hold a data URI."""
+    """Return the bytes of a file and the MIME type that its suffix claims; a text file may contain a data URI."""
     path = file_inside(folder, name)
     content = content_of(path)
     start = content.removeprefix(codecs.BOM_UTF8)
@@ -237,17 +238,17 @@ def _with_texts(base: CaseRecord, index: RawIndex, raw: Path, folder: Path) -> C
 
 
 def identity_of(index: RawIndex) -> Identity:
-    """Give what the words say by which the folder calls a patient: long numbers, and words that may be a name.
+    """Return possible identifiers among the words of a case's names and paths: long numbers, and words that may be a name.
 
     Examples
     --------
     >>> identity_of(RawIndex(case_id="a", patient_id="b", files=(), words=("Vandermeer_Anna", "48-213-371", "p7", "MS", "2031"), scan_date="20310314"))
     Identity(names=('Anna', 'Vandermeer'), places=(), numbers=('48-213-371',), uids=(), scan_date='20310314')
     """
-    # the year or the day of an examination is no number of the patient, and notes are full of years
+    # a year or a date does not identify a patient, and notes are full of years
     numbers = {word for word in index.words if sum(letter.isdigit() for letter in word) >= MIN_DIGITS and not DATED.fullmatch(word)}
     words = {part for word in index.words for part in re.split(r"[\W_]+", word)}
-    # three capitals are an abbreviation more often than a name
+    # up to four capitals are an abbreviation more often than a name
     names = {word for word in words if word.isalpha() and word[0].isupper() and len(word) > (4 if word.isupper() else 2)}
     return Identity(
         names=tuple(sorted(word for word in names if word.casefold() not in PATH_WORDS)),

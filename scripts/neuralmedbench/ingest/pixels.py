@@ -1,4 +1,4 @@
-"""The pixels of raw DICOM files: whether they are complete, which images are there twice, and copies that can be converted."""
+"""Pixels of raw DICOM files: detect incomplete, blank and duplicate images, and copy images so that they can be converted."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ CONVERTIBLE = frozenset({
     "1.2.840.10008.1.2.4.57", "1.2.840.10008.1.2.4.70", "1.2.840.10008.1.2.4.80", "1.2.840.10008.1.2.4.81", "1.2.840.10008.1.2.4.90",
     "1.2.840.10008.1.2.4.91",
 })  # fmt: skip
-"""Transfer syntaxes that dcm2niix reads: not compressed, RLE, JPEG baseline and lossless, JPEG-LS, JPEG 2000."""
+"""Transfer syntaxes that dcm2niix reads: uncompressed, RLE, JPEG baseline and lossless, JPEG-LS, JPEG 2000."""
 DEFLATED, BIG_ENDIAN = "1.2.840.10008.1.2.1.99", "1.2.840.10008.1.2.2"
 END_OF_FRAMES = b"\xfe\xff\xdd\xe0\x00\x00\x00\x00"
+"""Sequence delimitation item, after the last compressed frame."""
 
 
 def syntax_of(scan: RawScan) -> Any:
-    """Transfer syntax of a DICOM file; implicit little endian when it names none."""
+    """Return the transfer syntax of a DICOM file; implicit little endian if it has none."""
     from pydicom.uid import ImplicitVRLittleEndian
 
     header = scan.whole or scan.header
@@ -39,7 +40,7 @@ def syntax_of(scan: RawScan) -> Any:
 
 
 def is_cut_off(scan: RawScan) -> bool:
-    """Whether a DICOM file is smaller than the image that its header describes, or its compressed image has no end."""
+    """Return whether a DICOM file is smaller than the image that its header describes, or its compressed image is truncated."""
     header = scan.whole or scan.header
     if header is None:
         return False
@@ -60,25 +61,25 @@ def _pixels(scan: RawScan) -> bytes:
 
 
 def pixel_digest(scan: RawScan) -> str:
-    """Digest of the pixels of a file (of a frame with its number), as they are stored: equal for copies under other UIDs."""
+    """Return the digest of the stored pixels of a file, with the number of a frame: equal for copies under other UIDs."""
     return f"{_stored_digest(scan.path, scan.header_bytes, scan.path.stat().st_mtime_ns)}-{scan.frame}"
 
 
 @lru_cache(maxsize=4096)
 def _stored_digest(path: Path, header_bytes: int, changed_ns: int) -> str:
-    """Digest of what follows the header; a file that changed in between (`changed_ns`) is read anew."""
+    """Return the digest of the bytes after the header; `changed_ns` is part of the cache key only, so that a changed file is read again."""
     return hashlib.sha256(path.read_bytes()[header_bytes:]).hexdigest() if changed_ns else ""
 
 
 def is_blank(scan: RawScan) -> bool:
-    """Whether every pixel of an image is the same; False when its compression cannot be read here."""
+    """Return whether all pixels of an image are equal; False if its compression cannot be read here."""
     import numpy as np
 
     syntax = syntax_of(scan)
     if syntax.is_compressed and syntax != DEFLATED:
         try:
             pixels = dicom.read_dicom(scan.path).pixel_array
-        except Exception:  # no decoder, or damaged: the conversion finds out
+        except Exception:  # no decoder, or damaged: the conversion reports it
             return False
     else:
         whole = _pixels(scan)
@@ -89,13 +90,12 @@ def is_blank(scan: RawScan) -> bool:
 
 
 def copy_dicom(scans: SequenceOf[RawScan], folder: Path) -> None:
-    """Copy images under neutral names, so that each file is one image that the converter reads.
+    """Copy images to the new folder `folder` as `000001.dcm`..., one image per file, in a form that the converter reads.
 
-    `folder`: new folder for `000001.dcm`...; a file that can be converted as it is is copied byte by byte. Raises DataError if an image is
-    compressed in a way that nothing here reads, or damaged.
+    Convertible files are copied byte by byte. DataError if an image is damaged, or in a compression without a decoder here.
     """
     folder.mkdir(parents=True)
-    opened: tuple[Path, Dataset] | None = None
+    opened: tuple[Path, Dataset] | None = None  # frames of one object follow each other: read it once
     for place, scan in enumerate(scans, start=1):
         target = folder / f"{place:06d}.dcm"
         if scan.frame is None and syntax_of(scan) in CONVERTIBLE:
@@ -107,7 +107,7 @@ def copy_dicom(scans: SequenceOf[RawScan], folder: Path) -> None:
 
 
 def _write_plain(scan: RawScan, whole: Dataset, target: Path) -> None:
-    """Write one image of a file: a frame of it as a plain image, and unpacked where the converter could not."""
+    """Write one image of a file: a frame as a plain image, decompressed if the converter cannot read its compression."""
     from pydicom.dataset import Dataset as New
     from pydicom.dataset import FileMetaDataset
     from pydicom.uid import ExplicitVRLittleEndian
@@ -126,15 +126,15 @@ def _write_plain(scan: RawScan, whole: Dataset, target: Path) -> None:
         image.save_as(target, enforce_file_format=True)
     except DataError:
         raise
-    except OSError:  # of the disk, not of the data
+    except OSError:  # a fault of the disk, not of the data
         raise
-    except Exception as error:  # pydicom raises many kinds, with values in their texts
+    except Exception as error:  # pydicom raises many classes, with header values in their messages
         message = f"an image could not be unpacked ({type(error).__name__})"
         raise DataError(message) from None
 
 
 def _frame_bytes(scan: RawScan, whole: Dataset) -> bytes:
-    """Pixels of one frame, little endian, or one compressed frame in the form of a file."""
+    """Return the pixels of one frame: little endian, or encapsulated if compressed."""
     import numpy as np
     from pydicom.encaps import encapsulate, generate_frames
 
@@ -154,10 +154,10 @@ def _frame_bytes(scan: RawScan, whole: Dataset) -> bytes:
 
 
 def _decoded(whole: Dataset, number: int, syntax: Any) -> bytes:
-    """Decode with pydicom what the converter does not read."""
+    """Decode with pydicom one frame in a transfer syntax that the converter does not read."""
     try:
         pixels = whole.pixel_array
-    except Exception:  # pydicom raises many kinds where a decoder lacks
+    except Exception:  # pydicom raises many classes where a decoder is missing
         name = syntax.name if syntax.is_transfer_syntax else "an unknown way"
         message = f"compressed in a way that nothing here reads ({name}); store it without compression and list the cases again"
         raise DataError(message) from None
@@ -166,9 +166,9 @@ def _decoded(whole: Dataset, number: int, syntax: Any) -> bytes:
 
 
 def split_duplicates(scans: SequenceOf[RawScan]) -> tuple[tuple[RawScan, ...], tuple[RawScan, ...]]:
-    """Tell the images of a series from copies of them: same place, same pixels.
+    """Split the images of a series into originals and copies (same place, same pixels), both in the order of `scans`.
 
-    Returns: What is kept, in the order of `scans`, and the copies. Pixels are read only where two images lie at the same place.
+    Pixels are read only where two images are at the same place.
     """
     places: dict[tuple[float, ...], list[RawScan]] = defaultdict(list)
     for scan in scans:
@@ -177,7 +177,7 @@ def split_duplicates(scans: SequenceOf[RawScan]) -> tuple[tuple[RawScan, ...], t
     if most == 1:
         return tuple(scans), ()
     different = {place: _first_of_each(at_one_place) for place, at_one_place in places.items() if len(at_one_place) > 1}
-    # several volumes lie at the same places: their empty slices are equal and are no copies
+    # in a series of several volumes, equal slices at one place are blank slices of different volumes, not copies
     volumes = max((len(firsts) for firsts in different.values()), default=1)
     copies: set[int] = set()
     for place, firsts in different.items():
@@ -187,7 +187,7 @@ def split_duplicates(scans: SequenceOf[RawScan]) -> tuple[tuple[RawScan, ...], t
 
 
 def _first_of_each(scans: list[RawScan]) -> set[int]:
-    """Identities of the first image with each content."""
+    """Return the object ids of the first image of each content."""
     firsts: dict[str, int] = {}
     for scan in scans:
         firsts.setdefault(pixel_digest(scan), id(scan))
@@ -195,11 +195,8 @@ def _first_of_each(scans: list[RawScan]) -> set[int]:
 
 
 def repeated_series(series: Iterable[RawSeries]) -> dict[str, str]:
-    """Find series that were sent again: every image of them is in an earlier series, at the same place and with the same pixels.
-
-    Returns: By the id of the copy, the id of the series that it repeats.
-    """
-    found: dict[str, str] = {}
+    """Map the id of every series that was sent again to the id of its original: same places, same pixels in an earlier series."""
+    copies: dict[str, str] = {}
     known: list[tuple[RawSeries, dict[tuple[float, ...], list[RawScan]]]] = []
     for one in series:
         if one.header is None:
@@ -211,8 +208,8 @@ def repeated_series(series: Iterable[RawSeries]) -> dict[str, str]:
         if original is None:
             known.append((one, places))
         else:
-            found[one.series_id] = original.series_id
-    return found
+            copies[one.series_id] = original.series_id
+    return copies
 
 
 def _repeats(places: dict[tuple[float, ...], list[RawScan]], theirs: dict[tuple[float, ...], list[RawScan]]) -> bool:
@@ -220,7 +217,7 @@ def _repeats(places: dict[tuple[float, ...], list[RawScan]], theirs: dict[tuple[
 
 
 def _place(scan: RawScan) -> tuple[float, ...]:
-    """Where an image lies and how large it is; images of different series are compared only when this is equal."""
+    """Return position, orientation and size of an image; only images with equal ones are compared."""
     header = scan.header
     if header is None:
         message = "an image without a header has no place"

@@ -1,28 +1,33 @@
-"""The raw files of a case, known by what they hold and not by their names."""
+"""Read the raw files of a case, recognised by content and not by name; multi-frame objects frame by frame.
+
+Positions, timing and diffusion weighting of an enhanced object are in its functional groups (PS3.3, C.7.6.16). Frames get the header of
+a plain image, so that all other code handles one kind of header.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.raw_index import RawIndex
-from neuralmedbench.ingest.frames import frame_headers, holds_frames
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
+
 NIFTI_SUFFIXES = (".nii", ".nii.gz")
 SIDECAR_SUFFIXES = (".bval", ".bvec", ".json")
-"""What lies beside a NIfTI file and says how it was made."""
+"""Files with the gradients and the acquisition of a NIfTI file."""
 NIFTI_1, NIFTI_2, TWO_FILES = b"n+1\0", b"n+2\0", b"ni1\0"
 HEAD = 540
+"""Bytes of the longest header (NIfTI-2)."""
 ARCHIVES = (b"PK\x03\x04", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
 
 EMPTY = "empty file (0 bytes)"
@@ -32,8 +37,35 @@ MISNAMED = "named as NIfTI, but it holds none (damaged, or another format)"
 NO_SCAN = "not a scan (neither readable DICOM nor NIfTI)"
 
 
+STORAGE = "1.2.840.10008.5.1.4.1.1."
+PLAIN = {"2.1": "2", "2.2": "2", "4.1": "4", "4.4": "4"}
+"""Plain SOP class for the frames of enhanced and legacy-converted CT and MR, without the prefix `STORAGE`."""
+SHARED, EACH = "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence"
+NOT_OF_A_FRAME = (
+    SHARED, EACH, "NumberOfFrames", "DimensionIndexSequence", "DimensionOrganizationSequence", "ConcatenationUID", "InConcatenationNumber",
+    "ConcatenationFrameOffsetNumber", "InConcatenationTotalNumber", "PixelData",
+)  # fmt: skip
+LIFTED: dict[str, dict[str, str]] = {
+    "PixelMeasuresSequence": {name: name for name in ("PixelSpacing", "SliceThickness", "SpacingBetweenSlices")},
+    "PlaneOrientationSequence": {"ImageOrientationPatient": "ImageOrientationPatient"},
+    "PlanePositionSequence": {"ImagePositionPatient": "ImagePositionPatient"},
+    "PixelValueTransformationSequence": {name: name for name in ("RescaleIntercept", "RescaleSlope", "RescaleType")},
+    "MRTimingAndRelatedParametersSequence": {name: name for name in ("RepetitionTime", "FlipAngle", "EchoTrainLength")},
+    "MREchoSequence": {"EffectiveEchoTime": "EchoTime"},
+    "MRModifierSequence": {"InversionTimes": "InversionTime"},
+    "MRDiffusionSequence": {"DiffusionBValue": "DiffusionBValue"},
+    "FrameContentSequence": {"TemporalPositionIndex": "TemporalPositionIdentifier"},
+    "MRImageFrameTypeSequence": {"FrameType": "ImageType"},
+    "CTImageFrameTypeSequence": {"FrameType": "ImageType"},
+    "CTAcquisitionDetailsSequence": {"GantryDetectorTilt": "GantryDetectorTilt"},
+    "CTReconstructionSequence": {"ConvolutionKernel": "ConvolutionKernel"},
+}
+"""Elements taken from each functional group, with their keyword in a plain image."""
+ECHOES = {"SPIN": ["SE"], "GRADIENT": ["GR"], "BOTH": ["SE", "GR"]}
+
+
 class FileKind(StrEnum):
-    """What a raw file is."""
+    """Kind of a raw file, by its content."""
 
     DICOM = "dicom"
     NIFTI = "nifti"
@@ -51,19 +83,19 @@ class RawScan:
     number : int
         Number of the file in the index.
     path : Path
-        Where it lies.
+        Its path.
     header : Dataset or None
-        DICOM header; of a frame the one that a single image of it would have.
-    kind : Kind
-        What it is by its content.
+        DICOM header; of a frame the header of an equivalent plain image.
+    kind : FileKind
+        Its kind.
     why_not : str
-        Why a file of another kind is no scan.
+        Reason for which it is not a scan; empty for a scan.
     frame : int or None
         Number of the frame from 0; None for a file with one image.
     whole : Dataset or None
-        Header of the object that a frame is part of.
+        Header of the multi-frame object of a frame.
     header_bytes : int
-        How many bytes of a DICOM file stand before its pixels.
+        Number of bytes before the pixels of a DICOM file.
     """
 
     number: int
@@ -77,10 +109,10 @@ class RawScan:
 
 
 def load_raw_files(index: RawIndex, root: Path) -> list[RawScan]:
-    """Read the headers of all raw files, and check that each still holds what was listed.
+    """Read the headers of all raw files in the order of the index, multi-frame objects frame by frame.
 
-    Returns: In the order of the index; a multi-frame object is there frame by frame. Raises DataError if a file is absent, holds something
-    else than when it was listed, or lies outside the folder although its path is relative; files are known by their number.
+    DataError if a file is absent, changed since the listing, or has a relative path that leads outside the folder; messages name files by
+    number.
     """
     scans: list[RawScan] = []
     for number, file in enumerate(index.files, start=1):
@@ -90,25 +122,25 @@ def load_raw_files(index: RawIndex, root: Path) -> list[RawScan]:
 
 
 def frames_of(scan: RawScan) -> Iterable[RawScan]:
-    """Give a multi-frame object frame by frame; anything else as it is."""
+    """Split a multi-frame object into its frames; return anything else unchanged."""
     if scan.header is None or not holds_frames(scan.header):
         return [scan]
     return [replace(scan, header=header, frame=frame, whole=scan.header) for frame, header in enumerate(frame_headers(scan.header))]
 
 
 def path_inside(root: Path, path: str, what: str) -> Path:
-    """Give the path of an indexed file; DataError when a relative one climbs out of its folder, or a link leads out of it."""
-    found = root / path
+    """Return the path of an indexed file; DataError if a relative one, or a link, leads outside the folder."""
+    full = root / path
     if Path(path).is_absolute():
-        return found  # a listing writes whole paths, already checked against its source
-    if not found.resolve().is_relative_to(root.resolve()):
+        return full  # written by a listing, which checked it against its source
+    if not full.resolve().is_relative_to(root.resolve()):
         message = f"{what} lies outside the folder of the index; list the cases again (nmb cases list)"
         raise DataError(message)
-    return found
+    return full
 
 
 def read_raw_file(number: int, path: Path, sha256: str = "", what: str = "a file") -> RawScan:
-    """Read one raw file's header; without a digest nothing is compared. DataError as in `load_raw_files`."""
+    """Read the header of one raw file, and compare its digest if one is given. DataError as in `load_raw_files`."""
     content = checked_bytes(path, sha256, what)
     if path.name.lower().endswith(SIDECAR_SUFFIXES):
         return RawScan(number, path, kind=FileKind.SIDECAR)
@@ -123,7 +155,7 @@ def read_raw_file(number: int, path: Path, sha256: str = "", what: str = "a file
 
 
 def _why_no_nifti(content: bytes, path: Path) -> str:
-    """Why some bytes are no NIfTI file; empty when they are one."""
+    """Return why some bytes are not a NIfTI file; empty if they are one."""
     if not content:
         return EMPTY
     zipped = content[:2] == b"\x1f\x8b"
@@ -145,7 +177,7 @@ def _unzipped(content: bytes) -> bytes:
 
 
 def checked_bytes(path: Path, sha256: str, what: str) -> bytes:
-    """Read a raw file and compare its digest; a DataError names it by `what`, never by its path."""
+    """Read a raw file and compare its digest; a DataError names it as `what`, never by its path."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -158,9 +190,74 @@ def checked_bytes(path: Path, sha256: str, what: str) -> bytes:
 
 
 def stem_of(path: Path) -> str:
-    """File name without `.nii`, `.nii.gz`, `.bval`..."""
+    """Return the file name without `.nii`, `.nii.gz`, `.bval`..."""
     name = path.name
     for suffix in (*NIFTI_SUFFIXES[::-1], *SIDECAR_SUFFIXES):
         if name.lower().endswith(suffix):
             return name[: -len(suffix)]
     return path.stem
+
+
+def holds_frames(header: Dataset) -> bool:
+    """Return whether an object is an enhanced one with functional groups per frame."""
+    return dicom.text(header, "SOPClassUID").removeprefix(STORAGE) in PLAIN and bool(dicom.value(header, EACH))
+
+
+def frame_headers(header: Dataset) -> Iterator[Dataset]:
+    """Yield a plain header per frame of an enhanced CT or MR object, without pixels, in the order of the frames.
+
+    Elements of the functional groups move to the top level under their plain keywords. The UID of a frame is derived from that of the
+    object and its number.
+    """
+    from pydicom.dataset import Dataset as New
+    from pydicom.uid import generate_uid
+
+    base = New()
+    base.update({element.tag: element for element in header if element.keyword not in NOT_OF_A_FRAME})
+    _plain_names(base, header)
+    shared = dicom.value(header, SHARED) or []
+    for number, groups in enumerate(dicom.value(header, EACH) or [], start=1):
+        frame = New()
+        frame.update(base)
+        for group in (*shared, groups):
+            _lift(group, frame)
+        _put(frame, "InstanceNumber", number)
+        _put(frame, "SOPInstanceUID", generate_uid(entropy_srcs=[dicom.text(header, "SOPInstanceUID"), str(number)]))
+        frame.file_meta = header.file_meta
+        yield frame
+
+
+def _lift(group: Dataset, frame: Dataset) -> None:
+    for sequence, names in LIFTED.items():
+        items = dicom.value(group, sequence)
+        if not items:
+            continue
+        for source, target in names.items():
+            value: Any = dicom.value(items[0], source)
+            if value is not None:
+                _put(frame, target, value)
+
+
+def _put(frame: Dataset, keyword: str, value: Any) -> None:
+    """Set an element of one frame; the old element is deleted, not changed, because all frames share it."""
+    if keyword in frame:
+        delattr(frame, keyword)
+    setattr(frame, keyword, value)
+
+
+def _plain_names(base: Dataset, header: Dataset) -> None:
+    """Add the attributes of the whole object under the keywords of plain images."""
+    kind = dicom.text(header, "SOPClassUID").removeprefix(STORAGE)
+    _put(base, "SOPClassUID", STORAGE + PLAIN[kind])
+    if name := dicom.text(header, "PulseSequenceName"):
+        _put(base, "SequenceName", name)
+    echoes = [
+        *ECHOES.get(dicom.text(header, "EchoPulseSequence"), []),
+        *(["EP"] if dicom.text(header, "EchoPlanarPulseSequence") == "YES" else []),
+        *(["IR"] if dicom.text(header, "InversionRecovery") == "YES" else []),
+    ]
+    if echoes and "ScanningSequence" not in base:
+        base.ScanningSequence = echoes
+    agents = dicom.value(header, "ContrastBolusAgentSequence")
+    if agents and "ContrastBolusAgent" not in base:
+        base.ContrastBolusAgent = dicom.text(agents[0], "CodeMeaning") or "YES"

@@ -1,4 +1,4 @@
-"""The raw files of a case, sorted into series; every file that is no part of a scan is set aside with a reason."""
+"""Sort the raw files of a case into series; exclude every file that is not part of a scan, with the reason."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 
 from neuralmedbench.files import dicom
 from neuralmedbench.ingest.bids import applies_to, entities_of
-from neuralmedbench.ingest.frames import STORAGE
 from neuralmedbench.ingest.geometry import main_axis, slice_position
-from neuralmedbench.ingest.raw_files import FileKind, RawScan, stem_of
+from neuralmedbench.ingest.raw_files import STORAGE, FileKind, RawScan, stem_of
 from neuralmedbench.ingest.words import plain_words
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
 SCANS = frozenset({"2", "4"})
-"""CT and MR images: the last part of their SOP Class UID. Enhanced ones were taken apart before."""
+"""CT and MR images: last part of their SOP Class UID. Enhanced objects were split into frames before."""
 OBJECT_NAMES: tuple[tuple[str, str], ...] = (
     ("7", "screenshot (secondary capture)"),
     ("77.", "photograph or video"),
@@ -50,7 +49,7 @@ OBJECT_NAMES: tuple[tuple[str, str], ...] = (
     ("1", "radiograph"),
     ("12.", "angiogram or fluoroscopy"),
 )
-"""SOP classes by the start of the last part of their UID, the longer starts first: what they are to a person."""
+"""Names of other SOP classes for people, by the start of the last part of their UID (a prefix if it ends in a dot); first match counts."""
 MEDIA_DIRECTORY = "1.2.840.10008.1.3.10"
 SEVERAL_FRAMES = frozenset({"2.1", "2.2", "4.1", "4.4"})
 MODALITIES = {"SR": "structured report", "PR": "presentation state", "KO": "key object selection", "DOC": "document"}
@@ -61,12 +60,12 @@ LOCALIZER = re.compile(
 )
 MAX_LOCALIZER_FILES = 45
 SKEW = 0.02
-"""By how much products of direction cosines may differ from those of unit vectors at right angles."""
+"""Tolerance of the scalar products of direction cosines against those of orthogonal unit vectors."""
 SPLITTING_TYPES = frozenset({
     "ADC", "FA", "PHASE", "P", "R", "I", "TRACEW", "EADC", "MPR", "PROJECTION IMAGE", "MIP", "MNIP", "MINIP", "SUBTRACTION", "DERIVED",
     "PHASE MAP", "ADC MAP", "T1 MAP", "T2 MAP", "IP", "OP", "W", "F",
 })  # fmt: skip
-"""Words of ImageType that make another kind of image within one series."""
+"""Values of ImageType by which one DICOM series is split into several."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class RawSeries:
     scans : tuple of RawScan
         DICOM images in the order of their positions, or one NIfTI file.
     sidecars : tuple of RawScan
-        What belongs to a NIfTI file: gradients, sidecars; what BIDS lets it inherit first, from far to near.
+        Gradients and sidecars of a NIfTI file; inherited ones (BIDS) first, from far to near.
     """
 
     series_id: str
@@ -94,23 +93,22 @@ class RawSeries:
 
     @property
     def numbers(self) -> list[int]:
-        """Numbers of its files, ascending."""
+        """Numbers of its files in the index, ascending."""
         return sorted({scan.number for scan in (*self.scans, *self.sidecars)})
 
 
 @dataclass
 class RawSeriesList:
-    """All raw files of a case: the series, and the reasons of the others by file number."""
+    """All raw files of a case: its series, and the reasons of excluded files by number."""
 
     series: list[RawSeries] = field(default_factory=list)
     excluded: dict[int, str] = field(default_factory=dict)
 
 
 def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
-    """Sort raw files into series.
+    """Sort raw files into series: DICOM by series number, then NIfTI files by name.
 
-    Returns: DICOM series by series number, then NIfTI files by name; ids count all of them, so that an override of a label never changes
-    another series' id.
+    Ids are numbered over all series, usable or not, so that an override of a label never changes the id of another series.
     """
     result = RawSeriesList()
     groups: dict[tuple[object, ...], list[RawScan]] = defaultdict(list)
@@ -132,7 +130,7 @@ def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
             sidecars.append(scan)
         else:
             result.excluded[scan.number] = scan.why_not
-    parts: list[tuple[tuple[RawScan, ...], tuple[RawScan, ...]]] = []
+    parts: list[tuple[tuple[RawScan, ...], tuple[RawScan, ...]]] = []  # scans and sidecars of each series
     for key in sorted(groups):
         parts += [(part, ()) for part in _split(groups[key], result)]
     for scan in sorted(volumes, key=lambda scan: scan.path.as_posix()):
@@ -144,7 +142,7 @@ def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
 
 
 def _split(scans: list[RawScan], result: RawSeriesList) -> list[tuple[RawScan, ...]]:
-    """One SeriesInstanceUID may hold several kinds of image: echoes, maps, orientations."""
+    """Split the images of one SeriesInstanceUID by kind (echo, map, orientation, size); exclude all if it is a localizer."""
     parts: dict[tuple[object, ...], list[RawScan]] = defaultdict(list)
     for scan in scans:
         parts[_kind_of_image(scan.header)].append(scan)
@@ -174,7 +172,7 @@ def _position_key(first: Dataset | None) -> Callable[[RawScan], tuple[float, flo
 
 
 def _belongs(sidecars: Path, scan: Path) -> bool:
-    """Whether gradients or a sidecar say something about a scan: by one name in one folder, or as BIDS lets scans inherit."""
+    """Return whether gradients or a sidecar apply to a scan: same name and folder, or BIDS inheritance."""
     one, other = stem_of(sidecars), stem_of(scan)
     if sidecars.parent == scan.parent and one == other:
         return True
@@ -182,12 +180,12 @@ def _belongs(sidecars: Path, scan: Path) -> bool:
 
 
 def _nearness(sidecars: RawScan) -> tuple[int, int, str]:
-    """Far folders and names that say little first: what comes later wins."""
+    """Sort key of sidecars: distant folders and general names first, because later sidecars override earlier ones."""
     return len(sidecars.path.parts), len(entities_of(stem_of(sidecars.path))), sidecars.path.as_posix()
 
 
 def exclusion_reason(header: Dataset) -> str:
-    """Why a DICOM file is set aside, in words that hold no header value; empty when it may be part of a scan."""
+    """Return why a DICOM file is excluded, without any header value; empty if it may be part of a scan."""
     uid = dicom.text(header, "SOPClassUID")
     kind = uid.removeprefix(STORAGE)
     modality = dicom.text(header, "Modality")
@@ -196,7 +194,7 @@ def exclusion_reason(header: Dataset) -> str:
     greys = dicom.text(header, "PhotometricInterpretation")
     placed = len(dicom.numbers(header, "ImagePositionPatient")) == 3 and len(dicom.numbers(header, "ImageOrientationPatient")) == 6
     sized = dicom.number(header, "Rows") and dicom.number(header, "Columns")
-    # the first reason that applies is given: what an object is comes before what it lacks
+    # the first reason that applies is returned: kind of object before missing elements
     reasons = (
         ("directory of a medium (DICOMDIR)", uid == MEDIA_DIRECTORY),
         ("dose report", bool(DOSE.search(description)) and (kind.startswith("7") or "SCREEN SAVE" in types or not placed)),
@@ -218,7 +216,7 @@ def exclusion_reason(header: Dataset) -> str:
 
 
 def is_possible(header: Dataset) -> bool:
-    """Whether pixels have two sides and the rows and columns of an image stand at right angles, up to what headers round."""
+    """Return whether pixel spacing is positive, and row and column are orthogonal unit vectors, up to rounding in headers."""
     spacing, cosines = dicom.numbers(header, "PixelSpacing"), dicom.numbers(header, "ImageOrientationPatient")
     if len(spacing) != 2 or min(spacing) <= 0 or len(cosines) != 6:
         return False
@@ -235,6 +233,6 @@ def _named(kind: str) -> str:
 
 
 def is_several_planes(firsts: SequenceOf[Dataset | None], total: int) -> bool:
-    """Whether one small series shows several planes, as only a localizer does."""
+    """Return whether a small series has several planes, as only localizers do."""
     planes = {main_axis(dicom.numbers(header, "ImageOrientationPatient")) for header in firsts if header is not None}
     return len(planes - {None}) > 1 and total <= MAX_LOCALIZER_FILES

@@ -1,4 +1,4 @@
-"""Which kind of scan a series is: by the words of its header, checked against the physics of its header."""
+"""Label the sequence of a series by the words of its header, checked against the acquisition parameters ("physics")."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ NOT_A_STRUCTURAL_SCAN = re.compile(
     r"|shim|prescan|coil|survey|scout|loc|locali[sz]er|b ?[tf]fe|trufi|balanced|basg|double ir|venogra\w*|t[12]\*? ?map\w*|t2 ?star ?map\w*"
     r"|t1 images)\b|\bt[12] ?\*? ?maps?\b|(?<!\d)(?<!\d )\bdir\b"
 )
-"""Scans that share the timing of a structural scan and are none; `32 dir` counts directions."""
+"""Words of scans that have the timing of a structural scan but are not one; `32 dir` counts directions."""
 NOT_A_PLAIN_CT = re.compile(
     r"\b(?:perf\w*|ctp|neuropct|\w*monitoring|bolus\w*|smart ?prep|test ?inj\w*|timing|iodine|jod\w*|vnc|virtual\w*|mono\w*|\d+ ?kev|m(?:in)?ip"
     r"|min ip|dose|topogram|scout|surview|z ?eff|overlay|fusion|\w*cb[fv]|mtt|ttp|tmax|vrt?|volume render\w*|bone ?subtract\w*|sub|subtr\w*)\b"
 )
-"""CT series that show something else than tissue at one time."""
+"""Words of CT series other than plain tissue at one time."""
 MAP_TYPES = frozenset({
     "P", "PHASE", "PHASE MAP", "R", "I", "REAL", "IMAGINARY", "FA", "EADC", "TENSOR", "MIP", "MNIP", "MINIP", "MIN IP", "PROJECTION IMAGE",
     "SUBTRACTION", "SUB", "T1 MAP", "T2 MAP", "T2 STAR MAP", "R2 MAP", "RCBF", "RCBV", "PERFUSION", "CT SOM5 MIP",
 })  # fmt: skip
-"""Words of ImageType of what is computed from scans and is none."""
+"""Values of ImageType of images computed from scans."""
 GRADIENT = r"gre|ffe|fl2d|fl3d|flash|me2d|me3d|eg|fe|gradient\w*|gradien\w*|medic|merge"
 WORDS: tuple[tuple[Sequence, re.Pattern[str]], ...] = (
     (Sequence.ADC, re.compile(r"\b\w{0,2}adc\b|apparent diffusion|\baverage dc\b")),
@@ -57,9 +57,9 @@ WORDS: tuple[tuple[Sequence, re.Pattern[str]], ...] = (
     (Sequence.T2W, re.compile(r"\bs?t2(?:w|c)?\b|\bciss\b|\bci3d\w*|\bfiesta\b|\bdrive\b|\bstir\b|\bhaste\b")),
     (Sequence.PDW, re.compile(r"\b(?:pd(?:w)?|proton density|dp|rho)\b")),
 )  # fmt: skip
-"""First match wins; the order matters: a FLAIR is often called `t2 flair`, a diffusion scan has a T2 in its name."""
+"""First match counts; the order matters: a FLAIR is often called `t2 flair`, and names of diffusion scans contain T2."""
 TWO_ECHOES = re.compile(r"\b(?:pd|dp)\w? ?[+/]? ?t2|\bt2\w? ?[+/]? ?(?:pd|dp)|dual echo|double echo")
-"""One description for the two echoes of a scan: the echo time tells which."""
+"""One description for both echoes of a scan: the echo time decides."""
 RELATED = (
     frozenset({Sequence.ADC, Sequence.DWI}),
     frozenset({Sequence.SWI, Sequence.T2STARW, Sequence.T2W}),
@@ -68,17 +68,17 @@ RELATED = (
     frozenset({Sequence.DWI, Sequence.T2W}),
     frozenset({Sequence.ADC, Sequence.T2W}),
 )
-"""Kinds that description and protocol of one series may name side by side: a map and its source, a narrower and a wider word."""
+"""Sequences that description and protocol of one series may name without contradiction: a map and its source, a narrower and a wider term."""
 CONTRAST_OF = {Sequence.T1W: Sequence.CE_T1W, Sequence.CT: Sequence.CE_CT}
 B_VALUES = {"siemens": (0x0019, 0x100C), "philips": (0x2001, 0x1003), "ge": (0x0043, 0x1039), "uih": (0x0065, 0x1009)}
-"""Private elements that hold the b-value, by the first letters of the manufacturer."""
+"""Private elements with the b-value, by the first letters of the manufacturer."""
 GE_OFFSET = 100_000
-"""GE adds 1e9 to the b-value of some software versions: what lies above this is no b-value."""
+"""Some software versions of GE add 1e9 to the b-value: only the remainder by this is the b-value."""
 
 
 @dataclass(frozen=True)
 class Physics:
-    """What the header says about how the image was made; None or empty where it does not say.
+    """Acquisition parameters from a header; None or empty where it has none.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Physics:
     b_value : float or None
         Diffusion weighting in s/mm2.
     agent : str
-        ContrastBolusAgent as it stands.
+        ContrastBolusAgent, unchanged.
     technique : frozenset of str
         ScanningSequence: `SE`, `GR`, `IR`, `EP`...
     flip_deg : float or None
@@ -104,20 +104,20 @@ class Physics:
 
     @property
     def is_gradient_echo(self) -> bool:
-        """Whether it says that it is a gradient echo and nothing else."""
+        """Whether the technique is gradient echo only."""
         return "GR" in self.technique and not self.technique & {"SE", "IR", "EP"}
 
 
 @dataclass(frozen=True)
 class SequenceLabel:
-    """The kind of a series and what a person should know about the choice."""
+    """Sequence of a series, and flags for doubts about it."""
 
     sequence: Sequence
     flags: tuple[str, ...] = ()
 
 
 def label_of_header(header: Dataset, weights: Iterable[float | None] = ()) -> SequenceLabel:
-    """Kind of the series that a header belongs to (see `sequences.label_sequence`); `weights` are the b-values of all its images."""
+    """Label the series of a header (see `label_sequence`); `weights` are the b-values of all its images."""
     physics = physics_of(header)
     physics = replace(physics, b_value=max((weight for weight in (*weights, physics.b_value) if weight is not None), default=None))
     description, protocol, name = (plain_words(dicom.text(header, word)) for word in ("SeriesDescription", "ProtocolName", "SequenceName"))
@@ -126,66 +126,65 @@ def label_of_header(header: Dataset, weights: Iterable[float | None] = ()) -> Se
 
 
 def label_sequence(modality: str, words: str, physics: Physics, others: str = "", types: frozenset[str] = frozenset()) -> SequenceLabel:
-    """Name the kind of a series.
+    """Label a series by words, or by physics where words say nothing.
 
-    `modality`: DICOM Modality: `MR` or `CT`; anything else is unknown. `words`: `plain_words` of SeriesDescription, or of a file name.
-    `others`: `plain_words` of ProtocolName and SequenceName: they count where the description says nothing, and may contradict it. Returns:
-    Words decide where there are any, physics where there are none. When two of them speak and disagree the words' kind is kept and flagged:
-    names lie about physics, and guessing which one is right is a person's work.
+    `modality` is `MR` or `CT`; anything else is unknown. `words` are the `plain_words` of SeriesDescription or a file name, `others` those of
+    ProtocolName and SequenceName, which count where the description says nothing. Where words and physics disagree, the label follows the
+    words and is flagged: only a person can tell which of them is wrong.
     """
     given, unclear = contrast_given(f"{words} {others}".strip(), plain_words(physics.agent))
-    doubts = (CONTRAST_UNCLEAR,) if unclear else ()
+    contrast_flags = (CONTRAST_UNCLEAR,) if unclear else ()
     if types & MAP_TYPES:
         return SequenceLabel(Sequence.UNKNOWN)
     if modality == "CT":
         if NOT_A_PLAIN_CT.search(f"{words} {others}"):
             return SequenceLabel(Sequence.UNKNOWN)
         phase = re.search(r"\b(?:angio\w*|arteri\w*|venous|venos\w*|portal)\b", words) is not None and not unclear
-        return SequenceLabel(Sequence.CE_CT if given or phase else Sequence.CT, doubts)
+        return SequenceLabel(Sequence.CE_CT if given or phase else Sequence.CT, contrast_flags)
     if modality != "MR" or is_not_structural(words) or is_not_structural(others):
         return SequenceLabel(Sequence.UNKNOWN)
     label = _label_mr(words, others, physics, types)
     if label.sequence not in CONTRAST_OF:
-        return label  # agents are of no account for the other kinds
-    return SequenceLabel(CONTRAST_OF[label.sequence] if given else label.sequence, (*label.flags, *doubts))
+        return label  # contrast agent is only tracked for T1 and CT
+    return SequenceLabel(CONTRAST_OF[label.sequence] if given else label.sequence, (*label.flags, *contrast_flags))
 
 
 def _label_mr(words: str, others: str, physics: Physics, types: frozenset[str]) -> SequenceLabel:
-    made = sequence_by_physics(physics)
+    by_physics = sequence_by_physics(physics)
     if types & {"ADC", "ADC MAP"}:
         return SequenceLabel(Sequence.ADC)
     first, second = sequence_by_words(words), sequence_by_words(others)
     named = first or second
     if named is None:
-        return _by_physics(made, physics)
+        return _by_physics(by_physics, physics)
     if TWO_ECHOES.search(f"{words} {others}") and physics.echo_ms:
         named = Sequence.PDW if physics.echo_ms < 50 else Sequence.T2W
-    flags = (DISAGREE,) if _disagree(named, made, physics) else ()
+    flags = (DISAGREE,) if _disagree(named, by_physics, physics) else ()
     if first and second and first is not second and not any({first, second} <= family for family in RELATED):
         flags = (*flags, WORDS_DISAGREE)
     return SequenceLabel(named, flags)
 
 
-def _by_physics(made: Sequence | None, physics: Physics) -> SequenceLabel:
-    if made is None:
+def _by_physics(by_physics: Sequence | None, physics: Physics) -> SequenceLabel:
+    if by_physics is None:
         return SequenceLabel(Sequence.UNKNOWN)
-    return SequenceLabel(made, (PHYSICS_ALONE,) if physics.is_gradient_echo else ())
+    return SequenceLabel(by_physics, (PHYSICS_ALONE,) if physics.is_gradient_echo else ())
 
 
-def _disagree(named: Sequence, made: Sequence | None, physics: Physics) -> bool:
+def _disagree(named: Sequence, by_physics: Sequence | None, physics: Physics) -> bool:
     if named is Sequence.T2W and physics.is_gradient_echo:
         return True  # a gradient echo is never T2-weighted: T2* or a balanced scan
-    if made is None or named in {Sequence.ADC, Sequence.SWI, Sequence.T2STARW}:
-        return False  # derived maps and gradient echoes: their timing does not tell them apart
+    if by_physics is None or named in {Sequence.ADC, Sequence.SWI, Sequence.T2STARW}:
+        return False  # timing does not distinguish derived maps and gradient echoes
     if named is Sequence.DWI:
-        return made in {Sequence.T1W, Sequence.FLAIR}  # an echo-planar scan without a b-value in its header looks like T2
-    if named is Sequence.FLAIR and made is Sequence.T2W:
+        return by_physics in {Sequence.T1W, Sequence.FLAIR}  # an echo-planar scan without a b-value in its header looks like T2
+    if named is Sequence.FLAIR and by_physics is Sequence.T2W:
         return bool(physics.inversion_ms)  # some vendors do not write the inversion time
-    return named is not made
+    return named is not by_physics
 
 
 def sequence_by_words(words: str) -> Sequence | None:
-    """Kind of scan that the words name (contrast left out), or None.
+    """Return the sequence named by words, without contrast agent, or None.
 
     Examples
     --------
@@ -198,18 +197,18 @@ def sequence_by_words(words: str) -> Sequence | None:
 
 
 def is_not_structural(words: str) -> bool:
-    """Whether words name a scan that is no structural one (an ADC map is wanted, although it is a map)."""
+    """Return whether words name a scan other than a structural one or an ADC map."""
     rest = re.sub(r"\bven bold\b", "venbold", words)
     return NOT_A_STRUCTURAL_SCAN.search(rest) is not None and not re.search(r"\b\w{0,2}adc\b(?! ?fa)", words)
 
 
 def sequence_by_physics(physics: Physics) -> Sequence | None:
-    """Kind of scan that the timing makes, or None when the header does not tell or fits several kinds.
+    """Return the sequence implied by the timing, or None if it is incomplete or fits several sequences.
 
-    FLAIR nulls fluid: a long inversion time with a long echo. T1 weighting needs a short echo and either a short repetition or an
-    inversion, T2 weighting a long echo and a long repetition; what has a long repetition and a short echo is proton density. A gradient
-    echo with a long echo shows T2*; with a short one it may be T1-weighted or an angiogram, unless it is inverted or its flip angle is
-    large. An echo-planar scan without diffusion weighting may be diffusion, perfusion or function.
+    FLAIR nulls fluid by a long inversion time with a long echo. T1 weighting has a short echo and either a short repetition or an
+    inversion, T2 weighting a long echo and a long repetition, proton density a short echo and a long repetition. A gradient echo with a
+    long echo is T2*; with a short one it may be T1-weighted or an angiogram, unless it is inverted or its flip angle is large. An
+    echo-planar scan without diffusion weighting may be diffusion, perfusion or functional MRI.
     """
     repetition, echo, inversion = physics.repetition_ms, physics.echo_ms, physics.inversion_ms or 0.0
     if physics.b_value:
@@ -219,17 +218,17 @@ def sequence_by_physics(physics: Physics) -> Sequence | None:
     if physics.is_gradient_echo and not inversion:
         large = (physics.flip_deg or 0) >= 50 and repetition >= 100
         return Sequence.T2STARW if echo >= 12 and repetition >= 100 else Sequence.T1W if large and echo < 10 else None
-    made = (
+    rules = (
         (Sequence.FLAIR, inversion > 1500 and echo > 70),
         (Sequence.T1W, echo < 30 and (repetition <= 1200 or inversion >= 300)),
         (Sequence.T2W, echo >= 70 and repetition > 1400 and inversion < 300),
         (Sequence.PDW, echo < 50 and repetition >= 1800 and not inversion),
     )
-    return next((sequence for sequence, fits in made if fits), None)
+    return next((sequence for sequence, fits in rules if fits), None)
 
 
 def physics_of(header: Dataset) -> Physics:
-    """Collect timing, diffusion weighting and agent of a header."""
+    """Collect timing, diffusion weighting and contrast agent from a header."""
     return Physics(
         repetition_ms=dicom.number(header, "RepetitionTime"),
         echo_ms=dicom.number(header, "EchoTime"),
@@ -242,25 +241,25 @@ def physics_of(header: Dataset) -> Physics:
 
 
 def b_value_of(header: Dataset) -> float | None:
-    """Diffusion weighting in s/mm2: of the standard's element, or of the vendor's private one (Siemens, Philips, GE, UIH)."""
+    """Return the b-value in s/mm2 from the standard element or the vendor's private one (Siemens, Philips, GE, UIH); None without one."""
     standard = dicom.number(header, "DiffusionBValue")
     if standard is not None:
         return standard
     maker = dicom.text(header, "Manufacturer").lower()
     known = [place for name, place in B_VALUES.items() if maker.startswith(name)]
-    # a maker's number means something else in the header of another maker
+    # private elements have other meanings in headers of other makers: all are tried only if no maker is named
     for group, number in known or ([] if maker else B_VALUES.values()):
         try:
-            found = _number(header[group, number].value)
-        except Exception:  # absent, or of another shape: the header does not tell
+            b_value = _number(header[group, number].value)
+        except Exception:  # absent, or of another shape
             continue
-        if 0 <= found % GE_OFFSET < 20_000:
-            return found % GE_OFFSET
+        if 0 <= b_value % GE_OFFSET < 20_000:
+            return b_value % GE_OFFSET
     return None
 
 
 def _number(raw: Any) -> float:
-    """Read the first number of a private element, whose kind of value may have been lost on the way (`UN`)."""
+    """Read the first number of a private element, whose value representation may have been lost in transfer (`UN`)."""
     if isinstance(raw, bytes):
         try:
             return float(raw.decode("ascii").strip("\0 ").split("\\")[0])

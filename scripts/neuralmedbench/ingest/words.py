@@ -1,4 +1,4 @@
-"""The words of headers and file names in one plain form, and what they say about a contrast agent."""
+"""Normalise the words of headers and file names, and read from them whether a contrast agent was given."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPELLED_OUT = (
     (re.compile(r"(?<![a-z0-9])c\s*\+(?![a-z0-9])|\+\s*(?:c|k)(?![a-z0-9])"), " cplus "),
     (re.compile(r"(?<![a-z0-9])c\s*-(?![a-z0-9])|(?:(?<=\s)|^)-\s*c(?![a-z0-9])"), " cminus "),
 )
-"""Signs that carry meaning, before signs are taken out."""
+"""Punctuation with a meaning, replaced by words before punctuation is removed."""
 AGENT = r"contrast\w*|kontras\w*|контраст\w*|gd|gad\w*|km|mdc|kl|iv|inj\w*|ce|enhanc\w*|c|k"
 NEGATION = r"pre|prae|vor|avant|before|without|wo|non?|not|ohne|sans|sin|senza|sem|zonder|bez|utan|uten|uden|ilman|prima|antes|minus|до|без"
 WITHOUT = re.compile(
@@ -22,7 +22,7 @@ WITHOUT = re.compile(
     r"|\b(?:pre|without|wo|unenhanced|nativ\w*|ohne|sans|senza|sem|sin|zonder|utan|uten|uden|bez|plain|noncon\w*|nect|ncct|kontrasts[iı]z\w*"
     r"|kontrastfri\w*|blanco|cminus|без)\b|平扫|平掃|単純|조영전"
 )
-"""That none was given. `WITH` is looked for in what is left when these words are taken out: `non contrast` holds the word contrast."""
+"""Words for no contrast agent. They are removed before `WITH` is searched: `non contrast` contains the word contrast."""
 WITH = re.compile(
     r"\b(?:cplus|gd|gad\w*|km|mdc|ce|cemr|enhanced|contrast\w*|kontras\w*|контраст\w*|inject\w*|dotarem|magnevist|prohance|multihance"
     r"|omniscan|clariscan|vueway|elucirem|primovist|t1c|t1ce|t1gd|t1post|t1km|cta|cect)\b"
@@ -30,13 +30,13 @@ WITH = re.compile(
     r"|\bpost(?:gd|con\w*|c|km|gad\w*)?\b(?! ?(?:fossa|fosse|op\b|proc))|\bwith\b *$|增强|增強|造影|조영(?!전)"
 )
 AMBIGUOUS = re.compile(r"\bt1 w$|\bpost (?:fossa|fosse)\b.*\bpost\b")
-"""A `W` of its own after T1 may mean weighted or with."""
+"""A single `W` after T1 may mean weighted or with."""
 NO_AGENT = re.compile(r"(?:no|none|non|not|nil|without|wo|nativ\w*|ohne|sans|sin|senza|pre|oral)\b.*|n|n/a|na|0+(?: ?ml)?|-|")
 UNSTATED = re.compile(r"unknown|unspecified|\?")
 
 
 def plain_words(*parts: str) -> str:
-    """Lower-case words separated by single spaces, without accents; of the signs, `*`, `/` and `+` before a word are kept.
+    """Return lower-case words separated by single spaces, without accents; of the punctuation, `*`, `/` and `+` are kept.
 
     Examples
     --------
@@ -49,15 +49,15 @@ def plain_words(*parts: str) -> str:
     text = re.sub(r"т(?=\s?[12])", "t", text).translate({ord("ł"): "l", ord("ø"): "o", ord("ß"): "ss", ord("ı"): "i"})
     for signs, words in SPELLED_OUT:
         text = signs.sub(words, text)
-    # a sign of another script beside a Latin word is a word of its own
+    # split words where Latin and East Asian scripts meet
     text = re.sub(r"(?<=[\x20-\x7e])(?=[\u3000-\uffff])|(?<=[\u3000-\uffff])(?=[\x21-\x7e])", " ", text)
     return re.sub(r" +", " ", re.sub(r"[^\w*+/ ]|_", " ", text)).strip()
 
 
 def contrast_by_words(words: str) -> bool | None:
-    """Whether words say that contrast was given: None when they say nothing of it.
+    """Return whether words (`plain_words` of a header or a file name) say that contrast was given; None if they do not say.
 
-    `words`: `plain_words` of a header or a file name. Raises ValueError if they say both, or may mean either.
+    ValueError if they contradict each other or are ambiguous.
 
     Examples
     --------
@@ -73,17 +73,16 @@ def contrast_by_words(words: str) -> bool | None:
 
 
 def contrast_by_agent(agent: str) -> bool | None:
-    """Whether ContrastBolusAgent (`plain_words` of it) names an agent: None when it is empty or says nothing."""
+    """Return whether ContrastBolusAgent (as `plain_words`) names an agent; None if it is empty or unspecific."""
     if not agent or UNSTATED.fullmatch(agent):
         return None
     return NO_AGENT.fullmatch(agent) is None
 
 
 def contrast_given(words: str, agent: str) -> tuple[bool, bool]:
-    """Give whether contrast was given, and whether words and agent leave that in doubt.
+    """Return whether contrast was given, and whether that is in doubt; both arguments are `plain_words`.
 
-    `words`, `agent`: `plain_words` of the words and of the agent. Returns: Given, in doubt. What is in doubt counts as not given: the kind
-    without contrast is the one that claims less.
+    A doubtful case counts as not given: the label without contrast claims less.
     """
     try:
         by_words = contrast_by_words(words)

@@ -27,8 +27,8 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.identity import Identity, fold, identity_pattern
 from neuralmedbench.files.nifti import Volume, read_nifti
+from neuralmedbench.ingest.cases import collect_identity
 from neuralmedbench.ingest.raw_files import frames_of, read_raw_file
-from neuralmedbench.ingest.raw_identity import collect_identity
 from neuralmedbench.ingest.raw_series import exclusion_reason
 
 OWNED = Identity(names=("Vandermeer^Johanna",), numbers=("48213371", "12-34-56"))

@@ -12,7 +12,7 @@ import ingest_case
 from fixtures.deid import NOTE, RECORD, head_voxels, write_dicom_series, write_index, write_nifti_file
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.cases import read_case
-from neuralmedbench.ingest.diffusion import trace_image
+from neuralmedbench.ingest.conversion import trace_image
 from neuralmedbench.ingest.sequences import Physics, label_sequence
 from neuralmedbench.ingest.words import plain_words
 from neuralmedbench.records.case import CaseRecord, Sequence, State
@@ -60,7 +60,7 @@ def test_a_case_that_was_never_listed_here_is_told_how_to_list_it(tmp_path: Path
 
 def test_an_override_of_a_series_that_is_not_there_is_refused(tmp_path: Path) -> None:
     files = write_dicom_series(tmp_path / "raw")
-    with pytest.raises(ConfigError, match="case c0ffee: series-07 is none of its 1 series"):
+    with pytest.raises(ConfigError, match="case c0ffee: it has 1 series, and no series-07"):
         run(tmp_path, write_index(tmp_path, files), "series-07=FLAIR")
 
 

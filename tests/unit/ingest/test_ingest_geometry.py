@@ -11,8 +11,8 @@ import pytest
 from fixtures.raw import CORONAL, PIXEL_MM, SAGITTAL, Stack, ball, ct_tags, ingest, write_series
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.nifti import Volume, read_nifti
+from neuralmedbench.ingest.conversion import regrid
 from neuralmedbench.ingest.geometry import missing_slices
-from neuralmedbench.ingest.regrid import regrid
 from neuralmedbench.records.case import Plane, Sequence, State
 
 ROD_MM = (10.0, 20.0)

@@ -18,8 +18,8 @@ from neuralmedbench.files.raw_index import RawFile, RawIndex, read_raw_index, wr
 from neuralmedbench.ingest.bids import entities_of, label_bids
 from neuralmedbench.ingest.case_tables import keyed_pseudonyms
 from neuralmedbench.ingest.grouping import CaseFiles
+from neuralmedbench.ingest.import_series import label_nifti
 from neuralmedbench.ingest.listing import find_cases, list_cases
-from neuralmedbench.ingest.raw_nifti import label_nifti
 from neuralmedbench.ingest.sequences import Physics
 from neuralmedbench.records.case import CaseRecord, Sequence, State
 

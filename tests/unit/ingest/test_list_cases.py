@@ -69,7 +69,7 @@ def test_another_key_or_folder_does_not_wipe_what_a_person_wrote(tmp_path: Path,
     table = tmp_path / "config" / "benchmarks" / "mine.cases.tsv"
     before = table.read_bytes()
     assert list_cases.main(["--new-key", str(tmp_path / "other")]) == 0
-    with pytest.raises(ConfigError, match="none of its 5 cases is found again"):
+    with pytest.raises(ConfigError, match="none of its 5 cases is in the new listing"):
         run(tmp_path, source, key_file=(tmp_path / "other").as_posix())
     assert table.read_bytes() == before
 

@@ -35,7 +35,7 @@ from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.files.case_flow import flow_of_cases
 from neuralmedbench.files.cases import CaseRow, read_audit, read_case, read_case_table, read_pictures, write_case_table
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.ingest.picture_listing import IN_TWO_CASES, IS_DICOM, NO_CASE, TOO_LARGE, TWICE, find_picture_cases
+from neuralmedbench.ingest.listing import IN_TWO_CASES, IS_DICOM, NO_CASE, TOO_LARGE, TWICE, find_picture_cases
 from neuralmedbench.ingest.pictures import ingest_picture_cases
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import Item
@@ -418,7 +418,7 @@ def test_an_override_of_kinds_belongs_into_files_csv(own: Path) -> None:
     table = own / "config" / "benchmarks" / "mine.cases.tsv"
     rows = read_case_table(table)
     write_case_table(table, [replace(rows[0], sequence_overrides={"series-01": "T2w"}), *rows[1:]])
-    with pytest.raises(ConfigError, match=r"say what pictures show in files\.csv"):
+    with pytest.raises(ConfigError, match=r"describe pictures in files\.csv"):
         clean(own)
 
 
