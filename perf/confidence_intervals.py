@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from fixtures.coverage import QUANTITIES, coverage, truth
 from neuralmedbench.estimates.calibration import area_under_risk, auroc, brier, calibration_error, width_bins
-from neuralmedbench.estimates.intervals import IntervalSettings, percentile_interval
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, percentile_interval
 from neuralmedbench.tables.confidence.measures import Confidences, ConfidenceSource, Draws
 from neuralmedbench.tables.confidence.reliability import tied_groups
 
@@ -63,7 +63,7 @@ def values(found: Confidences) -> dict[str, float | None]:
 
 
 def intervals(found: Confidences, patients: int) -> dict[str, tuple[float | None, float | None]]:
-    draws, known = Draws(found, patients, SETTINGS), values(found)
+    draws, known = Draws(found, ByPatient(np.arange(patients), SETTINGS)), values(found)
     groups = draws.groups.astype(np.float64)
     return {
         "overconfidence": percentile_interval(draws.overconfidence, draws.clusters, SETTINGS.confidence),

@@ -19,7 +19,7 @@ from neuralmedbench.estimates.calibration import (
     selective_accuracy,
     width_bins,
 )
-from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
 from neuralmedbench.tables.confidence.measures import GROUPS, Draws
 
 VALUES = st.one_of(st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]), st.floats(0, 1))
@@ -86,7 +86,9 @@ def test_the_area_lies_between_the_best_and_the_worst_order(groups: list[tuple[i
 def test_intervals_hold_their_value_or_are_none(rows: list[tuple[float, bool]], patients: int) -> None:
     confidence, right = arrays(rows)
     codes = [place % patients for place in range(len(rows))]
-    draws = Draws(confidences(confidence.tolist(), right.tolist(), patients=codes), patients, IntervalSettings(resamples=100))
+    draws = Draws(
+        confidences(confidence.tolist(), right.tolist(), patients=codes), ByPatient(np.arange(patients), IntervalSettings(resamples=100))
+    )
     error = calibration_error(confidence, right, width_bins(confidence))
     low, high = draws.error_interval(error)
     assert (low is None) == (high is None)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from neuralmedbench.estimates.comparisons import paired_difference
 from neuralmedbench.estimates.exact import holm
-from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval
 from neuralmedbench.estimates.repeats import pass_at_k
 
 FAST = IntervalSettings(resamples=200)
@@ -19,7 +19,7 @@ VALUES = st.lists(st.tuples(st.sampled_from([0.0, 0.2, 0.5, 1.0, float("nan")]),
 @settings(max_examples=60, deadline=None)
 def test_an_interval_holds_its_value_and_stays_between_0_and_1(rows: list[tuple[float, int]]) -> None:
     values, patients = np.array([value for value, _ in rows]), np.array([patient for _, patient in rows])
-    found = rate_interval(values, patients, FAST)
+    found = rate_interval(values, ByPatient(patients, FAST))
     if found.value is not None and found.low is not None and found.high is not None:
         assert -1e-9 <= found.low <= found.value + 1e-9
         assert found.value - 1e-9 <= found.high <= 1 + 1e-9
@@ -30,7 +30,7 @@ def test_an_interval_holds_its_value_and_stays_between_0_and_1(rows: list[tuple[
 def test_swapping_two_models_turns_the_sign_and_keeps_the_p_value(rows: list[tuple[float, int]]) -> None:
     first, patients = np.array([value for value, _ in rows]), np.array([patient for _, patient in rows])
     second = np.roll(first, 1)
-    there, back = paired_difference(first, second, patients, FAST), paired_difference(second, first, patients, FAST)
+    there, back = paired_difference(first, second, ByPatient(patients, FAST)), paired_difference(second, first, ByPatient(patients, FAST))
     assert there.p_value == back.p_value
     if there.value is not None and back.value is not None:
         assert abs(there.value + back.value) < 1e-12

@@ -1,4 +1,4 @@
-"""Agreement of raters: coefficients as functions of sums, so that a resample of patients is one row of weights times sums per patient."""
+"""Agreement of raters: every coefficient is a function of sums over answers, so a resample is a row of weights times the sums per patient."""
 
 from __future__ import annotations
 
@@ -8,9 +8,42 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats
 
+RATER_COEFFICIENTS = ("alpha_ordinal", "ac2_quadratic", "icc_2_1", "icc_2_k", "same", "within_one")
+
+
+class RaterTerms:
+    """The terms whose sums over answers give every coefficient of several raters.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (answers, raters)
+        Points of `scale`; NaN where a rater gave none.
+    scale : ndarray of float, shape (points,)
+        Every point of the form, ascending, used or not.
+
+    Attributes
+    ----------
+    terms : ndarray of float, shape (answers, terms)
+        What is summed over answers.
+    complete : ndarray of bool, shape (answers,)
+        Answers with a value from every rater: those that the two ICCs count.
+    """
+
+    def __init__(self, values: Floats, scale: Floats) -> None:
+        one, other = (values[:, [pair[side] for pair in combinations(range(values.shape[1]), 2)]] for side in (0, 1))
+        parts = [coincidences(values, scale), weighted_shares(values, scale), complete_rows(values), pair_terms(one, other).sum(axis=1)]
+        self._scale, self._edges = scale, np.cumsum([part.shape[1] for part in parts])[:-1]
+        self.terms, self.complete = np.concatenate(parts, axis=1), parts[2][:, 0] > 0
+
+    def coefficients(self, sums: Floats) -> dict[str, Floats]:
+        """Compute `RATER_COEFFICIENTS`, each of shape (...), from sums of terms, of shape (..., terms)."""
+        table, shares, rows, pairs = np.split(sums, self._edges, axis=-1)
+        found = (ordinal_alpha(table), ac2(shares, self._scale), *icc(rows), *shares_of_pairs(pairs))
+        return dict(zip(RATER_COEFFICIENTS, found, strict=True))
+
 
 def coincidences(values: Floats, scale: Floats) -> Floats:
-    """Give each answer's share of Krippendorff's coincidence matrix.
+    """Return each answer's share of Krippendorff's coincidence matrix.
 
     Parameters
     ----------
@@ -36,7 +69,7 @@ def ordinal_alpha(sums: Floats) -> Floats:
     Parameters
     ----------
     sums : ndarray of float, shape (..., points * points)
-        Sums of :func:`coincidences`.
+        Sums of `coincidences`.
 
     Returns
     -------
@@ -59,12 +92,12 @@ def ordinal_alpha(sums: Floats) -> Floats:
 
 
 def weighted_shares(values: Floats, scale: Floats) -> Floats:
-    """Give each answer's share of the sums from which AC2 is made.
+    """Return each answer's share of the sums from which AC2 is computed.
 
     Parameters
     ----------
     values, scale
-        As in :func:`coincidences`.
+        As in `coincidences`.
 
     Returns
     -------
@@ -84,7 +117,7 @@ def ac2(sums: Floats, scale: Floats) -> Floats:
     Parameters
     ----------
     sums : ndarray of float, shape (..., 3 + points)
-        Sums of :func:`weighted_shares`.
+        Sums of `weighted_shares`.
     scale : ndarray of float, shape (points,)
         Every point of the form, used or not: chance depends on how many there are.
 
@@ -107,7 +140,7 @@ def ac2(sums: Floats, scale: Floats) -> Floats:
 
 
 def complete_rows(values: Floats) -> Floats:
-    """Give each answer's share of the sums of a two-way analysis of variance.
+    """Return each answer's share of the sums of a two-way analysis of variance.
 
     Parameters
     ----------
@@ -130,7 +163,7 @@ def icc(sums: Floats) -> tuple[Floats, Floats]:
     Parameters
     ----------
     sums : ndarray of float, shape (..., 3 + raters)
-        Sums of :func:`complete_rows`.
+        Sums of `complete_rows`.
 
     Returns
     -------
@@ -156,8 +189,8 @@ def icc(sums: Floats) -> tuple[Floats, Floats]:
     return np.where(defined, one, np.nan), np.where(defined, mean, np.nan)
 
 
-def paired(first: Floats, second: Floats) -> Floats:
-    """Give each answer's share of the sums of two raters, or of two showings.
+def pair_terms(first: Floats, second: Floats) -> Floats:
+    """Return the terms of two raters, or of two showings to one rater, whose sums over answers give `pair_coefficients`.
 
     Parameters
     ----------
@@ -183,7 +216,7 @@ def quadratic_kappa(sums: Floats) -> Floats:
     Parameters
     ----------
     sums : ndarray of float, shape (..., 7)
-        Sums of :func:`paired`.
+        Sums of `pair_terms`.
 
     Returns
     -------
@@ -199,14 +232,29 @@ def quadratic_kappa(sums: Floats) -> Floats:
 
 
 def shares_of_pairs(sums: Floats) -> tuple[Floats, Floats]:
-    """Shares of equal values and of values within one point, from sums of :func:`paired`; NaN without a pair."""
+    """Shares of equal values and of values within one point, from sums of `pair_terms`; NaN without a pair."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return sums[..., 5] / sums[..., 0], sums[..., 6] / sums[..., 0]
 
 
-def pairs_of(raters: int) -> list[tuple[int, int]]:
-    """Every pair of raters by their places, in order."""
-    return list(combinations(range(raters), 2))
+def pair_coefficients(sums: Floats) -> dict[str, Floats]:
+    """Compute the coefficients of pairs of raters: kappa, ICC(2,1), shares of equal values and of values within one point.
+
+    Parameters
+    ----------
+    sums : ndarray of float, shape (..., 7)
+        Sums of `pair_terms`.
+
+    Returns
+    -------
+    dict of str to ndarray of float, shape (...)
+        `kappa_quadratic`, `icc_2_1`, `same` and `within_one`.
+    """
+    known, one, other, squares, apart = (sums[..., place] for place in range(5))
+    # of two raters the square of an answer's sum is twice its sum of squares less the squared difference
+    rows = np.stack([known, 2 * squares - apart, squares, one, other], axis=-1)
+    same, near = shares_of_pairs(sums)
+    return {"kappa_quadratic": quadratic_kappa(sums), "icc_2_1": icc(rows)[0], "same": same, "within_one": near}
 
 
 def _counts(values: Floats, scale: Floats) -> Floats:

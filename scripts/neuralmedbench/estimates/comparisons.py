@@ -7,28 +7,27 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
-from neuralmedbench.estimates.exact import FEW_PATIENTS
-from neuralmedbench.estimates.intervals import (
-    Floats,
-    IntervalSettings,
-    Ints,
-    cluster_sums,
-    expanded_tail,
-    percentile_interval,
-    resampled_means,
-)
+from neuralmedbench.estimates.exact import FEW_PATIENTS, mcnemar_exact
+from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, IntervalSettings, expanded_tail
 
 EXACT_FLIPS_UP_TO = 12
 """Up to this many patients every pattern of signs is tried; above it patterns are drawn."""
 
-TOGETHER = 64
-"""Pairs that are resampled at once: more take memory and no less time."""
+PAIRS_AT_ONCE = 64
+"""Pairs that are resampled together: more take memory and no less time."""
+
+SHUFFLES_AT_ONCE = 1_000
+"""Shuffles that are made together."""
 
 
 class Difference(NamedTuple):
-    """A paired difference; `low` and `high` are None when nothing varies, `spread` is its standard error."""
+    """A paired difference; `low` and `high` are None when nothing varies, `spread` is its standard error.
+
+    `mcnemar_p` is of the exact McNemar test of values above 0.5, which takes items as independent.
+    """
 
     value: float | None
     low: float | None
@@ -37,45 +36,37 @@ class Difference(NamedTuple):
     spread: float
     items: int
     patients: int
+    mcnemar_p: float | None = None
 
 
-def paired_difference(first: Floats, second: Floats, patients: Ints, settings: IntervalSettings) -> Difference:
+def paired_difference(first: Floats, second: Floats, by: ByPatient) -> Difference:
     """Mean of `first` minus mean of `second` over the items that both have.
 
     Parameters
     ----------
     first, second : ndarray of float, shape (items,)
         Item values between 0 and 1; NaN where a side has none.
-    patients : ndarray of int, shape (items,)
-        Patient of each item.
-    settings : IntervalSettings
-        Resamples, seed and confidence.
+    by : ByPatient
+        Patients of the items.
 
     Returns
     -------
     Difference
-        Interval from the patient-clustered bootstrap, with fewer than 30 patients never narrower than Student's t on the sums of patients:
-        where only one or two patients differ, percentiles are. p value from flipping the signs of whole patients.
+        Interval from the patient-clustered bootstrap, with fewer than 30 patients never narrower than Student's t on the sums per patient:
+        percentiles are too narrow where only one or two patients differ. p value from flipping the signs of whole patients.
     """
-    return paired_differences([(first, second)], patients, settings)[0]
+    return paired_differences([(first, second)], by)[0]
 
 
-def paired_differences(pairs: Sequence[tuple[Floats, Floats]], patients: Ints, settings: IntervalSettings) -> list[Difference]:
-    """Give the difference of each of many pairs; pairs that share the same items are resampled together.
+def paired_differences(pairs: Sequence[tuple[Floats, Floats]], by: ByPatient) -> list[Difference]:
+    """Return the difference of each of many pairs, as `paired_difference` does; pairs with the same items are resampled together.
 
     Parameters
     ----------
     pairs : sequence of (ndarray of float, ndarray of float), each of shape (items,)
         Item values between 0 and 1; NaN where a side has none.
-    patients : ndarray of int, shape (items,)
-        Patient of each item.
-    settings : IntervalSettings
-        Resamples, seed and confidence.
-
-    Returns
-    -------
-    list of Difference
-        One a pair, as `paired_difference` gives it.
+    by : ByPatient
+        Patients of the items.
     """
     found = [Difference(None, None, None, None, 0.0, 0, 0)] * len(pairs)
     alike: dict[bytes, list[int]] = {}
@@ -85,47 +76,32 @@ def paired_differences(pairs: Sequence[tuple[Floats, Floats]], patients: Ints, s
             alike.setdefault(both.tobytes(), []).append(place)
     for key, places in alike.items():
         both = np.frombuffer(key, dtype=bool)
-        codes = np.unique(patients[both], return_inverse=True)[1].reshape(-1)
-        for start in range(0, len(places), TOGETHER):
-            some = places[start : start + TOGETHER]
+        own = by.at(both)
+        for start in range(0, len(places), PAIRS_AT_ONCE):
+            some = places[start : start + PAIRS_AT_ONCE]
             gaps = [(pairs[place][0] - pairs[place][1])[both] for place in some]
-            resampled = resampled_means(np.stack(gaps, axis=1), codes, settings)
-            p_values = sign_flip_p(cluster_sums(np.stack(gaps, axis=1), codes, int(codes.max()) + 1), settings)
+            resampled = own.resampled_means(np.stack(gaps, axis=1))
+            p_values = sign_flip_p(own.sums(np.stack(gaps, axis=1)), own.settings)
             for column, place in enumerate(some):
-                found[place] = _difference(gaps[column], codes, resampled[:, column], p_values[column], settings)
+                passed = [side[both] > 0.5 for side in pairs[place]]
+                found[place] = _difference(gaps[column], own, resampled[:, column], p_values[column], mcnemar_exact(*passed))
     return found
 
 
-def _difference(gaps: Floats, codes: Ints, resampled: Floats, p_value: float, settings: IntervalSettings) -> Difference:
-    clusters = int(codes.max()) + 1
-    low, high = percentile_interval(resampled, clusters, settings.confidence)
-    if low is not None and high is not None and clusters < FEW_PATIENTS:
-        near, far = student_interval(gaps, codes, settings.confidence)
+def _difference(gaps: Floats, by: ByPatient, resampled: Floats, p_value: float, mcnemar_p: float) -> Difference:
+    low, high = by.percentiles(resampled)
+    if low is not None and high is not None and by.clusters < FEW_PATIENTS:
+        near, far = student_interval(gaps, by)
         low, high = max(min(low, near), -1.0), min(max(high, far), 1.0)
-    return Difference(float(gaps.mean()), low, high, p_value, float(np.nanstd(resampled)), len(gaps), clusters)
+    return Difference(float(gaps.mean()), low, high, p_value, float(np.nanstd(resampled)), len(gaps), by.clusters, mcnemar_p)
 
 
-def student_interval(values: Floats, patients: Ints, confidence: float) -> tuple[float, float]:
-    """Give the interval of a mean by Student's t, its standard error from the sums of at least two patients.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (items,)
-        Item values, none NaN.
-    patients : ndarray of int, shape (items,)
-        Patient of each item, numbered from 0 without gaps.
-    confidence : float
-        Confidence level.
-
-    Returns
-    -------
-    tuple of float
-        Low and high.
-    """
-    clusters, mean = int(patients.max()) + 1, float(values.mean())
-    residuals = cluster_sums((values - mean)[:, None], patients, clusters)[:, 0]
-    error = np.sqrt(clusters / (clusters - 1) * (residuals**2).sum()) / len(values)
-    half = float(stats.t.ppf(0.5 + confidence / 2, clusters - 1) * error)
+def student_interval(values: Floats, by: ByPatient) -> tuple[float, float]:
+    """Return the interval of a mean by Student's t, its standard error from the sums per patient; two patients at least, no NaN."""
+    mean = float(values.mean())
+    residuals = by.sums((values - mean)[:, None])[:, 0]
+    error = np.sqrt(by.clusters / (by.clusters - 1) * (residuals**2).sum()) / len(values)
+    half = float(stats.t.ppf(0.5 + by.settings.confidence / 2, by.clusters - 1) * error)
     return mean - half, mean + half
 
 
@@ -142,11 +118,11 @@ def sign_flip_p(sums: Floats, settings: IntervalSettings) -> list[float]:
     Returns
     -------
     list of float
-        By column. Exact up to 12 patients; (hits + 1) / (draws + 1) above, so that it is never 0.
+        Per column. Exact up to 12 patients; (hits + 1) / (draws + 1) above, so that it is never 0.
     """
     count, seen = len(sums), np.array([abs(float(column.sum())) for column in sums.T])
     if count <= EXACT_FLIPS_UP_TO:
-        patterns = 1 - 2 * ((np.arange(2**count)[:, None] >> np.arange(count)) & 1)
+        patterns = 1 - 2 * ((np.arange(2**count)[:, None] >> np.arange(count)) & 1)  # one row per binary number: bit set is sign flipped
         return [float(share) for share in (np.abs(patterns @ sums) >= seen - 1e-9).mean(axis=0)]
     hits = (np.abs(_signs(count, settings.resamples, settings.seed) @ sums) >= seen - 1e-9).sum(axis=0)
     return [(int(number) + 1) / (settings.resamples + 1) for number in hits]
@@ -154,56 +130,44 @@ def sign_flip_p(sums: Floats, settings: IntervalSettings) -> list[float]:
 
 @lru_cache(maxsize=4)
 def _signs(patients: int, resamples: int, seed: int) -> Floats:
-    """Drawn patterns of signs, shape (resamples, patients): every pair of models is tested with the same ones."""
+    """Draw patterns of signs, shape (resamples, patients): every pair of models is tested with the same ones."""
     rng = np.random.default_rng(seed)
     return (rng.integers(0, 2, size=(resamples, patients), dtype=np.int8) * 2 - 1).astype(np.float64)
 
 
 def smallest_difference(spread: float, confidence: float, patients: int, power: float = 0.8) -> float:
-    """Smallest true difference that one comparison would see with the given power.
+    """Smallest true difference that one comparison would detect with the given power.
 
     Parameters
     ----------
     spread : float
-        Standard error of a paired difference, from the bootstrap of patients: it is too small by sqrt((n - 1) / n), which is put right.
+        Standard error of a paired difference, from the bootstrap of patients: it is too small by sqrt((n - 1) / n), which is corrected.
     confidence, power : float
-        Of the test, and the chance to see the difference.
+        Confidence level of the test, and the chance to detect the difference.
     patients : int
         Number of patients behind it, at least 2.
 
     Returns
     -------
     float
-        Sum of the two quantiles of Student's t, times the standard error. The correction after Holm for many models is not in it.
+        Sum of the two quantiles of Student's t, times the standard error; without Holm's correction for many models.
     """
     quantiles = stats.t.ppf(0.5 + confidence / 2, patients - 1) + stats.t.ppf(power, patients - 1)
     return float(quantiles * spread * np.sqrt(patients / (patients - 1)))
 
 
-AT_ONCE = 1_000
-"""Shuffles that are worked on together."""
-
-
-class Estimate(NamedTuple):
-    """A value with its interval; None where there is none."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-def square_and_add(first: Estimate, second: Estimate) -> Estimate:
-    """Give the first minus the second of two independent estimates, with an interval made from theirs.
+def square_and_add(first: Interval | Difference, second: Interval | Difference) -> Interval:
+    """Return the first minus the second of two independent estimates, with an interval made from theirs.
 
     Parameters
     ----------
-    first, second : Estimate
+    first, second : Interval or Difference
         Of different patients.
 
     Returns
     -------
-    Estimate
-        As honest as the two intervals are: exact ones (few patients, none or all right) stay so. Without an interval where one has none.
+    Interval
+        As good as the two intervals are: it stays exact where they are (few patients, none or all right). No bounds where one has none.
 
     References
     ----------
@@ -211,43 +175,43 @@ def square_and_add(first: Estimate, second: Estimate) -> Estimate:
 
     Examples
     --------
-    >>> [round(number, 3) for number in square_and_add(Estimate(0.8, 0.7, 0.9), Estimate(0.5, 0.3, 0.6))]
+    >>> found = square_and_add(Interval(0.8, 0.7, 0.9, "exact"), Interval(0.5, 0.3, 0.6, "exact"))
+    >>> [round(number, 3) for number in found[:3]]
     [0.3, 0.159, 0.524]
     """
     if first.value is None or second.value is None:
-        return Estimate(None, None, None)
+        return NOTHING
     value = first.value - second.value
     if first.low is None or first.high is None or second.low is None or second.high is None:
-        return Estimate(value, None, None)
+        return Interval(value, None, None, "none")
     down = np.hypot(first.value - first.low, second.high - second.value)
     up = np.hypot(first.high - first.value, second.value - second.low)
-    return Estimate(value, float(value - down), float(value + up))
+    return Interval(value, float(value - down), float(value + up), "square and add")
 
 
-def shuffle_p(first: Floats, second: Floats, patients: tuple[Ints, Ints], settings: IntervalSettings) -> float:
-    """Test for no difference: the share of random divisions of the patients whose means lie at least as far apart.
+def shuffle_p(values: Floats, first: npt.NDArray[np.bool_], by: ByPatient) -> float:
+    """Test two groups of patients for no difference: the share of random divisions whose means lie at least as far apart.
 
     Parameters
     ----------
-    first, second : ndarray of float, shape (items of the group,)
-        Item values of each group, none NaN.
-    patients : tuple of ndarray of int
-        Patient of each item of each group; a patient belongs to one group.
-    settings : IntervalSettings
-        Draws and seed.
+    values : ndarray of float, shape (items,)
+        Item values, no NaN.
+    first : ndarray of bool, shape (items,)
+        Items of the first group; a patient belongs to one group.
+    by : ByPatient
+        Patients of the items.
 
     Returns
     -------
     float
         (hits + 1) / (draws + 1), so that it is never 0. Patients keep their items, and the groups their numbers of patients.
     """
-    codes = np.unique(np.concatenate(patients), return_inverse=True)[1].reshape(-1)
-    count, of_first = int(codes.max()) + 1, len(set(patients[0].tolist()))
-    values = np.concatenate([first, second])
-    sums = cluster_sums(np.stack([values, np.ones(len(values))], axis=1), codes, count)
-    rng, seen, hits = np.random.default_rng(settings.seed), abs(float(first.mean() - second.mean())), 0
-    for start in range(0, settings.resamples, AT_ONCE):
-        keys = rng.random((min(AT_ONCE, settings.resamples - start), count))
+    settings, of_first = by.settings, by.at(first).clusters
+    sums = by.sums(np.stack([values, np.ones(len(values))], axis=1))
+    rng, seen, hits = np.random.default_rng(settings.seed), abs(float(values[first].mean() - values[~first].mean())), 0
+    for start in range(0, settings.resamples, SHUFFLES_AT_ONCE):
+        keys = rng.random((min(SHUFFLES_AT_ONCE, settings.resamples - start), by.clusters))
+        # the patients with the smallest keys make the first group
         chosen = (keys <= np.partition(keys, of_first - 1, axis=1)[:, of_first - 1, None]).astype(np.float64) @ sums
         rest = sums.sum(axis=0) - chosen
         apart = np.abs(chosen[:, 0] / chosen[:, 1] - rest[:, 0] / rest[:, 1])
@@ -255,17 +219,15 @@ def shuffle_p(first: Floats, second: Floats, patients: tuple[Ints, Ints], settin
     return (hits + 1) / (settings.resamples + 1)
 
 
-def rank_ranges(values: Floats, patients: Ints, settings: IntervalSettings) -> list[tuple[int, int]]:
+def rank_ranges(values: Floats, by: ByPatient) -> list[tuple[int, int]]:
     """Range of ranks of each model over the resamples.
 
     Parameters
     ----------
     values : ndarray of float, shape (items, models)
         Item values.
-    patients : ndarray of int, shape (items,)
-        Patient of each item.
-    settings : IntervalSettings
-        Resamples, seed and confidence.
+    by : ByPatient
+        Patients of the items.
 
     Returns
     -------
@@ -273,11 +235,11 @@ def rank_ranges(values: Floats, patients: Ints, settings: IntervalSettings) -> l
         Best and worst rank of each model; 1 is the best. Equal means share the better rank on the way up and the worse
         one on the way down, so that a tie widens the range.
     """
-    models, clusters = values.shape[1], int(patients.max()) + 1 if len(patients) else 0
-    if models == 0 or clusters < 2:
+    models = values.shape[1]
+    if models == 0 or by.clusters < 2:
         return [(1, models)] * models
-    means = np.round(np.nan_to_num(resampled_means(values, patients, settings)), 12)
-    tail = expanded_tail(clusters, settings.confidence)
+    means = np.round(np.nan_to_num(by.resampled_means(values)), 12)
+    tail = expanded_tail(by.clusters, by.settings.confidence)
     best = stats.rankdata(-means, method="min", axis=1)
     worst = stats.rankdata(-means, method="max", axis=1)
     low = np.quantile(best, tail, axis=0, method="lower")
@@ -286,7 +248,7 @@ def rank_ranges(values: Floats, patients: Ints, settings: IntervalSettings) -> l
 
 
 def tiers(order: Sequence[str], p_holm: Mapping[frozenset[str], float], alpha: float) -> dict[str, int]:
-    """Tiers: models that cannot be told from the best of their tier.
+    """Group models into tiers: those that are not significantly different from the best of their tier.
 
     Parameters
     ----------

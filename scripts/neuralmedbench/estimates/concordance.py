@@ -1,24 +1,24 @@
-"""How well a value follows what a clinician said of the same answers: coefficients with intervals from resampled patients."""
+"""How well a value agrees with clinicians' values of the same answers, and separates right from wrong; intervals from resampled patients."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.estimates.agreement import icc, quadratic_kappa
-from neuralmedbench.estimates.intervals import NOTHING, Floats, Interval, IntervalSettings, Ints, percentile_interval, resampling_weights
+from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, Ints
 
 COEFFICIENTS = ("pearson", "spearman", "icc", "kappa", "auc", "bias")
 """Pearson's r, Spearman's rho, ICC(2,1), kappa with quadratic weights, area under the ROC curve, mean difference."""
 
 AT_ONCE = 500
-"""Resamples that are worked on together."""
+"""Resamples that are computed together."""
 
 FEW_LEVELS = 32
-"""Up to so many different values a product of matrices adds faster than sums over stretches do."""
+"""Up to this number of distinct values a matrix product is faster than `numpy.add.reduceat`."""
 
 NOISE = 1e-10
 """Share of the sum of squares below which values do not vary."""
@@ -27,8 +27,13 @@ MOST_UNDEFINED, FEWEST_PATIENTS = 0.1, 8
 """With a larger share of resamples in which a coefficient is not defined, or with fewer patients, there is no interval. (Our rule.)"""
 
 
+Level = Literal["pairs", "units", "shared units"]
+"""Coefficients are computed over the pairs; over means of units that each belong to one patient, as items do; or over means of units whose
+answers are of the same patients, as models are."""
+
+
 class Pairs(NamedTuple):
-    """Values beside what one clinician said; every array has shape (pairs,).
+    """Values beside those of one clinician; every array has shape (pairs,).
 
     Attributes
     ----------
@@ -40,8 +45,8 @@ class Pairs(NamedTuple):
         1 / pairs of the answer: every answer weighs the same.
     units : ndarray of int
         What the value is of (a model, an item), numbered from 0 without gaps.
-    patients : ndarray of int
-        Numbered from 0 without gaps.
+    by : ByPatient
+        Patients of the pairs.
     """
 
     value: Floats
@@ -49,80 +54,70 @@ class Pairs(NamedTuple):
     passed: npt.NDArray[np.bool_]
     weight: Floats
     units: Ints
-    patients: Ints
+    by: ByPatient
 
 
-def concordance(pairs: Pairs, settings: IntervalSettings, wanted: Collection[str] = COEFFICIENTS) -> dict[str, Interval]:
-    """Give coefficients over pairs.
+def concordance(pairs: Pairs, wanted: Collection[str] = COEFFICIENTS, over: Level = "pairs") -> dict[str, Interval]:
+    """Compute coefficients.
 
     Parameters
     ----------
     pairs : Pairs
-        One row a pair.
-    settings : IntervalSettings
-        Resamples, seed and confidence.
+        One row per pair.
     wanted : collection of str
-        Of `COEFFICIENTS`.
+        Names from `COEFFICIENTS`; over shared units not `auc`.
+    over : str
+        See `Level`.
 
     Returns
     -------
     dict of str to Interval
         `bootstrap` over patients, expanded as `percentile_interval` says; `none` where a coefficient is not defined.
     """
+    if over == "shared units":
+        return concordance_of_units(pairs, wanted)
+    if over == "units":
+        pairs = means_of_units(pairs)
     if len(pairs.value) == 0:
         return dict.fromkeys(wanted, NOTHING)
     rows = np.stack([pairs.value, pairs.clinician, pairs.passed.astype(np.float64)], axis=1)
     cells, place = np.unique(rows, axis=0, return_inverse=True)
-    clusters = int(pairs.patients.max()) + 1
-    amounts = np.zeros((clusters, len(cells)))
-    np.add.at(amounts, (pairs.patients, place.reshape(-1)), pairs.weight)
+    # equal rows are one cell: a resample is a row of patient weights times the amount of each cell per patient
+    amounts = np.zeros((pairs.by.clusters, len(cells)))
+    np.add.at(amounts, (pairs.by.codes, place.reshape(-1)), pairs.weight)
     value, clinician, passed = cells[:, 0], cells[:, 1], cells[:, 2] > 0.5
-    weights = resampling_weights(clusters, settings.resamples, settings.seed)
+    weights = pairs.by.weights
     found = _over_cells(value, clinician, passed, amounts.sum(axis=0)[None], wanted)
     drawn = [
         _over_cells(value, clinician, passed, weights[start : start + AT_ONCE] @ amounts, wanted)
         for start in range(0, len(weights), AT_ONCE)
     ]
-    return {
-        name: _interval(float(found[name][0]), np.concatenate([part[name] for part in drawn]), clusters, settings.confidence)
-        for name in wanted
-    }
+    return {name: _interval(float(found[name][0]), np.concatenate([part[name] for part in drawn]), pairs.by) for name in wanted}
 
 
-def concordance_of_units(pairs: Pairs, settings: IntervalSettings, wanted: Collection[str]) -> dict[str, Interval]:
-    """Give coefficients over the means of units whose answers are of the same patients, as models are: all but `auc`.
+def concordance_of_units(pairs: Pairs, wanted: Collection[str]) -> dict[str, Interval]:
+    """Compute coefficients over the means of units whose answers are of the same patients, as models are: all but `auc`.
 
-    Parameters
-    ----------
-    pairs : Pairs
-        One row a pair; the means of each unit are made anew in each resample.
-    settings, wanted
-        As in :func:`concordance`.
-
-    Returns
-    -------
-    dict of str to Interval
-        As there.
+    The means of each unit are computed again in each resample. Parameters and result are those of `concordance`.
     """
-    clusters, units = int(pairs.patients.max()) + 1, int(pairs.units.max()) + 1
-    sums = np.zeros((3, clusters, units))
+    by, units = pairs.by, int(pairs.units.max()) + 1
+    sums = np.zeros((3, by.clusters, units))
     for part, amount in zip(sums, (pairs.weight, pairs.weight * pairs.value, pairs.weight * pairs.clinician), strict=True):
-        np.add.at(part, (pairs.patients, pairs.units), amount)
-    weights = resampling_weights(clusters, settings.resamples, settings.seed)
+        np.add.at(part, (by.codes, pairs.units), amount)
     found, drawn = (
-        _over_means(chosen @ sums[0], chosen @ sums[1], chosen @ sums[2], wanted) for chosen in (np.ones((1, clusters)), weights)
+        _over_means(chosen @ sums[0], chosen @ sums[1], chosen @ sums[2], wanted) for chosen in (np.ones((1, by.clusters)), by.weights)
     )
-    return {name: _interval(float(found[name][0]), drawn[name], clusters, settings.confidence) for name in wanted}
+    return {name: _interval(float(found[name][0]), drawn[name], by) for name in wanted}
 
 
 def means_of_units(pairs: Pairs) -> Pairs:
-    """Give the means of units that each belong to one patient, as items do; every unit weighs the same."""
+    """Return the means of units that each belong to one patient, as items do; every unit weighs the same."""
     total = np.bincount(pairs.units, weights=pairs.weight)
     value, clinician, passed = (
         np.bincount(pairs.units, weights=pairs.weight * amount) / total for amount in (pairs.value, pairs.clinician, pairs.passed)
     )
     first = np.unique(pairs.units, return_index=True)[1]
-    return Pairs(value, clinician, passed >= 0.5, np.ones(len(total)), np.arange(len(total)), pairs.patients[first])
+    return Pairs(value, clinician, passed >= 0.5, np.ones(len(total)), np.arange(len(total)), pairs.by.at(first))
 
 
 def _over_means(size: Floats, value: Floats, clinician: Floats, wanted: Collection[str]) -> dict[str, Floats]:
@@ -205,27 +200,25 @@ def _by_level(values: Floats, amounts: Floats) -> tuple[Floats, Ints]:
     return np.add.reduceat(amounts[:, order], starts, axis=-1), place
 
 
-def _interval(value: float, drawn: Floats, clusters: int, confidence: float) -> Interval:
+def _interval(value: float, drawn: Floats, by: ByPatient) -> Interval:
     if not np.isfinite(value):
         return NOTHING
-    reliable = clusters >= FEWEST_PATIENTS and np.mean(~np.isfinite(drawn)) <= MOST_UNDEFINED
-    low, high = percentile_interval(drawn, clusters, confidence) if reliable else (None, None)
+    reliable = by.clusters >= FEWEST_PATIENTS and np.mean(~np.isfinite(drawn)) <= MOST_UNDEFINED
+    low, high = by.percentiles(drawn) if reliable else (None, None)
     return Interval(value, low, high, "bootstrap")
 
 
-def separation(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, settings: IntervalSettings) -> tuple[float | None, ...]:
-    """Area under the ROC curve of a value for telling `same` from the rest, with a patient-clustered interval.
+def separation(values: Floats, same: npt.NDArray[np.bool_], by: ByPatient) -> tuple[float | None, ...]:
+    """Area under the ROC curve of a value for separating `same` from the rest, with a patient-clustered interval.
 
     Parameters
     ----------
     values : ndarray of float, shape (responses,)
         The value, not NaN.
     same : ndarray of bool, shape (responses,)
-        What it should tell.
-    patients : ndarray of int, shape (responses,)
-        Patient of each response, numbered from 0 without gaps.
-    settings : IntervalSettings
-        Resamples, seed and confidence.
+        The class that it should predict.
+    by : ByPatient
+        Patients of the responses.
 
     Returns
     -------
@@ -234,31 +227,19 @@ def separation(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, sett
     """
     if same.all() or not same.any():
         return None, None, None
-    clusters = int(patients.max()) + 1
-    between = wins(values, same, patients, clusters)
-    positives, negatives = (np.bincount(patients[side], minlength=clusters).astype(np.float64) for side in (same, ~same))
-    weights = resampling_weights(clusters, settings.resamples, settings.seed)
+    between = wins(values, same, by.codes, by.clusters)
+    positives, negatives = (np.bincount(by.codes[side], minlength=by.clusters).astype(np.float64) for side in (same, ~same))
+    weights = by.weights
     with np.errstate(invalid="ignore", divide="ignore"):
         draws = both_drawn(weights, between) / ((weights @ positives) * (weights @ negatives))
-    low, high = percentile_interval(draws, clusters, settings.confidence)
-    return float(between.sum() / (same.sum() * (~same).sum())), low, high
+    return float(between.sum() / (same.sum() * (~same).sum())), *by.percentiles(draws)
 
 
 def wins(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, clusters: int) -> Floats:
-    """Count pairs of answers in the right order, for every two patients.
+    """Count pairs of answers in the right order, for every two patients: shape (clusters, clusters).
 
-    Parameters
-    ----------
-    values, same, patients : ndarray, shape (responses,)
-        As in `separation`.
-    clusters : int
-        Number of patients.
-
-    Returns
-    -------
-    ndarray of float, shape (clusters, clusters)
-        How often an answer of the first patient that is `same` lies above one of the second that is not; equals count by half. Found by
-        rank: a table of all pairs of answers has millions of cells.
+    How often an answer of the first patient that is `same` lies above one of the second that is not; ties count by half. Computed from
+    ranks, as a table of all pairs of answers would have millions of cells.
     """
     order = np.argsort(values[~same], kind="stable")
     others = values[~same][order]
@@ -275,20 +256,8 @@ def wins(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, clusters: 
 
 
 def both_drawn(weights: Floats, between: Floats) -> Floats:
-    """Sum over every two patients, as often as both are drawn.
-
-    Parameters
-    ----------
-    weights : ndarray of float, shape (resamples, clusters)
-        How often each patient is drawn; whole numbers.
-    between : ndarray of float, shape (clusters, clusters)
-        What is summed; whole numbers and halves, so that single precision is exact up to 2 ** 23. It is used up to there: it is faster.
-
-    Returns
-    -------
-    ndarray of float, shape (resamples,)
-        Sums.
-    """
+    """Sum `between`, shape (clusters, clusters), over every two patients, as often as both are drawn: shape (resamples,)."""
+    # whole numbers and halves are exact in single precision up to 2 ** 23, and single precision is faster
     exact = float(weights.max(initial=0)) * float(between.sum(axis=0).max(initial=0)) < 2**23
     kind = np.float32 if exact else np.float64
     sums = weights.astype(kind) @ between.astype(kind)

@@ -16,11 +16,11 @@ FEW_PATIENTS = 30
 """With fewer patients a percentile bootstrap of a single rate is too narrow: the exact interval is used."""
 
 FEW_EVENTS = 10
-"""So it is with fewer events, or fewer items without one, counted on the effective sample size. (Our rule: perf/confidence_intervals.py.)"""
+"""The same with fewer events, or fewer items without one, counted on the effective sample size. (Our rule: perf/confidence_intervals.py.)"""
 
 
 def clopper_pearson(events: float, trials: float, confidence: float) -> tuple[float, float]:
-    """Give the exact binomial interval; both arguments may be fractions (effective sample sizes).
+    """Return the exact binomial interval; both arguments may be fractions (effective sample sizes).
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def clopper_pearson(events: float, trials: float, confidence: float) -> tuple[fl
 
 
 def effective_size(values: Floats, patients: Ints, confidence: float, weights: Floats | None = None) -> float:
-    """Find the number of independent items that would give the same variance as these clustered ones.
+    """Return the number of independent items that would have the same variance as these clustered ones.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ def effective_size(values: Floats, patients: Ints, confidence: float, weights: F
     confidence : float
         Confidence level (for the correction by degrees of freedom).
     weights : ndarray of float, shape (items,), optional
-        How much of each item counts, above 0; absent: 1.
+        How much each item counts, above 0; 1 if absent.
 
     Returns
     -------
     float
-        Between 1 and the sum of the weights, that is the number of items without weights (never below 1).
+        Between 1 and the sum of the weights, which is the number of items if no weights are given (never below 1).
 
     References
     ----------
@@ -87,7 +87,7 @@ def effective_size(values: Floats, patients: Ints, confidence: float, weights: F
 
 
 def one_sided_bounds(events: float, patients: int, confidence: float) -> tuple[float, float]:
-    """Give the exact one-sided bounds of a share of patients: each has the whole error for itself.
+    """Return the exact one-sided bounds of a share of patients: each has the whole error to itself.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class ShareBounds(NamedTuple):
 
 
 def share_bounds(events: float, patients: int, confidence: float) -> ShareBounds:
-    """Give the exact one-sided bounds of a share.
+    """Return a share of patients with its exact one-sided bounds.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def share_bounds(events: float, patients: int, confidence: float) -> ShareBounds
     Returns
     -------
     ShareBounds
-        At fractional events: a patient's mean varies less than a single answer, so the bounds are on the safe side.
+        Events may be fractions: a patient's mean varies less than a single answer, so the bounds are conservative.
 
     Examples
     --------
@@ -145,30 +145,64 @@ def share_bounds(events: float, patients: int, confidence: float) -> ShareBounds
     return ShareBounds(events / patients, *one_sided_bounds(events, patients, confidence), patients)
 
 
+class ShareTest(NamedTuple):
+    """A share tested against a limit: corrected p values of `met` and of `not met`, and the bound that decides about `met`."""
+
+    p_met: float
+    p_not_met: float
+    bound: float
+
+
+def share_tests(shares: Sequence[tuple[float, int, float, bool]], confidence: float) -> list[ShareTest]:
+    """Test shares against limits; the tests are corrected together after Holm, those for met and for not met separately.
+
+    Parameters
+    ----------
+    shares : sequence of tuple
+        Events, patients, limit, and whether the limit is a minimum (else a maximum).
+    confidence : float
+        Of all tests together.
+
+    Returns
+    -------
+    list of ShareTest
+        The bound is one-sided, at the error that Holm allows the test: a limit that is met lies on its right side.
+    """
+    met, failed = (
+        [(p_at_least if minimum is wanted else p_at_most)(events, patients, limit) for events, patients, limit, minimum in shares]
+        for wanted in (True, False)
+    )
+    found = []
+    for (events, patients, _, minimum), *tested in zip(shares, holm(met), holm(failed), holm_levels(met, 1 - confidence), strict=True):
+        ends = share_bounds(events, patients, 1 - tested[2])
+        found.append(ShareTest(tested[0], tested[1], ends.low if minimum else ends.high))
+    return found
+
+
 def p_at_least(events: float, patients: int, share: float) -> float:
-    """Probability of as many events or more if the true share were `share`: small when the truth is surely above it."""
+    """Return the probability of as many events or more if the true share were `share`: small when the true share is above it."""
     return 1.0 if events <= 0 else float(stats.beta.cdf(share, events, patients - events + 1))
 
 
 def p_at_most(events: float, patients: int, share: float) -> float:
-    """Probability of as many events or fewer if the true share were `share`: small when the truth is surely below it."""
+    """Return the probability of as many events or fewer if the true share were `share`: small when the true share is below it."""
     return 1.0 if events >= patients else float(stats.beta.sf(share, events + 1, patients - events))
 
 
 def holm_levels(p_values: Sequence[float], alpha: float) -> list[float]:
-    """Give the error that Holm's procedure allows each test: that of the smallest p value is shared by all, that of the largest is the whole.
+    """Return the error that Holm's procedure allows each test: the smallest p value gets its share among all tests, the largest the whole error.
 
     Parameters
     ----------
     p_values : sequence of float
-        Of all tests together.
+        Of all tests.
     alpha : float
-        Of all of them together.
+        Error of all tests together.
 
     Returns
     -------
     list of float
-        By test. A test that Holm rejects has a bound at this error that excludes its limit.
+        Per test. A test that Holm rejects has a bound at this error that excludes its limit.
 
     References
     ----------
@@ -187,7 +221,7 @@ def holm_levels(p_values: Sequence[float], alpha: float) -> list[float]:
 
 
 def mcnemar_exact(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> float:
-    """Exact McNemar test on paired outcomes; it takes items as independent and stands beside the clustered test."""
+    """Return the p value of the exact McNemar test on paired outcomes; it takes items as independent and is reported beside the clustered test."""
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
     if only_first + only_second == 0:
         return 1.0
@@ -195,7 +229,7 @@ def mcnemar_exact(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Holm's step-down correction; the order of the list is kept.
+    """Correct p values by Holm's step-down procedure; the order of the list is kept.
 
     Examples
     --------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +15,13 @@ from neuralmedbench.estimates.exact import FEW_EVENTS, FEW_PATIENTS, clopper_pea
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+FEW_ERRORS = 5
+"""With fewer errors removed, or fewer left, a bootstrap of their share is too narrow. (Our rule: perf/confidence_intervals.py.)"""
+
 
 @dataclass(frozen=True)
 class IntervalSettings:
-    """How intervals are made: resamples and seed of the bootstrap, confidence level, limit of missing answers."""
+    """Settings of all intervals: resamples and seed of the bootstrap, confidence level, limit of missing answers."""
 
     resamples: int = 10_000
     seed: int = 20_260_925
@@ -26,7 +30,7 @@ class IntervalSettings:
 
 
 class Interval(NamedTuple):
-    """A rate and its interval; `method` is `bootstrap`, `exact`, `exact one-sided` or `none`."""
+    """An estimate with its interval; `method` is `bootstrap`, `exact`, `exact one-sided`, `square and add` or `none`."""
 
     value: float | None
     low: float | None
@@ -37,87 +41,89 @@ class Interval(NamedTuple):
 NOTHING = Interval(None, None, None, "none")
 
 
-def codes_of(patients: list[str]) -> Ints:
-    """Count the patients from 0, in the order of their ids."""
-    return np.unique(np.array(patients, dtype=str), return_inverse=True)[1].astype(np.int64).reshape(-1)
+def codes_of(labels: Sequence[str] | npt.NDArray[Any]) -> Ints:
+    """Return labels as numbers from 0 without gaps, in the order of their names."""
+    return np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64).reshape(-1)
 
 
-def cluster_sums(values: Floats, patients: Ints, clusters: int) -> Floats:
-    """Sum the rows of each patient.
+class ByPatient:
+    """The patient of each item and the bootstrap of patients: what every interval needs besides the item values.
 
     Parameters
     ----------
-    values : ndarray of float, shape (items, columns)
-        One row an item.
-    patients : ndarray of int, shape (items,)
-        Patient of each item, 0 to `clusters` - 1.
+    patients : sequence of str or ndarray of int, shape (items,)
+        Patient of each item.
+    settings : IntervalSettings
+        Resamples, seed and confidence level.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (items,)
+        Patients numbered from 0 without gaps.
     clusters : int
         Number of patients.
-
-    Returns
-    -------
-    ndarray of float, shape (clusters, columns)
-        Sums.
     """
-    return np.stack([np.bincount(patients, weights=column, minlength=clusters) for column in values.T], axis=1)
+
+    def __init__(self, patients: Sequence[str] | npt.NDArray[Any], settings: IntervalSettings) -> None:
+        self.codes, self.settings = codes_of(patients), settings
+        self.clusters = int(self.codes.max(initial=-1)) + 1
+
+    def at(self, items: npt.NDArray[Any]) -> ByPatient:
+        """Keep some items, by mask or index; only their patients are resampled."""
+        return ByPatient(self.codes[items], self.settings)
+
+    @property
+    def weights(self) -> Floats:
+        """How often each patient is drawn in each resample: shape (resamples, clusters), every row sums to `clusters`."""
+        return resampling_weights(self.clusters, self.settings.resamples, self.settings.seed)
+
+    def sums(self, values: Floats, items: npt.NDArray[Any] | None = None) -> Floats:
+        """Sum values, shape (items, columns), per patient: shape (clusters, columns); `items` are the items of the rows if not all."""
+        codes = self.codes if items is None else self.codes[items]
+        return np.stack([np.bincount(codes, weights=column, minlength=self.clusters) for column in values.T], axis=1)
+
+    def resampled_means(self, values: Floats) -> Floats:
+        """Means of many columns under one set of resamples, so that differences between columns are paired.
+
+        Parameters
+        ----------
+        values : ndarray of float, shape (items, columns)
+            NaN where a column has no value for an item: the item does not count for that column.
+
+        Returns
+        -------
+        ndarray of float, shape (resamples, columns)
+            NaN where a resample holds no item of a column.
+        """
+        known = ~np.isnan(values)
+        totals = self.weights @ self.sums(np.where(known, values, 0.0))
+        sizes = np.stack([_drawn_items(self.codes[column].tobytes(), self.clusters, self.settings) for column in known.T], axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(totals / sizes, dtype=np.float64)
+
+    def percentiles(self, resampled: Floats, clusters: int | None = None) -> tuple[float | None, float | None]:
+        """Return the `percentile_interval` of a bootstrap distribution; `clusters` if fewer patients are behind it than are resampled."""
+        return percentile_interval(resampled, self.clusters if clusters is None else clusters, self.settings.confidence)
 
 
 @lru_cache(maxsize=8)
 def resampling_weights(clusters: int, resamples: int, seed: int) -> Floats:
-    """How often each patient is drawn in each resample: shape (resamples, clusters), every row sums to `clusters`."""
+    """Draw the weights of `ByPatient.weights`; models and tables share them."""
     rng = np.random.default_rng(seed)
     return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=resamples).astype(np.float64)
 
 
-def resampled_means(values: Floats, patients: Ints, settings: IntervalSettings) -> Floats:
-    """Means of many columns under one set of resamples, so that differences between columns are paired.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (items, columns)
-        NaN where a column has no value for an item: the item does not count for that column.
-    patients : ndarray of int, shape (items,)
-        Patient of each item, numbered from 0 without gaps.
-    settings : IntervalSettings
-        Resamples and seed.
-
-    Returns
-    -------
-    ndarray of float, shape (resamples, columns)
-        NaN where a resample holds no item of a column.
-    """
-    clusters = int(patients.max()) + 1
-    weights = resampling_weights(clusters, settings.resamples, settings.seed)
-    known = ~np.isnan(values)
-    totals = weights @ cluster_sums(np.where(known, values, 0.0), patients, clusters)
-    sizes = np.stack([_drawn_items(patients[column].tobytes(), clusters, settings) for column in known.T], axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(totals / sizes, dtype=np.float64)
-
-
 @lru_cache(maxsize=256)
 def _drawn_items(patients: bytes, clusters: int, settings: IntervalSettings) -> Floats:
-    """Items in each resample; `patients` holds the patient of each item as 64-bit numbers. Many columns and models share them."""
+    """Count the items in each resample; `patients` holds the patient of each item as 64-bit integers. Many columns and models share them."""
     sizes = np.bincount(np.frombuffer(patients, dtype=np.int64), minlength=clusters).astype(np.float64)
     return np.asarray(resampling_weights(clusters, settings.resamples, settings.seed) @ sizes, dtype=np.float64)
 
 
 def percentile_interval(resampled: Floats, clusters: int, confidence: float) -> tuple[float | None, float | None]:
-    """Give an expanded percentile interval: the percentiles are moved out as far as Student's t exceeds the normal quantile.
+    """Return an expanded percentile interval: the percentiles are moved out as far as Student's t exceeds the normal quantile.
 
-    Parameters
-    ----------
-    resampled : ndarray of float, shape (resamples,)
-        Bootstrap distribution; NaN is left out.
-    clusters : int
-        Number of patients behind it.
-    confidence : float
-        Confidence level.
-
-    Returns
-    -------
-    tuple of float or None
-        Low and high; None with fewer than 2 patients or when nothing varies.
+    Low and high; None with fewer than 2 patients or when nothing varies. NaN in `resampled`, of shape (resamples,), is left out.
 
     References
     ----------
@@ -133,24 +139,22 @@ def percentile_interval(resampled: Floats, clusters: int, confidence: float) -> 
 
 @lru_cache(maxsize=1024)
 def expanded_tail(clusters: int, confidence: float) -> float:
-    """Give the share of the bootstrap distribution that is cut on each side of an expanded percentile interval."""
+    """Return the share of the bootstrap distribution that an expanded percentile interval cuts off on each side."""
     from scipy import stats
 
     reach = np.sqrt(clusters / (clusters - 1)) * stats.t.ppf(0.5 + confidence / 2, clusters - 1)
     return float(stats.norm.cdf(-reach))
 
 
-def rate_interval(values: Floats, patients: Ints, settings: IntervalSettings) -> Interval:
+def rate_interval(values: Floats, by: ByPatient) -> Interval:
     """Mean of item values with its interval.
 
     Parameters
     ----------
     values : ndarray of float, shape (items,)
         Between 0 and 1; NaN is left out.
-    patients : ndarray of int, shape (items,)
-        Patient of each item.
-    settings : IntervalSettings
-        Resamples, seed and confidence.
+    by : ByPatient
+        Patients of the items.
 
     Returns
     -------
@@ -159,25 +163,18 @@ def rate_interval(values: Floats, patients: Ints, settings: IntervalSettings) ->
         error stands on the one side that is open (0 of 8 patients: 0 to 0.31). `exact` on the effective sample size with
         fewer than 30 patients, or fewer than 10 events or items without one on that size. `bootstrap` otherwise.
     """
-    return rate_intervals(values[:, None], patients, settings)[0]
+    return rate_intervals(values[:, None], by)[0]
 
 
-def rate_intervals(values: Floats, patients: Ints, settings: IntervalSettings) -> list[Interval]:
-    """Give the mean of each of many columns with its interval; columns that have the same items are resampled together.
+def rate_intervals(values: Floats, by: ByPatient) -> list[Interval]:
+    """Return the interval of each of many columns, as `rate_interval` does; columns with the same items are resampled together.
 
     Parameters
     ----------
     values : ndarray of float, shape (items, columns)
         Between 0 and 1; NaN is left out.
-    patients : ndarray of int, shape (items,)
-        Patient of each item.
-    settings : IntervalSettings
-        Resamples, seed and confidence.
-
-    Returns
-    -------
-    list of Interval
-        One a column, as `rate_interval` gives it.
+    by : ByPatient
+        Patients of the items.
     """
     found, alike = [NOTHING] * values.shape[1], dict[bytes, list[int]]()
     for column, known in enumerate(~np.isnan(values.T)):
@@ -185,36 +182,110 @@ def rate_intervals(values: Floats, patients: Ints, settings: IntervalSettings) -
             alike.setdefault(known.tobytes(), []).append(column)
     for columns in alike.values():
         known = ~np.isnan(values[:, columns[0]])
-        codes = np.unique(patients[known], return_inverse=True)[1].reshape(-1)
+        own = by.at(known)
         part = {column: np.ascontiguousarray(values[known, column]) for column in columns}
-        exact = {column: exact_interval(part[column], codes, settings) for column in columns}
+        exact = {column: exact_interval(part[column], own) for column in columns}
         drawn = [column for column in columns if exact[column] is None]
-        resampled = resampled_means(np.stack([part[column] for column in drawn], axis=1), codes, settings) if drawn else None
+        resampled = own.resampled_means(np.stack([part[column] for column in drawn], axis=1)) if drawn else None
         for column, interval in exact.items():
             if interval is not None:
                 found[column] = interval
             elif resampled is not None:
-                ends = percentile_interval(resampled[:, drawn.index(column)], int(codes.max()) + 1, settings.confidence)
-                found[column] = Interval(float(part[column].mean()), *ends, "bootstrap")
+                found[column] = Interval(float(part[column].mean()), *own.percentiles(resampled[:, drawn.index(column)]), "bootstrap")
     return found
 
 
-def exact_interval(values: Floats, patients: Ints, settings: IntervalSettings) -> Interval | None:
-    """Interval of a rate where the rules of `rate_interval` ask for an exact one; None where they ask for the bootstrap.
+def jointly_resampled_rates(values: Floats, by: ByPatient) -> list[Interval]:
+    """Return what `rate_intervals` does, with one set of resamples for all columns.
+
+    Patients without a value in a column are drawn too, so a bootstrap differs from that of `rate_interval` by chance alone; with many
+    columns of different items it is much faster.
+    """
+    known = ~np.isnan(values)
+    found: dict[int, Interval] = {}
+    clusters: dict[int, int] = {}
+    for column in range(values.shape[1]):
+        if not known[:, column].any():
+            found[column] = NOTHING
+            continue
+        own = by.at(known[:, column])
+        exact = exact_interval(values[known[:, column], column], own)
+        if exact is None:
+            clusters[column] = own.clusters
+        else:
+            found[column] = exact
+    if clusters:
+        columns = list(clusters)
+        masks, place = np.unique(known[:, columns], axis=1, return_inverse=True)
+        totals = by.weights @ by.sums(np.where(known, values, 0.0)[:, columns])
+        sizes = (by.weights @ by.sums(masks.astype(np.float64)))[:, place.reshape(-1)]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            drawn = totals / sizes
+        for number, column in enumerate(columns):
+            ends = by.percentiles(drawn[:, number], clusters[column])
+            found[column] = Interval(float(np.nanmean(values[:, column])), *ends, "bootstrap")
+    return [found[column] for column in range(values.shape[1])]
+
+
+def resampled_rate(values: Floats, by: ByPatient, resampled: Floats) -> Interval:
+    """Return the interval of a rate by the rules of `rate_interval`, from resamples that were drawn before, of shape (resamples,)."""
+    exact = exact_interval(values, by)
+    return exact or Interval(float(values.mean()), *by.percentiles(resampled), "bootstrap")
+
+
+def exact_interval(values: Floats, by: ByPatient) -> Interval | None:
+    """Return the interval of a rate where the rules of `rate_interval` ask for an exact one, else None; no value may be NaN."""
+    mean, confidence = float(values.mean()), by.settings.confidence
+    if mean <= 0 or mean >= 1:
+        return Interval(mean, *one_sided_bounds(mean * by.clusters, by.clusters, confidence), "exact one-sided")
+    size = effective_size(values, by.codes, confidence)
+    if by.clusters < FEW_PATIENTS or min(mean, 1 - mean) * size < FEW_EVENTS:
+        return Interval(mean, *clopper_pearson(mean * size, size, confidence), "exact")
+    return None
+
+
+def weighted_rate(values: Floats, weights: Floats, by: ByPatient) -> Interval:
+    """Mean of values with inverse-probability weights (Hajek's ratio), and its interval.
+
+    That of `rate_interval` where all weights, or all values, are equal; else a bootstrap of the ratio over patients. Arrays have the
+    shape (items,).
+    """
+    if np.ptp(weights) < 1e-12 or np.ptp(values) < 1e-12:
+        return rate_interval(values, by)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        drawn = by.weights @ by.sums(np.column_stack([weights * values, weights]))
+        ratios = drawn[:, 0] / drawn[:, 1]
+    return Interval(float((weights * values).sum() / weights.sum()), *by.percentiles(ratios), "bootstrap")
+
+
+def share_of_errors(left: Floats, errors: Floats, by: ByPatient) -> Interval:
+    """Return the share of the errors that an intervention leaves, with the interval of a rate whose trials are the errors.
 
     Parameters
     ----------
-    values : ndarray of float, shape (items,)
-        Between 0 and 1, none of them NaN.
-    patients : ndarray of int, shape (items,)
-        Patient of each item, numbered from 0 without gaps.
-    settings : IntervalSettings
-        Confidence.
+    left, errors : ndarray of float, shape (items,)
+        Errors of each item, 0 to 1, with the intervention and without it.
+    by : ByPatient
+        Patients of the items.
+
+    Returns
+    -------
+    Interval
+        `bootstrap`; where fewer than 5 errors are removed or left `exact` on their effective number, and no narrower than the bootstrap;
+        `exact one-sided`, with the patients who have errors as trials, where none is.
     """
-    clusters, mean = int(patients.max()) + 1, float(values.mean())
-    if mean <= 0 or mean >= 1:
-        return Interval(mean, *one_sided_bounds(mean * clusters, clusters, settings.confidence), "exact one-sided")
-    size = effective_size(values, patients, settings.confidence)
-    if clusters < FEW_PATIENTS or min(mean, 1 - mean) * size < FEW_EVENTS:
-        return Interval(mean, *clopper_pearson(mean * size, size, settings.confidence), "exact")
-    return None
+    number, confidence = float(errors.sum()), by.settings.confidence
+    share = float(left.sum()) / number
+    if share <= 0 or share >= 1:
+        wrong = by.at(errors > 0).clusters
+        return Interval(share, *one_sided_bounds(share * wrong, wrong, confidence), "exact one-sided")
+    drawn = by.resampled_means(np.stack([left, errors], axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.clip(drawn[:, 0] / drawn[:, 1], 0, 1)
+    low, high = by.percentiles(shares)
+    if min(share, 1 - share) * number >= FEW_ERRORS:
+        return Interval(share, low, high, "bootstrap")
+    size = effective_size(left, by.codes, confidence, errors)
+    exact = clopper_pearson(share * size, size, confidence)
+    # exact bounds take a removed error as certain; the resamples contain items that came out worse
+    return Interval(share, min(exact[0], 1.0 if low is None else low), max(exact[1], 0.0 if high is None else high), "exact")

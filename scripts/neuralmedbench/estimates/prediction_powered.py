@@ -20,19 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import (
-    NOTHING,
-    Floats,
-    Interval,
-    IntervalSettings,
-    Ints,
-    cluster_sums,
-    percentile_interval,
-    resampling_weights,
-)
+from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, resampling_weights
 
 HALF_A_PATIENT = 0.5
-"""Added to the rated patients on each side: half a one whose answers the grader passed and the clinicians failed, and the reverse."""
+"""Patients added to the rated ones on each side: with answers that the grader passed and the clinicians failed, and the reverse."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +44,8 @@ class RatedAnswers:
         1 / samples of the item.
     drawable : ndarray of bool
         Whether it could have been drawn.
-    patients : ndarray of int
-        Numbered from 0 without gaps.
+    by : ByPatient
+        Patients of the answers.
     """
 
     graded: Floats
@@ -63,16 +54,16 @@ class RatedAnswers:
     probability: Floats
     weight: Floats
     drawable: npt.NDArray[np.bool_]
-    patients: Ints
+    by: ByPatient
 
     @property
     def rated(self) -> npt.NDArray[np.bool_]:
-        """Which answers clinicians judged."""
+        """True where clinicians judged an answer."""
         return ~np.isnan(self.judged)
 
 
 def corrected_rate(answers: RatedAnswers, judged: Floats | None = None) -> float | None:
-    """Give the corrected rate as the formula has it: it may leave 0 to 1.
+    """Return the corrected rate by the formula: it may lie outside 0 to 1.
 
     Parameters
     ----------
@@ -90,15 +81,13 @@ def corrected_rate(answers: RatedAnswers, judged: Floats | None = None) -> float
     return None if np.isnan(judged).all() else float(_rate(_columns(answers, judged).sum(axis=0)))
 
 
-def calibrated_rate(answers: RatedAnswers, settings: IntervalSettings) -> Interval:
-    """Give the corrected rate with an interval from resampled patients, the rated ones among them.
+def calibrated_rate(answers: RatedAnswers) -> Interval:
+    """Return the corrected rate with an interval from resampled patients, the rated ones among them.
 
     Parameters
     ----------
     answers : RatedAnswers
         The answers of a model.
-    settings : IntervalSettings
-        Resamples, seed and confidence.
 
     Returns
     -------
@@ -115,13 +104,13 @@ def calibrated_rate(answers: RatedAnswers, settings: IntervalSettings) -> Interv
     value = corrected_rate(answers)
     if value is None:
         return NOTHING
-    clusters, rated = int(answers.patients.max()) + 1, len(np.unique(answers.patients[answers.rated]))
-    sums = cluster_sums(_columns(answers, answers.judged), answers.patients, clusters)
+    settings, rated = answers.by.settings, answers.by.at(answers.rated).clusters
+    sums = answers.by.sums(_columns(answers, answers.judged))
     half = HALF_A_PATIENT * sums[:, 4].sum() / rated
     sums = np.vstack([sums, [[0.0, 0.0, 0.0, half, half], [0.0, 0.0, 0.0, -half, half]]])
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = _rate(resampling_weights(len(sums), settings.resamples, settings.seed) @ sums)
-    low, high = percentile_interval(drawn, rated, settings.confidence)
+    low, high = answers.by.percentiles(drawn, rated)
     value = float(np.clip(value, 0, 1))
     if low is None or high is None:
         return Interval(value, None, None, "bootstrap")
@@ -129,14 +118,14 @@ def calibrated_rate(answers: RatedAnswers, settings: IntervalSettings) -> Interv
 
 
 def bounds_of_unjudged(answers: RatedAnswers) -> tuple[float | None, float | None]:
-    """Give the corrected rate if every answer that nobody could judge had failed, and if it had passed; both within 0 to 1."""
+    """Return the corrected rate if every answer that nobody could judge had failed, and if it had passed; both within 0 to 1."""
     found = [corrected_rate(answers, np.where(answers.unjudged, verdict, answers.judged)) for verdict in (0.0, 1.0)]
     low, high = (None if value is None else float(np.clip(value, 0, 1)) for value in found)
     return low, high
 
 
 def _columns(answers: RatedAnswers, judged: Floats) -> Floats:
-    """Give what the rate is made of: shape (answers, 5)."""
+    """Return the terms of the rate, shape (answers, 5): graded, weight, drawable weight, correction, inverse probability weight."""
     rated, weight = ~np.isnan(judged), answers.weight
     inverse = np.where(rated, weight / np.where(rated, answers.probability, 1.0), 0.0)
     correction = inverse * np.where(rated, judged - answers.graded, 0.0)

@@ -1,7 +1,7 @@
-"""How much two sets of answers differ, held against what repeats of one and the same model differ by.
+"""Repeated answers to one item: pass@k, and how much two revisions differ beyond what repeats of one of them do.
 
 Two answers of one revision to one item differ by chance. That is the noise floor: a difference between revisions counts only as far
-as it goes beyond it. An item has a distribution of answers under the old revision, p, and under the new one, q, over the categories k
+as it exceeds it. An item has a distribution of answers under the old revision, p, and under the new one, q, over the categories k
 (passed or not; or the leading diagnosis). Two answers of one revision disagree with probability 1 - sum p_k^2, or 1 - sum q_k^2; an old
 and a new one with 1 - sum p_k q_k. So the disagreement between revisions exceeds the mean disagreement within them by
 
@@ -9,7 +9,7 @@ and a new one with 1 - sum p_k q_k. So the disagreement between revisions exceed
 
 half the squared distance of the two distributions: 0 when nothing changed, whatever the noise. From n answers with counts c the
 disagreement within is 1 - sum c (c - 1) / (n (n - 1)), that between is 1 - sum c_old c_new / (n_old n_new); both are unbiased, so the
-excess is too, and it may come out below 0.
+excess is too, and it may be below 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from neuralmedbench.estimates.intervals import Floats, IntervalSettings, Ints
 
 
 def pass_at_k(samples: Ints, passes: Ints, k: int) -> Floats:
-    """Probability that at least one of k samples passes, drawn without replacement from those that were made.
+    """Return the unbiased probability that at least one of k samples passes, drawn without replacement from those that were made.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class AnswerChange(NamedTuple):
 
 
 def compare_answers(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], settings: IntervalSettings) -> AnswerChange:
-    """Hold the disagreement between two revisions against the noise floor.
+    """Compare the disagreement between two revisions with the noise floor.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def compare_answers(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], 
 
     Returns
     -------
-    Change
+    AnswerChange
         Means over the items that have at least two answers in both revisions; without such an item the disagreement over all
         items alone. The p value is that of no change: then all answers to an item could as well have come from the other
         revision, so their labels are shuffled within the item, and the share of draws with an excess as large is counted,
@@ -107,7 +107,7 @@ def compare_answers(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], 
 
 
 def within(counts: Ints) -> Floats:
-    """Give the chance that two different answers of one revision disagree.
+    """Return the chance that two different answers of one revision disagree.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def within(counts: Ints) -> Floats:
 
 
 def between(first: Ints, second: Ints) -> Floats:
-    """Give the chance that an answer of one revision and one of the other disagree: 1 - sum c d / (n m); shapes as in `within`.
+    """Return the chance that an answer of one revision and one of the other disagree: 1 - sum c d / (n m); shapes as in `within`.
 
     Examples
     --------

@@ -8,17 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import (
-    NOTHING,
-    Floats,
-    Interval,
-    IntervalSettings,
-    cluster_sums,
-    codes_of,
-    percentile_interval,
-    rate_interval,
-    resampling_weights,
-)
+from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Interval, IntervalSettings, weighted_rate
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import Grade, GradeState, Rating, Score
@@ -240,24 +230,7 @@ def _rate(sheets: Sequence[LabelSheet], codes: frozenset[str], settings: Interva
     groups = [by_answer[key] for key in sorted(by_answer)]
     values = np.array([np.mean([bool(sheet.marked.keys() & codes) for sheet in group]) for group in groups], dtype=np.float64)
     weights = np.array([group[0].weight for group in groups], dtype=np.float64)
-    return weighted_rate(values, weights, [group[0].score.patient_id for group in groups], settings)
-
-
-def weighted_rate(values: Floats, weights: Floats, patients: list[str], settings: IntervalSettings) -> Interval:
-    """Mean of values with inverse-probability weights (Hajek's ratio), and its patient-clustered interval.
-
-    That of `rate_interval` where all weights are equal, or all values are; else a bootstrap of the ratio over patients.
-    """
-    codes = codes_of(patients)
-    if np.ptp(weights) < 1e-12 or np.ptp(values) < 1e-12:
-        return rate_interval(values, codes, settings)
-    clusters = int(codes.max()) + 1
-    sums = cluster_sums(np.column_stack([weights * values, weights]), codes, clusters)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = resampling_weights(clusters, settings.resamples, settings.seed) @ sums
-        ratios = drawn[:, 0] / drawn[:, 1]
-    low, high = percentile_interval(ratios, clusters, settings.confidence)
-    return Interval(float((weights * values).sum() / weights.sum()), low, high, "bootstrap")
+    return weighted_rate(values, weights, ByPatient([group[0].score.patient_id for group in groups], settings))
 
 
 def errors_takeaway(study: Study, tables: Tables) -> Takeaway:

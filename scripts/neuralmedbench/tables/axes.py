@@ -7,16 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from neuralmedbench.estimates.intervals import (
-    NOTHING,
-    Floats,
-    Interval,
-    IntervalSettings,
-    codes_of,
-    percentile_interval,
-    rate_interval,
-    resampled_means,
-)
+from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, IntervalSettings, rate_interval
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.words import counted, points
 from neuralmedbench.tables.declare import Suppression, Table, of_study
@@ -54,11 +45,10 @@ def breadth_depth_gap(
 
     Patients that stand on both sides are drawn together.
     """
-    codes = codes_of(breadth[2] + depth[2])
     if not len(breadth[2]) or not len(depth[2]):
         return NOTHING
-    table = np.full((len(codes), 4), np.nan)
-    split = len(breadth[2])
+    by, split = ByPatient(breadth[2] + depth[2], settings), len(breadth[2])
+    table = np.full((len(by.codes), 4), np.nan)
     table[:split, 0], table[:split, 1] = breadth[0], breadth[1]
     table[split:, 2], table[split:, 3] = depth[0], depth[1]
     if np.isnan(table).all(axis=0).any():
@@ -67,9 +57,9 @@ def breadth_depth_gap(
     value = float(above_prior(means[0], means[1]) - above_prior(means[2], means[3]))
     if not np.isfinite(value):
         return NOTHING
-    draws = resampled_means(table, codes, settings)
+    draws = by.resampled_means(table)
     gaps = above_prior(draws[:, 0], draws[:, 1]) - above_prior(draws[:, 2], draws[:, 3])
-    return Interval(value, *percentile_interval(gaps, int(codes.max()) + 1, settings.confidence), "bootstrap")
+    return Interval(value, *by.percentiles(gaps), "bootstrap")
 
 
 def rank_correlation(breadth: list[float], depth: list[float]) -> float | None:
@@ -133,7 +123,7 @@ def _axis_row(study: Study, model: str, breadth: BenchmarkStudy, depth: Benchmar
         values = outcomes.metric("pass1", Key(model))
         if outcomes.counts[Key(model)].missing_fraction > study.settings.max_missing_fraction:
             values = np.full(len(values), np.nan)  # answers that are missing because of us would stand there as errors
-        interval = rate_interval(values, outcomes.patients, study.settings)
+        interval = rate_interval(values, outcomes.by_patient(study.settings))
         row |= {f"{axis}_benchmark": benchmark.name, axis: interval.value}
         row |= {f"{axis}_low": interval.low, f"{axis}_high": interval.high, f"{axis}_prior": float(benchmark.prior["pass1"].mean())}
         sides.append((values, benchmark.prior["pass1"], [item.patient_id for item in outcomes.items]))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import Ints, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, Ints, rate_interval
 from neuralmedbench.estimates.prediction_powered import RatedAnswers, bounds_of_unjudged, calibrated_rate
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
@@ -112,11 +112,12 @@ def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _Drawn, *, 
     outcomes = benchmark.outcomes
     used = outcomes.repeatable if grader != SCORE else np.ones(len(outcomes.items), dtype=bool)
     threshold = study.form.passes.from_ if study.form.passes else 0
-    answers, places = _answers(benchmark, model, used, drawn, passed=passed, threshold=threshold)
+    by = outcomes.by_patient(study.settings)
+    answers, places = _answers(benchmark, model, used, drawn, passed=passed, threshold=threshold, by=by)
     values = np.where(used, np.bincount(places, weights=answers.weight * answers.graded, minlength=len(used)), np.nan)
     if not passed:  # no answer is there: nothing is known, and no rate is 0
         values = np.full(len(used), np.nan)
-    raw, corrected = rate_interval(values, outcomes.patients, study.settings), calibrated_rate(answers, study.settings)
+    raw, corrected = rate_interval(values, by), calibrated_rate(answers)
     failed, right = bounds_of_unjudged(answers)
     row: Cells = {"benchmark": benchmark.name, "model": model.model, "grader": grader}
     row |= {"raw": raw.value, "raw_low": raw.low, "raw_high": raw.high}
@@ -125,10 +126,10 @@ def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _Drawn, *, 
         "if_unjudged_failed": failed,
         "if_unjudged_passed": right,
         "n_rated": int(answers.rated.sum()),
-        "n_patients_rated": len(np.unique(answers.patients[answers.rated])),
+        "n_patients_rated": answers.by.at(answers.rated).clusters,
         "n_unjudged": int(answers.unjudged.sum()),
         "n_answers": len(answers.graded),
-        "n_patients": len(np.unique(answers.patients)),
+        "n_patients": answers.by.clusters,
         "simulated": drawn.simulated,
     }
     return row | {"note": _note(row)}
@@ -142,7 +143,14 @@ def _note(row: Cells) -> str:
 
 
 def _answers(
-    benchmark: BenchmarkStudy, model: Arm, used: npt.NDArray[np.bool_], drawn: _Drawn, *, passed: Mapping[Key, float], threshold: float
+    benchmark: BenchmarkStudy,
+    model: Arm,
+    used: npt.NDArray[np.bool_],
+    drawn: _Drawn,
+    *,
+    passed: Mapping[Key, float],
+    threshold: float,
+    by: ByPatient,
 ) -> tuple[RatedAnswers, Ints]:
     """Give every expected answer to the items that are used, and the place of its item."""
     outcomes = benchmark.outcomes
@@ -161,7 +169,7 @@ def _answers(
         probability=np.array([drawn.chances[key] if key and word else np.nan for key, word in zip(keys, words, strict=True)]),
         weight=1.0 / samples[places],
         drawable=np.array([key in there and families[place] for key, place in zip(keys, places, strict=True)], dtype=bool),
-        patients=np.unique(outcomes.patients[places], return_inverse=True)[1].reshape(-1).astype(np.int64),
+        by=by.at(places),
     )
     return answers, places
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.comparisons import Estimate, paired_difference, shuffle_p, square_and_add
+from neuralmedbench.estimates.comparisons import paired_difference, shuffle_p, square_and_add
 from neuralmedbench.estimates.exact import holm
-from neuralmedbench.estimates.intervals import Floats, IntervalSettings, Ints, rate_interval
+from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, rate_interval
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
@@ -113,11 +113,11 @@ def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cells
             values = _values(outcomes, model, metric)
             if metric == METRICS[0] or not np.isnan(values).all():
                 beside = [_values(outcomes, other, metric) for other in others]
-                found = contrast_of_sides(values, sides, outcomes.patients, beside=beside, settings=study.settings)
+                found = contrast_of_sides(values, sides, outcomes.by_patient(study.settings), beside)
                 yield head | {"metric": metric} | found | ({"others": ", ".join(others)} if found.get("beyond_others") is not None else {})
 
 
-def contrast_of_sides(values: Floats, sides: Sides, patients: Ints, *, beside: list[Floats], settings: IntervalSettings) -> Cells:
+def contrast_of_sides(values: Floats, sides: Sides, by: ByPatient, beside: list[Floats]) -> Cells:
     """Compare the rates of two groups of items.
 
     Cells of `contamination.csv`. The interval of the difference is made from those of the two rates (`square_and_add`), as these are of
@@ -127,30 +127,31 @@ def contrast_of_sides(values: Floats, sides: Sides, patients: Ints, *, beside: l
     before, after = sides.before & known, sides.after & known
     row: Cells = {"n_items_left_out": int((known & ~before & ~after).sum())}
     for name, mask in (("before", before), ("after", after)):
-        row |= {f"n_items_{name}": int(mask.sum()), f"n_patients_{name}": len(set(patients[mask].tolist()))}
+        row |= {f"n_items_{name}": int(mask.sum()), f"n_patients_{name}": by.at(mask).clusters}
     if min(row["n_patients_before"], row["n_patients_after"]) < FEWEST_PATIENTS:
         counted = f"{row['n_patients_before']} patients before and {row['n_patients_after']} after"
         return row | {"note": f"{counted}: fewer than {FEWEST_PATIENTS} on a side are not compared"}
-    rates = [Estimate(*rate_interval(values[mask], patients[mask], settings)[:3]) for mask in (before, after)]
+    rates = [rate_interval(values[mask], by.at(mask)) for mask in (before, after)]
     for name, rate in zip(("before", "after"), rates, strict=True):
         row |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
     difference = square_and_add(*rates)
-    p_value = shuffle_p(values[before], values[after], (patients[before], patients[after]), settings)
+    either = before | after
+    p_value = shuffle_p(values[either], before[either], by.at(either))
     row |= {"difference": difference.value, "low": difference.low, "high": difference.high, "p_value": p_value}
-    beyond = _beyond(values, (before, after), patients, beside=beside, settings=settings)
+    beyond = _beyond(values, (before, after), by, beside)
     row |= {"beyond_others": beyond.value, "beyond_low": beyond.low, "beyond_high": beyond.high}
     return row | {"note": ALONE if beyond.value is None else BESIDE}
 
 
-def _beyond(values: Floats, sides: tuple[Mask, Mask], patients: Ints, *, beside: list[Floats], settings: IntervalSettings) -> Estimate:
+def _beyond(values: Floats, sides: tuple[Mask, Mask], by: ByPatient, beside: list[Floats]) -> Interval:
     """Give the difference that is left when the mean of models free of this cut-off is taken off, item by item."""
     if not beside:
-        return Estimate(None, None, None)
+        return NOTHING
     mean = np.mean(beside, axis=0)
-    found = [paired_difference(values[mask], mean[mask], patients[mask], settings) for mask in sides]
+    found = [paired_difference(values[mask], mean[mask], by.at(mask)) for mask in sides]
     if min(one.patients for one in found) < FEWEST_PATIENTS:
-        return Estimate(None, None, None)
-    return square_and_add(*(Estimate(one.value, one.low, one.high) for one in found))
+        return NOTHING
+    return square_and_add(*found)
 
 
 def _values(outcomes: Outcomes, model: str, metric: str) -> Floats:

@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 
 from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences
-from neuralmedbench.estimates.exact import holm, mcnemar_exact
+from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import Floats, rate_interval
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.words import counted, listing
@@ -30,7 +30,6 @@ class Pair:
     second: str
     difference: Difference
     p_holm: float | None
-    mcnemar_p: float | None
 
 
 def answered(outcomes: Outcomes, key: Key) -> Floats:
@@ -46,7 +45,7 @@ def model_pairs(study: Study) -> dict[str, list[Pair]]:
 def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
     values = {model: answered(outcomes, Key(model)) for model in study.models}
     each_two = list(combinations(study.models, 2))
-    differences = paired_differences([(values[first], values[second]) for first, second in each_two], outcomes.patients, study.settings)
+    differences = paired_differences([(values[first], values[second]) for first, second in each_two], outcomes.by_patient(study.settings))
     found = [(first, second, difference) for (first, second), difference in zip(each_two, differences, strict=True)]
     corrected: dict[tuple[str, str], float] = {}
     for people in (False, True):  # how many readers there are changes nothing between models
@@ -62,15 +61,9 @@ def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
             second,
             difference,
             corrected.get((first, second)),
-            _mcnemar(values[first], values[second]),
         )
         for first, second, difference in found
     ]
-
-
-def _mcnemar(first: Floats, second: Floats) -> float | None:
-    both = ~(np.isnan(first) | np.isnan(second))
-    return mcnemar_exact(first[both] > 0.5, second[both] > 0.5) if both.any() else None
 
 
 def _ends(difference: Difference) -> Cells:
@@ -111,7 +104,7 @@ def pairwise_rows(pairs: dict[str, list[Pair]]) -> list[PairwiseRow]:
             model_a=pair.first,
             model_b=pair.second,
             p_holm=pair.p_holm,
-            mcnemar_p=pair.mcnemar_p,
+            mcnemar_p=pair.difference.mcnemar_p,
             **_ends(pair.difference),
         )
         for benchmark, found in pairs.items()
@@ -140,12 +133,10 @@ def arm_rows(study: Study) -> list[ArmRow]:
     """Rows of `arms.csv`: each arm minus full, strategy direct, on the items that both ask."""
     rows = []
     for benchmark in study.benchmarks.values():
-        outcomes = benchmark.outcomes
+        outcomes, by = benchmark.outcomes, benchmark.outcomes.by_patient(study.settings)
         for key in outcomes.counts:
             if key.arm != FULL and key.strategy == DIRECT:
-                difference = paired_difference(
-                    answered(outcomes, key), answered(outcomes, Key(key.model)), outcomes.patients, study.settings
-                )
+                difference = paired_difference(answered(outcomes, key), answered(outcomes, Key(key.model)), by)
                 rows.append(ArmRow(benchmark=benchmark.name, model=key.model, arm=key.arm, reference_arm=FULL, **_ends(difference)))
     return rows
 
@@ -257,7 +248,7 @@ def reader_rows(study: Study) -> list[ReaderRow]:
 
 
 def _reader_rows(study: Study, benchmark: BenchmarkStudy, reader: str) -> Iterator[Cells]:
-    outcomes = benchmark.outcomes
+    outcomes, by = benchmark.outcomes, benchmark.outcomes.by_patient(study.settings)
     own = answered(outcomes, Key(reader))
     for name, value, mask in _slices(study, outcomes):
         for model in study.models:
@@ -277,9 +268,9 @@ def _reader_rows(study: Study, benchmark: BenchmarkStudy, reader: str) -> Iterat
             }
             shown = {"reader": np.where(both, own, np.nan), "model": np.where(both, other, np.nan)}
             for side, values in shown.items():
-                rate = rate_interval(values, outcomes.patients, study.settings)
+                rate = rate_interval(values, by)
                 row |= {f"{side}_pass1": rate.value, f"{side}_pass1_low": rate.low, f"{side}_pass1_high": rate.high}
-            found = paired_difference(shown["reader"], shown["model"], outcomes.patients, study.settings)
+            found = paired_difference(shown["reader"], shown["model"], by)
             row |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
             yield row | {"n_items": found.items, "n_patients": found.patients}
 

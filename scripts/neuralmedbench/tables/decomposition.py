@@ -7,17 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralmedbench.estimates.exact import clopper_pearson, effective_size, one_sided_bounds
-from neuralmedbench.estimates.intervals import (
-    NOTHING,
-    Floats,
-    Interval,
-    IntervalSettings,
-    Ints,
-    percentile_interval,
-    rate_interval,
-    resampled_means,
-)
+from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, rate_interval, share_of_errors
 from neuralmedbench.records.words import percent_with_span
 from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
@@ -25,9 +15,6 @@ from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, largest, without_head
-
-FEW_ERRORS = 5
-"""With fewer errors repaired, or fewer left, a bootstrap of their share is too narrow. (Our rule: perf/confidence_intervals.py.)"""
 
 
 class Decomposition(NamedTuple):
@@ -43,7 +30,7 @@ class Decomposition(NamedTuple):
     patients: int
 
 
-def decompose(full: Floats, disclosed: Floats, patients: Ints, settings: IntervalSettings) -> Decomposition:
+def decompose(full: Floats, disclosed: Floats, by: ByPatient) -> Decomposition:
     """Divide the errors under `full` into those that the findings repair and those that they do not.
 
     perception = (d - f) / (1 - f), reasoning = (1 - d) / (1 - f); not drawn when d < f or nothing is wrong.
@@ -51,40 +38,17 @@ def decompose(full: Floats, disclosed: Floats, patients: Ints, settings: Interva
     both = ~(np.isnan(full) | np.isnan(disclosed))
     if not both.any():
         return Decomposition(NOTHING, NOTHING, NOTHING, NOTHING, False, "no item was asked under both arms", 0, 0)
-    codes = np.unique(patients[both], return_inverse=True)[1].reshape(-1)
+    by = by.at(both)
     pair = np.stack([full[both], disclosed[both]], axis=1)
-    rates = [rate_interval(pair[:, column], codes, settings) for column in (0, 1)]
-    clusters, f, d = int(codes.max()) + 1, float(pair[:, 0].mean()), float(pair[:, 1].mean())
+    rates = [rate_interval(pair[:, column], by) for column in (0, 1)]
+    f, d = float(pair[:, 0].mean()), float(pair[:, 1].mean())
     note = "no error under full" if f >= 1 else "the findings made it worse (d < f)" if d < f else ""
     if note:
-        return Decomposition(rates[0], rates[1], NOTHING, NOTHING, False, note, len(pair), clusters)
-    reasoning = share_of_errors(1 - pair[:, 1], 1 - pair[:, 0], codes, settings)
+        return Decomposition(rates[0], rates[1], NOTHING, NOTHING, False, note, len(pair), by.clusters)
+    reasoning = share_of_errors(1 - pair[:, 1], 1 - pair[:, 0], by)
     low, high = (None if bound is None else 1 - bound for bound in (reasoning.high, reasoning.low))
     perception = Interval((d - f) / (1 - f), low, high, reasoning.method)
-    return Decomposition(rates[0], rates[1], perception, reasoning, True, "", len(pair), clusters)
-
-
-def share_of_errors(left: Floats, errors: Floats, patients: Ints, settings: IntervalSettings) -> Interval:
-    """Give the share of the errors that is left, with its interval.
-
-    As of a rate whose trials are the errors. `bootstrap`; where fewer than 5 errors are repaired or left `exact` on their effective
-    number, and no narrower than the bootstrap; `exact one-sided`, with the patients who have errors as trials, where none is.
-    """
-    number = float(errors.sum())
-    share = float(left.sum()) / number
-    if share <= 0 or share >= 1:
-        wrong = len(set(patients[errors > 0].tolist()))
-        return Interval(share, *one_sided_bounds(share * wrong, wrong, settings.confidence), "exact one-sided")
-    drawn = resampled_means(np.stack([left, errors], axis=1), patients, settings)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = np.clip(drawn[:, 0] / drawn[:, 1], 0, 1)
-    low, high = percentile_interval(shares, int(patients.max()) + 1, settings.confidence)
-    if min(share, 1 - share) * number >= FEW_ERRORS:
-        return Interval(share, low, high, "bootstrap")
-    size = effective_size(left, patients, settings.confidence, errors)
-    exact = clopper_pearson(share * size, size, settings.confidence)
-    # exact bounds take a repaired error for sure; the resamples know that some items came out worse
-    return Interval(share, min(exact[0], 1.0 if low is None else low), max(exact[1], 0.0 if high is None else high), "exact")
+    return Decomposition(rates[0], rates[1], perception, reasoning, True, "", len(pair), by.clusters)
 
 
 DISCLOSED = "findings_disclosed"
@@ -124,7 +88,7 @@ def decomposition_rows(study: Study) -> list[DecompositionRow]:
             key = Key(model, DISCLOSED)
             if key not in outcomes.counts:
                 continue
-            parts = decompose(answered(outcomes, Key(model)), answered(outcomes, key), outcomes.patients, study.settings)
+            parts = decompose(answered(outcomes, Key(model)), answered(outcomes, key), outcomes.by_patient(study.settings))
             row: Cells = {"benchmark": benchmark.name, "model": model, "drawn": parts.drawn, "note": parts.note}
             row |= {"n_items": parts.items, "n_patients": parts.patients}
             named = {"f": parts.full, "d": parts.disclosed, "perception": parts.perception, "reasoning": parts.reasoning}

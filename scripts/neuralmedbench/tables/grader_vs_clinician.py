@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.config.model import GraderConfig, ModelConfig
-from neuralmedbench.estimates.concordance import COEFFICIENTS, Pairs, concordance, concordance_of_units, means_of_units
-from neuralmedbench.estimates.intervals import Interval, codes_of
+from neuralmedbench.estimates.concordance import COEFFICIENTS, Level, Pairs, concordance
+from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, codes_of
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.words import counted, decimal
@@ -77,6 +77,10 @@ CLINICIAN = "clinician"
 
 FEWEST_UNITS = MODELS_FOR_A_CORRELATION
 """Answers, items or models that a coefficient needs, as a correlation over models does elsewhere; a mean difference needs one. (Our rule.)"""
+
+
+OVER: dict[str, Level] = {"response": "pairs", "item": "units", "model": "shared units"}
+"""What a coefficient is computed over, by the column `level`."""
 
 
 @dataclass(frozen=True)
@@ -176,15 +180,12 @@ def _rows_of_judge(study: Study, judge: _Judge, scores: Sequence[Score], opinion
 
 
 def _row(study: Study, judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions], *, level: str, model: str = "") -> Cells:
-    pairs = _pairs(judge, scores, opinions, level)
+    pairs = _pairs(judge, scores, opinions, level, study.settings)
     units = len(scores) if level == "response" else int(pairs.units.max()) + 1
     wanted = judge.wanted if level == "response" else tuple(name for name in judge.wanted if name in ("pearson", "spearman", "icc", "bias"))
     if units < FEWEST_UNITS:
         wanted = tuple(name for name in wanted if name == "bias")
-    if level == "model":
-        found = concordance_of_units(pairs, study.settings, wanted)
-    else:
-        found = concordance(pairs if level == "response" else means_of_units(pairs), study.settings, wanted)
+    found = concordance(pairs, wanted, OVER[level])
     row: Cells = {"level": level, "model": model} | _bounds(found)
     same = same_maker(study.all_graders[judge.name], study.models[model], study.all_graders) if judge.kind == "grader" and model else ""
     return row | {"n": units, "n_patients": len({score.patient_id for score in scores}), "same_maker": same}
@@ -196,7 +197,7 @@ def _bounds(found: Mapping[str, Interval]) -> Cells:
     }
 
 
-def _pairs(judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions], level: str) -> Pairs:
+def _pairs(judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions], level: str, settings: IntervalSettings) -> Pairs:
     """Hold a judge's value of each answer against each clinician's.
 
     A clinician is held against each other one, in both orders; in means of several answers these would be the same on both sides, so there
@@ -216,7 +217,8 @@ def _pairs(judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinio
         rows += [(*pair, 1 / len(own), place) for pair in own]
     value, clinician, passed, weight, places = (np.array(column) for column in zip(*rows, strict=True))
     names = [score.item_id if level == "item" else score.model for score in scores]
-    return Pairs(value, clinician, passed, weight, codes_of(names)[places], codes_of([score.patient_id for score in scores])[places])
+    by = ByPatient([score.patient_id for score in scores], settings).at(places)
+    return Pairs(value, clinician, passed, weight, codes_of(names)[places], by)
 
 
 def trust_line(study: Study, tables: Tables) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.config.model import GraderConfig
-from neuralmedbench.estimates.intervals import IntervalSettings, codes_of, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import percent
@@ -102,7 +102,7 @@ def _row(criterion: str, rows: Sequence[tuple[str, Votes]], dropped: str, config
     known = [(word, patient) for word, (patient, _) in zip(words, rows, strict=True) if word is not None]
     both = [(word, all_of_them) for word, all_of_them in zip(words, whole, strict=True) if word is not None and all_of_them is not None]
     values = np.array([word for word, _ in known], dtype=np.float64)
-    interval = rate_interval(values, codes_of([patient for _, patient in known]), settings) if known else None
+    interval = rate_interval(values, ByPatient([patient for _, patient in known], settings)) if known else None
     alone = [_as_rate(criterion, votes[dropped]) for _, votes in rows if dropped in votes]
     return {
         "criterion": criterion,

@@ -98,7 +98,7 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
     ranges = []
     if ranked:
         values = np.stack([outcomes.metric("pass1", Key(model)) for model in ranked], axis=1)
-        ranges = rank_ranges(values, outcomes.patients, settings)
+        ranges = rank_ranges(values, outcomes.by_patient(settings))
     p_holm = {frozenset((pair.first, pair.second)): 1.0 if pair.p_holm is None else pair.p_holm for pair in pairs}
     tier = tiers(ranked, p_holm, 1 - settings.confidence)
     for model, (low, high) in zip(ranked, ranges, strict=True):
@@ -121,7 +121,8 @@ def _head(benchmark: BenchmarkStudy) -> Cells:
 def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
     outcomes, key, config = benchmark.outcomes, Key(model), study.models[model]
     counts = outcomes.counts[key]
-    rates = {name: rate_interval(outcomes.metric(name, key), outcomes.patients, study.settings) for name in RATES}
+    by = outcomes.by_patient(study.settings)
+    rates = {name: rate_interval(outcomes.metric(name, key), by) for name in RATES}
     row = _head(benchmark) | {
         "model": model,
         "title": config.title,
@@ -179,7 +180,8 @@ def _notes(outcomes: Outcomes, key: Key, limit: float, reader: str | None) -> li
 
 
 def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
-    rates = {name: rate_interval(values, benchmark.outcomes.patients, study.settings) for name, values in benchmark.prior.items()}
+    by = benchmark.outcomes.by_patient(study.settings)
+    rates = {name: rate_interval(values, by) for name, values in benchmark.prior.items()}
     lettered = [bool(item.options) for item in benchmark.outcomes.items]
     title = CHANCE_TITLE if all(lettered) else PRIOR_TITLE
     row = _head(benchmark) | {"model": PRIOR, "title": title, "baseline": True, "interval": rates["pass1"].method}

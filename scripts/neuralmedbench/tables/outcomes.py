@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import Floats, Ints, codes_of
+from neuralmedbench.estimates.intervals import ByPatient, Floats, IntervalSettings, Ints, codes_of
 from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.scores import ParseStatus, Score
@@ -161,6 +161,10 @@ class Outcomes:
             samples, passes = counts.samples[usable], counts.passes[usable]
             values[usable] = pass_at_k(samples, passes, K) if name == "pass5" else (passes == samples).astype(float)
         return values
+
+    def by_patient(self, settings: IntervalSettings) -> ByPatient:
+        """Return the patients of the items with the settings of their intervals."""
+        return ByPatient(self.patients, settings)
 
     def expected(self, key: Key) -> npt.NDArray[np.bool_]:
         """Which items the arm asks."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Floats, Interval, codes_of, rate_interval, rate_intervals
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval, rate_intervals
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Runner
 from neuralmedbench.records.responses import ResponseState
@@ -80,7 +80,7 @@ def field_rows(study: Study) -> list[FieldRow]:
 
 def _field_row(study: Study, field: str, answers: list[FieldAnswer]) -> Cells:
     right = np.array([(row.score.fields_right or {})[field] for row in answers], dtype=np.float64)
-    interval = rate_interval(right, codes_of([row.score.patient_id for row in answers]), study.settings)
+    interval = rate_interval(right, ByPatient([row.score.patient_id for row in answers], study.settings))
     said = [row.said(field) for row in answers]
     named = sum(bool(label) for label in said)
     listed = [(label, row.allowed) for label, row in zip(said, answers, strict=True) if label and row.allowed is not None]
@@ -195,7 +195,7 @@ def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
     rows: dict[tuple[Key, Part, str], Cells] = {}
     for (part, name), keys in together.items():
         values = np.stack([_values_of(outcomes, key, name, masks[part]) for key in keys], axis=1)
-        intervals = rate_intervals(values, outcomes.patients, study.settings)
+        intervals = rate_intervals(values, outcomes.by_patient(study.settings))
         for column, (key, interval) in enumerate(zip(keys, intervals, strict=True)):
             rows[key, part, name] = _rate_row(outcomes, key, part, name=name, known=~np.isnan(values[:, column]), interval=interval)
     return [rows[one] for one in wanted]

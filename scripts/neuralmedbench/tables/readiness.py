@@ -6,12 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import NamedTuple
 
 from neuralmedbench.config.load import nearest
 from neuralmedbench.config.readiness import DiseaseGroup, ReadinessConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.exact import holm, holm_levels, p_at_least, p_at_most, share_bounds
+from neuralmedbench.estimates.exact import ShareTest, share_bounds, share_tests
 from neuralmedbench.records.items import DIAGNOSES, Family, Gold, Item
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import Response
@@ -291,32 +290,14 @@ def _shown(shares: Mapping[str, float], confidence: float) -> Cells:
     return {"value": found.value, "low": found.low, "high": found.high, "n_patients": found.patients}
 
 
-class _Test(NamedTuple):
-    """How one stated condition came out: corrected p values of met and of not met, and the bound that decides about met."""
-
-    met: float
-    failed: float
-    bound: float
-
-
-def _tests(groups: Mapping[str, Group], config: ReadinessConfig) -> dict[int, _Test]:
-    """Test every stated condition that was measured; the tests of one model are corrected together, those for met and for not met apart."""
+def _tests(groups: Mapping[str, Group], config: ReadinessConfig) -> dict[int, ShareTest]:
+    """Test every stated condition that was measured, all those of one model together; keys are places in `config.stated`."""
     measured = {
-        place: (sum(shares.values()), len(shares), limit)
+        place: (sum(shares.values()), len(shares), limit, condition.startswith("min_"))
         for place, (_, group, condition, limit) in enumerate(config.stated)
         if (shares := groups[group].shares.get(condition))
     }
-    least = [config.stated[place][2].startswith("min_") for place in measured]
-    met, failed = (
-        [p_at_least(*one) if minimum is wanted else p_at_most(*one) for one, minimum in zip(measured.values(), least, strict=True)]
-        for wanted in (True, False)
-    )
-    found = dict[int, _Test]()
-    for place, minimum, *tested in zip(measured, least, holm(met), holm(failed), holm_levels(met, 1 - config.confidence), strict=True):
-        events, patients, _ = measured[place]
-        ends = share_bounds(events, patients, 1 - tested[2])
-        found[place] = _Test(tested[0], tested[1], ends.low if minimum else ends.high)
-    return found
+    return dict(zip(measured, share_tests(list(measured.values()), config.confidence), strict=True))
 
 
 def _verdicts(groups: Mapping[str, Group], config: ReadinessConfig) -> Iterator[Cells]:
@@ -331,9 +312,9 @@ def _verdicts(groups: Mapping[str, Group], config: ReadinessConfig) -> Iterator[
             row |= {"n_patients": 0, "verdict": NOT_MEASURED}
         else:
             test = tests[place]
-            verdict = MET if test.met < alpha else NOT_MET if test.failed < alpha else OPEN
+            verdict = MET if test.p_met < alpha else NOT_MET if test.p_not_met < alpha else OPEN
             row |= _shown(group.shares[condition], config.confidence)
-            row |= {"bound": test.bound, "p_met": test.met, "p_not_met": test.failed, "verdict": verdict}
+            row |= {"bound": test.bound, "p_met": test.p_met, "p_not_met": test.p_not_met, "verdict": verdict}
             row["cases"] = " ".join(_cases(group.answers, condition, wanted=not condition.startswith("min_"))[:SHOWN_CASES])
         found.setdefault((use, name), []).append(row)
         yield row

@@ -8,19 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import (
-    NOTHING,
-    Floats,
-    Interval,
-    IntervalSettings,
-    Ints,
-    cluster_sums,
-    codes_of,
-    exact_interval,
-    percentile_interval,
-    rate_interval,
-    resampling_weights,
-)
+from neuralmedbench.estimates.intervals import NOTHING, ByPatient, IntervalSettings, Ints, jointly_resampled_rates, rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Grade, GradeState, Score
@@ -84,7 +72,7 @@ def differential_rows(study: Study) -> list[DifferentialRow]:
         lists = {model: _Lists(benchmark, model) for model in study.models}
         for family, level, mask in _cells(benchmark.outcomes) if lists else ():
             values = np.stack([np.where(mask, own.values[name], np.nan) for own in lists.values() for name in LIST_METRICS], axis=1)
-            intervals = iter(rate_intervals(values, benchmark.outcomes.patients, study.settings))
+            intervals = iter(jointly_resampled_rates(values, benchmark.outcomes.by_patient(study.settings)))
             for model, own in lists.items():
                 row: Cells = {"benchmark": benchmark.name, "model": model, "family": family, "level": level}
                 for name in LIST_METRICS:
@@ -149,38 +137,6 @@ class _Lists:
             "without_list": int(self.unread[mask].sum()),
             "missing": int(self.samples[mask].sum()) - there,
         }
-
-
-def rate_intervals(values: Floats, patients: Ints, settings: IntervalSettings) -> list[Interval]:
-    """Means of many columns with intervals by the rules of `intervals.rate_interval`, under one set of resamples.
-
-    One a column. Patients of other items are drawn too, so a bootstrap differs from that of `rate_interval` by chance alone.
-    """
-    known = ~np.isnan(values)
-    found: dict[int, Interval] = {}
-    clusters: dict[int, int] = {}
-    for column in range(values.shape[1]):
-        if not known[:, column].any():
-            found[column] = NOTHING
-            continue
-        codes = np.unique(patients[known[:, column]], return_inverse=True)[1].reshape(-1)
-        exact = exact_interval(values[known[:, column], column], codes, settings)
-        if exact is None:
-            clusters[column] = int(codes.max()) + 1
-        else:
-            found[column] = exact
-    if clusters:
-        columns, size = list(clusters), int(patients.max()) + 1
-        weights = resampling_weights(size, settings.resamples, settings.seed)
-        masks, place = np.unique(known[:, columns], axis=1, return_inverse=True)
-        totals = weights @ cluster_sums(np.where(known, values, 0.0)[:, columns], patients, size)
-        sizes = (weights @ cluster_sums(masks.astype(np.float64), patients, size))[:, place.reshape(-1)]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            drawn = totals / sizes
-        for number, column in enumerate(columns):
-            ends = percentile_interval(drawn[:, number], clusters[column], settings.confidence)
-            found[column] = Interval(float(np.nanmean(values[:, column])), *ends, "bootstrap")
-    return [found[column] for column in range(values.shape[1])]
 
 
 def _differential_labels(row: Cells) -> list[Label]:
@@ -268,7 +224,7 @@ def _turn_cells(study: Study, values: Values) -> Cells:
         items[row.item_id].append(value)
         patients[row.item_id] = row.patient_id
     means = np.array([np.mean(found) for found in items.values()], dtype=np.float64)
-    interval = rate_interval(means, codes_of(list(patients.values())), study.settings)
+    interval = rate_interval(means, ByPatient(list(patients.values()), study.settings))
     return {
         "value": interval.value,
         "low": interval.low,
@@ -342,8 +298,8 @@ def _step_rows(benchmark: BenchmarkStudy, model: str, grades: list[Grade], study
 
 
 def _step_row(measure: str, values: list[tuple[float, str]], failed: int, settings: IntervalSettings) -> Cells:
-    clusters = codes_of([patient for _, patient in values])
-    found = rate_interval(np.array([value for value, _ in values], dtype=np.float64), clusters, settings) if values else NOTHING
+    by = ByPatient([patient for _, patient in values], settings)
+    found = rate_interval(np.array([value for value, _ in values], dtype=np.float64), by) if values else NOTHING
     return {
         "measure": measure,
         "value": found.value,

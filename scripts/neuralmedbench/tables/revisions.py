@@ -12,7 +12,7 @@ from scipy import stats
 
 from neuralmedbench.estimates.comparisons import paired_difference
 from neuralmedbench.estimates.exact import holm
-from neuralmedbench.estimates.intervals import IntervalSettings, codes_of
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
 from neuralmedbench.estimates.repeats import compare_answers
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.scores import ParseStatus, Score
@@ -87,7 +87,7 @@ def metric_rows(pairs: Sequence[ItemAnswers], vocabulary: Vocabulary, settings: 
     rows = [_metric_row(PASSED, judged, passed_of, settings), _metric_row(LEADER, named, leader, settings)]
     if judged:
         old, new = np.array([_share(pair.old) for pair in judged]), np.array([_share(pair.new) for pair in judged])
-        difference = paired_difference(new, old, codes_of([pair.item.patient_id for pair in judged]), settings)
+        difference = paired_difference(new, old, ByPatient([pair.item.patient_id for pair in judged], settings))
         rows[0] |= {"earlier_value": float(old.mean()), "value": float(new.mean()), "difference": difference.value}
         rows[0] |= {"low": difference.low, "high": difference.high, "p_difference": difference.p_value}
         rows[0] |= {"gained": int(((new > MAJORITY) & (old <= MAJORITY)).sum()), "lost": int(((new <= MAJORITY) & (old > MAJORITY)).sum())}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuralmedbench.estimates.concordance import separation
-from neuralmedbench.estimates.intervals import codes_of
+from neuralmedbench.estimates.intervals import ByPatient
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Level
 from neuralmedbench.records.keys import response_key
@@ -82,7 +82,7 @@ def _similarity_row(study: Study, benchmark: str, model: str, metric: str, pairs
     row["mean"] = float(np.mean([getattr(near, metric) for _, near in known]))
     values = np.array([getattr(near, metric) for _, near in own], dtype=np.float64)
     same = np.array([score.relation in SAME for score, _ in own], dtype=bool)
-    auc, low, high = separation(values, same, codes_of([score.patient_id for score, _ in own]), study.settings)
+    auc, low, high = separation(values, same, ByPatient([score.patient_id for score, _ in own], study.settings))
     return row | {"auc_vs_vocabulary": auc, "auc_low": low, "auc_high": high}
 
 

@@ -17,7 +17,7 @@ from neuralmedbench.estimates.agreement import (
     complete_rows,
     icc,
     ordinal_alpha,
-    paired,
+    pair_terms,
     quadratic_kappa,
     shares_of_pairs,
     weighted_shares,
@@ -54,7 +54,7 @@ def gwet(values: Floats, scale: Floats = SCALE) -> float:
 
 
 def kappa(one: Floats, other: Floats) -> float:
-    return float(quadratic_kappa(paired(one[:, None], other[:, None]).sum(axis=0))[0])
+    return float(quadratic_kappa(pair_terms(one[:, None], other[:, None]).sum(axis=0))[0])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -108,7 +108,7 @@ def test_icc_of_the_published_example() -> None:
 
 def test_shares_count_equal_values_and_values_within_one() -> None:
     one, other = np.array([0.0, 1, 2, NAN, 4]), np.array([0.0, 2, 4, 1, NAN])
-    same, near = shares_of_pairs(paired(one[:, None], other[:, None]).sum(axis=0))
+    same, near = shares_of_pairs(pair_terms(one[:, None], other[:, None]).sum(axis=0))
     assert (same[0], near[0]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
 
 

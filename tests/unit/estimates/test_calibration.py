@@ -23,8 +23,8 @@ from neuralmedbench.estimates.calibration import (
     width_bins,
 )
 from neuralmedbench.estimates.concordance import separation
-from neuralmedbench.estimates.intervals import rate_interval
-from neuralmedbench.tables.confidence.measures import Draws, rate_of
+from neuralmedbench.estimates.intervals import ByPatient, rate_interval
+from neuralmedbench.tables.confidence.measures import Draws
 
 TO = 1e-6
 
@@ -122,8 +122,8 @@ def test_resamples_of_the_separation_are_those_of_the_table_of_similarity(ties: 
     confidence, right = answers(5, 90)
     confidence = np.tile(np.arange(1, 11) / 10, 9) if ties else confidence  # ten confidences never share one of the groups
     patients = np.arange(90) // 2
-    found = Draws(confidences(confidence.tolist(), right.tolist(), patients=patients.tolist()), 45, FAST)
-    value, low, high = separation(confidence, right > 0.5, patients, FAST)
+    found = Draws(confidences(confidence.tolist(), right.tolist(), patients=patients.tolist()), ByPatient(np.arange(45), FAST))
+    value, low, high = separation(confidence, right > 0.5, ByPatient(patients, FAST))
     grouped = auroc(found.groups.astype(np.float64), right)
     assert auroc(confidence, right) == pytest.approx(value, abs=TO)
     assert grouped == pytest.approx(value, abs=to)
@@ -133,18 +133,18 @@ def test_resamples_of_the_separation_are_those_of_the_table_of_similarity(ties: 
 def test_every_measure_lies_within_its_interval_and_a_share_has_the_interval_of_a_rate() -> None:
     confidence, right = answers(6, 160)
     found = confidences(confidence.tolist(), right.tolist(), patients=(np.arange(160) // 4).tolist())
-    draws = Draws(found, 40, FAST)
+    draws = Draws(found, ByPatient(np.arange(40), FAST))
     error, score = calibration_error(confidence, right, width_bins(confidence)), brier(confidence, right)
     for value, ends in ((error, draws.error_interval(error)), (score, draws.around(score, draws.brier))):
         assert ends[0] <= value <= ends[1]
     assert 0 < float(draws.error_by_chance.mean()) < error + 0.1
-    whole = rate_of(right, found.patients, draws.selective(np.array([1.0]))[:, 0], FAST)
-    assert (whole.low, whole.high) == pytest.approx(rate_interval(right, found.patients, FAST)[1:3], abs=TO)
+    whole = draws.share_right(right, found.patients, draws.selective(np.array([1.0]))[:, 0])
+    assert (whole.low, whole.high) == pytest.approx(rate_interval(right, ByPatient(found.patients, FAST))[1:3], abs=TO)
     assert draws.shares_right(mass_bins(confidence)).shape == (FAST.resamples, MASS_BINS)
 
 
 def test_one_patient_has_no_interval_and_an_empty_part_no_number() -> None:
-    draws = Draws(confidences([0.2, 0.9, 0.4], [0, 1, 0], patients=[0, 0, 0]), 1, FAST)
+    draws = Draws(confidences([0.2, 0.9, 0.4], [0, 1, 0], patients=[0, 0, 0]), ByPatient(np.arange(1), FAST))
     assert draws.around(0.3, draws.brier) == (None, None)
     assert draws.error_interval(0.1) == (None, None)
     assert np.isnan(area_under_risk(np.zeros(2), np.zeros(2)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fixtures.coverage import QUANTITIES, coverage, truth
-from neuralmedbench.estimates.intervals import IntervalSettings, resampled_means
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
 
 STUDIES, SETTINGS = 200, IntervalSettings(resamples=400)
 FRAGILE = [
@@ -47,7 +47,7 @@ def test_a_plain_percentile_interval_of_eight_patients_would_not_hold_it() -> No
     quantity = QUANTITIES[kind]
     for seed in range(1, STUDIES + 1):
         study = quantity.draw(np.random.default_rng(seed), 8)
-        drawn = resampled_means(1 - np.stack(study.shares, axis=1), study.patients, SETTINGS)
+        drawn = ByPatient(study.patients, SETTINGS).resampled_means(1 - np.stack(study.shares, axis=1))
         low, high = np.nanquantile(1 - drawn[:, 1] / drawn[:, 0], [0.025, 0.975])
         held += low <= truth(kind) <= high
     assert held / STUDIES < 0.85

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuralmedbench.estimates import prediction_powered as calibration
-from neuralmedbench.estimates.intervals import NOTHING, IntervalSettings
+from neuralmedbench.estimates.intervals import NOTHING, ByPatient, IntervalSettings
 from neuralmedbench.estimates.prediction_powered import RatedAnswers, bounds_of_unjudged, calibrated_rate, corrected_rate
 
 SETTINGS = IntervalSettings(resamples=400, seed=1)
@@ -24,7 +24,7 @@ def answers(graded: list[float], judged: list[float], **changes: object) -> Rate
         probability=np.full(size, 0.5),
         weight=np.ones(size),
         drawable=np.ones(size, dtype=bool),
-        patients=np.arange(size),
+        by=ByPatient(np.arange(size), SETTINGS),
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -37,7 +37,7 @@ def population(rng: np.random.Generator, patients: int, *, false_pass: float, fa
     chance = rng.random(right.shape)
     graded = np.where(right, chance >= fails, chance < passes)
     base = answers(graded.ravel().tolist(), right.ravel().tolist())
-    return replace(base, weight=np.full(right.size, 0.2), patients=np.repeat(np.arange(patients), 10))
+    return replace(base, weight=np.full(right.size, 0.2), by=ByPatient(np.repeat(np.arange(patients), 10), SETTINGS))
 
 
 def drawn(whole: RatedAnswers, rng: np.random.Generator, number: int) -> RatedAnswers:
@@ -76,7 +76,7 @@ def test_a_grader_that_is_off_by_the_same_amount_everywhere_is_repaired_exactly(
 
 
 def test_a_corrected_rate_stays_a_rate() -> None:
-    found = calibrated_rate(answers([1.0] * 2 + [0.0] * 8, [0.0, 0.0] + [np.nan] * 8), SETTINGS)
+    found = calibrated_rate(answers([1.0] * 2 + [0.0] * 8, [0.0, 0.0] + [np.nan] * 8))
     assert found.value == 0.0
     assert found.low == 0.0
     assert found.high is not None
@@ -86,12 +86,12 @@ def test_a_corrected_rate_stays_a_rate() -> None:
 def test_without_a_rated_answer_there_is_no_corrected_rate() -> None:
     nothing = answers([1, 0], [np.nan, np.nan])
     assert corrected_rate(nothing) is None
-    assert calibrated_rate(nothing, SETTINGS) == NOTHING
+    assert calibrated_rate(nothing) == NOTHING
     assert bounds_of_unjudged(nothing) == (None, None)
 
 
 def test_rated_answers_of_one_patient_have_no_interval() -> None:
-    found = calibrated_rate(answers([1, 1, 0, 0], [1, 0, np.nan, np.nan], patients=np.array([0, 0, 1, 1])), SETTINGS)
+    found = calibrated_rate(answers([1, 1, 0, 0], [1, 0, np.nan, np.nan], by=ByPatient(np.array([0, 0, 1, 1]), SETTINGS)))
     assert found.value == pytest.approx(0.0)
     assert (found.low, found.high) == (None, None)
 
@@ -106,8 +106,8 @@ def test_bounds_let_everything_that_nobody_could_judge_fail_and_pass() -> None:
 
 def test_few_ratings_without_a_contradiction_are_no_certainty() -> None:
     graded = [1.0] * 20 + [0.0] * 20
-    few = calibrated_rate(answers(graded, [1.0] * 4 + [np.nan] * 16 + [0.0] * 4 + [np.nan] * 16), SETTINGS)
-    all_of_them = calibrated_rate(answers(graded, graded), SETTINGS)
+    few = calibrated_rate(answers(graded, [1.0] * 4 + [np.nan] * 16 + [0.0] * 4 + [np.nan] * 16))
+    all_of_them = calibrated_rate(answers(graded, graded))
     assert few.value == all_of_them.value == 0.5
     assert few.high - few.low > 1.5 * (all_of_them.high - all_of_them.low)  # type: ignore[operator]
 
@@ -115,8 +115,9 @@ def test_few_ratings_without_a_contradiction_are_no_certainty() -> None:
 def test_equal_answers_and_seeds_give_equal_intervals_whatever_the_order() -> None:
     rng = np.random.default_rng(3)
     whole = drawn(population(rng, 12, false_pass=0.2, false_fail=0.1), rng, 30)
-    again = RatedAnswers(**{name: getattr(whole, name)[::-1] for name in whole.__dataclass_fields__})
-    first, second = calibrated_rate(whole, SETTINGS), calibrated_rate(again, SETTINGS)
+    arrays = {name: getattr(whole, name)[::-1] for name in whole.__dataclass_fields__ if name != "by"}
+    again = RatedAnswers(**arrays, by=whole.by.at(np.arange(len(whole.graded))[::-1]))
+    first, second = calibrated_rate(whole), calibrated_rate(again)
     assert first[:3] == pytest.approx(second[:3])
 
 
@@ -147,7 +148,7 @@ MEASURED = {8: 0.993, 30: 0.965, 120: 0.949}
 def test_intervals_cover_the_truth_as_often_as_measured(patients: int) -> None:
     rng, hits = np.random.default_rng(1_000 + patients), 0
     for _ in range(REPEATS):
-        found = calibrated_rate(drawn(population(rng, patients, false_pass=0.25, false_fail=0.05), rng, RATED[patients]), SETTINGS)
+        found = calibrated_rate(drawn(population(rng, patients, false_pass=0.25, false_fail=0.05), rng, RATED[patients]))
         assert found.low is not None
         assert found.high is not None
         hits += found.low <= TRUTH <= found.high
@@ -163,7 +164,7 @@ def test_without_the_added_half_patients_a_few_ratings_cover_too_rarely(monkeypa
     truth, covered = 0.1399, dict[float, float]()
     for half in (0.0, 0.5):
         monkeypatch.setattr(calibration, "HALF_A_PATIENT", half)
-        found = [calibrated_rate(one, SETTINGS) for one in drawings]
+        found = [calibrated_rate(one) for one in drawings]
         covered[half] = float(np.mean([(row.low or 0.0) <= truth <= (row.high or 0.0) for row in found]))
     assert covered[0.0] < 0.9
     assert covered[0.5] > 0.95

@@ -16,14 +16,15 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from neuralmedbench.estimates.agreement import complete_rows, icc
-from neuralmedbench.estimates.comparisons import Estimate, shuffle_p, sign_flip_p, smallest_difference, square_and_add, student_interval
+from neuralmedbench.estimates.comparisons import shuffle_p, sign_flip_p, smallest_difference, square_and_add, student_interval
 from neuralmedbench.estimates.exact import effective_size, mcnemar_exact, one_sided_bounds
 from neuralmedbench.estimates.intervals import (
+    ByPatient,
+    Interval,
     IntervalSettings,
     expanded_tail,
     percentile_interval,
     rate_interval,
-    resampled_means,
     resampling_weights,
 )
 
@@ -56,7 +57,7 @@ def test_flipping_the_signs_of_few_patients_is_the_permutation_test_of_scipy() -
 
 def test_percentiles_and_resampled_means_are_those_of_scipy(clustered: tuple[np.ndarray, np.ndarray]) -> None:
     values, patients = clustered
-    drawn = resampled_means(values[:, None], patients, SETTINGS)[:, 0]
+    drawn = ByPatient(patients, SETTINGS).resampled_means(values[:, None])[:, 0]
     rows = [np.repeat(np.arange(50), weights[patients]) for weights in resampling_weights(14, 500, SETTINGS.seed).astype(int)]
     assert drawn == pytest.approx([values[row].mean() for row in rows], abs=TO)
     level = 1 - 2 * expanded_tail(14, 0.95)
@@ -69,7 +70,7 @@ def test_percentiles_and_resampled_means_are_those_of_scipy(clustered: tuple[np.
 def test_the_variance_between_patients_is_the_sandwich_of_statsmodels(clustered: tuple[np.ndarray, np.ndarray]) -> None:
     values, patients = clustered
     fit = sm.OLS(values, np.ones(50)).fit(cov_type="cluster", cov_kwds={"groups": patients}, use_t=True)
-    assert student_interval(values, patients, 0.95) == pytest.approx(tuple(fit.conf_int()[0]), abs=TO)
+    assert student_interval(values, ByPatient(patients, SETTINGS)) == pytest.approx(tuple(fit.conf_int()[0]), abs=TO)
     mean = values.mean()
     freedom = (stats.t.ppf(0.975, 49) / stats.t.ppf(0.975, 13)) ** 2
     assert effective_size(values, patients, 0.95) == pytest.approx(mean * (1 - mean) / fit.bse[0] ** 2 * freedom, abs=TO)
@@ -91,7 +92,7 @@ def test_the_variance_of_a_share_of_errors_is_the_weighted_sandwich_of_statsmode
 def test_one_item_a_patient_gives_the_exact_interval_of_one_patient_less() -> None:
     """The unbiased variance of n independent items is that of a binomial share of n - 1."""
     values = np.repeat([1.0, 0.0], [7, 14])
-    found = rate_interval(values, np.arange(21), SETTINGS)
+    found = rate_interval(values, ByPatient(np.arange(21), SETTINGS))
     assert found[1:3] == pytest.approx(proportion_confint(20 / 3, 20, 0.05, method="beta"), abs=TO)
 
 
@@ -106,7 +107,8 @@ def test_bounds_of_none_and_all_are_the_one_sided_ones_of_scipy(patients: int) -
 @pytest.mark.parametrize(("counts", "sizes"), [((9, 4), (12, 15)), ((0, 5), (10, 20)), ((30, 30), (30, 31))])
 def test_two_intervals_squared_and_added_are_newcombes_of_statsmodels(counts: tuple[int, int], sizes: tuple[int, int]) -> None:
     rates = [
-        Estimate(count / size, *proportion_confint(count, size, 0.05, method="wilson")) for count, size in zip(counts, sizes, strict=True)
+        Interval(count / size, *proportion_confint(count, size, 0.05, method="wilson"), "exact")
+        for count, size in zip(counts, sizes, strict=True)
     ]
     found = square_and_add(rates[0], rates[1])
     reference = confint_proportions_2indep(counts[0], sizes[0], counts[1], sizes[1], method="newcomb", compare="diff")
@@ -116,7 +118,7 @@ def test_two_intervals_squared_and_added_are_newcombes_of_statsmodels(counts: tu
 def test_shuffled_groups_are_the_permutation_test_of_scipy() -> None:
     rng = np.random.default_rng(4)
     first, second = rng.random(9).round(1), (rng.random(12) + 0.2).round(1)
-    found = shuffle_p(first, second, (np.arange(9), np.arange(9, 21)), IntervalSettings(resamples=20_000))
+    found = shuffle_p(np.r_[first, second], np.arange(21) < 9, ByPatient(np.arange(21), IntervalSettings(resamples=20_000)))
     reference = stats.permutation_test(
         (first, second),
         lambda one, other, axis: one.mean(axis=axis) - other.mean(axis=axis),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuralmedbench.estimates.comparisons import paired_difference, paired_differences
-from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval, rate_intervals
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval, rate_intervals
 
 SETTINGS = IntervalSettings(resamples=200)
 
@@ -22,8 +22,8 @@ def columns(patients: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("patients", [1, 5, 12, 13, 60])
 def test_intervals_of_many_columns_are_those_of_each(patients: int) -> None:
     values, codes = columns(patients)
-    for together, column in zip(rate_intervals(values, codes, SETTINGS), values.T, strict=True):
-        alone = rate_interval(column, codes, SETTINGS)
+    for together, column in zip(rate_intervals(values, ByPatient(codes, SETTINGS)), values.T, strict=True):
+        alone = rate_interval(column, ByPatient(codes, SETTINGS))
         assert together.method == alone.method
         assert together[:3] == pytest.approx(alone[:3], abs=1e-12)
 
@@ -32,5 +32,5 @@ def test_intervals_of_many_columns_are_those_of_each(patients: int) -> None:
 def test_differences_of_many_pairs_are_those_of_each(patients: int) -> None:
     values, codes = columns(patients)
     pairs = [(one, other) for one in values.T for other in values.T]
-    for together, (one, other) in zip(paired_differences(pairs, codes, SETTINGS), pairs, strict=True):
-        assert together == pytest.approx(paired_difference(one, other, codes, SETTINGS), abs=1e-12)
+    for together, (one, other) in zip(paired_differences(pairs, ByPatient(codes, SETTINGS)), pairs, strict=True):
+        assert together == pytest.approx(paired_difference(one, other, ByPatient(codes, SETTINGS)), abs=1e-12)

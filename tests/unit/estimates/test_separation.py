@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuralmedbench.estimates.concordance import both_drawn, separation, wins
-from neuralmedbench.estimates.intervals import IntervalSettings, codes_of, resampling_weights
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, codes_of, resampling_weights
 
 
 def answers(seed: int, size: int, clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -39,7 +39,7 @@ def test_single_precision_is_used_only_where_it_is_exact(scale: float) -> None:
 
 def test_the_area_is_the_share_of_pairs_in_order_and_lies_in_its_interval() -> None:
     values, same, patients = answers(7, 200, 40)
-    area, low, high = separation(values + same, same, patients, IntervalSettings(resamples=500))
+    area, low, high = separation(values + same, same, ByPatient(patients, IntervalSettings(resamples=500)))
     assert area is not None
     assert low is not None
     assert high is not None
@@ -50,5 +50,5 @@ def test_the_area_is_the_share_of_pairs_in_order_and_lies_in_its_interval() -> N
 
 def test_answers_of_one_kind_have_no_area() -> None:
     values, same, patients = answers(0, 10, 3)
-    assert separation(values, np.ones_like(same), patients, IntervalSettings(resamples=10)) == (None, None, None)
-    assert separation(values, np.zeros_like(same), patients, IntervalSettings(resamples=10)) == (None, None, None)
+    assert separation(values, np.ones_like(same), ByPatient(patients, IntervalSettings(resamples=10))) == (None, None, None)
+    assert separation(values, np.zeros_like(same), ByPatient(patients, IntervalSettings(resamples=10))) == (None, None, None)

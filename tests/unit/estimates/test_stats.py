@@ -14,21 +14,22 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from neuralmedbench.estimates.comparisons import paired_difference, rank_ranges, sign_flip_p, smallest_difference, tiers
+from neuralmedbench.estimates.concordance import separation
 from neuralmedbench.estimates.exact import clopper_pearson, effective_size, holm, mcnemar_exact
 from neuralmedbench.estimates.intervals import (
+    ByPatient,
     IntervalSettings,
     expanded_tail,
     percentile_interval,
     rate_interval,
-    resampled_means,
     resampling_weights,
+    share_of_errors,
 )
 from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.tables.axes import above_prior, breadth_depth_gap, correlation_interval, gap_sentence, rank_correlation
-from neuralmedbench.tables.decomposition import decompose, share_of_errors
+from neuralmedbench.tables.decomposition import decompose
 from neuralmedbench.tables.outcomes import chance_among_commonest
 from neuralmedbench.tables.rates import macro_f1
-from neuralmedbench.tables.similarity import separation
 from neuralmedbench.tables.verdict import _correlation
 
 FAST = IntervalSettings(resamples=2000)
@@ -60,10 +61,10 @@ def test_the_exact_interval_is_that_of_scipy_and_statsmodels(events: int, trials
 
 
 def test_no_event_in_eight_patients_does_not_mean_a_rate_of_zero() -> None:
-    found = rate_interval(np.zeros(24), np.repeat(np.arange(8), 3), FAST)
+    found = rate_interval(np.zeros(24), ByPatient(np.repeat(np.arange(8), 3), FAST))
     assert (found.low, found.method) == (0.0, "exact one-sided")
     assert found.high == pytest.approx(0.312, abs=0.001)
-    mirrored = rate_interval(np.ones(24), np.repeat(np.arange(8), 3), FAST)
+    mirrored = rate_interval(np.ones(24), ByPatient(np.repeat(np.arange(8), 3), FAST))
     assert mirrored.low == pytest.approx(1 - 0.312, abs=0.001)
 
 
@@ -72,7 +73,7 @@ def test_items_of_one_patient_count_less_than_items_of_many() -> None:
     together, apart = np.repeat(np.arange(10), 2), np.arange(20)
     same = np.repeat([1.0, 0.0], 10)
     assert effective_size(same, together, 0.95) < 10 <= effective_size(values, apart, 0.95) + 1e-9
-    wide, narrow = rate_interval(same, together, FAST), rate_interval(values, apart, FAST)
+    wide, narrow = rate_interval(same, ByPatient(together, FAST)), rate_interval(values, ByPatient(apart, FAST))
     assert wide.method == narrow.method == "exact"
     assert wide.high - wide.low > narrow.high - narrow.low
 
@@ -93,7 +94,7 @@ def test_the_bootstrap_of_patients_is_that_of_scipy() -> None:
         method="percentile",
         rng=1,
     ).confidence_interval
-    found = rate_interval(values, patients, IntervalSettings(resamples=10_000))
+    found = rate_interval(values, ByPatient(patients, IntervalSettings(resamples=10_000)))
     assert found.method == "bootstrap"
     assert (found.low, found.high) == pytest.approx((reference.low, reference.high), abs=0.004)
 
@@ -103,7 +104,7 @@ def test_exact_intervals_of_clustered_items_cover_the_truth() -> None:
     patients = np.repeat(np.arange(15), 4)
     for _ in range(200):
         own = rng.beta(2, 3, 15)
-        found = rate_interval((rng.random(60) < own[patients]).astype(float), patients, FAST)
+        found = rate_interval((rng.random(60) < own[patients]).astype(float), ByPatient(patients, FAST))
         assert found.low is not None
         assert found.high is not None
         hits += found.low <= 0.4 <= found.high
@@ -113,15 +114,15 @@ def test_exact_intervals_of_clustered_items_cover_the_truth() -> None:
 def test_resamples_are_shared_by_all_columns_and_repeat_with_the_seed() -> None:
     values = np.random.default_rng(1).random((40, 1))
     patients = np.arange(40) // 2
-    twice = resampled_means(np.hstack([values, values]), patients, FAST)
+    twice = ByPatient(patients, FAST).resampled_means(np.hstack([values, values]))
     assert (twice[:, 0] == twice[:, 1]).all()
-    assert (twice == resampled_means(np.hstack([values, values]), patients, FAST)).all()
+    assert (twice == ByPatient(patients, FAST).resampled_means(np.hstack([values, values]))).all()
 
 
 def test_nothing_that_varies_gives_no_interval() -> None:
     assert percentile_interval(np.full(100, 0.5), 10, 0.95) == (None, None)
     assert percentile_interval(np.random.default_rng(0).random(100), 1, 0.95) == (None, None)
-    assert rate_interval(np.full(5, np.nan), np.arange(5), FAST).value is None
+    assert rate_interval(np.full(5, np.nan), ByPatient(np.arange(5), FAST)).value is None
 
 
 def test_holm_is_that_of_statsmodels() -> None:
@@ -148,9 +149,9 @@ def test_the_sign_flip_test_is_exact_for_few_patients_and_close_for_many() -> No
 
 def test_a_paired_difference_uses_only_items_that_both_sides_have() -> None:
     first, second = np.array([1.0, 1.0, np.nan, 0.0]), np.array([0.0, 1.0, 1.0, np.nan])
-    found = paired_difference(first, second, np.array([0, 1, 2, 3]), FAST)
+    found = paired_difference(first, second, ByPatient(np.array([0, 1, 2, 3]), FAST))
     assert (found.value, found.items, found.patients) == (0.5, 2, 2)
-    nothing = paired_difference(first[2:3], second[2:3], np.array([0]), FAST)
+    nothing = paired_difference(first[2:3], second[2:3], ByPatient(np.array([0]), FAST))
     assert (nothing.value, nothing.p_value) == (None, None)
 
 
@@ -162,7 +163,11 @@ def test_the_smallest_visible_difference_of_many_patients_is_that_of_the_textboo
 def test_the_smallest_visible_difference_is_seen_in_four_of_five_studies(patients: int) -> None:
     rng, codes = np.random.default_rng(8), np.arange(patients)
     gaps = rng.normal(0, 0.2, patients)
-    truth = smallest_difference(paired_difference(gaps, np.zeros(patients), codes, FAST).spread, 0.95, patients) * 0.2 / gaps.std(ddof=1)
+    truth = (
+        smallest_difference(paired_difference(gaps, np.zeros(patients), ByPatient(codes, FAST)).spread, 0.95, patients)
+        * 0.2
+        / gaps.std(ddof=1)
+    )
     seen = [sign_flip_p(rng.normal(truth, 0.2, (patients, 1)), IntervalSettings(resamples=400))[0] < 0.05 for _ in range(250)]
     assert 0.72 <= np.mean(seen) <= 0.88
 
@@ -197,7 +202,7 @@ def test_rank_ranges_are_those_of_every_resample_ranked_by_hand() -> None:
     tail = expanded_tail(9, FAST.confidence)
     low = np.quantile(best, tail, axis=0, method="lower")
     high = np.quantile(worst, 1 - tail, axis=0, method="higher")
-    found = rank_ranges(values, patients, FAST)
+    found = rank_ranges(values, ByPatient(patients, FAST))
     assert found == [(int(first), int(last)) for first, last in zip(low, high, strict=True)]
     assert found[0][1] < 4
 
@@ -205,14 +210,14 @@ def test_rank_ranges_are_those_of_every_resample_ranked_by_hand() -> None:
 def test_rank_ranges_of_equal_models_span_all_ranks_and_of_clear_ones_do_not() -> None:
     rng = np.random.default_rng(2)
     same = (rng.random((40, 1)) < 0.5).astype(float)
-    assert rank_ranges(np.hstack([same, same]), np.arange(40), FAST) == [(1, 2), (1, 2)]
+    assert rank_ranges(np.hstack([same, same]), ByPatient(np.arange(40), FAST)) == [(1, 2), (1, 2)]
     clear = np.hstack([np.ones((40, 1)), np.zeros((40, 1))])
-    assert rank_ranges(clear, np.arange(40), FAST) == [(1, 1), (2, 2)]
+    assert rank_ranges(clear, ByPatient(np.arange(40), FAST)) == [(1, 1), (2, 2)]
 
 
 def test_the_errors_divide_into_what_the_findings_repair_and_what_they_do_not() -> None:
     full, told = np.array([0.0, 0.0, 0.0, 1.0] * 5), np.array([1.0, 0.0, 0.0, 1.0] * 5)
-    found = decompose(full, told, np.arange(20), FAST)
+    found = decompose(full, told, ByPatient(np.arange(20), FAST))
     assert found.perception.value == pytest.approx((0.5 - 0.25) / 0.75)
     assert found.reasoning.value == pytest.approx((1 - 0.5) / 0.75)
     assert found.perception.low is not None
@@ -223,24 +228,24 @@ def test_the_errors_divide_into_what_the_findings_repair_and_what_they_do_not() 
 def test_a_share_of_few_errors_is_as_unsure_as_so_few_errors_are() -> None:
     errors, patients = np.ones(8), np.arange(8)
     left = np.array([1.0, *np.zeros(7)])
-    found = share_of_errors(left, errors, patients, FAST)
+    found = share_of_errors(left, errors, ByPatient(patients, FAST))
     assert (found.value, found.method) == (1 / 8, "exact")
     assert found.high >= clopper_pearson(7 / 8, 7, 0.95)[1] > 0.55
-    none = share_of_errors(np.zeros(8), np.r_[errors[:5], np.zeros(3)], patients, FAST)
+    none = share_of_errors(np.zeros(8), np.r_[errors[:5], np.zeros(3)], ByPatient(patients, FAST))
     assert (none.low, none.method) == (0.0, "exact one-sided")
     assert none.high == pytest.approx(1 - 0.05 ** (1 / 5))
-    many = share_of_errors(np.tile([1.0, 0.0], 20), np.ones(40), np.arange(40), FAST)
+    many = share_of_errors(np.tile([1.0, 0.0], 20), np.ones(40), ByPatient(np.arange(40), FAST))
     assert many.method == "bootstrap"
-    doubtful = share_of_errors(np.array([0.0, 2.0, *np.ones(6)]) - 0.02, errors, patients, FAST)
+    doubtful = share_of_errors(np.array([0.0, 2.0, *np.ones(6)]) - 0.02, errors, ByPatient(patients, FAST))
     assert doubtful.high == 1.0  # as many items came out worse as came out better: nothing may have been repaired
 
 
 def test_the_errors_are_not_divided_when_the_findings_made_it_worse() -> None:
-    found = decompose(np.array([1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]), np.arange(3), FAST)
+    found = decompose(np.array([1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]), ByPatient(np.arange(3), FAST))
     assert (found.drawn, found.perception.value) == (False, None)
     assert "worse" in found.note
-    assert not decompose(np.ones(3), np.ones(3), np.arange(3), FAST).drawn
-    assert decompose(np.full(3, np.nan), np.ones(3), np.arange(3), FAST).items == 0
+    assert not decompose(np.ones(3), np.ones(3), ByPatient(np.arange(3), FAST)).drawn
+    assert decompose(np.full(3, np.nan), np.ones(3), ByPatient(np.arange(3), FAST)).items == 0
 
 
 def test_the_gap_compares_what_lies_above_guessing() -> None:
@@ -312,12 +317,12 @@ def test_the_separation_is_the_area_under_the_curve() -> None:
 
     rng = np.random.default_rng(6)
     same, values = rng.random(80) < 0.4, rng.integers(0, 6, 80).astype(float)
-    area, low, high = separation(values, same, np.arange(80) // 2, FAST)
+    area, low, high = separation(values, same, ByPatient(np.arange(80) // 2, FAST))
     assert area == pytest.approx(roc_auc_score(same, values))
     assert low is not None
     assert high is not None
     assert low < area < high
-    assert separation(values, np.ones(80, dtype=bool), np.arange(80), FAST) == (None, None, None)
+    assert separation(values, np.ones(80, dtype=bool), ByPatient(np.arange(80), FAST)) == (None, None, None)
 
 
 def gaps(*bounds: tuple[float, float]) -> dict[str, list[dict[str, object]]]:

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import ROOT
 from fixtures.agreement import AXIS, rating
-from neuralmedbench.estimates.intervals import IntervalSettings, cluster_sums, resampling_weights
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
 from neuralmedbench.files.tables import read_table, write_table
 from neuralmedbench.ratings.form import read_form
 from neuralmedbench.records.results import COLUMNS
@@ -86,7 +86,8 @@ def test_resamples_draw_patients_and_not_answers() -> None:
     first, second = (agreement_rows(study_of(rows))[4] for rows in (once, twice))
     assert (first["value"], first["low"], first["high"]) == (second["value"], second["low"], second["high"])
     same = np.array([[float(a.value == b.value), 1.0] for a, b in zip(once[:20], once[20:], strict=True)])
-    sums = resampling_weights(10, 300, IntervalSettings.seed) @ cluster_sums(same, np.repeat(np.arange(10), 2), 10)
+    by = ByPatient(np.repeat(np.arange(10), 2), IntervalSettings(resamples=300))
+    sums = by.weights @ by.sums(same)
     assert first["low"] >= np.min(sums[:, 0] / sums[:, 1])
 
 

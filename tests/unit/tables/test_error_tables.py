@@ -15,7 +15,7 @@ import yaml
 from conftest import ROOT
 from fixtures.tables import _grade, item, score
 from neuralmedbench.config.model import GraderConfig
-from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval, weighted_rate
 from neuralmedbench.ratings.form import RatingForm, read_form
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.responses import Response
@@ -23,7 +23,7 @@ from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.report.page import templates
-from neuralmedbench.tables.answer_errors import error_rows, weighted_rate
+from neuralmedbench.tables.answer_errors import error_rows
 from neuralmedbench.tables.graders import grader_rows
 from neuralmedbench.tables.juries import jury_rows
 from neuralmedbench.tables.reasoning import reasoning_rows
@@ -168,8 +168,8 @@ def test_errors_that_the_form_does_not_ask_for_were_not_looked_for():
 def test_equal_weights_give_the_interval_of_a_plain_rate():
     values, patients = np.array([1.0, 0.0, 0.0, 1.0, 0.5]), ["a", "a", "b", "c", "d"]
     codes = np.array([0, 0, 1, 2, 3])
-    assert weighted_rate(values, np.full(5, 3.0), patients, SETTINGS) == rate_interval(values, codes, SETTINGS)
-    found = weighted_rate(values, np.array([1.0, 1.0, 1.0, 2.0, 2.0]), patients, SETTINGS)
+    assert weighted_rate(values, np.full(5, 3.0), ByPatient(patients, SETTINGS)) == rate_interval(values, ByPatient(codes, SETTINGS))
+    found = weighted_rate(values, np.array([1.0, 1.0, 1.0, 2.0, 2.0]), ByPatient(patients, SETTINGS))
     assert found.value == pytest.approx(4 / 7)
     assert found.low < found.value < found.high
 

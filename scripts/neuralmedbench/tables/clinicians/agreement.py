@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
-from neuralmedbench.estimates.agreement import (
-    ac2,
-    coincidences,
-    complete_rows,
-    icc,
-    ordinal_alpha,
-    paired,
-    pairs_of,
-    quadratic_kappa,
-    shares_of_pairs,
-    weighted_shares,
-)
-from neuralmedbench.estimates.intervals import (
-    Floats,
-    IntervalSettings,
-    Ints,
-    cluster_sums,
-    percentile_interval,
-    resampled_means,
-    resampling_weights,
-)
+from neuralmedbench.estimates.agreement import RATER_COEFFICIENTS, RaterTerms, pair_coefficients, pair_terms
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Ints
 from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Rating, RatingPart
@@ -53,10 +35,8 @@ class Panel:
         Values of the first and of the second showing; NaN where there is none.
     unjudged : ndarray of int, shape (raters,)
         Answers that a rater saw and could not judge on this axis.
-    patients : ndarray of int, shape (answers,)
-        Patient of each answer, numbered over the whole round.
-    clusters : int
-        Patients of the round.
+    by : ByPatient
+        Patients of the answers: all patients of the round, on every axis.
     scale : ndarray of float, shape (points,)
         Points of the axis on the form, ascending.
     """
@@ -66,8 +46,7 @@ class Panel:
     first: Floats
     second: Floats
     unjudged: Ints
-    patients: Ints
-    clusters: int
+    by: ByPatient
     scale: Floats
 
 
@@ -96,7 +75,7 @@ def panels(ratings: Sequence[Rating], study: Study) -> Iterator[Panel]:
             values[place] = row.value
     judged = ~np.isnan(values).all(axis=0)
     patient_of = {item.item_id: item.patient_id for benchmark in study.benchmarks.values() for item in benchmark.items}
-    names, patients = np.unique(np.array([patient_of.get(key[0], key[0]) for key in keys], dtype=str), return_inverse=True)
+    by = ByPatient([patient_of.get(key[0], key[0]) for key in keys], study.settings)
     for axis in (*[axis for axis in study.form.axes if axis in axis_of], *[axis for axis in axes if axis not in study.form.axes]):
         given = values[axis_of[axis]]
         if axis.startswith(ERROR_AXIS):  # who judged the answer and marked nothing says that the error is absent
@@ -107,8 +86,7 @@ def panels(ratings: Sequence[Rating], study: Study) -> Iterator[Panel]:
             first=given[0],
             second=given[1],
             unjudged=unjudged[axis_of[axis]][0].sum(axis=0),
-            patients=patients.astype(np.int64).reshape(-1),
-            clusters=len(names),
+            by=by,
             scale=scale_of(axis, study.form, given),
         )
 
@@ -166,7 +144,7 @@ def rater_rows(study: Study) -> list[RaterRow]:
     """
     rows: list[Cells] = []
     for (round_id, simulated), ratings in rated_rounds(study).items():
-        of_axes = [row for panel in panels(ratings, study) if panel.axis in study.form.axes for row in _axis_rows(panel, study.settings)]
+        of_axes = [row for panel in panels(ratings, study) if panel.axis in study.form.axes for row in _axis_rows(panel)]
         for rater in sorted({row.rater_id for row in ratings}):
             head = {"round_id": round_id, "simulated": simulated, "rater_id": rater}
             rows.append(head | _whole([row for row in ratings if row.rater_id == rater], study))
@@ -211,18 +189,17 @@ def _controls(ratings: Sequence[Rating], study: Study) -> Cells:
     }
 
 
-def _axis_rows(panel: Panel, settings: IntervalSettings) -> Iterator[Cells]:
+def _axis_rows(panel: Panel) -> Iterator[Cells]:
     """Rows of one axis: severity is the mean distance from the mean of the others, over answers that another rated too."""
     distance = _from_others(panel.first)
     shared = ~np.isnan(distance)
-    draws = resampled_means(distance, panel.patients, settings)
-    again = paired(panel.first, panel.second).sum(axis=0)
-    same, near = shares_of_pairs(again)
-    kappa = quadratic_kappa(again)
+    draws = panel.by.resampled_means(distance)
+    again = pair_terms(panel.first, panel.second).sum(axis=0)
+    agreed = pair_coefficients(again)
     for place, rater in enumerate(panel.raters):
-        patients = len(np.unique(panel.patients[shared[:, place]]))
-        low, high = percentile_interval(draws[:, place], patients, settings.confidence)
-        repeats = int(again[place, 0])
+        patients = panel.by.at(shared[:, place]).clusters
+        low, high = panel.by.percentiles(draws[:, place], patients)
+        repeats, kappa = int(again[place, 0]), float(agreed["kappa_quadratic"][place])
         yield {
             "rater_id": rater,
             "axis": panel.axis,
@@ -233,9 +210,9 @@ def _axis_rows(panel: Panel, settings: IntervalSettings) -> Iterator[Cells]:
             "severity_low": low,
             "severity_high": high,
             "repeats": repeats,
-            "repeats_same": float(same[place]) if repeats else None,
-            "repeats_within_one": float(near[place]) if repeats else None,
-            "repeats_kappa": float(kappa[place]) if repeats > 1 and not np.isnan(kappa[place]) else None,
+            "repeats_same": float(agreed["same"][place]) if repeats else None,
+            "repeats_within_one": float(agreed["within_one"][place]) if repeats else None,
+            "repeats_kappa": kappa if repeats > 1 and not np.isnan(kappa) else None,
         }
 
 
@@ -265,7 +242,8 @@ MOST_UNDEFINED = 0.1
 CHUNK = 64
 """Pairs of raters that are resampled at once: 50 raters make 1,225 pairs, which together would take gigabytes."""
 
-Coefficients = Callable[[Floats], Mapping[str, Floats]]
+OF_PAIRS, OF_SHOWINGS = ("kappa_quadratic", "icc_2_1", "within_one"), ("kappa_quadratic", "same", "within_one")
+"""Coefficients of two raters, and of a rater's two showings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,112 +275,69 @@ def agreement_rows(study: Study) -> list[AgreementRow]:
     rows = []
     for (round_id, simulated), ratings in rated_rounds(study).items():
         for panel in panels(ratings, study):
-            rows += [
-                AgreementRow(round_id=round_id, simulated=simulated, axis=panel.axis, **row)
-                for row in _agreement_of_axis(panel, study.settings)
-            ]
+            rows += [AgreementRow(round_id=round_id, simulated=simulated, axis=panel.axis, **row) for row in _agreement_of_axis(panel)]
     return rows
 
 
-def _agreement_of_axis(panel: Panel, settings: IntervalSettings) -> Iterator[Cells]:
-    yield from _estimates(panel, settings)
+def _agreement_of_axis(panel: Panel) -> Iterator[Cells]:
+    yield from _of_all_raters(panel)
     if panel.axis.startswith(ERROR_AXIS):
-        return  # of so many rare marks pairs of raters tell little
-    pairs = pairs_of(len(panel.raters))
+        return  # errors are marked too rarely for pairs of raters
     if len(panel.raters) > 1:
+        pairs = list(combinations(range(len(panel.raters)), 2))
         one, other = (panel.first[:, [pair[side] for pair in pairs]] for side in (0, 1))
         names = [{"between": PAIR, "rater_a": panel.raters[a], "rater_b": panel.raters[b], "n_raters": 2} for a, b in pairs]
-        yield from _pair_rows(panel, paired(one, other), names, settings, _of_pair)
-    again = paired(panel.first, panel.second)
+        yield from _pair_rows(panel, pair_terms(one, other), names, OF_PAIRS)
+    again = pair_terms(panel.first, panel.second)
     if again[..., 0].any():
         names = [{"between": SELF, "rater_a": rater, "n_raters": 1} for rater in panel.raters]
-        yield from _pair_rows(panel, again, names, settings, _of_showings)
+        yield from _pair_rows(panel, again, names, OF_SHOWINGS)
         pooled = again.sum(axis=1, keepdims=True)
-        yield from _pair_rows(panel, pooled, [{"between": SELF, "n_raters": int(again[..., 0].any(axis=0).sum())}], settings, _of_showings)
+        yield from _pair_rows(panel, pooled, [{"between": SELF, "n_raters": int(again[..., 0].any(axis=0).sum())}], OF_SHOWINGS)
 
 
-def _estimates(panel: Panel, settings: IntervalSettings) -> Iterator[Cells]:
-    """Coefficients of all raters together, over the answers that two of them rated."""
+def _of_all_raters(panel: Panel) -> Iterator[Cells]:
+    """Rows of the coefficients of all raters together, over the answers that at least two of them rated."""
     known = ~np.isnan(panel.first)
     shared, active = known.sum(axis=1) > 1, known.any(axis=0)
-    answers, patients, raters = panel.first[shared][:, active], panel.patients[shared], int(active.sum())
+    answers, patients, raters = panel.first[shared][:, active], panel.by.codes[shared], int(active.sum())
     head = {"between": ALL, "n_raters": raters}
-    wanted = ("alpha_ordinal", "ac2_quadratic", "icc_2_1", "icc_2_k", "same", "within_one")
     few = {0: "no answer was rated by two", 1: "one answer was rated by two"}
     if note := "fewer than two raters gave a value" if raters < 2 else few.get(len(answers), ""):
-        for measure in wanted:
+        for measure in RATER_COEFFICIENTS:
             yield head | {"measure": measure, "n_responses": len(answers), "n_patients": len(np.unique(patients)), "note": note}
         return
-    scale = panel.scale
-    one, other = (answers[:, [pair[side] for pair in pairs_of(raters)]] for side in (0, 1))
-    parts = [coincidences(answers, scale), weighted_shares(answers, scale), complete_rows(answers), paired(one, other).sum(axis=1)]
-    edges = np.cumsum([part.shape[1] for part in parts])[:-1]
-
-    def coefficients(sums: Floats) -> dict[str, Floats]:
-        table, shares, rows, pairs = np.split(sums, edges, axis=-1)
-        found = (ordinal_alpha(table), ac2(shares, scale), *icc(rows), *shares_of_pairs(pairs))
-        return dict(zip(wanted, found, strict=True))
-
-    complete = parts[2][:, 0] > 0
-    counted = {name: complete if name.startswith("icc") else np.ones(len(answers), dtype=bool) for name in wanted}
-    sums = cluster_sums(np.concatenate(parts, axis=1), patients, panel.clusters)
-    points, draws = _drawn(sums, coefficients, settings)
-    for measure in wanted:
-        count = {"n_responses": int(counted[measure].sum()), "n_patients": len(np.unique(patients[counted[measure]]))}
-        reason = "no two answers were rated by all raters" if measure.startswith("icc") and complete.sum() < 2 else ""
-        yield (
-            head
-            | count
-            | _coefficient_row(measure, float(points[measure]), draws[measure], settings, patients=count["n_patients"], reason=reason)
-        )
+    made = RaterTerms(answers, panel.scale)
+    sums = panel.by.sums(made.terms, shared)
+    points, draws = made.coefficients(sums.sum(axis=0)), made.coefficients(panel.by.weights @ sums)
+    for measure in RATER_COEFFICIENTS:
+        counted = made.complete if measure.startswith("icc") else np.ones(len(answers), dtype=bool)
+        count = {"n_responses": int(counted.sum()), "n_patients": len(np.unique(patients[counted]))}
+        reason = "no two answers were rated by all raters" if measure.startswith("icc") and made.complete.sum() < 2 else ""
+        row = _coefficient_row(panel.by, measure, float(points[measure]), draws[measure], patients=count["n_patients"], reason=reason)
+        yield head | count | row
 
 
-def _of_pair(sums: Floats) -> dict[str, Floats]:
-    """Give the coefficients of two raters: kappa, ICC(2,1) and the share within one point."""
-    known, one, other, squares, apart = (sums[..., place] for place in range(5))
-    # of two raters the square of an answer's sum is twice its sum of squares less the squared difference
-    return {
-        "kappa_quadratic": quadratic_kappa(sums),
-        "icc_2_1": icc(np.stack([known, 2 * squares - apart, squares, one, other], axis=-1))[0],
-        "within_one": shares_of_pairs(sums)[1],
-    }
-
-
-def _of_showings(sums: Floats) -> dict[str, Floats]:
-    same, near = shares_of_pairs(sums)
-    return {"kappa_quadratic": quadratic_kappa(sums), "same": same, "within_one": near}
-
-
-def _pair_rows(panel: Panel, parts: Floats, names: list[Cells], settings: IntervalSettings, coefficients: Coefficients) -> Iterator[Cells]:
-    """Rows of many pairs; `parts` has the shape (answers, pairs, 7)."""
+def _pair_rows(panel: Panel, terms: Floats, names: list[Cells], wanted: tuple[str, ...]) -> Iterator[Cells]:
+    """Rows of the wanted coefficients of many pairs; `terms` has the shape (answers, pairs, 7)."""
     for start in range(0, len(names), CHUNK):
-        some = parts[:, start : start + CHUNK]
-        flat = cluster_sums(some.reshape(len(some), -1), panel.patients, panel.clusters)
-        points, draws = _drawn(flat, _of_shape(coefficients, some.shape[1:]), settings)
+        some = terms[:, start : start + CHUNK]
+        sums = panel.by.sums(some.reshape(len(some), -1))
+        drawn = panel.by.weights @ sums
+        points = pair_coefficients(sums.sum(axis=0).reshape(some.shape[1:]))
+        draws = pair_coefficients(drawn.reshape(-1, *some.shape[1:]))
         for place, name in enumerate(names[start : start + CHUNK]):
             known = some[:, place, 0] > 0
-            answers, patients = int(some[:, place, 0].sum()), len(np.unique(panel.patients[known]))
-            for measure, values in points.items():
-                row = _coefficient_row(
-                    measure, float(values[place]), draws[measure][:, place], settings, patients=patients,
-                    reason="" if answers > 1 else "fewer than two answers",
-                )  # fmt: skip
+            answers, patients = int(some[:, place, 0].sum()), panel.by.at(known).clusters
+            reason = "" if answers > 1 else "fewer than two answers"
+            for measure in wanted:
+                value, draw = float(points[measure][place]), draws[measure][:, place]
+                row = _coefficient_row(panel.by, measure, value, draw, patients=patients, reason=reason)
                 yield name | {"n_responses": answers, "n_patients": patients} | row
 
 
-def _of_shape(coefficients: Coefficients, shape: tuple[int, ...]) -> Coefficients:
-    """Take sums in one row a patient to the shape (pairs, 7) that the coefficients of pairs read."""
-    return lambda sums: coefficients(sums.reshape(*sums.shape[:-1], *shape))
-
-
-def _drawn(sums: Floats, coefficients: Coefficients, settings: IntervalSettings) -> tuple[Mapping[str, Floats], Mapping[str, Floats]]:
-    """Coefficients of all patients, and of every resample of them: shapes (...) and (resamples, ...)."""
-    weights = resampling_weights(len(sums), settings.resamples, settings.seed)
-    return coefficients(sums.sum(axis=0)), coefficients(weights @ sums)
-
-
-def _coefficient_row(measure: str, value: float, draws: Floats, settings: IntervalSettings, *, patients: int, reason: str) -> Cells:
-    """Give one estimate; resamples without a value are counted, and too many of them leave no interval."""
+def _coefficient_row(by: ByPatient, measure: str, value: float, draws: Floats, *, patients: int, reason: str) -> Cells:
+    """Return one estimate; resamples without a value are counted, and too many of them leave no interval."""
     if reason or np.isnan(value):
         return {"measure": measure, "note": reason or "every rating is the same"}
     undefined = int(np.isnan(draws).sum())
@@ -411,7 +346,7 @@ def _coefficient_row(measure: str, value: float, draws: Floats, settings: Interv
     if undefined > MOST_UNDEFINED * len(draws):
         notes.append("no interval")
     else:
-        low, high = percentile_interval(draws, patients, settings.confidence)
+        low, high = by.percentiles(draws, patients)
         if low is None:
             notes.append("no interval: one patient" if patients < 2 else "no interval: nothing varies over patients")
     return {"measure": measure, "value": value, "low": low, "high": high, "undefined": undefined, "note": "; ".join(notes)}

@@ -12,15 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from neuralmedbench.estimates.calibration import MASS_BINS, area_under_risk, mass_bins, selective_accuracy, width_bins
-from neuralmedbench.estimates.intervals import (
-    Floats,
-    Interval,
-    IntervalSettings,
-    Ints,
-    exact_interval,
-    percentile_interval,
-    resampling_weights,
-)
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, resampled_rate
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import ResponseState
@@ -206,20 +198,18 @@ class Draws:
     ----------
     found : Confidences
         With at least one answer that has a confidence.
-    patients : int
-        Patients of the benchmark: the resamples of all models and arms are the same, so that differences between them are paired.
-    settings : IntervalSettings
-        Resamples, seed and confidence.
+    by : ByPatient
+        All items of the benchmark: the resamples of all models and arms are the same, so that differences between them are paired.
     """
 
-    def __init__(self, found: Confidences, patients: int, settings: IntervalSettings) -> None:
-        self.found, self.patients, self.settings = found, patients, settings
+    def __init__(self, found: Confidences, by: ByPatient) -> None:
+        self.found, self.by = found, by
         self.groups = mass_bins(found.value, GROUPS)
         self.clusters = len(set(found.patients.tolist()))
 
     def _by_patient(self, weights: Floats | None, patients: Ints, groups: Ints, size: int) -> Floats:
-        sums = np.bincount(patients * size + groups, weights=weights, minlength=self.patients * size)
-        return np.asarray(sums, dtype=np.float64).reshape(self.patients, size)
+        sums = np.bincount(patients * size + groups, weights=weights, minlength=self.by.clusters * size)
+        return np.asarray(sums, dtype=np.float64).reshape(self.by.clusters, size)
 
     @cached_property
     def _sums(self) -> list[Floats]:
@@ -234,8 +224,7 @@ class Draws:
             self._by_patient(None, found.rest_patients, rest, 1),
             self._by_patient(found.rest_right, found.rest_patients, rest, 1),
         ]
-        weights = resampling_weights(self.patients, self.settings.resamples, self.settings.seed)
-        drawn = weights @ np.concatenate(parts, axis=1)
+        drawn = self.by.weights @ np.concatenate(parts, axis=1)
         return list(np.split(drawn, np.cumsum([part.shape[1] for part in parts])[:-1], axis=1))
 
     @cached_property
@@ -251,7 +240,7 @@ class Draws:
         """Mean confidence minus share right; made of its own two sums, as contrasts between arms need no more."""
         found, one = self.found, np.zeros_like(self.found.items)
         sums = [self._by_patient(weights, found.patients, one, 1) for weights in (found.value - found.right, None)]
-        drawn = resampling_weights(self.patients, self.settings.resamples, self.settings.seed) @ np.concatenate(sums, axis=1)
+        drawn = self.by.weights @ np.concatenate(sums, axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(drawn[:, 0] / drawn[:, 1], dtype=np.float64)
 
@@ -273,8 +262,8 @@ class Draws:
         above nearly all that chance alone gives; the high end is the further one of the percentile and the turned one. (Our
         rule. `perf/confidence_intervals.py` measures how often it holds the truth; plain percentiles of a calibrated model never did.)
         """
-        low, high = percentile_interval(self.calibration_error, self.clusters, self.settings.confidence)
-        chance = percentile_interval(self.error_by_chance, self.clusters, self.settings.confidence)[1]
+        low, high = self.by.percentiles(self.calibration_error, self.clusters)
+        chance = self.by.percentiles(self.error_by_chance, self.clusters)[1]
         if low is None or high is None:
             return None, None
         turned = max(0.0, 2 * error - high)
@@ -310,7 +299,7 @@ class Draws:
     def shares_right(self, bins: Ints) -> Floats:
         """Share right in each of the `MASS_BINS` bins `bins`, of shape (answers,): shape (resamples, MASS_BINS)."""
         parts = [self._by_patient(weights, self.found.patients, bins, MASS_BINS) for weights in (self.found.right, None)]
-        weights = resampling_weights(self.patients, self.settings.resamples, self.settings.seed)
+        weights = self.by.weights
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((weights @ parts[0]) / (weights @ parts[1]), dtype=np.float64)
 
@@ -318,14 +307,9 @@ class Draws:
         """Give the interval of a measure between 0 and 1."""
         if value is None:
             return None, None
-        low, high = percentile_interval(drawn + (0.0 if grouped is None else value - grouped), self.clusters, self.settings.confidence)
+        low, high = self.by.percentiles(drawn + (0.0 if grouped is None else value - grouped), self.clusters)
         return (None, None) if low is None or high is None else (max(0.0, low), min(1.0, high))
 
-
-def rate_of(right: Floats, patients: Ints, drawn: Floats, settings: IntervalSettings) -> Interval:
-    """Interval of a share of answers, by the rules of `intervals.rate_interval`, with resamples that were drawn before."""
-    codes = np.unique(patients, return_inverse=True)[1].reshape(-1)
-    exact = exact_interval(right, codes, settings)
-    if exact is not None:
-        return exact
-    return Interval(float(right.mean()), *percentile_interval(drawn, int(codes.max()) + 1, settings.confidence), "bootstrap")
+    def share_right(self, right: Floats, patients: Ints, drawn: Floats) -> Interval:
+        """Return the interval of a share of answers by the rules of `rate_interval`, from resamples `drawn`, of shape (resamples,)."""
+        return resampled_rate(right, ByPatient(patients, self.by.settings), drawn)

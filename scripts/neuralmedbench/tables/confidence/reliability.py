@@ -20,10 +20,10 @@ from neuralmedbench.estimates.calibration import (
     selective_accuracy,
     width_bins,
 )
-from neuralmedbench.estimates.intervals import Floats, IntervalSettings, exact_interval, percentile_interval
+from neuralmedbench.estimates.intervals import ByPatient, Floats, rate_interval
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.confidence.measures import REASONS, Confidences, ConfidenceSource, Draws, gather_confidences, rate_of
+from neuralmedbench.tables.confidence.measures import REASONS, Confidences, ConfidenceSource, Draws, gather_confidences
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, grouped_by
 from neuralmedbench.tables.outcomes import FULL
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -110,7 +110,7 @@ def _share_interval(found: Confidences, draws: Draws, share: float, threshold: f
     if threshold is None:
         right, patients = np.append(right, found.rest_right), np.append(patients, found.rest_patients)
     moved = share - float(right.mean())  # the last group may be kept in part
-    interval = rate_of(right, patients, drawn - moved, draws.settings)
+    interval = draws.share_right(right, patients, drawn - moved)
     ends = [None if end is None else min(1.0, max(0.0, end + moved)) for end in (interval.low, interval.high)]
     return {"low": ends[0], "high": ends[1], "interval": interval.method}
 
@@ -211,12 +211,12 @@ def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[Reliabili
     bins: list[ReliabilityRow] = []
     risks: list[RiskCoverageRow] = []
     for benchmark in study.benchmarks.values():
-        patients = int(benchmark.outcomes.patients.max(initial=-1)) + 1
+        by = benchmark.outcomes.by_patient(study.settings)
         found = list(gather_confidences(study, benchmark))
         full = {(one.model, one.source): one for one in found if one.arm == FULL}
         for one in found:
-            draws = Draws(one, patients, study.settings)
-            summary.append(ConfidenceRow(**_summary(one, draws), **_shift(one, full, patients, study.settings)))
+            draws = Draws(one, by)
+            summary.append(ConfidenceRow(**_summary(one, draws), **_shift(one, full, by)))
             bins += [ReliabilityRow(**row) for row in _bins(one, draws)]
             if one.arm == FULL:
                 risks += [RiskCoverageRow(**row) for row in risk_rows(one, draws)]
@@ -272,16 +272,13 @@ def _summary(found: Confidences, draws: Draws) -> Cells:
 
 def _overconfidence(found: Confidences, draws: Draws) -> tuple[float | None, float | None]:
     """Give the interval of mean confidence minus share right; where all or none is right, from the exact bounds of the share."""
-    codes = np.unique(found.patients, return_inverse=True)[1].reshape(-1)
     if 0 < found.right.mean() < 1:
-        return percentile_interval(draws.overconfidence, draws.clusters, draws.settings.confidence)
-    share, mean = exact_interval(found.right, codes, draws.settings), float(found.value.mean())
-    return (None, None) if share is None or share.low is None or share.high is None else (mean - share.high, mean - share.low)
+        return draws.by.percentiles(draws.overconfidence, draws.clusters)
+    share, mean = rate_interval(found.right, ByPatient(found.patients, draws.by.settings)), float(found.value.mean())
+    return (None, None) if share.low is None or share.high is None else (mean - share.high, mean - share.low)
 
 
-def _shift(
-    found: Confidences, full: Mapping[tuple[str, ConfidenceSource], Confidences], patients: int, settings: IntervalSettings
-) -> Cells:
+def _shift(found: Confidences, full: Mapping[tuple[str, ConfidenceSource], Confidences], by: ByPatient) -> Cells:
     """Say how much more overconfident a model is under an arm than under full, on the items of which both have a confidence."""
     other = full.get((found.model, found.source))
     if found.arm == FULL or other is None:
@@ -289,10 +286,10 @@ def _shift(
     shared = np.intersect1d(found.items, other.items)
     if not shared.size:
         return {}
-    here, there = Draws(found.of_items(shared), patients, settings), Draws(other.of_items(shared), patients, settings)
+    here, there = Draws(found.of_items(shared), by), Draws(other.of_items(shared), by)
     value = float((here.found.value - here.found.right).mean() - (there.found.value - there.found.right).mean())
     drawn = here.overconfidence - there.overconfidence
-    return {"shift": value} | _ends("shift", percentile_interval(drawn, here.clusters, settings.confidence))
+    return {"shift": value} | _ends("shift", by.percentiles(drawn, here.clusters))
 
 
 def _bins(found: Confidences, draws: Draws) -> list[Cells]:
@@ -304,7 +301,7 @@ def _bins(found: Confidences, draws: Draws) -> list[Cells]:
     rows = []
     for number, bin_ in enumerate(sorted(set(place.tolist())), start=1):
         inside = place == bin_
-        share = rate_of(found.right[inside], found.patients[inside], drawn[:, bin_], draws.settings)
+        share = draws.share_right(found.right[inside], found.patients[inside], drawn[:, bin_])
         value = found.value[inside]
         row = head(found) | {"bin": number, "from_confidence": float(value.min()), "to_confidence": float(value.max())}
         row |= {"mean_confidence": float(value.mean()), "share_right": share.value, "low": share.low, "high": share.high}
