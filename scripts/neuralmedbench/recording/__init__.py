@@ -1,4 +1,4 @@
-"""What was made, when, from what: the DVC ledger of a run, and the audit of it.
+"""Recording of runs: the DVC record of a run and its audit, plans and their cost, and the origin of a number.
 
 Doors
 -----

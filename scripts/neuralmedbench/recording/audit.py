@@ -1,4 +1,4 @@
-"""Compare the files here with Snakemake's records of what they were made from, and answers with the recorded ledgers."""
+"""Audit a run: compare its files with Snakemake's records of their inputs, and its answers with the recorded ledgers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,21 @@ from neuralmedbench.recording.repository import LEDGERS, open_repository, why_no
 from neuralmedbench.recording.stages import TARGET, planned_rules
 
 SHOWN = 3
+"""Missing answers of a ledger that a finding lists."""
 
 
 def changed_answers(recorded: Mapping[str, DvcOut], cached: Mapping[str, Path], root: Path = Path()) -> tuple[list[str], list[str]]:
-    """Compare ledgers with the recorded ones in DVC's cache, and answers with the digest in their line: findings, and notes on what is not there."""
+    """Compare ledgers with their copies in DVC's cache; return findings, and notes on missing copies.
+
+    Every ledger is also read in full, which checks each answer against the digest in its line.
+    """
     findings, by_digest = [], 0
     for path, before in sorted(recorded.items()):
         if not path.startswith(LEDGERS):
             continue
         here, copy = root / path, cached.get(path)
         if not here.is_file():
-            findings.append(f"{path}: the recorded ledger is not here; `nmb run pull` brings it")
+            findings.append(f"{path}: the recorded ledger is missing here; `nmb run pull` brings it")
         elif copy is not None and copy.is_file():
             findings += _compare_lines(path, here, copy)
         else:
@@ -37,18 +41,19 @@ def changed_answers(recorded: Mapping[str, DvcOut], cached: Mapping[str, Path], 
         path = here.relative_to(root).as_posix()
         if not any(finding.startswith(f"{path}: ") for finding in findings):
             findings += _invalid_lines(path, here)
-    notes = [f"{by_digest} recorded ledgers are not in DVC's cache: compared by the digest of all they held (`dvc fetch` brings them)"]
+    notes = [f"{by_digest} recorded ledgers are not in DVC's cache: compared by digest only (`dvc fetch` brings them)"]
     return findings, notes if by_digest else []
 
 
 def _compare_lines(path: str, here: Path, copy: Path) -> list[str]:
-    """Look for every recorded line among the lines here."""
+    """Check that every recorded line is among the lines here."""
     with here.open("rb") as now, copy.open("rb") as recorded:
         lines = [line.rstrip(b"\r\n") for line in now]
-        there = set(lines)
-        missing = [_key_and_item(line) for line in recorded if line.strip() and line.rstrip(b"\r\n") not in there]
+        known = set(lines)
+        missing = [_key_and_item(line) for line in recorded if line.strip() and line.rstrip(b"\r\n") not in known]
     if not missing:
         return []
+    # an answer with the same key at another line was changed, not deleted
     places = {_key_and_item(line)[0]: number for number, line in enumerate(lines, start=1)}
     shown = [f"that to {item} ({f'line {places[key]} here' if key in places else 'gone'})" for key, item in missing[:SHOWN]]
     more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
@@ -58,11 +63,11 @@ def _compare_lines(path: str, here: Path, copy: Path) -> list[str]:
 
 
 def _compare_digest(path: str, here: Path, before: DvcOut) -> list[str]:
-    """Compare the beginning of a ledger with the digest of all that was recorded: a ledger only grows."""
+    """Compare the beginning of a ledger with the recorded digest: a ledger is append-only."""
     with here.open("rb") as file:
         if hashlib.md5(file.read(before.size), usedforsecurity=False).hexdigest() == before.md5:
             return []
-    fault = f"its first {before.size} bytes are not what dvc.lock records: a recorded answer was changed, or answers were united in another order"
+    fault = f"its first {before.size} bytes are not what dvc.lock records: a recorded answer was changed, or answers were merged in another order"
     return [f"{path}: {fault}; `dvc fetch` brings the recorded ledger, then audit again"]
 
 
@@ -75,7 +80,7 @@ def _invalid_lines(path: str, here: Path) -> list[str]:
 
 
 def _key_and_item(line: bytes) -> tuple[str, str]:
-    """Key and item of a line; its digest and no item when it is no answer."""
+    """Return key and item of a line; for a line that is not an answer, its digest."""
     try:
         value = json.loads(line)
         return str(value["key"]), str(value.get("item_id") or "an item without a name")
@@ -84,28 +89,28 @@ def _key_and_item(line: bytes) -> tuple[str, str]:
 
 
 def upstream_records(made: Iterable[OutputRecord], target: str) -> dict[str, OutputRecord]:
-    """Pick the records of a target and of everything behind it, by path, sorted; `made` holds those of models and cases that left the run, too."""
+    """Select the records of a target and of all its direct and indirect inputs, sorted by path; the others are of models and cases that left the run."""
     records = {entry.path: entry for entry in made}
-    found: dict[str, OutputRecord] = {}
+    selected: dict[str, OutputRecord] = {}
     waiting = [target]
     while waiting:
         path = waiting.pop()
-        if path in records and path not in found:
-            found[path] = records[path]
+        if path in records and path not in selected:
+            selected[path] = records[path]
             waiting += records[path].inputs
-    return dict(sorted(found.items()))
+    return dict(sorted(selected.items()))
 
 
 def stale_files(records: dict[str, OutputRecord], root: Path = Path()) -> list[str]:
-    """Find outputs whose inputs are no longer the ones that they were made from.
+    """Find outputs whose inputs have changed since they were made.
 
-    Snakemake compares an input only when it is newer than the output: a file that was put back with an old time, or results that
-    were relinked in another order, pass as up to date. This looks at every recorded digest, whatever the times say. What is not here
-    (the private zone in a clone) is passed over.
+    Snakemake compares an input only if it is newer than the output: a file restored with an old time, or results relinked in another
+    order, pass as up to date. This compares every recorded digest, whatever the times. Absent files (the private zone in a clone) are
+    skipped.
     """
     digest = cache(sha256_of)
     return [
-        f"{made.path} ({made.rule}) was made from another {name} than the one that lies here"
+        f"{made.path} ({made.rule}) was made from another {name} than the one here"
         for made in records.values()
         if (root / made.path).exists()
         for name, recorded in sorted(made.checksums.items())
@@ -114,7 +119,7 @@ def stale_files(records: dict[str, OutputRecord], root: Path = Path()) -> list[s
 
 
 def audit_run(configfiles: Sequence[str]) -> list[str]:
-    """Check a run: recorded digests, Snakemake's plan (which sees changed settings and code), `dvc.lock`, and the answers in the ledgers.
+    """Check a run against the recorded digests, Snakemake's plan (which sees changed settings and code), `dvc.lock` and the recorded ledgers.
 
     Parameters
     ----------
@@ -124,12 +129,12 @@ def audit_run(configfiles: Sequence[str]) -> list[str]:
     Returns
     -------
     list of str
-        What was checked, in words, when nothing was found.
+        Lines that state what was checked, if nothing was found.
 
     Raises
     ------
     DataError
-        If something does not fit; all findings, one a line, stand in the message.
+        If anything differs; the message has one line per finding.
     ConfigError
         If there is nothing to check, or the workflow cannot be planned.
     """
@@ -154,4 +159,4 @@ def audit_run(configfiles: Sequence[str]) -> list[str]:
             + "\n".join(f"  {line}" for line in [*findings, *notes])
         )
         raise DataError(message)
-    return [f"nothing found: {len(records)} results, their inputs, settings and records fit", *notes]
+    return [f"nothing found: {len(records)} results match their inputs, settings and records", *notes]

@@ -1,4 +1,4 @@
-"""Snakemake's records of how each file was made: read, repaired after a power cut, and followed from a table to its inputs."""
+"""Snakemake's records of how each file was made: read them, repair them after a power cut, and follow them from a table to its inputs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class OutputRecord:
     rule : str
         The rule that made it.
     shellcmd : str
-        The command, as it was run.
+        The command that was run.
     inputs : tuple of str
-        What it was made from.
+        The files that it was made from.
     params : tuple of str
-        The rule's params, the hash of the code among them, as Snakemake spells them.
+        The params of the rule as Snakemake writes them, including the hash of the code.
     checksums : dict of str to str
-        SHA-256 digests of the inputs when it was made; a folder has none.
+        SHA-256 digests of the inputs at that time; a folder has none.
     ended : float
         When the command ended, seconds since 1970.
     """
@@ -53,10 +53,10 @@ class OutputRecord:
 
 
 def read_metadata(folder: Path = METADATA) -> Iterator[OutputRecord]:
-    """Read the records of all files, sorted by path; none when there is no folder.
+    """Read the records of all files, sorted by path; none if the folder is missing.
 
-    One JSON file an output, named by the base64 of its path (a long name is cut into folders that begin with `@`). A torn record
-    (Snakemake was killed while it wrote it) is passed over: Snakemake makes such a file again.
+    There is one JSON file per output, named by the base64 of its path (a long name is split into folders that begin with `@`). A torn
+    record (Snakemake was killed while writing it) is skipped: Snakemake makes such a file again.
     """
     files = {path_of(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()} if folder.is_dir() else {}
     for path, file in sorted(files.items()):
@@ -76,23 +76,22 @@ def read_metadata(folder: Path = METADATA) -> Iterator[OutputRecord]:
 
 
 def path_of(record: Path) -> str:
-    """Give the path that a record speaks of, from the record's place in Snakemake's folder."""
+    """Return the output path of a record, from the record's path in Snakemake's folder."""
     return urlsafe_b64decode("".join(part.removeprefix("@") for part in record.parts)).decode()
 
 
 INCOMPLETE = Path(".snakemake/incomplete")
 LOCKS = Path(".snakemake/locks")
 MARK = '{"external_jobid": null}'
-"""What Snakemake writes for an output whose job has begun."""
+"""Content of Snakemake's marker of an output whose job has started."""
 
 
 def repair_metadata(root: Path = Path()) -> list[str]:
     """Mark the outputs whose record cannot be read as incomplete, so that Snakemake makes them again.
 
-    Snakemake writes its records in place, not whole or not at all. A torn one it passes over with a warning: the output then counts
-    as up to date for ever, whatever happens to its settings and code. (A killed Snakemake leaves such an output marked as incomplete
-    by itself; only a power cut can keep the removal of the mark and lose the record.) Nothing is asked again: answers stand in the
-    ledger.
+    Snakemake does not write its records atomically, and skips a torn one with a warning: the output then counts as up to date for ever,
+    whatever happens to its settings and code. (A killed Snakemake itself leaves such an output marked as incomplete; only a power cut can
+    keep the removal of the mark and lose the record.) No model is called again: the answers are in the ledger.
 
     Parameters
     ----------
@@ -102,7 +101,7 @@ def repair_metadata(root: Path = Path()) -> list[str]:
     Returns
     -------
     list of str
-        The outputs that will be made again, sorted. Empty while another Snakemake works here: a record that it is writing looks torn.
+        Outputs that will be made again, sorted; empty while another Snakemake runs here, because a record being written looks torn.
     """
     if any((root / LOCKS).glob("*")):
         return []
@@ -118,15 +117,15 @@ def repair_metadata(root: Path = Path()) -> list[str]:
 
 
 def _unreadable(folder: Path) -> dict[Path, str]:
-    """Places (relative to the folder) of records that are no JSON object, with the paths of which they speak."""
-    found: dict[Path, str] = {}
+    """Find the records that are not a JSON object: output path by path of the record, relative to the folder."""
+    torn: dict[Path, str] = {}
     for parent, _, names in os.walk(folder):  # a run of 10,000 cases has 100,000 records
         for name in names:
             if not _is_record(os.path.join(parent, name)):
-                with suppress(ValueError):  # a stray file, whose name is no record's
+                with suppress(ValueError):  # a stray file, whose name is not that of a record
                     place = Path(parent, name).relative_to(folder)
-                    found[place] = path_of(place)
-    return found
+                    torn[place] = path_of(place)
+    return torn
 
 
 def _is_record(file: str) -> bool:
@@ -139,7 +138,7 @@ def _is_record(file: str) -> bool:
 
 PRIVATE = ("data/raw/", "data/ingested/")
 SHOWN = ("results/", "data/", "config/")
-"""Only files of these folders are named, and none of the private zone: names that people gave can name a patient."""
+"""Only files in these folders are named, and none in the private zone: file names given by people can identify a patient."""
 
 PLACES = tuple(
     re.compile(pattern)
@@ -155,18 +154,18 @@ PLACES = tuple(
     )
 )
 FAMILIES = ((r"/sub-[a-z0-9]+/", "/sub-*/"), (r"^(data/answers/[^/]+/)[^/]+\.json$", r"\1*.json"), (r"^(data/ratings/[^/]+/).+", r"\1*"))
-"""Files of which there is one a case, or that people named: they are one link of the chain."""
+"""Files that exist once per case, or were named by people: each family is one link of the chain."""
 
 
 @dataclass(frozen=True)
 class RowScope:
-    """What a row is about: benchmarks and models by name; None for all."""
+    """Benchmarks and models that a row of a table is about; None means all."""
 
     benchmarks: frozenset[str] | None
     models: frozenset[str] | None
 
     def concerns(self, path: str) -> bool:
-        """Whether a file is not about other benchmarks or models alone."""
+        """Return False for a file that is only about other benchmarks or models."""
         for place in PLACES:
             if found := place.fullmatch(path):
                 return all(
@@ -179,24 +178,24 @@ class RowScope:
 
 @dataclass(frozen=True)
 class Link:
-    """One file of the chain, or the files of one kind of all cases.
+    """One file of the chain, or all files of one family.
 
     Attributes
     ----------
     name : str
-        Its path; of several files with a `*`.
+        Path; with a `*` for a family.
     digests : dict of str to str
-        SHA-256 digest of each file that lies here, by path.
+        SHA-256 digest of each file that is present, by path.
     absent : tuple of str
-        Files that do not.
+        Files that are missing here.
     recorded : dict of (str, str) to str
-        Digest that Snakemake recorded, by file and by what was made from it.
-    made : tuple of Made
-        How they were made; nothing for what people wrote.
+        Digest that Snakemake recorded, by file and by the output made from it.
+    made : tuple of OutputRecord
+        How the files were made; empty for files that people wrote.
     sources : tuple of str
-        Names of the links that they were made from.
+        Names of the links that the files were made from.
     unnamed : int
-        Files of the private zone, or from outside the project, that they were made from.
+        Number of inputs in the private zone or outside the project.
     """
 
     name: str
@@ -209,7 +208,7 @@ class Link:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the file, or of what `sha256sum` prints of several; empty when a file is absent."""
+        """SHA-256 of the file, or of the output of `sha256sum` for several; empty if a file is absent."""
         if self.absent:
             return ""
         if len(self.digests) == 1 and self.name in self.digests:
@@ -218,23 +217,24 @@ class Link:
 
     @cached_property
     def changed(self) -> dict[str, str]:
-        """Files that are not those from which something was made, each with what was made from it."""
+        """Files that have changed since an output was made from them, each with that output."""
         return {
             path: made for (path, made), digest in sorted(self.recorded.items()) if path in self.digests and self.digests[path] != digest
         }
 
 
 def upstream_links(table: str, records: Mapping[str, OutputRecord], subject: RowScope, root: Path = Path()) -> list[Link]:
-    """Follow a file to everything it was made from, level by level, every link once; the private zone is not entered."""
+    """Follow a file to all its direct and indirect inputs, breadth first, each link once; the private zone is not entered."""
     members: dict[str, set[str]] = {}
     level = [table]
     while level:
         for path in level:
             members.setdefault(_link_name(path), set()).add(path)
-        there = {path for paths in members.values() for path in paths}
-        behind = {path for one in level if one in records for path in _sources(records[one], subject)}
-        level = sorted(behind - there, key=lambda path: (SHOWN.index(path.partition("/")[0] + "/"), path))
+        known = {path for paths in members.values() for path in paths}
+        inputs = {path for one in level if one in records for path in _sources(records[one], subject)}
+        level = sorted(inputs - known, key=lambda path: (SHOWN.index(path.partition("/")[0] + "/"), path))
     chain = {path for paths in members.values() for path in paths}
+    # outputs in the chain that were made from each file, for comparing recorded digests
     users: dict[str, list[OutputRecord]] = defaultdict(list)
     for made in records.values():
         for path in chain.intersection(made.inputs):
@@ -279,20 +279,20 @@ def _link_name(path: str) -> str:
 
 
 def code_lines(made: Iterable[OutputRecord], root: Path = Path()) -> list[str]:
-    """Say which code made files: rule, digest of the code (and whether it is that of today), settings, one line each."""
+    """Describe the code that made files, one line per rule: digest of the code, whether it has changed since, and settings."""
     lines = set()
     for one in made:
         digests = [word.strip("'") for word in one.params if re.fullmatch(r"'[0-9a-f]{16}'", word)]
         digest = digests[0] if digests else "not recorded"
         known = (root / "scripts" / f"{one.rule}.py").is_file()
-        today = known and digest == code_hash(root / "scripts", one.rule)
+        current = known and digest == code_hash(root / "scripts", one.rule)
         settings = "".join(f" {word}" for word in _settings(one.shellcmd))
-        lines.add(f"{one.rule}, code {digest} ({'that of today' if today else 'CHANGED since'}){settings and ',' + settings}")
+        lines.add(f"{one.rule}, code {digest} ({'unchanged since' if current else 'CHANGED since'}){settings and ',' + settings}")
     return sorted(lines)
 
 
 def _settings(command: str) -> list[str]:
-    """Options of a command, but for the case and for paths."""
+    """Return the options of a command, except the case and paths."""
     options: list[list[str]] = []
     for word in shlex.split(command.partition("&>")[0])[2:]:
         if word.startswith("--"):

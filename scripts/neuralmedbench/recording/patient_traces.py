@@ -1,4 +1,4 @@
-"""Find what still holds a withdrawn patient: folders, table rows, ledger lines, Snakemake's records, objects of DVC's cache."""
+"""Find traces of withdrawn patients in folders, table rows, ledger lines, Snakemake's records and DVC's cache."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pathlib import Path
 from neuralmedbench.files.cases import CaseRow
 
 PLACES = ("data", "results", "logs", ".snakemake/metadata", ".dvc/cache")
-"""Where a run leaves something. What git holds (the case table with its pseudonyms) is none of it."""
+"""Folders that a run writes to. Files in git (such as the case table with its pseudonyms) are not searched."""
 PARQUET, GZIP, PNG = b"PAR1", b"\x1f\x8b", b"\x89PNG"
 OPAQUE = (GZIP, PNG)
-"""Volumes and pictures: they name nobody, their folder or their `case.json` does."""
+"""Formats of volumes and pictures, which hold no ids; their folder or `case.json` does."""
 
 
 @dataclass(frozen=True, order=True)
 class PatientTrace:
-    """Something that still holds a withdrawn patient.
+    """A file or folder that still holds a withdrawn patient.
 
     Attributes
     ----------
     path : str
         POSIX path relative to the repository root: a folder of the case, or a file.
     what : str
-        How much of it: `14 files`, `12 lines`, `5 rows`, `record of Snakemake`.
+        Extent: `14 files`, `12 lines`, `5 rows`, `record of Snakemake`.
     """
 
     path: str
@@ -36,7 +36,7 @@ class PatientTrace:
 
 
 def withdrawn_ids(table: Sequence[CaseRow]) -> set[str]:
-    """Case ids of the excluded rows of a case table, and the ids of patients who have no other row.
+    """Return the case ids of the excluded rows of a case table, and the ids of patients who have no other row.
 
     Examples
     --------
@@ -44,40 +44,40 @@ def withdrawn_ids(table: Sequence[CaseRow]) -> set[str]:
     >>> sorted(withdrawn_ids([row]))
     ['c1', 'p1']
     """
-    kept = {row.patient_id for row in table if not row.exclude}
-    gone = [row for row in table if row.exclude]
-    return {row.case_id for row in gone} | {row.patient_id for row in gone if row.patient_id not in kept}
+    remaining = {row.patient_id for row in table if not row.exclude}
+    excluded = [row for row in table if row.exclude]
+    return {row.case_id for row in excluded} | {row.patient_id for row in excluded if row.patient_id not in remaining}
 
 
 def find_traces(root: Path, ids: set[str]) -> list[PatientTrace]:
-    """Find everything below the repository root that names one of the ids.
+    """Find all files below the repository root that contain one of the ids.
 
     Parameters
     ----------
     root : Path
         The repository root.
     ids : set of str
-        Case and patient ids, as `withdrawn_ids` gives them.
+        Case and patient ids, from `withdrawn_ids`.
 
     Returns
     -------
-    list of Held
-        Sorted by path. A folder that bears an id is one entry; of other files every row or line that names an id is counted. Copies on a
-        DVC remote and in other clones are not seen from here.
+    list of PatientTrace
+        Sorted by path. A folder named by an id is one entry; for other files, the rows or lines with an id are counted. Copies on a DVC
+        remote or in other clones are not searched.
     """
     if not ids:
         return []
     names = re.compile("|".join(sorted(re.escape(name) for name in ids)))
     inside: dict[str, int] = defaultdict(int)
-    found: list[PatientTrace] = []
+    traces: list[PatientTrace] = []
     for path in _files(root):
         relative = path.relative_to(root)
         folder = _folder_of(relative, names)
         if folder:
             inside[folder] += 1
-        elif what := _what(path, names):
-            found.append(PatientTrace(relative.as_posix(), what))
-    return sorted([*found, *(PatientTrace(folder, _count(number, "file")) for folder, number in inside.items())])
+        elif extent := _extent(path, names):
+            traces.append(PatientTrace(relative.as_posix(), extent))
+    return sorted([*traces, *(PatientTrace(folder, _count(number, "file")) for folder, number in inside.items())])
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -86,14 +86,14 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _folder_of(relative: Path, names: re.Pattern[str]) -> str:
-    """Path down to the first part that bears an id; empty when none does."""
+    """Return the path down to the first part with an id; empty if there is none."""
     for depth, part in enumerate(relative.parts, start=1):
         if names.search(part):
             return Path(*relative.parts[:depth]).as_posix()
     return ""
 
 
-def _what(path: Path, names: re.Pattern[str]) -> str:
+def _extent(path: Path, names: re.Pattern[str]) -> str:
     if path.parent.name == "metadata" and names.search(_recorded_path(path.name)):
         return "record of Snakemake"
     content = path.read_bytes()
@@ -110,7 +110,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _recorded_path(name: str) -> str:
-    """Snakemake names the record of a file by its path in base64."""
+    """Decode the name of one of Snakemake's records: the path of the output in base64."""
     try:
         return base64.b64decode(name, validate=True).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Plan a run without sending anything: the calls and cost of every model and grader, as rows, text and CSV."""
+"""Plan a run without sending anything: the calls of every model and grader and their cost, as rows, text and CSV."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ from neuralmedbench.scoring.llm.task import MAX_CHARACTERS
 from neuralmedbench.tables.papers.size import by_published_size, size_words
 
 VOTED = Strategy.SELF_CONSISTENCY
-"""Of the samples of this strategy one alone is graded."""
+"""Strategy with a majority vote over samples, of which only one is graded."""
 CHARACTERS_PER_TOKEN = 4
-"""Of an answer that a grader is expected to read."""
+"""Assumed length of a token in an answer that is still to come and that a grader will read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRow:
-    """One model, or one grader of one model's answers, on one benchmark; a jury asks nothing, its members do.
+    """One model, or one grader of one model's answers, on one benchmark; a jury makes no calls, its members do.
 
     Attributes
     ----------
     grader : str
-        Empty for the model itself.
+        Name of the grader; empty for the model itself.
     outlook : Forecast
-        What would be asked.
+        Calls, tokens and cost.
     destination : str
         Host, `local`, or `unknown`.
     group : str
         Its rate limit group, or empty.
     least_minutes : float
-        What the limits of the group take for these calls alone.
+        Shortest time that these calls alone take under the limits of the group.
     blocked : str
-        Why nothing would be asked as things are; empty when it would.
+        Reason why no call is possible now; empty if calls are possible.
     note : str
-        What else a person should know.
+        Remark for the person who reads the plan.
     """
 
     benchmark: str
@@ -83,14 +83,14 @@ class PlanRow:
 
 @dataclass(frozen=True)
 class PlanGap:
-    """A benchmark whose prompts are not there yet, and how they are made."""
+    """A benchmark without prompts, and the command that makes them."""
 
     benchmark: str
     remedy: str
 
 
 def plan_run(run: Run, root: Path = Path()) -> tuple[list[PlanRow], list[PlanGap]]:
-    """Look ahead for every benchmark, model and grader of the run lists.
+    """Plan the calls for every benchmark, model and grader of the run lists.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def plan_run(run: Run, root: Path = Path()) -> tuple[list[PlanRow], list[PlanGap
     -------
     rows : list of PlanRow
         In the order of the run lists; each model is followed by its graders.
-    unplanned : list of Unplanned
+    gaps : list of PlanGap
         Benchmarks without prompts.
 
     Raises
@@ -113,16 +113,14 @@ def plan_run(run: Run, root: Path = Path()) -> tuple[list[PlanRow], list[PlanGap
     """
     vocabulary = read_vocabulary(root / run.config.vocabulary)
     rows: list[PlanRow] = []
-    unplanned: list[PlanGap] = []
+    gaps: list[PlanGap] = []
     for benchmark in run.benchmarks:
         prompts = f"data/prompts/{benchmark}.parquet"
         if not (root / prompts).is_file():
-            unplanned.append(
-                PlanGap(benchmark, f"its prompts are not there yet; `snakemake --cores 8 -- {prompts}` makes them and asks nothing")
-            )
+            gaps.append(PlanGap(benchmark, f"it has no prompts yet; `snakemake --cores 8 -- {prompts}` makes them without calling a model"))
             continue
         rows += _Planner(run, benchmark, root, vocabulary).rows(read_records(root / prompts, Request))
-    return rows, unplanned
+    return rows, gaps
 
 
 class _Planner:
@@ -147,29 +145,31 @@ class _Planner:
             entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/{name}.jsonl")
             outlook = forecast_calls(asked, model, entries, code=code_of(model, self._vocabulary), root=self._root)
             yield self._row(name, "", model, outlook)
+            # graders follow their model: their calls depend on its answers, present or still to come
             for grader, config in self._llm.items():
                 yield self._grader_row(name, model, grader, config, asked)
 
     def _grader_row(self, name: str, model: ModelConfig, grader: str, config: GraderConfig, asked: list[Request]) -> PlanRow:
         assert config.model
         responses = self._root / f"results/responses/{self._benchmark}/{name}.parquet"
-        there = read_records(responses, Response) if responses.is_file() else []
-        answered = {response_key(row) for row in there if _is_answered(row)}
+        present = read_records(responses, Response) if responses.is_file() else []
+        answered = {response_key(row) for row in present if _is_answered(row)}
         expected = [row for row in _placeholder_answers(asked, model) if response_key(row) not in answered]
         entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl")
-        outlook = forecast_calls(self._graded(there, expected, grader, name), config.model, entries, root=self._root)
+        outlook = forecast_calls(self._grader_requests(present, expected, grader, name), config.model, entries, root=self._root)
         note = (
-            f"{len(expected)} answers of its model are still to come: of half the longest length, as it is counted here" if expected else ""
+            f"{len(expected)} answers of its model are still to come; they are counted here at half the longest length" if expected else ""
         )
         return self._row(name, grader, config.model, outlook, note)
 
-    def _graded(self, there: list[Response], expected: list[Response], grader: str, model: str) -> list[Request]:
+    def _grader_requests(self, present: list[Response], expected: list[Response], grader: str, model: str) -> list[Request]:
         items, gold = self._items, self._gold
         asker = read_model_grader(grader, self._llm[grader], self._run.models[model].names, root=self._root)
         answers = [
-            *scored_responses(there, items, gold, self._vocabulary),
+            *scored_responses(present, items, gold, self._vocabulary),
             *(row for row in expected if not row.repeat or row.strategy != VOTED),
         ]
+        # equal answers to an item are graded once
         known = [row for row in answers if row.item_id in gold]
         wanted = {(row.item_id, row.text): row for row in known if asker.wants(row, items[row.item_id], gold[row.item_id])}
         return [asker.request(row, items[row.item_id], gold[row.item_id]) for row in wanted.values()]
@@ -178,6 +178,7 @@ class _Planner:
         allowed = self._run.benchmarks[self._benchmark].allowed_destinations
         destination = _destination(model)
         limit, group = group_limit(model, self._run.config.rate_limits), model.rate_limit_group or ""
+        # the slower of the two limits decides
         tokens = outlook.prompt_tokens + outlook.completion_tokens
         minutes = [0.0, *([outlook.calls / limit.requests_per_minute] if limit.requests_per_minute else [])]
         minutes += [tokens / limit.tokens_per_minute] if limit.tokens_per_minute else []
@@ -220,7 +221,7 @@ def _destination(model: ModelConfig) -> str:
 
 
 def _placeholder_answers(requests: list[Request], model: ModelConfig) -> list[Response]:
-    """Stand in for answers that are not there yet: only their number and length count, and no two of them are equal."""
+    """Make placeholders for answers that are still to come: only their number and length count, and no two are equal."""
     length = min(MAX_CHARACTERS, (longest_answer(model) or 0) // 2 * CHARACTERS_PER_TOKEN)
     return [response_row(_placeholder_walk(request, model, repeat, length)) for request in requests for repeat in range(request.samples)]
 
@@ -236,9 +237,9 @@ SIZES_HEAD = ("estimate for", "asked", "calls", "prompt tokens", "answer tokens,
 
 
 def left_out_lines(run: Run) -> Iterator[str]:
-    """Say of every benchmark that the run leaves out what is missing, and what asking it would take by its published size (as in the table `plan`)."""
+    """Yield lines on each benchmark that the run leaves out: the missing file, and an estimate from its published size (as in the table `plan`)."""
     for name, path in run.absent.items():
-        yield f"{name}: left out, {path} is not there"
+        yield f"{name}: left out, {path} is missing"
     for paper, published in run.published.items():
         if run.why_absent(paper):
             yield from _size_lines(run, published)
@@ -265,45 +266,45 @@ def _size_lines(run: Run, published: PublishedConfig) -> Iterator[str]:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
     known = [(row.usd, row.most_usd) for row in rows if row.usd is not None and row.most_usd is not None]
     usd, most = (sum(amounts) for amounts in zip(*known, strict=True)) if known else (0.0, 0.0)
-    unpriced = f", and {len(rows) - len(known)} whose cost is not known" if len(known) < len(rows) else ""
+    unpriced = f", and {len(rows) - len(known)} of unknown cost" if len(known) < len(rows) else ""
     yield f"  estimated in all: {sum(row.calls for row in rows):,} calls, {usd:,.2f} USD, at most {most:,.2f} USD{unpriced}"
 
 
 HEAD = ("benchmark", "asked", "samples", "answered", "calls", "prompt", "completion", "USD", "at most", "prices of", "goes to", "key")
-WORDS = "Nothing was sent. prompt and completion: tokens in thousands, probably / as they are set aside before a call (a byte a token)."
+WORDS = "Nothing was sent. prompt and completion: tokens in thousands, expected / as reserved before a call (one byte per token)."
 
 
-def plan_lines(rows: Sequence[PlanRow], unplanned: Sequence[PlanGap], run: Run, spending: SpendTotals) -> list[str]:
-    """Write a plan for a person.
+def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spending: SpendTotals) -> list[str]:
+    """Format a plan as text.
 
     Parameters
     ----------
     rows : sequence of PlanRow
         The plan.
-    unplanned : sequence of Unplanned
+    gaps : sequence of PlanGap
         Benchmarks without prompts.
     run : Run
         The run.
-    spending : Spending
-        What was spent so far.
+    spending : SpendTotals
+        Money spent so far.
 
     Returns
     -------
     list of str
-        A table, its totals, then one line for everything that a person should know.
+        A table, its totals, then one line per remark.
     """
-    lines = [*_align([HEAD, *map(_cells, rows)]), "", WORDS, f"What can be asked now: {_total([row for row in rows if not row.blocked])}"]
+    lines = [*_align([HEAD, *map(_cells, rows)]), "", WORDS, f"Possible now: {_total([row for row in rows if not row.blocked])}"]
     if any(row.blocked for row in rows):
-        lines.append(f"With what cannot: {_total(rows)}")
-    lines += [f"{entry.benchmark}: {entry.remedy}" for entry in unplanned]
+        lines.append(f"Including blocked calls: {_total(rows)}")
+    lines += [f"{entry.benchmark}: {entry.remedy}" for entry in gaps]
     lines += left_out_lines(run)
-    lines += list(dict.fromkeys(f"not asked: {row.blocked}" for row in rows if row.blocked))
+    lines += list(dict.fromkeys(f"blocked: {row.blocked}" for row in rows if row.blocked))
     lines += [f"{row.benchmark}, {_asked(row)}: {row.note}" for row in rows if row.note and not row.blocked]
     return [*lines, *_group_lines(rows, run), *_cap_lines(rows, run, spending)]
 
 
 def write_plan(path: Path, rows: Iterable[PlanRow]) -> None:
-    """Write a plan as CSV: one line a row, money in USD, tokens and calls as numbers."""
+    """Write a plan as CSV, one line per row, money in USD."""
     values = [{**{key: value for key, value in asdict(row).items() if key != "outlook"}, **asdict(row.outlook)} for row in rows]
     names = list(values[0]) if values else [field for field in PlanRow.__dataclass_fields__ if field != "outlook"]
     with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
@@ -313,18 +314,18 @@ def write_plan(path: Path, rows: Iterable[PlanRow]) -> None:
 
 
 def _cells(row: PlanRow) -> tuple[str, ...]:
-    ahead = row.outlook
+    forecast = row.outlook
     key = f"{row.key_env} {'is set' if row.key_is_set else 'is not set'}" if row.key_env else "none"
     return (
         row.benchmark,
         _asked(row),
-        str(ahead.samples),
-        str(ahead.answered),
-        str(ahead.calls),
-        f"{_thousands(ahead.prompt_tokens)} / {_thousands(ahead.most_prompt_tokens)}",
-        f"{_thousands(ahead.completion_tokens)} / {_thousands(ahead.most_completion_tokens)}",
-        _usd(ahead.usd),
-        _usd(ahead.most_usd),
+        str(forecast.samples),
+        str(forecast.answered),
+        str(forecast.calls),
+        f"{_thousands(forecast.prompt_tokens)} / {_thousands(forecast.most_prompt_tokens)}",
+        f"{_thousands(forecast.completion_tokens)} / {_thousands(forecast.most_completion_tokens)}",
+        _usd(forecast.usd),
+        _usd(forecast.most_usd),
         row.prices_dated or "-",
         row.destination if row.allowed else f"{row.destination} (not allowed)",
         key,
@@ -345,11 +346,11 @@ def _total(rows: Sequence[PlanRow]) -> str:
     unknown = sum(row.outlook.usd is None and row.outlook.calls > 0 and row.destination != "local" for row in rows)
     calls = sum(row.outlook.calls for row in rows)
     money = f"{_usd(sum(one.usd or 0 for one in known))} USD, at most {_usd(sum(one.most_usd or 0 for one in known))} USD"
-    return f"{calls} calls, {money}" + (f", and {unknown} whose prices are not known" if unknown else "")
+    return f"{calls} calls, {money}" + (f", and {unknown} of unknown price" if unknown else "")
 
 
 def _group_lines(rows: Sequence[PlanRow], run: Run) -> list[str]:
-    """One line a group: its limits are shared, so the times of its models add up."""
+    """Return one line per rate limit group: its models share the limits, so their times add up."""
     minutes: dict[str, float] = defaultdict(float)
     for row in rows:
         if row.group and not row.blocked:
@@ -365,11 +366,11 @@ def _limits(run: Run, group: str) -> str:
     limit = run.config.rate_limits[group]
     words = [f"{limit.requests_per_minute} requests"] if limit.requests_per_minute else []
     words += [f"{limit.tokens_per_minute} tokens"] if limit.tokens_per_minute else []
-    return f"{' and '.join(words)} a minute"
+    return f"{' and '.join(words)} per minute"
 
 
 def _cap_lines(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> list[str]:
-    """Say where a cap leaves less than the calls may cost."""
+    """Return lines on caps that leave less money than the calls are expected to cost."""
     lines = []
     needed: dict[str, tuple[PlanRow, float]] = {}
     for row in rows:
@@ -381,12 +382,12 @@ def _cap_lines(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> list
         if usd > left:
             lines.append(
                 f"{row.grader or row.model}: max_cost_usd {_usd(row.max_cost_usd)} leaves {_usd(max(0.0, left))} USD ({_usd(spent)} spent so far),"
-                f" about {_usd(usd)} would be needed: the rest would be over_budget"
+                f" about {_usd(usd)} are needed: the rest will be over_budget"
             )
     cap, total = run.config.max_run_cost_usd, sum(usd for _, usd in needed.values())
     if cap is not None and total > cap:
         lines.append(
-            f"max_run_cost_usd {_usd(cap)} is less than the {_usd(total)} USD that are probably needed: the rest would be over_budget"
+            f"max_run_cost_usd {_usd(cap)} is less than the {_usd(total)} USD that are probably needed: the rest will be over_budget"
         )
     return lines
 

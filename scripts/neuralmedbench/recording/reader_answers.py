@@ -1,4 +1,4 @@
-"""Turn the answers of readers in a round into models with imported answers; all are checked before anything is written."""
+"""Import the answers of readers as models with imported answers; all files are checked before anything is written."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from neuralmedbench.tables.outcomes import can_pass
 
 
 def asked_items(run: Run, families: Collection[Family], root: Path = Path()) -> list[RoundQuestion]:
-    """Collect the questions that a round may draw: those that have a reference, as they are asked under arm `full`, strategy `direct`.
+    """Collect the questions that a round may draw: those with a reference answer, as asked under arm `full`, strategy `direct`.
 
     Parameters
     ----------
     run : Run
-        Its benchmarks.
+        Run whose benchmarks are read.
     families : collection of Family
-        Task families that are asked.
+        Task families to ask about.
     root : Path
         Repository root.
 
     Returns
     -------
-    list of Asked
-        Of all benchmarks. The reference itself stays behind.
+    list of RoundQuestion
+        Questions of all benchmarks, without the reference answers.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def asked_items(run: Run, families: Collection[Family], root: Path = Path()) -> 
 
 
 def read_asked(benchmark: str, data: Path) -> dict[str, RoundQuestion]:
-    """Read the questions of a benchmark, as they are asked now under arm `full`, strategy `direct`, by item."""
+    """Read the current questions of a benchmark under arm `full`, strategy `direct`, by item."""
     items = {row.item_id: row for row in read_records(data / f"items/{benchmark}.parquet", Item)}
     requests = read_records(data / f"prompts/{benchmark}.parquet", Request)
     return {
@@ -69,9 +69,9 @@ def read_asked(benchmark: str, data: Path) -> dict[str, RoundQuestion]:
 def _benchmark_questions(benchmark: str, families: Collection[Family], root: Path) -> Iterator[RoundQuestion]:
     gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
     asked = [one for one in read_asked(benchmark, root / "data").values() if one.item.family in families]
-    found = [one for one in asked if can_pass(one.item, gold.get(one.item.item_id))]
-    check_asked([one.request for one in found], read_audit(root / f"data/deidentified/{benchmark}/audit.json"))
-    yield from found
+    answerable = [one for one in asked if can_pass(one.item, gold.get(one.item.item_id))]
+    check_asked([one.request for one in answerable], read_audit(root / f"data/deidentified/{benchmark}/audit.json"))
+    yield from answerable
 
 
 RESPONSES = "results/responses"
@@ -92,7 +92,7 @@ class _ReaderImport:
 
 @dataclass(frozen=True)
 class ImportedReader:
-    """What an import brought: the model, the benchmark, questions that were shown to the reader, and the counts of the import."""
+    """Result of an import: model, benchmark, number of questions shown to the reader, and counts of answers."""
 
     model: str
     benchmark: str
@@ -101,27 +101,27 @@ class ImportedReader:
 
 
 def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = Path("data")) -> list[ImportedReader]:
-    """Import every reader of a round.
+    """Import the answers of every reader of a round.
 
     Parameters
     ----------
     folder : Path
         `data/ratings/<round>/` with the key and the exports.
     config, data : Path
-        Folders of the configuration and of the data. The yaml of a reader is written when there is none.
+        Configuration folder and data folder. The YAML file of a reader is written if it does not exist.
 
     Returns
     -------
     list of ImportedReader
-        By reader and benchmark.
+        One entry per reader and benchmark.
 
     Raises
     ------
     RatingError
-        If a file does not fit (`ratings.answering.answers`), a question is asked in other words or with other pictures now, or the yaml of a
-        reader is of somebody else.
+        If a file is not valid (`ratings.answering.answers`), a question has changed since the round was made, or the YAML file of a reader
+        belongs to another model.
     DataError
-        If answers differ from those that were imported before.
+        If answers differ from those imported earlier.
     """
     key = _read_key(folder)
     shown = {asked.item_id: asked for packet in key.packets for asked in packet.items.values()}
@@ -130,19 +130,19 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
     _check_unchanged(shown, questions, key.round_id)
     forms = {item_id: forms_of(questions[item_id].item, questions[item_id].request) for item_id in shown}
     packets = {packet.packet_id: packet for packet in key.packets}
-    work: list[_ReaderImport] = []
+    imports: list[_ReaderImport] = []
     for file, export in read_exports(folder, key, forms):
         packet, name = packets[export.packet_id], f"reader-{export.rater.id}"
         model, given = _model(config, name, export), given_answers((file, export), packet, forms)
         for benchmark, asked in benchmarks.items():
             requests = requests_for(model, [one.request for one in asked.values()])
             number = sum(one.benchmark == benchmark for one in packet.items.values())
-            work.append(
+            imports.append(
                 _ReaderImport(model, name, requests, given.get(benchmark, []), number, data / "ledger" / benchmark / f"{name}.jsonl")
             )
-    for one in work:
+    for one in imports:  # all of them, before anything is written
         check_import(one.requests, one.model, one.given, ledger=one.ledger)
-    for name, model in {one.name: one.model for one in work}.items():
+    for name, model in {one.name: one.model for one in imports}.items():
         _write_yaml(config / "models" / f"{name}.yaml", model, key.round_id)
     return [
         ImportedReader(
@@ -151,22 +151,22 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
             one.shown,
             import_answers(one.requests, one.model, one.given, ledger=one.ledger),
         )
-        for one in work
+        for one in imports
     ]
 
 
-def reader_lines(found: list[ImportedReader], root: Path = Path()) -> list[str]:
-    """Say what was imported and what a person does with it; `root` is the repository root."""
+def reader_lines(readers: list[ImportedReader], root: Path = Path()) -> list[str]:
+    """Return lines with the counts of an import and the next steps; `root` is the repository root."""
     lines = [
         f"{one.model}, {one.benchmark}: {one.coverage.given} of {one.shown} questions answered, {one.coverage.added} new answers;"
         f" the benchmark has {one.coverage.expected}"
-        for one in found
+        for one in readers
     ]
-    names = ", ".join(dict.fromkeys(one.model for one in found))
+    names = ", ".join(dict.fromkeys(one.model for one in readers))
     lines.append(f"Add {names} to `models` of the configuration and run the workflow.")
-    made = [f"{RESPONSES}/{one.benchmark}/{one.model}.parquet" for one in found if one.coverage.added]
-    if old := [path for path in made if (root / path).is_file()]:
-        lines.append(f"Tables of an earlier import are there: run it once with --forcerun {' '.join(old)}")
+    made = [f"{RESPONSES}/{one.benchmark}/{one.model}.parquet" for one in readers if one.coverage.added]
+    if existing := [path for path in made if (root / path).is_file()]:
+        lines.append(f"Tables of an earlier import exist: run the workflow once with --forcerun {' '.join(existing)}")
     return lines
 
 
@@ -181,14 +181,12 @@ def _read_key(folder: Path) -> AnswerRoundKey:
 def _check_unchanged(shown: Mapping[str, AskedItem], questions: Mapping[str, RoundQuestion], round_id: str) -> None:
     changed = [name for name, one in shown.items() if name not in questions or questions[name].request.request_id != one.request_id]
     if changed:
-        message = (
-            f"{round_id}: {len(changed)} of {len(shown)} questions are not asked any more as readers saw them, the first is {changed[0]}"
-        )
+        message = f"{round_id}: {len(changed)} of {len(shown)} questions have changed since the readers saw them, the first is {changed[0]}"
         raise RatingError(message)
 
 
 def _model(config: Path, name: str, export: AnswerExport) -> ModelConfig:
-    """Give the reader's yaml, the one that is there or a new one."""
+    """Return the configuration of a reader: the existing one, or a new one."""
     reader = export.rater.id
     person = not export.rater.simulated
     model = ModelConfig(
@@ -204,8 +202,8 @@ def _model(config: Path, name: str, export: AnswerExport) -> ModelConfig:
     known = load_model(path)
     if (known.backend, known.id, known.reader) != (model.backend, model.id, model.reader):
         message = (
-            f"{path.name}: it is there already and is not of this reader (backend: imported, id: {model.id}, reader: {model.reader});"
-            " move it away, or correct it"
+            f"{path.name}: it exists and is not of this reader (backend: imported, id: {model.id}, reader: {model.reader});"
+            " move it, or correct it"
         )
         raise RatingError(message)
     return known

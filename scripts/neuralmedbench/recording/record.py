@@ -26,7 +26,7 @@ CASE_FOLDERS = ("deidentified", "normalised", "slices")
 
 
 def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str:
-    """Record a run.
+    """Record a complete run: put its files into DVC's cache and their digests into `dvc.lock`.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str
     configfiles : sequence of str
         Configuration files of its command line, relative to the repository root.
     overridden : bool
-        Whether settings came from the command line itself; these are in no file and cannot be repeated.
+        True if settings were given on the command line: they are in no file, so the run could not be repeated.
 
     Returns
     -------
@@ -45,15 +45,16 @@ def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str
     Raises
     ------
     DataError
-        If the run is not complete, stale, or something lies here that is no part of it.
+        If the run is incomplete or stale, or a recorded folder holds files that are not part of it.
     ConfigError
-        If DVC cannot be used, though it is there.
+        If DVC is installed but cannot be used.
     """
     if "DVC_STAGE" in os.environ:
-        return ""  # DVC runs us, holds its own lock, and records by itself
-    reason = why_not_versioned() or _not_to_be_recorded(run, configfiles, overridden=overridden)
+        return ""  # DVC started this run: it holds its own lock and records by itself
+    reason = why_not_versioned() or _why_not_recorded(run, configfiles, overridden=overridden)
     if reason:
         return f"nothing was recorded: {reason}"
+    # a run is recorded only if it is complete, holds nothing else, and every result matches its inputs
     if planned := planned_rules(configfiles):
         message = f"the run is not complete, nothing was recorded; still to do: {', '.join(planned)}"
         raise DataError(message)
@@ -73,16 +74,16 @@ def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str
     return f"recorded: {count} outs in dvc.lock; commit dvc.yaml and dvc.lock with git, `dvc push` shares them"
 
 
-def _not_to_be_recorded(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str:
+def _why_not_recorded(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str:
     if overridden:
         return "settings given with --config stand in no file; put them into a configfile"
     if any(Path(name).parts[0] == ".." for name in configfiles):
         return "the configfile lies outside the project"
-    kept = set(run.recorded())
-    private = [name for name in run.benchmarks if name not in kept]
+    recorded = set(run.recorded())
+    private = [name for name in run.benchmarks if name not in recorded]
     if private:
-        return f"{', '.join(private)} is private (`record: true` in its yaml records it, for a DVC remote of your own)"
-    others = sorted({name for name in _benchmarks_in_metadata() if name not in kept and _is_private(run.folder, name)})
+        return f"{', '.join(private)} is private (`record: true` in its yaml records it, for your own DVC remote)"
+    others = sorted({name for name in _benchmarks_in_metadata() if name not in recorded and _is_private(run.folder, name)})
     if others:
         return (
             f"Snakemake's records here also speak of {', '.join(others)}, which is private; keep private benchmarks in a clone of their own"
@@ -91,7 +92,7 @@ def _not_to_be_recorded(run: Run, configfiles: Sequence[str], *, overridden: boo
 
 
 def _benchmarks_in_metadata() -> set[str]:
-    """Names of the benchmarks in the paths of Snakemake's records: `data/<stage>/<benchmark>...`, `results/<kind>/<benchmark>...`."""
+    """Return the benchmarks in the paths of Snakemake's records: `data/<stage>/<benchmark>...`, `results/<kind>/<benchmark>...`."""
     shared = {"tables", "figures", "ratings"}
     paths = [Path(made.path).parts for made in read_metadata()]
     return {Path(parts[2]).stem if len(parts) == 3 else parts[2] for parts in paths if len(parts) > 2 and parts[1] not in shared}
@@ -100,30 +101,30 @@ def _benchmarks_in_metadata() -> set[str]:
 def _is_private(folder: Path, name: str) -> bool:
     try:
         benchmark = load_benchmark(folder, name)
-    except ConfigError:  # its yaml is gone or broken: nobody says that it may be shared
+    except ConfigError:  # without a valid YAML file, nothing states that it may be shared
         return True
     return benchmark.private and not benchmark.record
 
 
 def leftovers(run: Run, root: Path = Path()) -> list[str]:
-    """Find what lies in recorded folders and is no part of the run: cases that were excluded or withdrawn, tables of another version."""
-    found: list[Path] = []
+    """Find files in recorded folders that are not part of the run: excluded or withdrawn cases, tables of another version; sorted paths."""
+    extra: list[Path] = []
     for name in run.recorded():
         if run.benchmarks[name].has_cases:
             cases = set(run.cases(name))
             folders = [path for stage in CASE_FOLDERS for path in (root / "data" / stage / name).glob("sub-*")]
-            found += [path for path in folders if path.name.removeprefix("sub-") not in cases]
-            found += [path for path in (root / "data" / "answers" / name).glob("*.json") if path.stem not in cases]
+            extra += [path for path in folders if path.name.removeprefix("sub-") not in cases]
+            extra += [path for path in (root / "data" / "answers" / name).glob("*.json") if path.stem not in cases]
     tables = {*(f"{table}.csv" for table in COLUMNS), "verdict.json", "notes.json"}
-    found += [path for path in (root / "results" / "tables").glob("*") if path.name not in tables and path.is_file()]
-    found += [path for path in (root / "results" / "tables").glob("*/*") if path.parent.name != "paper" or path.stem not in run.published]
-    found += [path for path in (root / "results" / "figures").glob("*") if path.stem not in FIGURES]
-    return sorted(path.relative_to(root).as_posix() for path in found)
+    extra += [path for path in (root / "results" / "tables").glob("*") if path.name not in tables and path.is_file()]
+    extra += [path for path in (root / "results" / "tables").glob("*/*") if path.parent.name != "paper" or path.stem not in run.published]
+    extra += [path for path in (root / "results" / "figures").glob("*") if path.stem not in FIGURES]
+    return sorted(path.relative_to(root).as_posix() for path in extra)
 
 
 @dataclass(frozen=True)
 class IncompleteFile:
-    """One table with rows that are missing because of us: its path, and how many of them in which state."""
+    """A table of answers or grades with missing rows: its path, and their number by state."""
 
     path: str
     states: dict[str, int]
@@ -135,17 +136,17 @@ def incomplete_files(run: Run, root: Path = Path()) -> list[IncompleteFile]:
     Parameters
     ----------
     run : Run
-        The run; what it has not made yet is passed over, Snakemake makes that anyway.
+        The run; tables that do not exist yet are skipped, because Snakemake makes them anyway.
     root : Path
         The repository root.
 
     Returns
     -------
-    list of Incomplete
+    list of IncompleteFile
         Responses first, in the order of the run lists.
     """
     pairs = [(benchmark, model) for benchmark in run.benchmarks for model in run.models]
-    # nobody can be asked again for what a reader was not shown
+    # answers of readers are never requested again: a reader answers only the questions of a round
     responses = [f"results/responses/{benchmark}/{model}.parquet" for benchmark, model in pairs if not run.models[model].reader]
     grades = [f"results/grades/{benchmark}/{model}/{grader}.parquet" for benchmark, model in pairs for grader in run.all_graders]
     found = [IncompleteFile(path, _missing_answers(root / path)) for path in responses if (root / path).is_file()]
@@ -161,12 +162,12 @@ def _missing_grades(path: Path) -> dict[str, int]:
     return dict(Counter(str(row.state) for row in read_records(path, Grade) if row.state is not GradeState.OK))
 
 
-def incomplete_line(found: list[IncompleteFile]) -> str:
-    """Say in one line how much is missing; empty when nothing is."""
+def incomplete_line(files: list[IncompleteFile]) -> str:
+    """Summarise in one line how many answers and grades are missing; empty if none is."""
     words = []
     for kind, folder in (("answers", "results/responses/"), ("grades", "results/grades/")):
         states: Counter[str] = Counter()
-        for entry in found:
+        for entry in files:
             if entry.path.startswith(folder):
                 states.update(entry.states)
         if states:

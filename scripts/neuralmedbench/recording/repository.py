@@ -1,4 +1,4 @@
-"""DVC through its library: errors become one line, and `pull` brings recorded files and ledger lines."""
+"""Access to DVC through its library: commit, pull recorded files and ledger lines, and turn its errors into one line."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from neuralmedbench.models.ledger import add_missing
 from neuralmedbench.runtime.atomic_write import write_text
 
 LEDGERS = "data/ledger/"
-"""Below it nothing is ever replaced by DVC: answers are paid for, and later ones are not in an older record."""
+"""DVC never replaces files in this folder: answers are paid for, and an older record lacks later ones."""
 
 ADD_A_REMOTE = "`dvc remote add -d NAME URL` sets one (docs/reproduce.md)"
 
 
 def why_not_versioned(root: Path = Path()) -> str:
-    """Say why nothing can be recorded here; empty when it can."""
+    """Return the reason why nothing can be recorded here; empty if recording is possible."""
     if importlib.util.find_spec("dvc") is None:
         return "dvc is not installed"
     if shutil.which("git") is None:
@@ -35,7 +35,7 @@ def why_not_versioned(root: Path = Path()) -> str:
     inside = subprocess.run(["git", "rev-parse", "--is-inside-work-tree"], cwd=root, capture_output=True, check=False)
     if inside.returncode != 0:
         return "this folder is no git repository"
-    return "" if (root / ".dvc" / "config").is_file() else "dvc was never set up in this folder (`dvc init`)"
+    return "" if (root / ".dvc" / "config").is_file() else "dvc is not set up in this folder (`dvc init`)"
 
 
 class Repository:
@@ -45,10 +45,10 @@ class Repository:
         self._repo = repo
 
     def commit(self) -> int:
-        """Take what lies here into the cache and write `dvc.lock`; the number of outs.
+        """Put the files here into the cache and write `dvc.lock`; return the number of outs.
 
-        The files themselves are left as they are (`relink=False`): a new time on each of them would make Snakemake take a stale
-        file for a fresh one.
+        The files themselves are not touched (`relink=False`): with a new modification time, Snakemake would take a stale file for a
+        fresh one.
         """
         stages = self._repo.commit(force=True, relink=False)
         names = {stage.addressing.rpartition(":")[2] for stage in self._repo.index.stages}
@@ -56,7 +56,7 @@ class Repository:
         return sum(len(stage.outs) for stage in stages)
 
     def outs(self) -> dict[str, Path]:
-        """Every recorded out, by path relative to the root, with the place of its content in the cache."""
+        """Return the recorded outs: path in the cache by path relative to the root."""
         root = Path(self._repo.root_dir)
         outs = [out for out in self._repo.index.outs if out.hash_info]
         return {
@@ -64,11 +64,11 @@ class Repository:
         }
 
     def missing(self) -> list[str]:
-        """Paths whose content is not in the cache."""
+        """Return the paths whose content is not in the cache."""
         return sorted(path for _, _, _, path in self._repo.cache_check_missing())
 
     def fetch(self) -> None:
-        """Bring what is recorded from the remote into the cache; all of it, or an error."""
+        """Fetch all recorded objects from the remote into the cache; an error if any is missing."""
         name = self._repo.config["core"].get("remote")
         if name is None:
             message = f"no remote is set: {ADD_A_REMOTE}"
@@ -76,23 +76,23 @@ class Repository:
         wanted = len(self.missing())
         self._repo.fetch()
         if missing := self.missing():
-            gave = "gave nothing: can it be reached, and" if len(missing) == wanted else f"lacks {len(missing)} of {wanted} objects:"
-            message = f"the remote {name} {gave} was everything pushed where it was made (`dvc push`)? first missing: {missing[0]}; nothing here was changed"
+            state = "gave nothing: can it be reached, and" if len(missing) == wanted else f"lacks {len(missing)} of {wanted} objects:"
+            message = f"the remote {name} {state} was everything pushed where it was made (`dvc push`)? first missing: {missing[0]}; nothing here was changed"
             raise DataError(message)
 
     def checkout(self, paths: list[str]) -> int:
-        """Put recorded files into their places; the number of files that changed."""
+        """Check recorded files out; return the number of files that changed."""
         stats = self._repo.checkout(targets=paths)["stats"]
         return int(sum(stats.values()))
 
     def changed(self) -> list[str]:
-        """List the recorded outs that differ here from what is recorded, sorted."""
+        """Return the recorded outs that differ from the record, sorted."""
         status = self._repo.data_status(granular=False, not_in_remote=False)
         return sorted({path.rstrip("/") for kind in status["uncommitted"].values() for path in kind})
 
 
 def _drop_stages(keep: set[str]) -> None:
-    """Take stages out of `dvc.lock` that are no longer in `dvc.yaml`: DVC leaves them there for ever."""
+    """Remove stages from `dvc.lock` that are no longer in `dvc.yaml`: DVC never does."""
     lock = load_yaml(DVC_LOCK.read_text(encoding="utf-8"))
     kept = {name: stage for name, stage in lock["stages"].items() if name in keep}
     if kept != lock["stages"]:
@@ -111,7 +111,7 @@ def open_repository() -> Iterator[Repository]:
     from dvc.ui import ui
 
     for library in ("dvc", "dvc_data"):
-        logging.getLogger(library).setLevel(logging.ERROR)  # their warnings list every object; what they mean is said below
+        logging.getLogger(library).setLevel(logging.ERROR)  # their warnings list every object; the errors below sum them up
     ui.enable()
     try:
         with Repo() as repo:
@@ -120,19 +120,19 @@ def open_repository() -> Iterator[Repository]:
         message = f"the remote in .dvc/config cannot be used: {ADD_A_REMOTE}"
         raise ConfigError(message) from None
     except LockError:
-        message = "another process works with dvc here: wait for it to end, and run again"
+        message = "another process is using dvc here: wait for it to end, and run again"
         raise ConfigError(message) from None
     except FileTransferError as error:
-        message = f"{error.amount} objects did not come from the remote: can it be reached? nothing here was changed"
+        message = f"{error.amount} objects could not be fetched from the remote: can it be reached? nothing here was changed"
         raise DataError(message) from None
     except CheckoutError as error:
         message = f"{len(error.target_infos)} outs could not be written, first {error.target_infos[0]}: free space, then pull again"
         raise DataError(message) from None
-    except ImportError as error:  # DVC keeps each kind of remote in a package of its own, and names it
+    except ImportError as error:  # DVC has a separate package for each kind of remote, and names it
         message = f"the remote cannot be used: {error}"
         raise ConfigError(message) from None
     except OutputNotFoundError:
-        message = "dvc.yaml and dvc.lock do not fit each other: run `make docs`, or check both out of one commit"
+        message = "dvc.yaml and dvc.lock do not match: run `make docs`, or check both out of one commit"
         raise ConfigError(message) from None
     except DvcException as error:
         raise _explain(error) from None
@@ -144,48 +144,48 @@ def open_repository() -> Iterator[Repository]:
 
 
 def _explain(error: Exception) -> DataError | ConfigError:
-    said = str(error)
-    if "unsaved files" in said:
-        names = [line for line in said.splitlines()[1:] if line.strip()]
+    text = str(error)
+    if "unsaved files" in text:  # the first line is a heading, the others are paths
+        names = [line for line in text.splitlines()[1:] if line.strip()]
         first = Path(names[0]).relative_to(Path.cwd()).as_posix() if names else ""
         return DataError(
             f"{len(names)} files here were never recorded and would be lost, first {first}: finish the run, so that it is recorded,"
-            " or throw them away with `make clean`; then pull again"
+            " or delete them with `make clean`; then pull again"
         )
-    return ConfigError(f"dvc failed ({type(error).__name__}): `dvc status` says more")
+    return ConfigError(f"dvc failed ({type(error).__name__}): `dvc status` shows more")
 
 
 @dataclass(frozen=True)
 class PullResult:
-    """What a pull did: files that changed, and answers that the ledgers gained."""
+    """Result of a pull: numbers of changed files and of answers added to ledgers."""
 
     files: int
     answers: int
 
 
 def pull() -> PullResult:
-    """Bring everything that `dvc.lock` names.
+    """Pull everything in `dvc.lock`.
 
-    All of it is fetched before anything here is touched. Ledgers are not replaced but united by key: an answer that was paid for here
-    after the recorded run stays.
+    All objects are fetched before any file here is changed. Ledgers are not replaced but merged by key: an answer that was paid for here
+    after the recorded run is kept.
 
     Returns
     -------
-    Pulled
-        What was done.
+    PullResult
+        Numbers of files and answers.
 
     Raises
     ------
     ConfigError
-        If nothing was recorded, there is no remote, or another process works with DVC.
+        If nothing was recorded, there is no remote, or another process is using DVC.
     DataError
-        If an object is missing everywhere, the remote cannot be reached, or files here were never recorded and would be lost.
+        If an object is missing, the remote cannot be reached, or files here were never recorded and would be lost.
     """
     if reason := why_not_versioned():
         message = f"nothing can be pulled: {reason}"
         raise ConfigError(message)
     if not DVC_LOCK.is_file():
-        message = f"nothing was recorded in this commit: {DVC_LOCK} is not there; run the pipeline, or check out a commit that has it"
+        message = f"nothing was recorded in this commit: {DVC_LOCK} is missing; run the pipeline, or check out a commit that has it"
         raise ConfigError(message)
     with open_repository() as repository:
         if repository.missing():

@@ -1,4 +1,4 @@
-"""The stages of `dvc.yaml`, generated from the run lists, and what Snakemake still has to make for them."""
+"""Generate the stages of `dvc.yaml` from the run lists, list the rules that Snakemake would still run, and rerun files."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ PLOT = {"template": "leaderboard", "x": "pass1", "y": "model", "x_label": "pass@
 
 
 def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
-    """Text of `dvc.yaml` for a run.
+    """Return the text of `dvc.yaml` for a run.
 
     Parameters
     ----------
     run : Run
-        The run; benchmarks that are private are left out.
+        The run; private benchmarks are left out.
     configfiles : sequence of str
         Configuration files of the command line, relative to the repository root.
 
     Returns
     -------
     str
-        The file. Every stage calls Snakemake for its output, so there is one way to make a thing; every out persists,
-        so that Snakemake never loses what it could resume from; the last stage owns Snakemake's own records.
+        The file. Every stage calls Snakemake for its output, so that there is one way to make a file; every out persists, so that
+        Snakemake can resume from it; the last stage owns Snakemake's own records.
     """
     shared = run.recorded()
     scans = [name for name in shared if run.benchmarks[name].kind is Kind.SCANS]
@@ -52,7 +52,7 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
     loose = [name for name in shared if name not in scans]
     described = [name for name in shared if not run.benchmarks[name].private]
     phantoms = [name for name in scans if run.benchmarks[name].source == "phantoms"]
-    # all benchmarks of a stage have the same dependencies, and most have no such file
+    # all benchmarks of a stage share its dependencies, and most have no such file: those that do get a stage of their own
     accepted = [name for name in shared if (run.folder / "benchmarks" / f"{name}.leaks.json").is_file()]
     models = list(run.models)
     graders = {kind: [name for name, grader in run.all_graders.items() if grader.kind == kind] for kind in ("rubric", "llm", "jury")}
@@ -168,7 +168,7 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes every list out: DVC reads anchors, people do not."""
+    """YAML without anchors, which DVC reads but people do not."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -190,7 +190,7 @@ def _prompts(run: Run, benchmarks: list[str], *more: str) -> dict[str, Any]:
 
 
 def _simulated_ratings(run: Run, benchmarks: Sequence[str]) -> dict[str, Any]:
-    """Give the stage of the demo's simulated raters; a matrix without entries, where there are none, leaves it out."""
+    """Return the stage of the demo's simulated raters; an empty matrix leaves it out."""
     answers = [(name, model) for name in benchmarks for model in run.models]
     deps = [
         *(f"results/responses/{name}/{model}.parquet" for name, model in answers),
@@ -206,12 +206,12 @@ def _grade_deps() -> list[str]:
 
 
 def _members(run: Run, juries: Sequence[str]) -> list[str]:
-    """Members of all juries: the stages of one matrix have the same dependencies."""
+    """Return the members of all juries: the stages of one matrix share their dependencies."""
     return list(dict.fromkeys(member for jury in juries for member in run.graders[jury].members))
 
 
 def _by_hand(run: Run, shared: Sequence[str]) -> dict[str, Any]:
-    """Give the stage of what people bring: signatures, answers, imported questions and ratings; a clone needs them, no rule makes them."""
+    """Return the stage of files by people: signatures, answers, imported questions and ratings; a clone needs them, and no rule makes them."""
     signed = [f"data/reviews/{name}.json" for name in shared if run.benchmarks[name].subjects == "patient"]
     answers = [
         benchmark.answers for benchmark in (run.benchmarks[name] for name in shared) if benchmark.answers and benchmark.source != "phantoms"
@@ -222,7 +222,7 @@ def _by_hand(run: Run, shared: Sequence[str]) -> dict[str, Any]:
 
 
 def _stage(matrix: dict[str, list[str]], deps: Sequence[str], outs: Sequence[str], *, target: str = "") -> dict[str, Any]:
-    """Describe a stage; its command asks Snakemake for the first out, or for `target` in it."""
+    """Return a stage; its command is a call of Snakemake for the first out, or for `target` in it."""
     head: dict[str, Any] = {"matrix": matrix} if matrix else {}
     return {**head, "cmd": f"-- {outs[0]}{target}", "deps": [*deps, *CODE], "outs": [_out(path) for path in outs]}
 
@@ -241,31 +241,31 @@ NOTHING_TO_DO = "Nothing to be done"
 
 
 def planned_rules(configfiles: Sequence[str] = ()) -> list[str]:
-    """Ask Snakemake which rules would run for the report: sorted names with their reasons, none when it is complete."""
+    """Return the rules that Snakemake would run for the report, with reasons, sorted; empty if the report is complete."""
     chosen = ["--configfile", *configfiles] if configfiles else []
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "-n", "--nolock", *chosen, "--", TARGET]
-    # DVC_STAGE and the like are for stages of DVC, of which a plan is none
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
-    said = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     if done.returncode != 0:
-        message = f"the run cannot be planned; `snakemake -n -- {TARGET}` says why"
+        message = f"the run cannot be planned; `snakemake -n -- {TARGET}` shows why"
         raise ConfigError(message)
-    return [] if NOTHING_TO_DO in said else sorted(set(_rules(said.splitlines())))
+    return [] if NOTHING_TO_DO in output else sorted(set(_rules(output.splitlines())))
 
 
 def _rules(lines: Sequence[str]) -> list[str]:
-    found, rule = [], ""
+    """Read rules and their reasons from Snakemake's dry run: a line `rule NAME:`, below it a line `reason: ...`."""
+    rules, rule = [], ""
     for line in lines:
         words = line.strip()
         if words.startswith(("rule ", "localrule ")):
             rule = words.split()[1].rstrip(":")
         elif words.startswith("reason:") and rule:
-            found.append(f"{rule} ({words.removeprefix('reason:').strip().split(':')[0]})")
-    return found
+            rules.append(f"{rule} ({words.removeprefix('reason:').strip().split(':')[0]})")
+    return rules
 
 
 def run_again(files: Sequence[str], configfiles: Sequence[str] = (), *, cores: int = 1) -> int:
-    """Let Snakemake make some files again, and the report with them; give its exit code."""
+    """Run Snakemake to make some files and the report again; return its exit code."""
     chosen = ["--configfile", *configfiles] if configfiles else []
     command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *chosen, "--forcerun", *files, "--", TARGET]
     path = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ.get('PATH', '')}"  # rules call `python`

@@ -1,4 +1,4 @@
-"""Find one cell of a results table from what a person types."""
+"""Look up one cell of a results table by table, row and column as typed by a person."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ KEYS = (
     *("kind", "check", "variable", "round_id", "axis", "destination"),
     *("source", "simulated", "level", "code", "group", "paper_class", "measure", "jury", "criterion", "dropped"),
 )
-"""Columns that say what a row is about; all others hold numbers or words about them."""
+"""Columns that identify a row; all others hold numbers or remarks."""
 
 OF_ALL_ARMS = frozenset({"efficiency", "destinations", "graders"})
+"""Tables whose rows count the answers of all arms together."""
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """A cell: its table, the number of its row (from 1), its column, and the words of the whole row."""
+    """A cell: its table, row number (from 1) and column, and the texts of the whole row."""
 
     table: str
     number: int
@@ -34,28 +35,28 @@ class TableCell:
 
     @property
     def value(self) -> str:
-        """What stands in the cell; empty when it is not available."""
+        """Text of the cell; empty if not available."""
         return self.row[self.column]
 
     @property
     def keys(self) -> dict[str, str]:
-        """What the row is about."""
+        """Columns that identify the row, with their values."""
         return {name: self.row[name] for name in KEYS if self.row.get(name)}
 
     @property
     def benchmarks(self) -> frozenset[str] | None:
-        """Benchmarks that the row is about; None when the table is about all of them."""
+        """Benchmarks that the row is about; None if the table is about all of them."""
         return self._named("benchmark", "breadth_benchmark", "depth_benchmark")
 
     @property
     def models(self) -> frozenset[str] | None:
-        """Models that the row is about, none for a table without them or a row like `prior`; None when it is about a grader of all."""
-        found = self._named("model", "model_a", "model_b") or frozenset()
-        return None if any(name.startswith("grader ") for name in found) else found
+        """Models that the row is about, empty for a table without models or a row such as `prior`; None if it is about a grader of all models."""
+        models = self._named("model", "model_a", "model_b") or frozenset()
+        return None if any(name.startswith("grader ") for name in models) else models
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """Arms whose answers are in the row; none for a table that counts all of them."""
+        """Arms whose answers are in the row; empty for a table that counts all arms."""
         if self.table in OF_ALL_ARMS:
             return ()
         if self.table == "decomposition":
@@ -63,33 +64,33 @@ class TableCell:
         return tuple(self.row[name] for name in ("arm", "reference_arm") if self.row.get(name)) or ("full",)
 
     def _named(self, *columns: str) -> frozenset[str] | None:
-        there = [name for name in columns if name in self.row]
-        return frozenset(self.row[name] for name in there if self.row[name]) if there else None
+        present = [name for name in columns if name in self.row]
+        return frozenset(self.row[name] for name in present if self.row[name]) if present else None
 
 
 def look_up_cell(table: str, row: str, column: str, folder: Path = TABLES) -> TableCell:
-    """Find a cell.
+    """Look up a cell.
 
     Parameters
     ----------
     table : str
         Name of a table, with or without folder and `.csv`.
     row : str
-        Its number (the first row under the head is 1), or as many `column=value` as it takes, joined by commas.
+        Number (the first row below the header is 1), or enough `column=value` pairs to identify it, joined by commas.
     column : str
         Name of a column.
     folder : Path
-        Where the tables lie.
+        Folder of the tables.
 
     Returns
     -------
-    Cell
+    TableCell
         The cell.
 
     Raises
     ------
     ConfigError
-        If the table, the row or the column is not there (with the nearest name), or several rows fit.
+        If the table, row or column does not exist (with the nearest name), or several rows match.
     """
     name = Path(table).name.removesuffix(".csv")
     if name not in COLUMNS:
@@ -99,13 +100,13 @@ def look_up_cell(table: str, row: str, column: str, folder: Path = TABLES) -> Ta
         with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
             head, *lines = list(csv.reader(file))
     except FileNotFoundError:
-        message = f"{name}.csv: the table is not there; run the pipeline, or `nmb run pull`"
+        message = f"{name}.csv: the table is missing; run the pipeline, or `nmb run pull`"
         raise ConfigError(message) from None
     rows = [dict(zip(head, line, strict=True)) for line in lines]
     if column not in head:
         message = f"{name}: no column {column!r}{nearest(column, head)}"
         raise ConfigError(message)
-    number = _by_number(name, row, len(rows)) if row.isdecimal() else _by_words(name, row, head, rows)
+    number = _by_number(name, row, len(rows)) if row.isdecimal() else _by_values(name, row, head, rows)
     return TableCell(name, number, column, rows[number - 1])
 
 
@@ -116,7 +117,7 @@ def _by_number(table: str, row: str, last: int) -> int:
     return int(row)
 
 
-def _by_words(table: str, row: str, head: Sequence[str], rows: Sequence[dict[str, str]]) -> int:
+def _by_values(table: str, row: str, head: Sequence[str], rows: Sequence[dict[str, str]]) -> int:
     fitting = list(range(len(rows)))
     for words in row.split(","):
         column, equals, value = words.partition("=")
@@ -133,6 +134,6 @@ def _by_words(table: str, row: str, head: Sequence[str], rows: Sequence[dict[str
             raise ConfigError(message)
     if len(fitting) > 1:
         differ = [name for name in KEYS if len({rows[place].get(name) for place in fitting}) > 1]
-        message = f"{table}: {len(fitting)} rows fit {row}; add {' or '.join(differ) or 'their number'}, or give the number of the row"
+        message = f"{table}: {len(fitting)} rows match {row}; add {' or '.join(differ) or 'their number'}, or give the number of the row"
         raise ConfigError(message)
     return fitting[0] + 1

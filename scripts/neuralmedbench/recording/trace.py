@@ -1,4 +1,4 @@
-"""Trace one cell of a table to its files, code, requests and prompts, and recount plain rates from the scores."""
+"""Trace one cell of a table to its files, code, requests and prompts, and recompute plain rates from the scores."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ GRADES = ("main_condition", "core_diagnosis", "rubric")
 
 
 def _sequence(item: Item, gold: Gold) -> str:
-    """Name the one sequence of an item's pictures, `several_sequences`, or that of the reference where the pictures do not say it."""
-    found = {image.sequence for image in item.images} - {"", "unknown"}
-    if found:
-        return found.pop() if len(found) == 1 else "several_sequences"
+    """Return the sequence of an item's pictures, `several_sequences`, or that of the reference if the pictures have none."""
+    sequences = {image.sequence for image in item.images} - {"", "unknown"}
+    if sequences:
+        return sequences.pop() if len(sequences) == 1 else "several_sequences"
     return gold.fields.sequence or "" if gold.fields else ""
 
 
@@ -41,12 +41,12 @@ PARTS: dict[str, Callable[[Item, Gold], str]] = {
     "lesion_shown": lambda item, _gold: str(item.lesion_shown).lower(),
     "sequence": _sequence,
 }
-"""Slices of the tables that can be told from an item and its reference alone."""
+"""Slices of the tables that follow from an item and its reference: for each, a function that returns the value of an item."""
 
 
 @dataclass(frozen=True)
 class ItemTrace:
-    """The answers of one model to one item under one arm: how many are expected, what they scored, what came back."""
+    """The answers of one model to one item under one arm: expected number, scores and responses."""
 
     item: Item
     expected: int
@@ -55,32 +55,35 @@ class ItemTrace:
 
     @property
     def passed(self) -> int:
-        """Answers that pass."""
+        """Number of answers that pass."""
         return sum(row.passed is True for row in self.scores)
 
     @property
     def missing(self) -> int:
-        """Answers that are missing because of us: no answer, or no grade."""
+        """Number of missing answers: no answer, or no grade."""
         return max(self.expected - sum(row.passed is not None and not row.missing for row in self.scores), 0)
 
 
 def read_answers(
     benchmark: str, model: str, *, arm: str = "full", strategy: str = DIRECT, part: tuple[str, str] = ("all", "all"), root: Path = Path()
 ) -> list[ItemTrace]:
-    """Read the answers of one model to the items of a slice that count, of the present revision, sorted by item id."""
+    """Read the answers of one model, current revision, to the items of a slice that have a reference; sorted by item id.
+
+    `part` is a slice of `PARTS` and its value.
+    """
     gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
     items = read_records(root / f"data/items/{benchmark}.parquet", Item)
     all_responses = read_records(root / f"results/responses/{benchmark}/{model}.parquet", Response)
-    present = all_responses[0].revision if all_responses else ""
+    current = all_responses[0].revision if all_responses else ""  # the table starts with the current revision
     scores, responses = defaultdict[str, list[Score]](list), defaultdict[str, list[Response]](list)
     samples: dict[str, int] = defaultdict(lambda: 1)
     for score in read_records(root / f"results/scores/{benchmark}/{model}.parquet", Score):
-        if (score.arm, score.strategy, score.revision) == (arm, strategy, present):
+        if (score.arm, score.strategy, score.revision) == (arm, strategy, current):
             scores[score.item_id].append(score)
-            if strategy != Strategy.SELF_CONSISTENCY:  # one answer an item is left of the vote, under the number of the sample that won
+            if strategy != Strategy.SELF_CONSISTENCY:  # the vote leaves one answer per item, numbered as the winning sample
                 samples[score.runner] = max(samples[score.runner], score.repeat + 1)
     for response in all_responses:
-        if (response.arm, response.strategy, response.revision) == (arm, strategy, present):
+        if (response.arm, response.strategy, response.revision) == (arm, strategy, current):
             responses[response.item_id].append(response)
     return [
         ItemTrace(item, samples[item.runner], tuple(scores[item.item_id]), tuple(responses[item.item_id]))
@@ -93,7 +96,7 @@ def read_answers(
 
 
 def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
-    """Count one number again: a rate is the mean over items of the share of the expected answers that pass; None for any other name."""
+    """Recompute one number: a rate is the mean over items of the share of expected answers that pass; None for an unknown name."""
     expected, missing = sum(one.expected for one in answers), sum(one.missing for one in answers)
     counts = {
         "expected": expected,
@@ -114,7 +117,7 @@ def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
         ],
     }
     shares["worst_case"] = shares["pass1"]
-    if missing >= expected:  # no answer is there: nothing is known, and no rate is 0
+    if missing >= expected:  # without any answer a rate is unknown, not 0
         shares = {}
     if name in GRADES:
         grades = [[value for row in one.scores if not row.missing and (value := getattr(row, name)) is not None] for one in answers]
@@ -135,36 +138,36 @@ Groups = dict[tuple[str, str, str], list[ItemTrace]]
 """Answers by benchmark, model and arm."""
 
 SHORT = 16
-"""Hex digits of a request or a call that are shown: enough to find it."""
+"""Hexadecimal digits shown of a request or call: enough to find it."""
 
 
 def trace(cell: TableCell, *, responses: int = 10, root: Path = Path()) -> str:
-    """Write down where a number comes from.
+    """Describe the origin of a number.
 
     Parameters
     ----------
-    cell : Cell
+    cell : TableCell
         The cell.
     responses : int
-        So many items are listed for each model; 0 lists all.
+        Number of items to list per model; 0 lists all.
     root : Path
         The repository root.
 
     Returns
     -------
     str
-        The cell and its recount; the chain of files with digests; the ledgers; what people wrote; the answers. Hashes, ids and names
-        of the project's own files only: nothing that a model or a person said, and nothing of the private zone.
+        The cell and its recomputed value; the chain of files with digests; the ledgers; files written by people; the answers. Only
+        hashes, ids and names of the project's own files: no text of a model or a person, and nothing from the private zone.
 
     Raises
     ------
     DataError
-        If a table of the run is not there.
+        If a table of the run is missing.
     """
     records = {made.path: made for made in read_metadata(root / METADATA)}
     chain = upstream_links(f"results/tables/{cell.table}.csv", records, RowScope(cell.benchmarks, cell.models), root)
     groups = _answers(cell, root)
-    lines = [*_head(cell, groups), "", "made, the last first (SHA-256 of the file that lies here)"]
+    lines = [*_head(cell, groups), "", "files, the last first (SHA-256 of the file here)"]
     for link in chain:
         if not link.name.startswith("config/"):
             lines += _made(link, root, known=bool(records))
@@ -193,7 +196,7 @@ def _head(cell: TableCell, groups: Groups) -> Iterator[str]:
     yield f"  {', '.join(f'{name} {value}' for name, value in cell.keys.items())}"
     counted = _recomputed(cell, groups)
     if counted is None:
-        yield "  not recomputed: no plain rate or count of the scores"
+        yield "  not recomputed: not a plain rate or count of the scores"
     elif counted == cell.value:
         yield f"  recomputed from the scores: {counted}, the same"
     else:
@@ -217,7 +220,7 @@ def _recomputed(cell: TableCell, groups: Groups) -> str | None:
 def _digest(link: Link) -> str:
     if link.absent:
         return f"{len(link.absent)} of {len(link.absent) + len(link.digests)} files are not here"
-    what = "" if link.name in link.digests else f"{len(link.digests)} files, of what sha256sum prints of them: "
+    what = "" if link.name in link.digests else f"{len(link.digests)} files, digest of their sha256sum listing: "
     if link.changed:
         path, made = next(iter(link.changed.items()))
         more = f" (and {len(link.changed) - 1} more)" if len(link.changed) > 1 else ""
@@ -234,7 +237,7 @@ def _made(link: Link, root: Path, *, known: bool) -> Iterator[str]:
         yield f"    how it was made is not recorded{'' if known else ': Snakemake has no records here, `nmb run pull` brings them'}"
     yield from (f"    from {name}" for name in link.sources)
     if link.unnamed:
-        yield f"    from {link.unnamed} files of the private zone, which are not followed"
+        yield f"    from {link.unnamed} files in the private zone, which are not followed"
 
 
 def _ledgers(chain: Sequence[Link], groups: Groups, root: Path) -> list[str]:
@@ -244,9 +247,11 @@ def _ledgers(chain: Sequence[Link], groups: Groups, root: Path) -> list[str]:
             benchmark, model = Path(link.name).parent.name, Path(link.name).stem
             lines += _ledger(f"data/ledger/{benchmark}/{model}.jsonl", root)
             keys = _keys(answers for (one, other, _), answers in groups.items() if (one, other) == (benchmark, model))
-            there = keys & read_ledger(root / f"data/ledger/{benchmark}/{model}.jsonl").keys()
+            present = keys & read_ledger(root / f"data/ledger/{benchmark}/{model}.jsonl").keys()
             if keys:
-                lines.append(f"    {len(there)} of the {len(keys)} calls behind the number are in it{'' if there == keys else ': NOT all'}")
+                lines.append(
+                    f"    {len(present)} of the {len(keys)} calls behind the number are in it{'' if present == keys else ': NOT all'}"
+                )
         elif link.name.startswith("results/grades/"):
             grades = Path(link.name)
             lines += _ledger(f"data/ledger/{grades.parent.parent.name}/graders/{grades.parent.name}/{grades.stem}.jsonl", root)
@@ -264,14 +269,11 @@ def _ledger(name: str, root: Path) -> list[str]:
 
 
 def _listing(cell: TableCell, benchmark: str, model: str, arm: str, *, answers: Sequence[ItemTrace], at_most: int) -> Iterator[str]:
-    strategy, expected, missing = (
-        cell.row.get("strategy") or DIRECT,
-        sum(one.expected for one in answers),
-        sum(one.missing for one in answers),
-    )
+    strategy = cell.row.get("strategy") or DIRECT
+    expected, missing = sum(one.expected for one in answers), sum(one.missing for one in answers)
     yield f"answers of {model} to {benchmark}, arm {arm}, strategy {strategy}"
     if (cell.row.get("slice") or "all") not in PARTS:
-        yield f"  of all items: those of the slice {cell.row['slice']} are not told apart here"
+        yield f"  all items: those of the slice {cell.row['slice']} cannot be selected here"
     passed = sum(one.passed for one in answers)
     yield f"  {len(answers)} items with a reference, {expected} answers expected, {passed} passed, {missing} missing"
     shown = answers[:at_most] if at_most else answers

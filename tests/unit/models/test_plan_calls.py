@@ -195,9 +195,9 @@ def test_the_command_names_calls_money_hosts_keys_limits_and_caps_and_sends_noth
     assert 0 < float(other["usd"]) < float(other["most_usd"])
     assert rows["text", ""]["destination"] == "local"
     assert rows["paid", ""]["blocked"] == "the environment variable NMB_PAID is not set"
-    assert "not asked: the environment variable NMB_PAID is not set" in said
-    assert "later: its prompts are not there yet; `snakemake --cores 8 -- data/prompts/later.parquet` makes them" in said
-    assert "rate limit group openai: 2 requests a minute; these calls take at least 3 minutes" in said
+    assert "blocked: the environment variable NMB_PAID is not set" in said
+    assert "later: it has no prompts yet; `snakemake --cores 8 -- data/prompts/later.parquet` makes them" in said
+    assert "rate limit group openai: 2 requests per minute; these calls take at least 3 minutes" in said
     assert "max_run_cost_usd 0.0050 is less than" in said
     assert "Nothing was sent." in said
     assert not Path("data/spending").exists()
@@ -242,8 +242,8 @@ def test_a_destination_that_is_not_allowed_is_said_and_its_money_is_not_added(pr
     said, rows = planned(capsys, "limits.yaml")
     assert rows["other", ""]["allowed"] == "False"
     assert "api.openai.com (not allowed)" in said
-    assert "What can be asked now: 6 calls, 0.00 USD" in said
-    assert "With what cannot:" in said
+    assert "Possible now: 6 calls, 0.00 USD" in said
+    assert "Including blocked calls:" in said
 
 
 def test_members_of_a_jury_are_counted_and_the_jury_asks_nothing(project, capsys):
@@ -270,6 +270,6 @@ def test_a_price_that_nobody_knows_is_said_and_a_model_that_may_cost_money_names
     benchmark.write_text(yaml.safe_dump(yaml.safe_load(benchmark.read_text()) | allowed))
     Path("config/config.yaml").write_text(yaml.safe_dump({"benchmarks": ["b"], "models": ["paid", "other"], "graders": []}))
     said, rows = planned(capsys, "limits.yaml")
-    assert "What can be asked now: 6 calls, 0.00 USD, at most 0.00 USD, and 1 whose prices are not known" in said
-    assert "not asked: model paid: max_cost_usd cannot be kept without prices; add to its yaml" in said
+    assert "Possible now: 6 calls, 0.00 USD, at most 0.00 USD, and 1 of unknown price" in said
+    assert "blocked: model paid: max_cost_usd cannot be kept without prices; add to its yaml" in said
     assert (rows["other", ""]["usd"], rows["other", ""]["blocked"]) == ("", "")

@@ -262,7 +262,7 @@ def test_answers_to_other_questions_or_pictures_are_refused(tmp_path: Path) -> N
         [],
     ):
         write_prompts(tmp_path, changed)
-        with pytest.raises(RatingError, match="not to the question as it is asked now"):
+        with pytest.raises(RatingError, match="to another version of the question than the current one"):
             rated_answers(run_of(tmp_path), FORM.rounds.families, tmp_path)
     write_prompts(tmp_path, requests)
     (tmp_path / requests[0].turns[0].images[0].path).write_bytes(b"another picture")

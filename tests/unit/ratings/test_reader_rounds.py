@@ -281,7 +281,7 @@ def test_one_reader_is_one_export_and_one_yaml(run) -> None:
     (root / f"data/ratings/{ROUND}/answers_2.json").unlink()
     values = {"title": "T", "backend": "imported", "id": f"reader/{ROUND}-1", "revision": "1", "reader": "clinician"}
     (root / f"config/models/{MODEL}.yaml").write_text(yaml.safe_dump(values))
-    with pytest.raises(RatingError, match=rf"{MODEL}.yaml: it is there already and is not of this reader .*reader: simulated"):
+    with pytest.raises(RatingError, match=rf"{MODEL}.yaml: it exists and is not of this reader .*reader: simulated"):
         imported(root)
     with pytest.raises(RatingError, match=r"key\.json: the file is not there"):
         import_readers(root / "data/ratings/h09", config=root / "config", data=root / "data")
@@ -292,7 +292,7 @@ def test_a_question_that_is_asked_in_other_words_now_is_not_imported(run) -> Non
     requests = read_records(root / "data/prompts/b.parquet", Request)
     changed = [row for row in requests if row.item_id != "b/free"]
     write_records(root / "data/prompts/b.parquet", Request, changed, key=lambda row: (row.item_id, row.arm, row.strategy))
-    with pytest.raises(RatingError, match="1 of 8 questions are not asked any more as readers saw them, the first is b/free"):
+    with pytest.raises(RatingError, match="1 of 8 questions have changed since the readers saw them, the first is b/free"):
         imported(root, export_of(frozen, rows))
 
 

@@ -247,7 +247,7 @@ def test_a_recorded_line_whose_text_was_changed_is_found_by_its_item(tmp_path: P
         assert not notes
     else:
         assert "are not what dvc.lock records" in findings[0]
-        assert notes == ["1 recorded ledgers are not in DVC's cache: compared by the digest of all they held (`dvc fetch` brings them)"]
+        assert notes == ["1 recorded ledgers are not in DVC's cache: compared by digest only (`dvc fetch` brings them)"]
 
 
 def test_a_ledger_may_grow_after_the_run_was_recorded(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_ledger_may_grow_after_the_run_was_recorded(tmp_path: Path) -> None:
 
 
 def test_recorded_lines_and_ledgers_that_are_gone_are_found(tmp_path: Path) -> None:
-    assert ledger_findings(tmp_path, None)[0] == ["data/ledger/demo/m.jsonl: the recorded ledger is not here; `nmb run pull` brings it"]
+    assert ledger_findings(tmp_path, None)[0] == ["data/ledger/demo/m.jsonl: the recorded ledger is missing here; `nmb run pull` brings it"]
     assert "that to demo/one (gone)" in ledger_findings(tmp_path, b"".join(RECORDED.splitlines(keepends=True)[1:]))[0][0]
 
 

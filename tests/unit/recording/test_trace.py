@@ -154,7 +154,7 @@ def test_the_chain_is_that_of_the_row_and_names_code_and_settings(study: Path) -
     text = trace(cell(study), root=study)
     assert "by build_tables, code 0123456789abcdef (CHANGED since), --seed 7 --resamples 100\n" in text
     assert f"    from {PROMPTS}\n" in text
-    assert f"data/slices/{DEPTH}/sub-*/case.json\n    3 files, of what sha256sum prints of them: sha256 " in text
+    assert f"data/slices/{DEPTH}/sub-*/case.json\n    3 files, digest of their sha256sum listing: sha256 " in text
     assert "by cut_slices, code 0123456789abcdef (CHANGED since), --per-sequence 8\n" in text
     assert "beta" not in text
     assert BREADTH not in text
@@ -192,8 +192,8 @@ def test_an_answer_that_left_the_ledger_is_seen(copy: Path) -> None:
 
 def test_neither_the_private_zone_nor_what_was_said_is_printed(study: Path) -> None:
     text = trace(cell(study), responses=0, root=study)
-    assert "from 3 files of the private zone, which are not followed" in text
-    assert "from 1 files of the private zone, which are not followed" in text
+    assert "from 3 files in the private zone, which are not followed" in text
+    assert "from 1 files in the private zone, which are not followed" in text
     for word in ("Anna", "anna", "ingested", "never shown", "DIFFERENTIAL", "headache", str(study)):
         assert word not in text
 
@@ -230,7 +230,7 @@ def test_without_records_the_number_and_its_answers_are_still_shown(copy: Path) 
             "leaderboard",
             "model=alpha",
             "pass1",
-            "leaderboard: 2 rows fit model=alpha; add benchmark or axis, or give the number of the row",
+            "leaderboard: 2 rows match model=alpha; add benchmark or axis, or give the number of the row",
         ),
     ],
 )
@@ -240,7 +240,7 @@ def test_what_a_person_mistypes_is_one_clear_line(study: Path, table: str, row: 
 
 
 def test_a_table_that_was_never_made_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"leaderboard\.csv: the table is not there; run the pipeline, or `nmb run pull`"):
+    with pytest.raises(ConfigError, match=r"leaderboard\.csv: the table is missing; run the pipeline, or `nmb run pull`"):
         cell(tmp_path)
 
 

@@ -300,7 +300,7 @@ def test_the_plan_estimates_calls_and_money_by_the_published_size_and_the_comman
     monkeypatch.chdir(ROOT)
     assert plan_calls.main(["--configfiles", "config/paper.yaml"]) == 0
     said = capsys.readouterr().out
-    assert "neural-medbench: left out, config/benchmarks/neural-medbench.yaml is not there" in said
+    assert "neural-medbench: left out, config/benchmarks/neural-medbench.yaml is missing" in said
     assert "Estimated by the published size, not counted" in said
     for label, name in (("GPT-4o", "gpt-4o"), (grader, "llm on gpt-4o")):
         numbers = [f"{plan[label, column]:,}" for column in ("calls", "prompt_tokens", "completion_tokens")]
