@@ -1,4 +1,4 @@
-"""Figures: each is drawn from one table.
+"""Figures of the report, each drawn from one table.
 
 Doors
 -----

@@ -17,15 +17,16 @@ CLASSES = {
     "grounding_error": ("#cc79a7", "----"),
     "communication": ("#9aa3ad", "||||"),
 }
-"""The paper's classes, then the group of ours that has none, in the order of the bars: colour, and hatch."""
+"""Colour and hatch of the classes of the paper, then of our group without a class, in the order of the bars."""
 
 COMMUNICATION = "communication"
 SIDES = {"per_response": "of all answers", "per_wrong": "of the wrong answers"}
 TICKS_IN_VIEW = 4
+"""Intervals between ticks of the x axis, at most."""
 
 
 def keep_errors(rows: list[Row]) -> list[Row]:
-    """Rows by class of the paper, and the group that has none; with a column `class` and a column `panel`."""
+    """Keep rows by class of the paper and those of the group without a class; add the columns `class` and `panel`."""
     kept = [
         row for row in having(rows, "per_response") if row["level"] == "class" or (row["level"], row["group"]) == ("group", COMMUNICATION)
     ]
@@ -39,7 +40,7 @@ def _errors_title(row: Row) -> str:
 
 
 def draw_errors(rows: list[Row]) -> Any:
-    """Draw which errors the answers make, of all answers and of the wrong ones (from errors.csv)."""
+    """Draw the share of each class of error among all answers and among the wrong ones (from errors.csv)."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import MaxNLocator
 
@@ -50,7 +51,7 @@ def draw_errors(rows: list[Row]) -> Any:
         len(lines), 2, figsize=size, squeeze=False, height_ratios=inches, sharey="row", sharex="col", layout="constrained"
     )
     for pair, (title, models) in zip(grid, lines.items(), strict=True):
-        # it may reach over both panels: an empty title keeps its height free, and its own width takes no part in the layout
+        # the title may span both panels: an empty title reserves its height, and its width is left out of the layout
         pair[0].set_title("\u00a0")
         head = {"xycoords": "axes fraction", "textcoords": "offset points", "fontweight": "bold", "fontsize": 10.5}
         pair[0].annotate(title, (0, 1), xytext=(0, 6), **head).set_in_layout(False)
@@ -73,7 +74,7 @@ def draw_errors(rows: list[Row]) -> Any:
 
 
 def describe_errors(rows: list[Row]) -> str:
-    """Tell the most frequent class of each source, and in which model."""
+    """Describe the most frequent class of each source, and its model."""
     return first_sentences(_commonest(name, part) for name, part in groups(rows, "panel").items())
 
 
@@ -100,6 +101,7 @@ def _bar(panel: Any, rows: list[Row], y: float, column: str) -> None:
         width = (number(row[column]) or 0.0) if row else 0.0
         if row is None or not width:
             continue
+        # filled: the clinically significant part; the rest has the hatch only
         serious = width * (number(row["significant"]) or 0.0)
         if serious:
             panel.barh(y, serious, left=left, height=0.62, facecolor=colour, edgecolor=DARK, hatch=hatch, linewidth=0)
@@ -123,14 +125,14 @@ def _legend(figure: Any, names: set[str], note: str) -> None:
 
 
 PERCEPTION, REASONING, RIGHT = "#56b4e9", "#e69f00", "#c9ced4"
-"""Grounds of the bars: a hatch and a line between them tell them apart as well."""
+"""Fill colours of the bars; a hatch and a line between them distinguish them too."""
 
 WIDE = 0.09
-"""Part of the axis that a percentage needs."""
+"""Smallest bar with room for a percentage, as a fraction of the axis."""
 
 
 def draw_decomposition(rows: list[Row]) -> Any:
-    """Draw what the findings repair and what they do not, the model with most right first (from decomposition.csv)."""
+    """Draw the share of errors that the findings repair and the share that remains, the best model first (from decomposition.csv)."""
     found = groups(rows, "benchmark")
     figure, axes = panels([len(part) for part in found.values()], around=0.75, entries=3)
     for panel, (benchmark, rows_) in zip(axes, found.items(), strict=True):
@@ -147,7 +149,7 @@ def draw_decomposition(rows: list[Row]) -> Any:
 
 
 def describe_decomposition(rows: list[Row]) -> str:
-    """Tell which share of the errors of the best model the findings repair."""
+    """Describe the share of the best model's errors that the findings repair."""
     return first_sentences(_shares(name, part) for name, part in groups(rows, "benchmark").items())
 
 
@@ -179,7 +181,7 @@ def _divided_bar(panel: Any, row: Row, y: float) -> None:
     for share, left, width in (("perception", right, disclosed - right), ("reasoning", disclosed, 1 - disclosed)):
         if width > WIDE and (value := number(row[share])) is not None:
             middle, ground = left + width / 2, min(width, 0.08)
-            if share == "reasoning":  # a hatch behind a number would be hard to read
+            if share == "reasoning":  # the number gets a plain background: on a hatch it would be hard to read
                 panel.barh(y, ground, left=middle - ground / 2, height=0.44, color=REASONING, linewidth=0)
             panel.text(middle, y, percent(value), ha="center", va="center_baseline", fontsize=9, fontweight="bold", color=DARK)
 
@@ -196,14 +198,14 @@ def _segments(figure: Any) -> None:
 
 
 STEPS = {"refused_import": "refused by the import", "quarantined_picture": "picture quarantined", "example": "kept as example"}
-"""Steps of questions in words."""
+"""Labels of the steps of questions."""
 
 
 def draw_case_flow(rows: list[Row]) -> Any:
-    """Draw how many cases (or pictures, or questions) were listed, left out at each step, and used (from case_flow.csv)."""
-    found = {name: groups(part, "step") for name, part in groups([{**row, "panel": _flow_title(row)} for row in rows], "panel").items()}
-    figure, axes = panels([len(part) for part in found.values()], around=0.55)
-    for panel, (benchmark, steps) in zip(axes, found.items(), strict=True):
+    """Draw the numbers of cases (or pictures, or questions) listed, left out at each step, and used (from case_flow.csv)."""
+    flows = {name: groups(part, "step") for name, part in groups([{**row, "panel": _flow_title(row)} for row in rows], "panel").items()}
+    figure, axes = panels([len(part) for part in flows.values()], around=0.55)
+    for panel, (benchmark, steps) in zip(axes, flows.items(), strict=True):
         totals = _totals(steps)
         shown = [total for total in totals.values() if total is not None]
         left = totals.get("listed") or max(shown, default=0)  # a public table may hide how many were listed
@@ -214,9 +216,10 @@ def draw_case_flow(rows: list[Row]) -> Any:
         panel.spines["bottom"].set_visible(False)
         panel.set_xlim(0, 1.12)
         for y, (step, total) in enumerate(totals.items()):
-            if total is None:  # what a public run hides
+            if total is None:  # suppressed in a public run
                 panel.text(0.012, y, "not shown", va="center", color=INK, fontsize=9)
                 continue
+            # a step that leaves cases out hangs at the right end of what was left before it
             kept = step in ("listed", "used")
             start = 0 if kept else (left - total) / listed
             look = {"color": COLOURS[0]} if kept else {"color": "none", "edgecolor": COLOURS[1], "hatch": "////"}
@@ -227,7 +230,7 @@ def draw_case_flow(rows: list[Row]) -> Any:
 
 
 def describe_case_flow(rows: list[Row]) -> str:
-    """Tell how many were listed, left out and used."""
+    """Describe the numbers listed, left out and used."""
     parts = {
         name: _totals(groups(part, "step")) for name, part in groups([{**row, "panel": _flow_title(row)} for row in rows], "panel").items()
     }
@@ -240,7 +243,7 @@ def _step_count(entry: tuple[str, int | None]) -> str:
 
 
 def _totals(steps: dict[str, list[Row]]) -> dict[str, int | None]:
-    """Sum each step; None when a public run hides a part of it."""
+    """Sum each step; None if a public run suppresses a part of it."""
     counts = {step: [number(row["n"]) for row in part] for step, part in steps.items()}
     return {step: None if None in known else int(sum(one or 0 for one in known)) for step, known in counts.items()}
 

@@ -1,4 +1,4 @@
-"""All figures of the report: their tables, titles and descriptions, and how they are written as SVG."""
+"""All figures of the report with their tables, titles and descriptions, written as SVG."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ FONT = re.compile(r"^(?:(?P<weight>bold|[0-9]{3}) )?(?P<size>[0-9.]+)px (?P<fami
 
 
 def save_figure(path: Path, figure: Any, *, title: str, description: str) -> None:
-    """Write a matplotlib figure as SVG."""
+    """Write a matplotlib figure as SVG, with title and description for screen readers; the figure is closed."""
     import matplotlib.pyplot as plt
 
     buffer = io.StringIO()
@@ -66,7 +66,10 @@ def save_figure(path: Path, figure: Any, *, title: str, description: str) -> Non
 
 
 def plain_svg(text: str, title: str, description: str) -> str:
-    """Turn matplotlib's SVG into a self-contained element: attributes instead of styles, title and description first."""
+    """Turn matplotlib's SVG into a self-contained element: attributes instead of styles, title and description first.
+
+    The content policy of the page allows no inline styles.
+    """
     body = text[text.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<defs>\s*</defs>|<!--.*?-->", "", body, flags=re.DOTALL)
     body = re.sub(r' style="([^"]*)"', lambda match: _attributes(match[1]), body)
@@ -78,37 +81,37 @@ def plain_svg(text: str, title: str, description: str) -> str:
 
 
 def _attributes(style: str) -> str:
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for declaration in style.split(";"):
         name, _, value = (part.strip() for part in declaration.partition(":"))
         font = FONT.match(value) if name == "font" else None
         if font:
-            found |= {"font-size": font["size"], "font-family": "sans-serif"}
+            attributes |= {"font-size": font["size"], "font-family": "sans-serif"}
             if font["weight"]:
-                found["font-weight"] = font["weight"]
+                attributes["font-weight"] = font["weight"]
         elif name:
-            found[name] = value
-    return "".join(f' {name}="{escape(value, {chr(34): "&quot;"})}"' for name, value in found.items())
+            attributes[name] = value
+    return "".join(f' {name}="{escape(value, {chr(34): "&quot;"})}"' for name, value in attributes.items())
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: drawn from one table, named and described for those who cannot see it.
+    """One figure, drawn from one table, with title and description for people who cannot see it.
 
     Attributes
     ----------
     table : str
-        Name of its table.
+        Name of the table.
     title : str
-        Its name.
+        Title of the figure.
     empty : str
-        One sentence that stands in its place when no row of the table can be drawn.
+        Sentence shown in its place if no row of the table can be drawn.
     keep : callable
-        Picks the rows that it is drawn from.
+        Selects the rows to draw.
     draw : callable
-        Draws them; there is one at least.
+        Draws these rows, at least one.
     describe : callable
-        Says in at most three sentences what they show.
+        Describes them in at most three sentences.
     """
 
     table: str
@@ -119,7 +122,7 @@ class Figure:
     describe: Callable[[list[Row]], str]
 
     def description(self, rows: list[Row]) -> str:
-        """Say what the figure of a table shows."""
+        """Describe the figure of a table."""
         kept = self.keep(rows)
         return self.describe(kept) if kept else self._nothing(rows)
 
@@ -229,14 +232,14 @@ def draw_figures(tables: Path, folder: Path, *, fewest: int = SMALL) -> None:
     tables : Path
         Folder of the tables of results.
     folder : Path
-        Where `<name>.svg` goes; equal tables give equal bytes.
+        Output folder of `<name>.svg`; equal tables give equal bytes.
     fewest : int
         Groups of fewer patients are marked as small.
 
     Raises
     ------
     DataError
-        If a table is absent.
+        If a table is missing.
     """
     for name, figure in FIGURES.items():
         rows = [row | {FEWEST: str(fewest)} for row in read_table(tables / f"{figure.table}.csv")]

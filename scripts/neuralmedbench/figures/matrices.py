@@ -1,4 +1,4 @@
-"""Figures of coloured cells with a number in each: pass@1 by group, and differences between all pairs of models."""
+"""Matrices of coloured cells with numbers: pass@1 by group, and differences between all pairs of models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SEQUENTIAL = "cividis"
 
 
 def rate_colour(share: float) -> str:
-    """Colour of a share between 0 and 1, "#rrggbb"."""
+    """Return the colour "#rrggbb" of a share between 0 and 1."""
     import matplotlib as mpl
     from matplotlib.colors import to_hex
 
@@ -37,7 +37,7 @@ def rate_colour(share: float) -> str:
 
 
 def difference_colour(difference: float, *, reach: float) -> str:
-    """Colour of a difference, "#rrggbb": neutral at 0, one colour for more and another for less, full at `reach`."""
+    """Return the colour "#rrggbb" of a difference: diverging, neutral at 0 and saturated at `reach`."""
     from matplotlib.colors import LinearSegmentedColormap, to_hex
 
     scale = LinearSegmentedColormap.from_list("difference", DIVERGING)
@@ -45,7 +45,7 @@ def difference_colour(difference: float, *, reach: float) -> str:
 
 
 def text_on(colour: str) -> str:
-    """Give the one of the two text colours that is easier to read on a colour.
+    """Return the text colour, dark or light, with the higher contrast on a background (WCAG contrast ratio).
 
     Examples
     --------
@@ -57,23 +57,23 @@ def text_on(colour: str) -> str:
 
 
 def draw_cell(panel: Any, place: tuple[float, float], text: str, colour: str, *, mark: str = "", size: float = 8.5) -> None:
-    """Draw one cell, 1 wide and 1 high around `place`; `mark` is "few" (a hatch: few patients stand behind it), "frame" or nothing."""
+    """Draw one cell, 1 wide and 1 high, centred at `place`; `mark` is "few" (hatched: few patients), "frame" or empty; `size` is in points."""
     from matplotlib.patches import Rectangle
 
     x, y, on = *place, text_on(colour)
     parts = [Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, facecolor=colour, linewidth=0)]
-    if mark == "few":  # under the number: a hatch behind it would be hard to read
+    if mark == "few":  # below the number, which would be hard to read on a hatch
         parts.append(Rectangle((x - 0.48, y + 0.2), 0.96, 0.27, facecolor="none", edgecolor=on, hatch="//////", linewidth=0))
     if mark == "frame":
         parts.append(Rectangle((x - 0.46, y - 0.45), 0.92, 0.9, facecolor="none", edgecolor=INK, linewidth=1.3))
     for part in parts:
-        part.set(in_layout=False, clip_on=False)  # a cell lies within its panel: nothing needs to be measured or cut
+        part.set(in_layout=False, clip_on=False)  # a cell lies within its panel: skipping measuring and clipping saves time
         panel.add_artist(part)
     panel.text(x, y - (0.12 if mark == "few" else 0), text, ha="center", va="center_baseline", fontsize=size, color=on).set_in_layout(False)
 
 
 def square_off(panel: Any, columns: int, rows: int, labels: Sequence[str]) -> None:
-    """Make a panel hold `rows` x `columns` cells without axes, with the row labels at the left."""
+    """Set up a panel for `rows` x `columns` cells without axes, with row labels at the left."""
     panel.set(xlim=(-0.55, columns - 0.45), ylim=(rows - 0.4, -0.6))
     panel.set_yticks(range(rows), labels)
     panel.spines["bottom"].set_visible(False)
@@ -82,14 +82,14 @@ def square_off(panel: Any, columns: int, rows: int, labels: Sequence[str]) -> No
 
 ROW_IN, GAP, LETTER_IN, WIDEST_IN = 0.28, 0.9, 0.068, 8.2
 MOST = 12
-"""Groups of one kind that are drawn, those of most patients; the others stand in the table."""
+"""Groups drawn per kind: those with the most patients; the table has the others."""
 
 EVERYTHING = "all"
 
 
 @dataclass(frozen=True)
 class HeatmapRow:
-    """One row of a panel: the rows of the table that it is drawn from, and where it lies. Without rows it is the name of what follows."""
+    """One row of a panel: its label, position and table rows. Without table rows it is the heading of the rows below."""
 
     text: str
     y: float
@@ -97,20 +97,20 @@ class HeatmapRow:
 
 
 def keep_heatmap(rows: list[Row]) -> list[Row]:
-    """Rows of pass@1 under the full request, hidden ones too; groups that are all items or say nothing are left out."""
+    """Keep rows of pass@1 under the full request, suppressed ones too; leave out groups that hold all items or have no value."""
     rows = [row for row in rows if row["metric"] == "pass1" and (row["arm"], row["strategy"]) == ("full", "direct")]
     rows = [row for row in rows if number(row["value"]) is not None or mark_of(row)]
     whole = {(row["benchmark"], row["model"]): row["n_items"] for row in rows if row["slice"] == EVERYTHING}
 
-    def says(row: Row) -> bool:
+    def is_informative(row: Row) -> bool:
         same = row["n_items"] == whole.get((row["benchmark"], row["model"]))
         return row["slice"] == EVERYTHING or (row["value_of_slice"] not in {"none", "unknown"} and not same)
 
-    return [row for row in rows if says(row)]
+    return [row for row in rows if is_informative(row)]
 
 
 def draw_heatmap(rows: list[Row]) -> Any:
-    """Draw pass@1 of every model in every group, one panel a benchmark (from rates.csv)."""
+    """Draw pass@1 of every model in every group, one panel per benchmark (from rates.csv)."""
     import matplotlib.pyplot as plt
 
     found = groups(rows, "benchmark")
@@ -121,6 +121,7 @@ def draw_heatmap(rows: list[Row]) -> Any:
     labels_in = LETTER_IN * max(len(line.text) for part in lines.values() for line in part) + 0.1
     wide = min(0.85, (WIDEST_IN - labels_in) / across)
     letters = max(len(label) for one in models.values() for label in one.values())
+    # the labels of the models are turned by 90 degrees if they are wider than their cells
     turned = 1.4 * LETTER_IN * letters > wide
     head = 0.5 + (LETTER_IN * letters if turned else 0.15)
     size = (labels_in + wide * across, sum(inches) + head * len(found) + 0.5)
@@ -135,18 +136,18 @@ def draw_heatmap(rows: list[Row]) -> Any:
 
 
 def describe_heatmap(rows: list[Row]) -> str:
-    """Tell where the model that is best over all is best and worst among the groups that are not small."""
+    """Describe the best and the worst group of the best model overall, among the groups that are not small."""
     return first_sentences(_ends(name, part) for name, part in groups(rows, "benchmark").items())
 
 
 def _ends(benchmark: str, rows: list[Row]) -> str:
     best = next(iter(models_of(rows)))
-    own = [row for row in rows if row["model"] == best and row["slice"] != EVERYTHING]
-    shown = having(own, "value")
+    of_best = [row for row in rows if row["model"] == best and row["slice"] != EVERYTHING]
+    shown = having(of_best, "value")
     large = [row for row in shown if not is_small(row)]
     counts = [f"{len(shown) - len(large)} of fewer than {fewest_of(rows[0])} patients"]
-    counts += [f"{len(own) - len(shown)} not shown"] if len(shown) < len(own) else []
-    head = f"{benchmark}: {counted(len(models_of(rows)), 'model')} in {counted(len(own), 'group')}, {', '.join(counts)}"
+    counts += [f"{len(of_best) - len(shown)} not shown"] if len(shown) < len(of_best) else []
+    head = f"{benchmark}: {counted(len(models_of(rows)), 'model')} in {counted(len(of_best), 'group')}, {', '.join(counts)}"
     if not large:
         return f"{head}."
     low, high = (one(large, key=lambda row: value_of(row, "value")) for one in (min, max))
@@ -155,15 +156,15 @@ def _ends(benchmark: str, rows: list[Row]) -> str:
 
 
 def models_of(rows: list[Row]) -> dict[str, str]:
-    """Models of a benchmark with their labels, the best over all items first."""
+    """Return the models of a benchmark with their labels, the best over all items first."""
     whole = {row["model"]: value_of(row, "value") for row in rows if row["slice"] == EVERYTHING}
     labels = {row["model"]: named(row) for row in rows}
     return {name: labels[name] for name in sorted(labels, key=lambda name: (-whole.get(name, -1.0), name))}
 
 
 def lines_of(rows: list[Row]) -> list[HeatmapRow]:
-    """Lines of a panel: all items, then every kind of group under its name."""
-    found: list[HeatmapRow] = []
+    """Return the lines of a panel: all items, then every kind of group under its heading."""
+    lines: list[HeatmapRow] = []
     y = -1.0
     for part, entries in groups(rows, "slice").items():
         by_value = groups(entries, "value_of_slice")
@@ -171,11 +172,11 @@ def lines_of(rows: list[Row]) -> list[HeatmapRow]:
         if part != EVERYTHING:
             y += GAP + 0.1
             more = f" ({len(most)} of {len(by_value)})" if len(most) < len(by_value) else ""
-            found.append(HeatmapRow(f"{spaced(part)}{more}", y))
+            lines.append(HeatmapRow(f"{spaced(part)}{more}", y))
         for value in (value for value in by_value if value in most):
             y += 1
-            found.append(HeatmapRow(_label(part, value, by_value[value]), y, tuple(by_value[value])))
-    return found
+            lines.append(HeatmapRow(_label(part, value, by_value[value]), y, tuple(by_value[value])))
+    return lines
 
 
 def _label(part: str, value: str, entries: list[Row]) -> str:
@@ -197,7 +198,7 @@ def _panel(panel: Any, lines: list[HeatmapRow], models: dict[str, str], *, turne
     for line in drawn:
         for row in line.entries:
             share, at = number(row["value"]), (place[row["model"]], line.y)
-            if share is None:  # what a public run hides
+            if share is None:  # suppressed in a public run
                 panel.text(*at, "–", ha="center", va="center_baseline", fontsize=size)
             else:
                 draw_cell(panel, at, f"{100 * share:.0f}", rate_colour(share), mark="few" if is_small(row) else "", size=size)
@@ -206,11 +207,11 @@ def _panel(panel: Any, lines: list[HeatmapRow], models: dict[str, str], *, turne
 ALPHA = 0.05
 LABELS_IN, CELL_IN, TITLE_IN = 1.9, 0.5, 0.75
 FEW = 5
-"""Models up to which two triangles stand beside each other."""
+"""Largest number of models for which two triangles fit side by side."""
 
 
 def draw_pairwise(rows: list[Row]) -> Any:
-    """Draw each model minus each better one, the best first, one triangle a benchmark (from pairwise.csv)."""
+    """Draw each model minus each better one, the best first, one triangle per benchmark (from pairwise.csv)."""
     import matplotlib.pyplot as plt
 
     found = groups(rows, "benchmark")
@@ -233,7 +234,7 @@ def draw_pairwise(rows: list[Row]) -> Any:
 
 
 def describe_pairwise(rows: list[Row]) -> str:
-    """Tell how many differences are significant, and the largest."""
+    """Describe the number of significant differences, and the largest difference."""
     return first_sentences(_largest(name, part) for name, part in groups(rows, "benchmark").items())
 
 
@@ -260,7 +261,7 @@ def _significant(row: Row) -> bool:
 
 
 def order_of(rows: list[Row]) -> list[str]:
-    """Models of a benchmark, the one that is ahead of the others by most first."""
+    """Order the models of a benchmark by their mean lead over the others, the largest first."""
     ahead: dict[str, float] = {}
     for row in rows:
         for name, sign in ((row["model_a"], 1), (row["model_b"], -1)):

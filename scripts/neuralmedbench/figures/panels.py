@@ -1,4 +1,4 @@
-"""What the figures share: panels under each other, dots with whiskers, a legend, and an honest empty figure."""
+"""Shared parts of the figures: stacked panels, dots with whiskers, legends, and a figure that states why it is empty."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from neuralmedbench.figures.table import number as cell_number
 from neuralmedbench.records.results import POOL_MARKS
 
 DAGGER = " †"
-"""Behind the name of a model by whose answers items were chosen."""
+"""Marks the name of a model by whose answers items were chosen."""
 
 ROW_IN = 0.3
 """Height of one row of a panel in inches."""
 
 LEGEND_LETTERS = 100
-"""Letters that stand beside each other in the width of a figure."""
+"""Letters that fit side by side into the width of a figure."""
 
 LINE_IN = 0.2
 """Height of a line of the legend in inches."""
 
 BELOW_IN = 0.5
-"""Height of the label of the last axis and of the legend."""
+"""Height in inches of the label of the last axis and of the legend."""
 
 
 def short(name: str, most: int = 34) -> str:
-    """Take the middle out of a long name: how it begins and how it ends tells models apart.
+    """Shorten a long name in the middle: models differ in the beginning and the end of their names.
 
     Examples
     --------
@@ -40,17 +40,17 @@ def short(name: str, most: int = 34) -> str:
 
 
 def in_reference_pool(row: Row) -> bool:
-    """Whether a row is of a model by whose answers the items of its benchmark (of either, for two axes) were chosen."""
+    """Return True if the answers of a row's model chose the items of its benchmark (of either benchmark, for two axes)."""
     return any(mark in row and row[mark] == "true" for mark in POOL_MARKS)
 
 
 def named(row: Row, column: str = "model") -> str:
-    """Name of a row's model, with a dagger when its answers chose the items."""
+    """Return the name of a row's model, with a dagger if its answers chose the items."""
     return short(row[column]) + (DAGGER if in_reference_pool(row) else "")
 
 
 def names(rows: Iterable[Row], column: str = "model") -> dict[str, str]:
-    """Names by model: with a dagger when any row of the model has one; titles that would read alike when shortened give way to names."""
+    """Return labels by model, with a dagger if any row of the model has one; titles that become equal when shortened are replaced by names."""
     rows = list(rows)
     shorts = {row["model"]: short(row[column]) for row in rows}
     alike = {model for model, text in shorts.items() if list(shorts.values()).count(text) > 1}
@@ -59,18 +59,23 @@ def names(rows: Iterable[Row], column: str = "model") -> dict[str, str]:
 
 
 def dagger_note(rows: Iterable[Row]) -> str:
-    """Give the line below a figure that explains its daggers; empty when it has none."""
-    found = {row[benchmark] for row in rows for mark, (benchmark, _) in POOL_MARKS.items() if mark in row and row[mark] == "true"}
-    return f"\n{DAGGER.strip()} of the reference pool of {', '.join(sorted(found))}: what it solved was taken out" if found else ""
+    """Return the line below a figure that explains its daggers; empty if it has none."""
+    benchmarks = {row[benchmark] for row in rows for mark, (benchmark, _) in POOL_MARKS.items() if mark in row and row[mark] == "true"}
+    return (
+        f"\n{DAGGER.strip()} of the reference pool of {', '.join(sorted(benchmarks))}: what it solved was taken out" if benchmarks else ""
+    )
 
 
 def panels(rows: Sequence[int], *, around: float = 0.75, entries: int = 1) -> tuple[Any, list[Any]]:
-    """Give a figure with one panel under the other, with `around` inches each for title and axis; rows lie at y = 0, 1, 2... from above."""
+    """Return a figure with stacked panels of `rows` rows each, at y = 0, 1, 2... from the top.
+
+    `around` is the height in inches of title and axis of a panel; `entries` is the number of marks that share a row, which makes it higher.
+    """
     import matplotlib.pyplot as plt
 
     inches = [ROW_IN * max(1.0, 0.5 * entries) * number for number in rows]
     size = (WIDTH_IN, sum(inches) + around * len(rows) + BELOW_IN)
-    # the ratios are those of the rows alone: a row is as high in every panel
+    # the height ratios count the rows only, so that rows are equally high in every panel
     figure, grid = plt.subplots(len(rows), 1, figsize=size, squeeze=False, height_ratios=inches, layout="constrained")
     axes = [line[0] for line in grid]
     for panel, number in zip(axes, rows, strict=True):
@@ -79,7 +84,7 @@ def panels(rows: Sequence[int], *, around: float = 0.75, entries: int = 1) -> tu
 
 
 def empty_figure(message: str) -> Any:
-    """Give a figure that says why there is nothing to see."""
+    """Return a figure that states why it is empty."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(WIDTH_IN, 1.2))
@@ -89,7 +94,7 @@ def empty_figure(message: str) -> Any:
 
 
 def whisker(axes: Any, row: Row, y: float, look: Look, names: tuple[str, str, str], *, size: float = 7.5) -> None:
-    """Draw one value with its interval, if there is a value; `names` are the columns of value, low and high, `size` is in points."""
+    """Draw one value with its interval, if there is a value; `names` are the columns of value, low and high; `size` is in points."""
     value, low, high = (cell_number(row[name]) for name in names)
     if value is None:
         return
@@ -99,12 +104,12 @@ def whisker(axes: Any, row: Row, y: float, look: Look, names: tuple[str, str, st
 
 
 def offset(place: int, entries: int) -> float:
-    """How far from the middle of its row the mark at a place stands."""
+    """Return the vertical distance of a mark from the middle of its row, in rows."""
     return (place - (entries - 1) / 2) * min(0.24, 0.84 / entries)
 
 
 def legend(figure: Any, looks: Mapping[str, Look], titles: Mapping[str, str], models: Iterable[str], *, note: str = "") -> None:
-    """Put one legend of models under the figure, and a note or the label of the axis above it."""
+    """Add a legend of models below the figure, with a note or the label of the axis above it."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], linestyle="none", markersize=7, label=titles.get(model, model), **looks[model].point) for model in models]
@@ -114,4 +119,4 @@ def legend(figure: Any, looks: Mapping[str, Look], titles: Mapping[str, str], mo
         look = {"handletextpad": 0.3, "columnspacing": 1.6, "title": note.strip() or None, "title_fontsize": 9}
         figure.legend(handles=handles, loc="outside lower center", ncols=across, **look)
         lines = -(-len(handles) // across) - 1 + len(note.strip().splitlines())
-        figure.set_figheight(figure.get_figheight() + LINE_IN * lines)  # a long legend takes no room from the panels
+        figure.set_figheight(figure.get_figheight() + LINE_IN * lines)  # a long legend makes the figure higher, not the panels smaller

@@ -14,11 +14,11 @@ PASS1 = ("pass1", "pass1_low", "pass1_high")
 SLICES = ("family", "level", "sequence", "lesion_shown", "normal_control")
 STOPS = ("all_right", "pass1", "pass5")
 MOST = 8
-"""Models that the slices are drawn for: marks of more cannot be told apart in one row."""
+"""Models drawn in the figure of slices: more marks could not be distinguished in one row."""
 
 
 def draw_leaderboard(rows: list[Row]) -> Any:
-    """Draw pass@1 with intervals, best first, a band for every second tier (from leaderboard.csv)."""
+    """Draw pass@1 with intervals, the best model first, with a band behind every second tier (from leaderboard.csv)."""
     style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
     figure, axes = panels([len(part) for part in found.values()])
     for panel, (benchmark, part) in zip(axes, found.items(), strict=True):
@@ -39,7 +39,7 @@ def draw_leaderboard(rows: list[Row]) -> Any:
 
 
 def describe_leaderboard(rows: list[Row]) -> str:
-    """Tell the best model of each benchmark, its tier and what guessing reaches."""
+    """Describe the best model of each benchmark, its tier and the rate of guessing."""
     return first_sentences(_best(name, part) for name, part in groups(rows, "benchmark").items())
 
 
@@ -56,7 +56,7 @@ def _best(benchmark: str, rows: list[Row]) -> str:
 
 
 def draw_passk(rows: list[Row]) -> Any:
-    """Draw how far apart reliability, pass@1 and pass@5 of each model are (from leaderboard.csv)."""
+    """Draw reliability (all 5 right), pass@1 and pass@5 of each model (from leaderboard.csv)."""
     import matplotlib.pyplot as plt
 
     style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
@@ -74,6 +74,7 @@ def draw_passk(rows: list[Row]) -> Any:
             panel.plot(
                 range(3), [float("nan") if height is None else height for height in heights], linewidth=1.4, markersize=7, **look.point
             )
+            # hollow, at the right: the share with the answer among the five candidates of one response
             if (candidates := number(row["candidates5"])) is not None:
                 hollow = look.point | {"markerfacecolor": "none"}
                 panel.plot(
@@ -93,7 +94,7 @@ def draw_passk(rows: list[Row]) -> Any:
 
 
 def describe_passk(rows: list[Row]) -> str:
-    """Tell how far the model with the highest pass@5 is from being reliable."""
+    """Describe the model with the highest pass@5: its pass@1 and reliability."""
     found = groups(rows, "benchmark")
     return first_sentences(
         f"{name}: {counted(len(part), 'model')}; the highest pass@5 is {percent(best['pass5'])} ({best['title']}), whose pass@1 is"
@@ -103,7 +104,7 @@ def describe_passk(rows: list[Row]) -> str:
 
 
 def keep_slices(rows: list[Row]) -> list[Row]:
-    """Rows that the slices are drawn from: pass@1 of the full request, of the models that are best over all when there are many."""
+    """Keep rows of pass@1 under the full request and direct strategy; of many models, the best overall."""
     rows = [row for row in having(rows, "value") if row["metric"] == "pass1" and (row["arm"], row["strategy"]) == ("full", "direct")]
     best: dict[str, float] = {}
     for row in rows:
@@ -136,7 +137,7 @@ def draw_slices(rows: list[Row]) -> Any:
 
 
 def describe_slices(rows: list[Row]) -> str:
-    """Tell the groups between which the rates lie."""
+    """Describe the groups with the lowest and the highest rate."""
     return first_sentences(_widest(name, part) for name, part in groups(rows, "benchmark").items())
 
 
@@ -154,11 +155,12 @@ def _line(row: Row) -> str:
 
 
 def draw_arms(rows: list[Row]) -> Any:
-    """Draw each arm minus full, paired (from arms.csv)."""
+    """Draw the paired difference of each arm to full (from arms.csv)."""
     style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
     lines = {name: groups(part, "arm") for name, part in found.items()}
     figure, axes = panels([len(part) for part in lines.values()], entries=len(style) - 1)
     reach = max(abs(number(row[name]) or 0.0) for row in rows for name in ("difference", "low", "high"))
+    # the axis is symmetric and ends at a multiple of 25 points
     reach = min(1.0, 0.25 * (int(reach / 0.25) + 1))
     for panel, (benchmark, part) in zip(axes, lines.items(), strict=True):
         panel.set_title(benchmark)
@@ -176,7 +178,7 @@ def draw_arms(rows: list[Row]) -> Any:
 
 
 def describe_arms(rows: list[Row]) -> str:
-    """Tell the largest change of each benchmark."""
+    """Describe the largest change of each benchmark."""
     found = groups(rows, "benchmark")
     return first_sentences(
         f"{name}: {counted(len({row['arm'] for row in part}), 'arm')} beside full, {counted(len({row['model'] for row in part}), 'model')}; the largest"
@@ -205,7 +207,7 @@ def draw_axes(rows: list[Row]) -> Any:
 
 
 def describe_axes(rows: list[Row]) -> str:
-    """Tell where the model that is best in depth stands in breadth."""
+    """Describe the breadth of the model that is best in depth."""
     found = groups(
         [{**row, "pair": f"{row['breadth_benchmark']} (breadth) against {row['depth_benchmark']} (depth)"} for row in rows], "pair"
     )
@@ -243,13 +245,13 @@ PRICE = "usd_per_item"
 
 
 def keep_cost(rows: list[Row]) -> list[Row]:
-    """Rows with pass@1, if any of them has a price: else there is nothing to weigh."""
+    """Keep rows with pass@1; none if no row has a price."""
     rows = having(rows, "pass1")
     return rows if having(rows, PRICE) else []
 
 
 def draw_cost(rows: list[Row]) -> Any:
-    """Draw pass@1 over the price of one answer, with the line of those that nothing cheaper beats (from cost.csv)."""
+    """Draw pass@1 over the price of one answer, with the Pareto frontier (from cost.csv); models without a price go to a strip at the left."""
     import matplotlib.pyplot as plt
 
     style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
@@ -281,7 +283,7 @@ def draw_cost(rows: list[Row]) -> Any:
 
 
 def describe_cost(rows: list[Row]) -> str:
-    """Tell the models of the frontier with price and pass@1, and how many have no price."""
+    """Describe the models on the frontier with price and pass@1, and the number without a price."""
     return first_sentences(_frontier(name, part) for name, part in groups(rows, "benchmark").items())
 
 

@@ -1,4 +1,4 @@
-"""How every figure looks: one colour and one marker a model, one ink that the page may replace, no clock in the file."""
+"""Style of all figures: one colour and one marker per model, and one text colour that the page may replace."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from typing import Any
 
 INK = "#22262b"
-"""Colour of text and lines; the report replaces it by its own, so that figures follow the dark theme."""
+"""Colour of text and lines; the report replaces it by that of its text, so that figures follow the dark theme."""
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c775a3", "#c48300", "#3f97cc", "#8c6bb1", "#7f7f7f")
-"""Okabe and Ito's colours without black and yellow, then two more; purple, orange and sky blue are darker than theirs: each colour stands out
-3:1 from the light and from the dark page."""
+"""Colours of Okabe and Ito without black and yellow, then two more; purple, orange and sky blue are darker than the originals, so that each
+colour has a contrast of at least 3:1 on the light and on the dark page."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 ORDERS = ((0, 1, 2, 3, 4, 5, 6, 7), (4, 3, 6, 1, 0, 7, 2, 5), (7, 5, 4, 6, 2, 1, 3, 0))
-"""Marker of each colour, when it comes for the first, second and third time: the colours of one marker can be told apart by readers with any
-kind of colour blindness (a test simulates them)."""
+"""Marker of each colour at its first, second and third use: colours that share a marker can be distinguished with any kind of colour
+blindness (a test simulates them)."""
 
 DIVERGING = ("#b35806", "#f1a340", "#f2efe9", "#74a9cf", "#045a8d")
-"""Less, none, more: orange to blue through a neutral centre; about as dark at both ends."""
+"""Diverging scale: orange (less) to blue (more) through a neutral centre, about equally dark at both ends."""
 
 DARK, LIGHT = "#040506", "#ffffff"
-"""Text on a coloured ground: the same under both themes, because the ground is."""
+"""Text colours on a coloured background, equal in both themes as the background is."""
 
 PRIOR = "prior"
 GRID = {"color": INK, "alpha": 0.12, "linewidth": 0.8}
 WIDTH_IN = 7.2
-"""Width of a figure in inches: the page's text column at 100 px an inch."""
+"""Width of a figure in inches: that of the page's text column at 100 px per inch."""
 
 PARAMETERS: dict[str, Any] = {
     "figure.constrained_layout.h_pad": 0.08,
@@ -75,20 +75,20 @@ class Look:
 
 
 def looks(models: Iterable[str]) -> dict[str, Look]:
-    """Give every model a look by its place among the names in order, so that it is the same in every figure and table.
+    """Assign colours and markers to models in alphabetical order, so that they are the same in every figure and table.
 
     Examples
     --------
     >>> looks(["beta", "alpha", "prior"])["alpha"].marker
     'o'
     """
-    found = {PRIOR: Look(INK, "o", hollow=True)}
+    assigned = {PRIOR: Look(INK, "o", hollow=True)}
     for place, name in enumerate(sorted(set(models) - {PRIOR})):
         turn, colour = divmod(place, len(COLOURS))
         again, turn = divmod(turn, len(ORDERS))
-        shape = (ORDERS[turn][colour] + again) % len(MARKERS)  # a colour comes back with another shape
-        found[name] = Look(COLOURS[colour], MARKERS[shape])
-    return found
+        shape = (ORDERS[turn][colour] + again) % len(MARKERS)  # a colour used again has another marker
+        assigned[name] = Look(COLOURS[colour], MARKERS[shape])
+    return assigned
 
 
 def luminance(colour: str) -> float:
@@ -106,7 +106,7 @@ def luminance(colour: str) -> float:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw with the parameters of this module, whatever the machine's own are."""
+    """Draw with the parameters of this module instead of those of the machine."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -117,7 +117,7 @@ def styled() -> Iterator[None]:
 
 
 def percent_axis(axes: Any, *, low: float = 0.0, high: float = 1.0, step: float = 0.25) -> None:
-    """Make the x axis run in percent, with light vertical lines."""
+    """Set the x axis to percent, with light vertical grid lines."""
     import numpy as np
 
     ticks = np.arange(low, high + step / 2, step)

@@ -1,4 +1,4 @@
-"""Rows of a table of results, cells as text, and what the descriptions of figures say of them."""
+"""Rows of a results table (cells as text), and the phrases that describe them below figures."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from neuralmedbench.records.words import ONCE, counted, percent_with_span, point
 Row = dict[str, str]
 
 FEWEST = "fewest"
-"""Column that `draw_figures` adds to every row: a group of fewer patients is a small one."""
+"""Column that `draw_figures` adds to every row: a group of fewer patients is small."""
 
 SMALL = 10
-"""What it holds unless somebody says otherwise (`report.min_patients_shown`)."""
+"""Default of that column (`report.min_patients_shown`)."""
 
 
 def number(cell: str | None) -> float | None:
-    """Read a cell as a number; None when it is empty, or no number (`<10`: few, and not how many).
+    """Read a cell as a number; None if it is empty or not a finite number (`<10` is a suppressed count).
 
     Examples
     --------
@@ -32,36 +32,36 @@ def number(cell: str | None) -> float | None:
 
 
 def value_of(row: Row, column: str) -> float:
-    """Read a cell that `having` has seen to hold a number; 0 when it does not."""
+    """Read a cell that holds a number (see `having`); 0 if it does not."""
     return number(row[column]) or 0.0
 
 
 def having(rows: Iterable[Row], *columns: str) -> list[Row]:
-    """Rows that hold a number in each of the columns."""
+    """Return the rows that hold a number in each of the columns."""
     return [row for row in rows if all(number(row[column]) is not None for column in columns)]
 
 
 def is_small(row: Row) -> bool:
-    """Whether few patients stand behind a row, or nobody says how many."""
+    """Return True if a row is about few patients, or their number is unknown."""
     patients = number(row["n_patients"])
     return patients is None or patients < fewest_of(row)
 
 
 def fewest_of(row: Row) -> int:
-    """Give the number of patients below which a group is small."""
+    """Return the number of patients below which a group is small."""
     return int(row.get(FEWEST) or SMALL)
 
 
 def groups(rows: Iterable[Row], column: str) -> dict[str, list[Row]]:
-    """Rows by the value of a column, in the order of first appearance."""
-    found: dict[str, list[Row]] = {}
+    """Group rows by the value of a column, in order of first appearance."""
+    grouped: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row[column], []).append(row)
-    return found
+        grouped.setdefault(row[column], []).append(row)
+    return grouped
 
 
 def rate_words(row: Row, value: str, ends: tuple[str, str] | None = None) -> str:
-    """Write a share of a row with its interval.
+    """Format a share of a row with its interval.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def rate_words(row: Row, value: str, ends: tuple[str, str] | None = None) -> str
 
 
 def difference_words(row: Row, value: str = "difference") -> str:
-    """Write a difference of a row with its interval, in percentage points.
+    """Format a difference of a row with its interval, in percentage points.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def difference_words(row: Row, value: str = "difference") -> str:
 
 
 def sample_size(row: Row) -> str:
-    """Give the items and patients behind a row.
+    """Format the numbers of items and patients of a row.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def sample_size(row: Row) -> str:
 
 
 def sample_size_range(rows: Iterable[Row]) -> str:
-    """Give the items and patients behind several rows, from the least to the most.
+    """Format the numbers of items and patients of several rows, from the smallest to the largest.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def sample_size_range(rows: Iterable[Row]) -> str:
 
 
 def first_sentences(sentences: Iterable[str], what: str = "panel", most: int = 2) -> str:
-    """Join the first sentences, and say how many more there are.
+    """Join the first sentences, and add how many more there are.
 
     Examples
     --------

@@ -18,7 +18,7 @@ ACROSS, PANEL_IN = 4, 1.75
 
 
 def draw_reliability(rows: list[Row]) -> Any:
-    """Draw mean confidence against the share right, one panel a model and benchmark, arm full (from reliability.csv)."""
+    """Draw mean confidence against the share of right answers, one panel per model and benchmark, arm full (from reliability.csv)."""
     style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
     parts = {benchmark: groups(part, "model") for benchmark, part in found.items()}
     figure, panels = _grid([len(models) for models in parts.values()], ACROSS, PANEL_IN)
@@ -38,7 +38,7 @@ def draw_reliability(rows: list[Row]) -> Any:
 
 
 def describe_reliability(rows: list[Row]) -> str:
-    """Tell the bin of each benchmark that is farthest from the truth."""
+    """Describe the worst calibrated bin of each benchmark."""
     found = groups(rows, "benchmark")
     return first_sentences(
         f"{name}: {counted(len({row['model'] for row in part}), 'model')}; farthest from the truth is {far['model']} ({SOURCES[far['source']]}): mean"
@@ -52,7 +52,7 @@ def _distance(row: Row) -> float:
 
 
 def _grid(counts: list[int], across: int, inches: float) -> tuple[Any, list[list[Any]]]:
-    """Give square panels, so many for each part; every part begins a new line."""
+    """Return a figure with square panels, `counts` of them per part; every part starts a new line."""
     import matplotlib.pyplot as plt
 
     across = min(across, max(counts))
@@ -66,11 +66,12 @@ def _grid(counts: list[int], across: int, inches: float) -> tuple[Any, list[list
         for panel in cells[:count]:
             panel.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
             for label, side in zip(panel.set_xticks(TICKS, LABELS, fontsize=8), SIDES, strict=True):
-                label.label1.set_horizontalalignment(side)  # so that 100 % and the 0 % of the next panel stay apart
+                label.label1.set_horizontalalignment(side)  # keeps 100 % clear of the 0 % of the next panel
             panel.set_yticks(TICKS, LABELS, fontsize=8)
             panel.grid(**GRID)
         for panel in cells[count:]:
             panel.axis("off")
+        # the lowest panel of each column shows the tick labels
         for panel in cells[max(0, count - across) : count]:
             panel.tick_params(labelbottom=True)
         panels.append(cells[:count])
@@ -102,7 +103,7 @@ def _sources(figure: Any, sources: list[str], label: str) -> None:
 
 
 def draw_risk_coverage(rows: list[Row]) -> Any:
-    """Draw the share right among the surest part of the answers (from risk_coverage.csv)."""
+    """Draw the share of right answers among the most confident ones, by coverage (from risk_coverage.csv)."""
     style = looks(row["model"] for row in rows)
     found = groups([{**row, "panel": f"{row['benchmark']}\n{SOURCES[row['source']]}"} for row in rows], "panel")
     figure, (panels,) = _grid([len(found)], 2, 2.0)
@@ -119,7 +120,7 @@ def draw_risk_coverage(rows: list[Row]) -> Any:
 
 
 def describe_risk_coverage(rows: list[Row]) -> str:
-    """Tell what the surest half of the answers of the best model is worth."""
+    """Describe the accuracy of the best model on the more confident half of its answers."""
     parts = groups([{**row, "panel": f"{row['benchmark']}, {SOURCES[row['source']]}"} for row in rows], "panel")
     return first_sentences(_half(name, part) for name, part in parts.items())
 
@@ -136,17 +137,17 @@ def _half(panel: str, rows: list[Row]) -> str:
 
 
 KINDS = {"clinician": ("o", COLOURS[2]), "grader": ("s", COLOURS[0]), "similarity": ("^", COLOURS[1])}
-"""Who is held against clinicians, in the order of the rows: marker and colour."""
+"""Marker and colour of the judges compared with clinicians, in the order of the rows."""
 
 NAMES = {"clinician": "raters among each other (the ceiling)", "grader": "a grader", "similarity": "similarity of words (a baseline)"}
 MEASURES = {"clinician": "icc", "grader": "icc", "similarity": "pearson"}
-"""Similarity has no scale of points: it can only be correlated."""
+"""Coefficient of each judge; similarity is on another scale than ratings, so it can only be correlated."""
 
 SHORT = {"icc": "ICC", "pearson": "r"}
 
 
 def keep_trust(rows: list[Row]) -> list[Row]:
-    """Rows over all models, by answer, with their coefficient; with a column `panel`."""
+    """Keep rows over all models, by answer, that have a coefficient; add the column `panel`."""
     over_all = [row for row in rows if row["level"] == "response" and not row["model"] and row["kind"] in KINDS]
     kept = [row for row in over_all if number(row[MEASURES[row["kind"]]]) is not None]
     kept.sort(key=lambda row: list(KINDS).index(row["kind"]))
@@ -157,9 +158,10 @@ def keep_trust(rows: list[Row]) -> list[Row]:
 
 
 def draw_trust(rows: list[Row]) -> Any:
-    """Draw how well each judge agrees with clinicians, beside how well they agree with each other (from grader_vs_clinician.csv)."""
+    """Draw the agreement of each judge with clinicians, and that among clinicians (from grader_vs_clinician.csv)."""
     found = groups(rows, "panel")
     figure, axes = panels([len(part) for part in found.values()], entries=3)
+    # the axis starts at 0, -0.25 or -1, whichever shows every value and interval
     ends = [number(row[f"{MEASURES[row['kind']]}{end}"]) or 0.0 for row in rows for end in ("", "_low")]
     left = -0.02 if min(ends) >= 0 else -0.27 if min(ends) >= -0.25 else -1.02
     for panel, (title, part) in zip(axes, found.items(), strict=True):
@@ -179,20 +181,20 @@ def draw_trust(rows: list[Row]) -> Any:
 
 
 def describe_trust(rows: list[Row]) -> str:
-    """Tell the agreement of clinicians with each other, and of the best grader and the best similarity with them."""
+    """Describe the agreement among clinicians, and that of the best grader and the best similarity with them."""
     return first_sentences(f"{name}: {', '.join(_best(part))}." for name, part in groups(rows, "panel").items())
 
 
 def _best(rows: list[Row]) -> list[str]:
-    said = []
+    parts = []
     for kind, part in groups(rows, "kind").items():
         measure = MEASURES[kind]
         most = max(part, key=lambda row: value_of(row, measure))
         low, high = number(most[f"{measure}_low"]), number(most[f"{measure}_high"])
         within = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
         who = {"clinician": "among each other", "grader": f"grader {most['judge']}"}.get(kind, spaced(most["judge"]))
-        said.append(f"{who} {SHORT[measure]} {value_of(most, measure):.2f}{within}, {most['n']} answers")
-    return said
+        parts.append(f"{who} {SHORT[measure]} {value_of(most, measure):.2f}{within}, {most['n']} answers")
+    return parts
 
 
 def _mark(panel: Any, row: Row, y: float) -> None:

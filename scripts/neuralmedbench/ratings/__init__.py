@@ -1,4 +1,4 @@
-"""Clinicians' ratings: rounds frozen for raters, readers and adjudicators, and strict import of their exports.
+"""Clinicians' ratings: frozen rounds for raters, readers and adjudicators, and the strict import of their exports.
 
 Doors
 -----

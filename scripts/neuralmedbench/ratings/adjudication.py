@@ -1,4 +1,4 @@
-"""Adjudication: a further rater decides where the raters of a round disagree."""
+"""Adjudication: a further rater decides the disagreements among the raters of a round."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TITLE = "Adjudication of ratings"
 
 
 class AdjudicationReason(StrEnum):
-    """Why an axis of an answer is in the queue."""
+    """Reason why an axis of an answer needs adjudication."""
 
     APART = "values are apart"
     ACROSS = "values stand on both sides of a bound"
@@ -34,7 +34,7 @@ class AdjudicationReason(StrEnum):
 
 @dataclass(frozen=True)
 class FrozenAdjudication:
-    """An adjudication before it is written; `reasons` counts axes, `left_out` answers that are not there any more as they were rated."""
+    """An adjudication before it is written; `reasons` counts axes, `left_out` answers that have changed since they were rated."""
 
     key: AdjudicationKey
     pages: dict[str, str]
@@ -43,33 +43,33 @@ class FrozenAdjudication:
 
 
 def require_new_name(folder: Path, name: str) -> None:
-    """Refuse a name that is taken: somebody may hold that packet, and what it decides is bound to its key.
+    """Refuse the name of an existing adjudication: its packet may be in use, and decisions are bound to its key.
 
     Raises
     ------
     RatingError
-        If there is no such round, the name does not fit or is taken, or the round is that of the simulated raters.
+        If there is no such round, the name is invalid or taken, or the round is that of the simulated raters.
     """
     if folder.name == SIMULATED_ROUND or not folder.is_dir():
-        message = f"{folder.name}: {'a rule makes this round, nobody decides in it' if folder.is_dir() else 'there is no such round'}"
+        message = (
+            f"{folder.name}: {'this round is simulated by a rule and has no adjudication' if folder.is_dir() else 'there is no such round'}"
+        )
         raise RatingError(message)
     if not re.fullmatch(rf"{FOLDER}(-[a-z0-9]{{1,20}})?", name):
-        message = f"NAME is no name of an adjudication; take {FOLDER}, or {FOLDER}-2 for ratings that came in later"
+        message = f"NAME is not valid for an adjudication; use {FOLDER}, or {FOLDER}-2 for later ratings"
         raise RatingError(message)
     if (folder / name).exists():
-        message = (
-            f"{folder.name}/{name}: is there already and is never made again; ratings that came in later need another name, as {FOLDER}-2"
-        )
+        message = f"{folder.name}/{name}: it exists and is never replaced; use another name for later ratings, for example {FOLDER}-2"
         raise RatingError(message)
 
 
 def require_complete(folder: Path, form: RatingForm) -> None:
-    """Refuse a round of which a rater has not sent a complete export: what comes later would not be in the packet.
+    """Refuse a round in which a rater has no complete export: later ratings would not be in the packet.
 
     Raises
     ------
     RatingError
-        With the pseudonyms of these raters.
+        Naming the pseudonyms of these raters.
     """
     key, exports = read_round(folder, form)
     complete = {export.rater.id for export in exports if export.complete}
@@ -79,7 +79,7 @@ def require_complete(folder: Path, form: RatingForm) -> None:
 
 
 def freeze_stored_adjudication(folder: Path, name: str, material: RoundMaterial) -> FrozenAdjudication:
-    """Make the packet from the files in the folder of a round; arguments and errors as of :func:`freeze_adjudication`."""
+    """Make the packet from the files of a round; parameters and errors as in :func:`freeze_adjudication`."""
     key, _ = read_round(folder, material.form)
     texts = {response_key(one.response): text_digest(one.response.text) for one in material.candidates}
     done = set().union(*(asked_responses(one) for one in adjudication_keys(folder)))
@@ -87,7 +87,7 @@ def freeze_stored_adjudication(folder: Path, name: str, material: RoundMaterial)
 
 
 def asked_responses(key: AdjudicationKey) -> set[Key]:
-    """Responses that a packet has asked for."""
+    """Return the responses in the packet of an adjudication."""
     return {_response(one) for one in key.packet.items.values()}
 
 
@@ -98,35 +98,35 @@ def _response(one: RatedResponse) -> Key:
 def freeze_adjudication(
     name: str, key: RoundKey, material: RoundMaterial, ratings: Sequence[Rating], *, done: Collection[Key] = ()
 ) -> FrozenAdjudication:
-    """Make the packet of an adjudicator from the ratings of a round; the same secret and input give the same bytes.
+    """Make the packet of an adjudicator from the ratings of a round; an equal secret and equal input give equal bytes.
 
-    Controls are never in it, nor responses of an earlier packet (`done`). RatingError if nothing has to be decided, or if ratings of
-    clinicians and of a program would mix; DataError if a picture is not the one that was sent.
+    It contains no controls, and no responses of an earlier packet (`done`). RatingError if nothing has to be decided, or if ratings by
+    clinicians and by a program would mix; DataError if a picture is not the one that was sent.
     """
     given = [row for row in ratings if row.part is RatingPart.SAMPLE and not row.adjudicated]
     simulated = {row.simulated for row in given}
     if len(simulated) > 1:
-        message = f"{key.round_id}: ratings of clinicians and of a program do not mix; take the simulated exports out of its folder"
+        message = f"{key.round_id}: ratings by clinicians and by a program do not mix; remove the simulated exports from its folder"
         raise RatingError(message)
     queue = {response: reasons for response, reasons in queue_of(given, material.form.adjudication).items() if response not in set(done)}
     rated = {_response(one): one for packet in key.packets for one in packet.items.values() if one.part is RatingPart.SAMPLE}
-    now = {response_key(one.response): one for one in material.candidates}
+    # only answers whose text has not changed since they were rated
+    current = {response_key(one.response): one for one in material.candidates}
     standing = {
         response: reasons
         for response, reasons in queue.items()
-        if response in now and text_digest(now[response].response.text) == rated[response].text_sha256
+        if response in current and text_digest(current[response].response.text) == rated[response].text_sha256
     }
     if not standing:
-        message = (
-            f"{key.round_id}: there is no disagreement that a further rater has to decide{' and that was not asked before' if done else ''}"
-        )
+        message = f"{key.round_id}: there is no disagreement left to adjudicate{' that no earlier packet contains' if done else ''}"
         raise RatingError(message)
     secret, rater = material.secret, name.replace(FOLDER, "adjudicator", 1)
+    # the page shows the values of all raters of an answer, in random order and without names
     values = _values(given)
     order = {response: _shuffled(values[response], f"{secret}/{response}") for response in standing}
     shown = [
         _presentation(
-            now[response],
+            current[response],
             rated[response],
             material.names,
             {"axes": list(axes), "ratings": [_shown_values(values[response][one], axes) for one in order[response]]},
@@ -179,7 +179,7 @@ def _reason_for(axis: str, values: Sequence[float | None], rules: AdjudicationSe
 
 
 def _values(ratings: Iterable[Rating]) -> dict[Key, dict[str, dict[str, float | None]]]:
-    """Values by response, rater and axis."""
+    """Group values by response, rater and axis."""
     values: dict[Key, dict[str, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
     for row in ratings:
         values[response_key(row)][row.rater_id][row.axis] = row.value
@@ -197,25 +197,25 @@ def _presentation(candidate: RatingCandidate, rated: RatedResponse, names: Seque
 
 
 def _shown_values(values: Mapping[str, float | None], axes: Iterable[str]) -> dict[str, int | None]:
-    """Give one rater's values on the axes to decide, as the page shows them; an axis that was not rated is not there."""
-    found = {axis: values[axis] for axis in axes if axis in values}
-    return {axis: None if value is None else int(value) for axis, value in found.items()}
+    """Return one rater's values on the axes to decide, for the page; axes that were not rated are absent."""
+    rated = {axis: values[axis] for axis in axes if axis in values}
+    return {axis: None if value is None else int(value) for axis, value in rated.items()}
 
 
 def _adjudication_form(key: RoundKey, form: RatingForm) -> RatingForm:
-    """Give the form without errors and repeats, with the reference shown as in the round."""
+    """Return the form without errors and repeats, and with the reference shown as in the round."""
     reference = "after_first_judgement" if key.first_judgement else "never"
     shown = form.rounds.model_copy(update={"repeats": 0.0, "reference": reference, "first_judgement": tuple(key.first_judgement)})
     return form.model_copy(update={"errors": (), "rounds": shown})
 
 
 def adjudication_lines(folder: Path, name: str, frozen: FrozenAdjudication) -> list[str]:
-    """Say what was made and what a person does with it."""
+    """Return lines on what was made, and the next steps."""
     reasons = ", ".join(f"{number} x {reason}" for reason, number in sorted(frozen.reasons.items()))
     rater = frozen.key.packet.rater
     lines = [f"{folder.name}: {len(frozen.key.axes)} answers to decide ({reasons})"]
     if frozen.left_out:
-        lines.append(f"  {frozen.left_out} more are left out: their answers are not there any more as they were rated")
-    lines.append(f"Give {folder.as_posix()}/{name}/packets/{rater}.html to a person who has rated none of this round; the key stays here.")
+        lines.append(f"  {frozen.left_out} more are left out: their answers have changed since they were rated")
+    lines.append(f"Give {folder.as_posix()}/{name}/packets/{rater}.html to a person who has not rated in this round; the key stays here.")
     lines.append(f"Put the export into {folder.as_posix()}/ and run the workflow.")
     return lines

@@ -1,4 +1,4 @@
-"""Answers that a round may show: those of models, and controls that are known to be right or wrong."""
+"""Answers that a round may show: answers of models, and controls that are known to be right or wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import RatingPart
 
 CONFIDENCE = 0.9
-"""Stated by right and wrong ones alike."""
+"""Confidence stated in right and wrong controls alike."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class RatingCandidate:
     Attributes
     ----------
     item : Item
-        Whose case, family and level count.
+        The item, with case, family and level.
     response : Response
-        State ok.
+        The response; its state is ok.
     sent : tuple of RequestTurn
-        The messages as this model got them, its own picture budget applied.
+        The messages that this model got, within its picture budget.
     gold : Gold or None
-        What is right, where it is known.
+        Reference answer, if known.
     """
 
     item: Item
@@ -50,7 +50,7 @@ class RatingCandidate:
 
 @dataclass(frozen=True)
 class ControlAnswer:
-    """A control: the candidate whose question it answers, its text, and whether that is right."""
+    """A control: the candidate whose question it answers, its text, and whether the text is right."""
 
     candidate: RatingCandidate
     text: str
@@ -58,7 +58,7 @@ class ControlAnswer:
 
 
 def reference_lines(item: Item, gold: Gold) -> list[str]:
-    """Give the right answer in lines of text: answer, lesion, alternatives, findings, and how it was established; unknown ones are left out."""
+    """Return the reference as lines of text: answer, lesion, alternatives, findings, and how it was established; unknown parts are left out."""
     choice = f"{gold.choice}. " if gold.choice else ""
     place = ""
     if gold.lesion and gold.answer != NO_LESION:
@@ -76,14 +76,15 @@ def reference_lines(item: Item, gold: Gold) -> list[str]:
 def make_controls(candidates: Iterable[RatingCandidate], number: int, random: Random) -> list[ControlAnswer]:
     """Make up to `number` right and `number` wrong answers to questions of the round, the right ones first.
 
-    Only questions with one message, a known answer and a form for it (ranked diagnoses, choice) are used, each of another case as far as
-    possible. A wrong answer names the diagnosis of another case with that case's findings.
+    Only questions with one message, a known answer and a supported form (ranked diagnoses, choice) are used, one per case. There are
+    fewer controls if there are fewer such cases. A wrong answer names the diagnosis of another case, with the findings of that case.
     """
-    # one question a case: a right and a wrong answer to the same case would stand out
+    # one question per case: a right and a wrong answer to the same case would be conspicuous
     by_case = {(one.item.benchmark, one.item.case_id): one for one in sorted(candidates, key=_item_id) if _has_form(one)}
     asked = [by_case[case] for case in sorted(by_case)]
     random.shuffle(asked)
     right = [ControlAnswer(one, _right(one), RatingPart.CONTROL_RIGHT) for one in asked]
+    # wrong controls start at the other end of the list, so that both kinds share a case only if there are few
     from_the_end = asked[::-1]
     wrong = [
         ControlAnswer(one, text, RatingPart.CONTROL_WRONG)
@@ -111,7 +112,7 @@ def _right(one: RatingCandidate) -> str:
 
 
 def _written(one: RatingCandidate, gold: Gold, without: frozenset[str] = frozenset()) -> str:
-    """Write an answer in the form in which the question asks for it: a checklist, or a ranked differential with its reasons."""
+    """Write an answer in the format that the question asks for: a checklist, or a ranked differential with reasons."""
     names = [name for name in (gold.answer, *gold.differentials) if name.casefold() not in without][:3]
     ranked = [f"{rank}. {name}" for rank, name in enumerate(names, start=1)]
     findings, reasons = (" ".join(_sentence(text) for text in texts) or "Not stated." for texts in (gold.findings, gold.rationale))
@@ -121,7 +122,7 @@ def _written(one: RatingCandidate, gold: Gold, without: frozenset[str] = frozens
     speaks_for = "; ".join(gold.findings[:2]) or "the history"
     evidence = [f" | for: {speaks_for} | against: nothing", *(" | for: the history | against: the findings" for _ in ranked[1:])]
     seen = [", ".join(dict.fromkeys(words)) for words in zip(*((image.sequence, image.plane) for image in one.item.images), strict=True)]
-    told = {
+    sections = {
         "SEEN": "; ".join(word for word in seen if word) or "nothing",
         "LOCATION": gold.lesion.location if gold.lesion and gold.lesion.location else "none",
         "SIDE": gold.lesion.side if gold.lesion and gold.lesion.side else "none",
@@ -131,7 +132,7 @@ def _written(one: RatingCandidate, gold: Gold, without: frozenset[str] = frozens
         "MISSING": "nothing",
         "RATIONALE": reasons,
     }
-    lines = [(name, told[name]) for name in SECTIONS.get(one.item.family, tuple(told)) if name in told]
+    lines = [(name, sections[name]) for name in SECTIONS.get(one.item.family, tuple(sections)) if name in sections]
     return "\n".join(f"{name}:{text if text.startswith(chr(10)) else f' {text}'}" for name, text in lines)
 
 
@@ -141,7 +142,7 @@ def _sentence(text: str) -> str:
 
 
 def _wrong(one: RatingCandidate, others: Sequence[RatingCandidate]) -> str:
-    """Give another option, or what is right of the first other case that cannot be defended here; empty when there is none."""
+    """Return a wrong option, or the answer of the first other case that is not defensible here; empty if there is none."""
     assert one.gold is not None
     if one.item.runner is Runner.CHOICE:
         letters = [chr(ord("A") + place) for place in range(len(one.item.options))]

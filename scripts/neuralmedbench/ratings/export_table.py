@@ -1,4 +1,4 @@
-"""The CSV of a rater's page, one line a value: what a REDCap export, a spreadsheet or a statistician's script can write too."""
+"""The CSV export of a rater's page, one line per value, which REDCap, a spreadsheet or a script can write too."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ COLUMNS = (*WHOLE, *PER_ITEM[:3], "axis", "value", *PER_ITEM[3:])
 
 
 def read_table(path: Path) -> RatingExport:
-    """Read an export in its long form, as its JSON would be, without comments; RatingError names the line, never a value.
+    """Read an export in long format; it has no comments, unlike the JSON export. RatingError names the line, never a value.
 
-    The first columns are equal in all lines. An axis with an empty value cannot be judged; an item without values has one line without
-    axis.
+    The first columns are equal in all lines. An axis with an empty value could not be judged; an item without values has one line without
+    an axis.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -38,10 +38,10 @@ def read_table(path: Path) -> RatingExport:
     items: dict[str, dict[str, Any]] = {}
     for number, line in enumerate(lines, start=2):
         if None in line or None in line.values() or any(line[name] != lines[0][name] for name in WHOLE):
-            _refuse(path, number, "it has too few or too many cells, or is of another export than the first line")
+            _refuse(path, number, "it has too few or too many cells, or is from another export than the first line")
         entry = items.setdefault(line["item_id"], {name: _value(line[name]) for name in PER_ITEM} | {"item_id": line["item_id"]})
         if any(entry[name] != _value(line[name]) for name in PER_ITEM if name != "item_id"):
-            _refuse(path, number, "it says otherwise of the answer than the line above")
+            _refuse(path, number, "it contradicts an earlier line on the same answer")
         _add(path, number, entry, line["axis"], _value(line["value"]))
     head = {name: _value(lines[0][name]) for name in ("complete", "years", "simulated")}
     whole = {name: lines[0][name] for name in ("schema", "packet_id", "packet_sha256", "rubric", "started", "exported")}
@@ -56,7 +56,7 @@ def read_table(path: Path) -> RatingExport:
 
 
 def drop_duplicate_tables(exports: Iterable[tuple[str, RatingExport]]) -> list[tuple[str, RatingExport]]:
-    """Leave out the complete table of a rater whose complete JSON is there too; RatingError if the two differ: somebody edited one."""
+    """Drop the complete table of a rater who has a complete JSON too; RatingError if they differ, because one was edited."""
     rows = list(exports)
     whole = {export.rater.id: (name, export) for name, export in rows if export.complete and not is_table(name)}
     kept = []
@@ -65,13 +65,13 @@ def drop_duplicate_tables(exports: Iterable[tuple[str, RatingExport]]) -> list[t
         if not (is_table(name) and export.complete and other):
             kept.append((name, export))
         elif _judgements(export.items) != _judgements(other[1].items):
-            message = f"{name} and {other[0]}: two forms of one rater's export that differ; keep the one that counts"
+            message = f"{name} and {other[0]}: two versions of one rater's export that differ; keep the one that counts"
             raise RatingError(message)
     return kept
 
 
 def is_table(name: str) -> bool:
-    """Whether a file is a table by its name."""
+    """Return True if the name is that of a table."""
     return name.endswith(".csv")
 
 
@@ -87,7 +87,7 @@ def _add(path: Path, number: int, entry: dict[str, Any], axis: str, value: objec
         entry.setdefault(name, kind()) for name, kind in (("scores", dict), ("errors", list), ("cannot_judge", list))
     )
     if axis in scores or axis in unjudged:
-        _refuse(path, number, "its axis stands above; keep one")
+        _refuse(path, number, "its axis appears above; keep one")
     if axis.startswith(ERROR_AXIS):
         if value not in (1, 2):
             _refuse(path, number, "an error has the value 2 when it is significant, else 1")
@@ -101,7 +101,7 @@ def _add(path: Path, number: int, entry: dict[str, Any], axis: str, value: objec
 
 
 def _value(cell: str) -> object:
-    """Give what a cell holds as JSON has it: a number, a truth value, nothing, or else the text itself, which the form refuses."""
+    """Parse a cell as JSON: a number, true or false, None for an empty one, or else the text itself, which validation then refuses."""
     try:
         return json.loads(cell) if cell else None
     except ValueError:

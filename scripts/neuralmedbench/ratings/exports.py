@@ -1,4 +1,4 @@
-"""The files of a rating round: what a rater's page exports, and the key that stays here."""
+"""Files of a rating round: the export of a rater's page, and the key of the round."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pseudonym = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,40}$")]
 
 
 class StrictModel(BaseModel):
-    """A part of a file from outside: an unknown key is an error, and no type is guessed."""
+    """Part of an external file: unknown keys are errors, and types are not converted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -32,8 +32,8 @@ class MarkedError(StrictModel):
 class RatedItem(StrictModel):
     """One response as one rater saw it.
 
-    `cannot_judge` names single axes, the status of that name means all of them. `reference_shown`: the reference was opened here, after
-    the first judgement; `reference_seen`: it stood open before that, at another answer to the same case.
+    `cannot_judge` names single axes; the status of that name means all of them. `reference_shown`: the reference was opened at this answer,
+    after the first judgement; `reference_seen`: it was opened earlier, at another answer to the same case.
     """
 
     item_id: str
@@ -50,7 +50,7 @@ class RatedItem(StrictModel):
 
 
 class Rater(StrictModel):
-    """Who rated, by pseudonym; `simulated` when a program filled the form in to exercise it."""
+    """A rater, by pseudonym; `simulated` if a program filled the form in for the demo."""
 
     id: Pseudonym
     role: str = ""
@@ -73,10 +73,10 @@ class RatingExport(StrictModel):
 
 
 class RatedResponse(StrictModel):
-    """What stands behind an opaque id: the key of a response and the digest of its text, or of a control's.
+    """The answer of an opaque id: the key of a response and the digest of its text, or of the text of a control.
 
-    `probability` is that of the draw, in its `stratum`; `again_of` is the opaque id of the first showing; `masked` counts the names of
-    models that were hidden in the text.
+    `probability` is that of the draw within its `stratum`; `again_of` is the opaque id of the first showing; `masked` counts the model names
+    hidden in the text.
     """
 
     item_id: str
@@ -94,7 +94,7 @@ class RatedResponse(StrictModel):
 
 
 class PacketKey(StrictModel):
-    """One rater's packet; `packet_sha256` is the digest of everything that it shows, `order` is that in which it does."""
+    """One rater's packet; `packet_sha256` is the digest of its content, `order` the order of the answers."""
 
     packet_id: str
     packet_sha256: Digest
@@ -104,7 +104,7 @@ class PacketKey(StrictModel):
 
 
 class StratumKey(StrictModel):
-    """How many responses a stratum had and how many of them were drawn, each with the same probability."""
+    """Size of a stratum and number of draws from it; all its members have the same probability."""
 
     frame: int = Field(ge=1)
     drawn: int = Field(ge=1)
@@ -112,10 +112,10 @@ class StratumKey(StrictModel):
 
 
 class RoundKey(StrictModel):
-    """`key.json` of a round: never leaves this place, never goes to a rater.
+    """`key.json` of a round: it never leaves this machine and never goes to a rater.
 
-    `seed` is that of the draw, opaque ids and orders come from `secret`; `first_judgement` names the axes that were answered before the
-    reference was shown, none where it never was.
+    `seed` is that of the draw; opaque ids and orders are derived from `secret`; `first_judgement` names the axes that are rated before the
+    reference is shown, and is empty if it is never shown.
     """
 
     schema_name: Literal["neuralmedbench.rating_key/2"] = Field(alias="schema")
@@ -134,12 +134,12 @@ def read_file(path: Path, model: type[M]) -> M:
     Raises
     ------
     RatingError
-        If it is absent, is not JSON or does not fit; the message names the place, never what a rater wrote.
+        If it is missing, is not JSON or is invalid; the message names the key, never what a rater wrote.
     """
     try:
         return model.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        message = f"{path.name}: the file is not there; put it back into the folder of its round"
+        message = f"{path.name}: the file is missing; put it back into the folder of its round"
         raise RatingError(message) from None
     except ValidationError as error:
         first = error.errors(include_input=False)[0]

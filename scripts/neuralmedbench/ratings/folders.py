@@ -1,4 +1,4 @@
-"""A round on disk: written once and whole, never again, and what a person does with it next."""
+"""Write a round to its folder atomically, and print the next steps; an existing round is never replaced."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from neuralmedbench.records.scores import SIMULATED_ROUND, RatingPart
 from neuralmedbench.runtime.atomic_write import partial_folder, write_text
 
 PACKETS = "packets"
-"""Folder of the pages, beside the key: they alone go to raters."""
+"""Folder of the pages, next to the key; only the pages go to raters."""
 
 
 class Round(Protocol):
-    """A round before it is written, of any kind: the key that stays here, and the page of each rater by pseudonym."""
+    """A round of any kind before it is written: its key, which stays here, and the page of each rater by pseudonym."""
 
     @property
     def key(self) -> BaseModel:
-        """What stands behind every opaque id."""
+        """Key of the round: resolves every opaque id."""
 
     @property
     def pages(self) -> dict[str, str]:
@@ -34,23 +34,23 @@ class Round(Protocol):
 
 
 def require_new(folder: Path) -> None:
-    """Refuse a round that is there: raters may hold its packets, and their ratings are bound to its key.
+    """Refuse the name of an existing round: raters may have its packets, and ratings are bound to its key.
 
     Raises
     ------
     RatingError
-        If the folder is there, or has the name of the simulated round.
+        If the folder exists or has the name of the simulated round.
     """
     if folder.name == SIMULATED_ROUND:
-        message = f"{folder.name}: this name belongs to the simulated raters of the demo; give the round another one"
+        message = f"{folder.name}: this name belongs to the simulated raters of the demo; give the round another name"
         raise RatingError(message)
     if folder.exists():
-        message = f"{folder.name}: this round is there already and is never made again; give the new one another name"
+        message = f"{folder.name}: this round exists and is never replaced; give the new one another name"
         raise RatingError(message)
 
 
 def write_round(folder: Path, frozen: Round) -> None:
-    """Write a round, whole or not at all; only its owner can read the key.
+    """Write a round atomically; only the owner of the file can read the key.
 
     Raises
     ------
@@ -65,35 +65,35 @@ def write_round(folder: Path, frozen: Round) -> None:
             write_text(made / PACKETS / f"{rater}.html", text)
         try:
             os.rename(made, folder)
-        except OSError:  # somebody else was faster
+        except OSError:  # another process created the folder in the meantime
             require_new(folder)
             raise
 
 
 def round_lines(folder: Path, frozen: FrozenRound) -> list[str]:
-    """Say what was made and what a person does with it."""
+    """Return lines on the round that was made, and the next steps."""
     parts = Counter(rated.part for packet in frozen.key.packets for rated in packet.items.values())
     lines = _draw_lines(folder, frozen, "answers", "model x family x level", "rate")
     if not parts[RatingPart.CONTROL_RIGHT] or not parts[RatingPart.CONTROL_WRONG]:
-        lines.append("  controls of one kind are missing: no question of the round has an answer from which one can be made")
+        lines.append("  controls of one kind are missing: no question of the round has an answer to make them from")
     return [
         *lines,
-        f"Give each rater one page and nothing else; {KEY_FILE} never leaves this place.",
+        f"Give each rater one page and nothing else; {KEY_FILE} must stay on this machine.",
         f"Put the exports into {folder.as_posix()}/, add {folder.name} to `rating_rounds` of the configuration, and run the workflow.",
     ]
 
 
 def answer_round_lines(folder: Path, frozen: FrozenAnswerRound) -> list[str]:
-    """Say what was made of a round of answers and what a person does with it."""
+    """Return lines on the reader round that was made, and the next steps."""
     return [
         *_draw_lines(folder, frozen, "questions", "benchmark x family x level", "answer"),
-        f"Give each reader one page and nothing else; {KEY_FILE} never leaves this place.",
+        f"Give each reader one page and nothing else; {KEY_FILE} must stay on this machine.",
         f"Put the exports (JSON) into {folder.as_posix()}/ and run: nmb ratings import-readers --round {folder.name}",
     ]
 
 
 def _draw_lines(folder: Path, frozen: FrozenRound | FrozenAnswerRound, units: str, strata: str, task: str) -> list[str]:
-    """Say how many were drawn of how many, and which page goes to whom."""
+    """Return lines on the sizes of draw and population, and one per page."""
     drawn, frame = (sum(getattr(stratum, name) for stratum in frozen.key.strata.values()) for name in ("drawn", "frame"))
     lines = [f"{folder.name}: {drawn} of {frame} {units} drawn from {len(frozen.key.strata)} strata ({strata})"]
     for packet in frozen.key.packets:

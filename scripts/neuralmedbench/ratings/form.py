@@ -1,4 +1,4 @@
-"""The form of a rating round and how rounds are drawn: `config/rating.yaml`."""
+"""The form of a rating round and the settings of its draw: `config/rating.yaml`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from neuralmedbench.records.taxonomy import ERRORS, unknown_errors
 
 
 class AdjudicationSettings(Section):
-    """By axis: how many points apart values have to be, and the bound on both sides of which they stand."""
+    """By axis: the difference in points, or the bound between values, that makes a disagreement."""
 
     apart: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     across: dict[str, int] = Field(default_factory=dict)
 
 
 class AnswerSettings(Section):
-    """What each key means stands in `config/rating.yaml`."""
+    """Settings of reader rounds: the section `answers` of `config/rating.yaml`, which documents each key."""
 
     items: int = Field(40, ge=1)
     readers: int = Field(2, ge=1, le=50)
@@ -40,7 +40,7 @@ class RatingAxis(Section):
 
 
 class RoundSettings(Section):
-    """How a round is drawn and shown: the section `rounds` of `config/rating.yaml`; what each key means stands there."""
+    """Settings of the draw and the page: the section `rounds` of `config/rating.yaml`, which documents each key."""
 
     responses: int = Field(60, ge=1)
     raters: int = Field(2, ge=1, le=50)
@@ -58,20 +58,20 @@ class RoundSettings(Section):
             message = f"raters_per_response is {self.raters_per_response}, there are {self.raters} raters"
             raise ValueError(message)
         if (self.reference == "never") == bool(self.first_judgement):
-            message = "first_judgement names the axes that are answered before the reference is shown: give both, or neither"
+            message = "first_judgement names the axes that are rated before the reference is shown: give both, or neither"
             raise ValueError(message)
         return self
 
 
 class PassRule(Section):
-    """What a clinician's pass is: a value of `from_` (in the file `from`) or more on one axis, the mean where several rated an answer."""
+    """Definition of a pass by clinicians: at least `from_` (`from` in the file) on one axis; the mean if several rated an answer."""
 
     axis: str
     from_: int = Field(alias="from")
 
 
 class RatingForm(Section):
-    """`config/rating.yaml`: the version of the rubric, its axes, the errors that may be marked, and how rounds of either kind are made."""
+    """`config/rating.yaml`: version of the rubric, axes, errors that may be marked, and settings of both kinds of round."""
 
     rubric: str
     axes: dict[str, RatingAxis] = Field(min_length=1)
@@ -116,5 +116,5 @@ class RatingForm(Section):
 
 
 def read_form(path: Path) -> RatingForm:
-    """Read `config/rating.yaml`; ConfigError when it is absent or does not fit."""
+    """Read `config/rating.yaml`; ConfigError if it is missing or invalid."""
     return check(RatingForm, read_yaml(path), path.as_posix())

@@ -1,4 +1,4 @@
-"""From the exports of a round and of its adjudications to rating rows; a file that does not fit is refused whole."""
+"""Import the exports of a round and of its adjudications as rating rows; a file with any fault is refused as a whole."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 
 FOLDER = "adjudication"
-"""Name of the first one's folder; a later one has more behind it, as in `adjudication-2`."""
+"""Folder of the first adjudication; a later one has a suffix, as in `adjudication-2`."""
 
 KEY_FILE = "key.json"
 EXPORTED = {".json", ".csv"}
 
 
 class AdjudicationKey(StrictModel):
-    """`key.json` of an adjudication: never leaves this place.
+    """`key.json` of an adjudication: it never leaves this machine.
 
-    `axes` names by opaque id what is decided, `shown` the raters whose values the page shows, in that order; `simulated` when a program made
-    these ratings: then what is decided is simulated too.
+    By opaque id, `axes` names the axes to decide, and `shown` the raters whose values the page shows, in that order; `simulated` if a program
+    made these ratings: then the decisions count as simulated too.
     """
 
     schema_name: Literal["neuralmedbench.adjudication_key/1"] = Field(alias="schema")
@@ -48,22 +48,22 @@ def import_round(folder: Path, form: RatingForm, texts: Mapping[Key, str]) -> li
     Parameters
     ----------
     folder : Path
-        `data/ratings/<round>/` with the key and one export a rater or adjudicator, as JSON, as a table, or as both.
+        `data/ratings/<round>/` with the key and one export per rater or adjudicator, as JSON, as a table, or both.
     form : RatingForm
         Axes, ranges and errors.
     texts : mapping of response key to str
-        SHA-256 of the text of every response as it stands now.
+        SHA-256 of the current text of every response.
 
     Returns
     -------
     list of Rating
-        One row a rater, response and axis, with the model's name put back; comments are left behind.
+        One row per rater, response and axis, with the name of the model restored and without comments.
 
     Raises
     ------
     RatingError
-        If a file belongs to another packet, another rater or another version of the rubric, names an unknown or repeated item, an
-        unknown axis or a value out of its range, decides what was not asked, or if a rater exported twice as complete.
+        If a file belongs to another packet, rater or version of the rubric, names an unknown or repeated item, an unknown axis or a value
+        out of range, or decides an axis that was not asked, or a rater has two complete exports.
     """
     key, exports = read_round(folder, form)
     packets = {packet.packet_id: packet for packet in key.packets}
@@ -79,13 +79,15 @@ def import_round(folder: Path, form: RatingForm, texts: Mapping[Key, str]) -> li
 
 
 def read_round(folder: Path, form: RatingForm) -> tuple[RoundKey, list[RatingExport]]:
-    """Read what raters and adjudicators of a round sent back, one export each; RatingError as in :func:`import_round`."""
+    """Read the exports of raters and adjudicators of a round, one each; RatingError as in :func:`import_round`."""
     path = folder / KEY_FILE
     if path.is_file() and b"neuralmedbench.answers_key/" in path.read_bytes():
-        message = f"{folder.name}: a round in which questions were answered, not rated; take it out of `rating_rounds` and use nmb ratings import-readers"
+        message = f"{folder.name}: a round in which questions were answered, not rated; remove it from `rating_rounds` and use nmb ratings import-readers"
         raise RatingError(message)
     if not path.is_file():
-        message = f"{folder.name}: there is no round of this name, or its {KEY_FILE} is gone; correct `rating_rounds`, or put the key back"
+        message = (
+            f"{folder.name}: there is no round of this name, or its {KEY_FILE} is missing; correct `rating_rounds`, or put the key back"
+        )
         raise RatingError(message)
     key = read_file(path, RoundKey)
     decisions = {one.packet.packet_id: one for one in adjudication_keys(folder)}
@@ -186,7 +188,7 @@ def _check_values(where: str, item: RatedItem, form: RatingForm) -> None:
         message = f"{where}: cannot_judge names an axis that the form does not have; it has {', '.join(form.axes)}"
         raise RatingError(message)
     if set(item.cannot_judge) & set(item.scores):
-        message = f"{where}: an axis has a value and cannot be judged; it is one of them"
+        message = f"{where}: an axis has a value and is marked as cannot_judge; it can be only one of them"
         raise RatingError(message)
     for axis, value in item.scores.items():
         if axis not in form.axes:
@@ -205,7 +207,7 @@ def _check_values(where: str, item: RatedItem, form: RatingForm) -> None:
 
 
 def check_adjudication(name: str, export: RatingExport, key: AdjudicationKey) -> None:
-    """Refuse an export that decides what was not asked: an error, or an axis on which the raters did not disagree."""
+    """Refuse an export with a decision that was not asked for: an error, or an axis on which the raters did not disagree."""
     for number, item in enumerate(export.items, start=1):
         asked = set(key.axes[item.item_id])
         if item.errors or ({*item.scores, *item.cannot_judge} - asked):
@@ -214,7 +216,7 @@ def check_adjudication(name: str, export: RatingExport, key: AdjudicationKey) ->
 
 
 def _latest(exports: Iterable[tuple[str, RatingExport]]) -> list[RatingExport]:
-    """One export a rater: the complete one, or else the progress file that was saved last."""
+    """Select one export per rater: the complete one, or else the progress file that was saved last."""
     by_rater: dict[str, list[tuple[str, RatingExport]]] = {}
     for name, export in exports:
         by_rater.setdefault(export.rater.id, []).append((name, export))
@@ -256,21 +258,22 @@ def _rows(
 
 
 def _values(item: RatedItem, form: RatingForm) -> dict[str, float | None]:
-    """Value by axis: none for an item that was not rated, None on every axis that the rater could not judge."""
+    """Return values by axis: empty for an item that was not rated, None for each axis that the rater could not judge."""
     if item.status == "cannot_judge":
         return dict.fromkeys(form.axes)
     values: dict[str, float | None] = dict.fromkeys(item.cannot_judge)
     values |= {axis: float(value) for axis, value in item.scores.items()}
+    # an error is an axis of its own: 1 is marked, 2 is marked as clinically significant
     return values | {f"{ERROR_AXIS}{error.code}": 2.0 if error.significant else 1.0 for error in item.errors}
 
 
 def adjudicated_rows(rows: Iterable[Rating], key: AdjudicationKey, item_id: str) -> list[Rating]:
-    """Mark the decisions of an adjudicator on one answer; axes that were not asked are left out."""
+    """Mark the decisions of an adjudicator on one answer; axes that were not asked for are left out."""
     asked = [row for row in rows if row.axis in key.axes[item_id]]
     return [replace(row, adjudicated=True, simulated=row.simulated or key.simulated) for row in asked]
 
 
 def _is_stale(row: Rating, texts: Mapping[Key, str]) -> bool:
-    """Whether the rated text stands no more; a control is nobody's response and cannot go stale."""
+    """Return True if the rated text has changed; a control is not a response of a model and never becomes stale."""
     drawn = row.part in {RatingPart.SAMPLE, RatingPart.AGAIN}
     return drawn and texts.get(response_key(row)) != row.text_sha256

@@ -1,4 +1,4 @@
-"""The offline page of a packet: the frame that all forms share, the form of a rating round, and the pictures as they were sent."""
+"""The offline page of a packet: the frame shared by all forms, the form of a rating round, and the pictures that models were sent."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from neuralmedbench.records.requests import RequestTurn
 HERE = Path(__file__).parent
 
 HELP = "<!-- help -->"
-"""Where the form's own words stand in `page.html`."""
+"""Placeholder in `page.html` for the instructions of a form."""
 
 Json = dict[str, Any]
 RATING_TITLE = "Rating of answers"
 
 
 def answer_data(item_id: str, group: str, sent: Sequence[RequestTurn], answers: Sequence[str], reference: Sequence[str]) -> Json:
-    """Give one answer as the page reads it: each message with its pictures by digest and label, and what was answered to it.
+    """Return one answer as the page reads it: each message with its pictures by digest and label, and the answer to it.
 
-    `group` is the same for answers to one case: the page knows by it that a reference was seen before. Examples of other patients are
-    left out of `sent`; `reference` is empty when the page must not hold it.
+    `group` is the same for answers to one case, so that the page detects a reference that was seen before. Few-shot examples in `sent` are
+    left out; `reference` is empty if the page must not contain it.
     """
     turns = [
         {
@@ -41,7 +41,7 @@ def answer_data(item_id: str, group: str, sent: Sequence[RequestTurn], answers: 
 
 
 def packet_data(packet_id: str, rater: str, form: RatingForm, items: Sequence[Json], pictures: Mapping[str, str]) -> Json:
-    """Put together what a packet shows; `packet_sha256` is the digest of all the rest."""
+    """Return the data of a packet's page; `packet_sha256` is the digest of all other keys."""
     axes = [
         {"name": name, "question": axis.question, "lowest": axis.lowest, "highest": axis.highest, "anchors": list(axis.anchors)}
         for name, axis in form.axes.items()
@@ -61,16 +61,16 @@ def packet_data(packet_id: str, rater: str, form: RatingForm, items: Sequence[Js
 
 
 def packet_page(data: Json, title: str = RATING_TITLE) -> str:
-    """Render the page of a packet, whose data :func:`packet_data` gives."""
+    """Render the page of a packet from the data of :func:`packet_data`."""
     return form_page(title, data, HERE / "packet")
 
 
 def form_page(title: str, data: Json, form: Path) -> str:
-    """Render the page of a packet from its data and the files of its form (`.html`, `.css`, `.js`) after what all forms share.
+    """Render the page of a packet from its data, the shared files, and the files of its form (`.html`, `.css`, `.js`), which follow them.
 
-    Texts of the data are never read as HTML by a browser; the script shows them as text.
+    A browser never reads texts of the data as HTML; the script shows them as text.
     """
-    # nothing in the data can end the element that holds it
+    # escaped, so that nothing in the data can end the script element
     block = json.dumps(data, ensure_ascii=False, sort_keys=True).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     style, script = (f"{_text(HERE / f'page{ending}')}\n{_text(form.with_suffix(ending))}" for ending in (".css", ".js"))
     body = [
@@ -85,14 +85,14 @@ def _text(path: Path) -> str:
 
 
 def read_pictures(turns: Iterable[RequestTurn], root: Path) -> dict[str, str]:
-    """Read the pictures of messages: the bytes that were sent, in base64, by SHA-256; DataError if one is absent or another."""
-    found: dict[str, str] = {}
+    """Read the pictures of messages: the bytes that were sent, in base64, by SHA-256; DataError if one is missing or has changed."""
+    pictures: dict[str, str] = {}
     for image in (image for turn in turns for image in turn.images if not image.example):
-        if image.sha256 in found:
+        if image.sha256 in pictures:
             continue
         content = bytes_with_digest(root / image.path, image.sha256)
         if content is None:
-            message = f"picture {image.sha256[:12]} is not there or not the one that was sent; run the workflow first"
+            message = f"picture {image.sha256[:12]} is missing or not the one that was sent; run the workflow first"
             raise DataError(message)
-        found[image.sha256] = base64.b64encode(content).decode("ascii")
-    return found
+        pictures[image.sha256] = base64.b64encode(content).decode("ascii")
+    return pictures

@@ -1,4 +1,4 @@
-"""REDCap: the form of a round as a data dictionary, the records of a rater, and the conversion back to the table of an export."""
+"""REDCap: export the form of a round as a data dictionary with records per rater, and convert a raw export back to rating tables."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ DICTIONARY = (
 
 INSTRUMENT, STATUS = "rating", "rating_complete"
 RECORD = ("record_id", "packet_id", "packet_sha256", "rubric", "rater_id", "item_id", "position")
-"""Filled by us and read only: opaque ids; neither an answer nor a picture goes to the server."""
+"""Read-only fields with opaque ids, filled in by us; no answer and no picture goes to the server."""
 
 CANNOT, COMPLETE = "99", "2"
 REFERENCE, MARKED = "reference_open", "error_"
 REDCAP_COLUMNS = re.compile(r"redcap_.*|.*_timestamp|.*_complete")
-"""Columns that REDCap adds on its own."""
+"""Columns that REDCap adds itself."""
 
 Lines = list[dict[str, str]]
 
 
 def data_dictionary(form: RatingForm, key: RoundKey) -> Lines:
-    """Give the data dictionary of a form: one radio field an axis with its anchors, one an error.
+    """Return the data dictionary of a form: one radio field per axis with its anchors, and one per error.
 
     Parameters
     ----------
     form : RatingForm
-        The rubric.
+        Rubric.
     key : RoundKey
-        Of the round: where its pages show the reference, a field asks when it was open.
+        Key of the round; if its pages show the reference, a field asks when it was opened.
 
     Raises
     ------
     RatingError
-        If the round has another rubric, or a name or an anchor cannot stand in REDCap.
+        If the round has another rubric, or REDCap does not support a name or an anchor.
     """
     if key.rubric != form.rubric:
         message = f"{key.round_id}: it has the rubric {key.rubric!r}, the form in config/rating.yaml has {form.rubric!r}"
@@ -58,9 +58,7 @@ def data_dictionary(form: RatingForm, key: RoundKey) -> Lines:
         ends = {axis.lowest: axis.anchors[0], axis.highest: axis.anchors[1]}
         choices = [f"{value}, {value}{f': {ends[value]}' if value in ends else ''}" for value in range(axis.lowest, axis.highest + 1)]
         if axis.highest >= int(CANNOT) or not re.fullmatch(r"[a-z][a-z0-9_]*", name) or "|" in "".join(axis.anchors):
-            message = (
-                f"{name}: REDCap cannot take this axis: small letters, digits and _ in its name, no | in an anchor, values below {CANNOT}"
-            )
+            message = f"{name}: REDCap does not support this axis: use lower-case letters, digits and _ in its name, no | in an anchor, and values below {CANNOT}"
             raise RatingError(message)
         fields.append(_field(name, "radio", axis.question, " | ".join([*choices, f"{CANNOT}, cannot judge"]), required="y"))
     if key.first_judgement:
@@ -73,7 +71,7 @@ def data_dictionary(form: RatingForm, key: RoundKey) -> Lines:
 
 
 def records_of(packet: PacketKey, rubric: str) -> Lines:
-    """Give one record an answer of a rater's packet, in the order of the page."""
+    """Return one record per answer of a rater's packet, in the order of the page."""
     head = {"packet_id": packet.packet_id, "packet_sha256": packet.packet_sha256, "rubric": rubric, "rater_id": packet.rater}
     return [
         {"record_id": f"{packet.rater}-{place}", **head, "item_id": item_id, "position": str(place)}
@@ -82,40 +80,40 @@ def records_of(packet: PacketKey, rubric: str) -> Lines:
 
 
 def read_export(path: Path, form: RatingForm, key: RoundKey, exported: str) -> dict[str, Lines]:
-    """Read REDCap's raw export of a round.
+    """Read a raw REDCap export of a round.
 
     Parameters
     ----------
     path : Path
-        CSV, raw data (codes, no labels), comma between cells; of one rater or of several.
+        CSV with raw data (codes, no labels), comma separated, of one or several raters.
     form : RatingForm
         Axes and errors.
     key : RoundKey
-        Of the round: an export is complete when every answer of the packet is, in REDCap too.
+        Key of the round; an export is complete if every answer of the packet is, and is marked as complete in REDCap.
     exported : str
         Time of the export.
 
     Returns
     -------
     dict of str to list of dict
-        By rater: lines as `ratings.export_table.read_table` reads them. REDCap knows no seconds, role or years.
+        By rater: lines for `ratings.export_table.read_table`, without seconds, role and years, which REDCap does not record.
 
     Raises
     ------
     RatingError
-        If it is no such export; the message names line and field, never a value.
+        If the file is not such an export; the message names line and field, never a value.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
             rows, names = list(reader), set(reader.fieldnames or ())
     except (UnicodeDecodeError, csv.Error):
-        message = f"{path.name}: not CSV in UTF-8; export raw data as CSV once more"
+        message = f"{path.name}: not CSV in UTF-8; export raw data as CSV again"
         raise RatingError(message) from None
     fields = {row["Variable / Field Name"] for row in data_dictionary(form, key)}
-    odd = sorted(name for name in (names - fields - {STATUS}) if not REDCAP_COLUMNS.fullmatch(name))
-    if missing := sorted((fields | {STATUS}) - names) or odd:
-        message = f"{path.name}: not a raw export of this form; fields that are missing or too many: {', '.join(missing[:5])}"
+    unexpected = sorted(name for name in (names - fields - {STATUS}) if not REDCAP_COLUMNS.fullmatch(name))
+    if missing := sorted((fields | {STATUS}) - names) or unexpected:
+        message = f"{path.name}: not a raw export of this form; missing or unexpected fields: {', '.join(missing[:5])}"
         raise RatingError(message)
     by_rater: dict[str, list[tuple[int, dict[str, str]]]] = defaultdict(list)
     for number, row in enumerate(rows, start=2):
@@ -161,17 +159,17 @@ def _lines(path: Path, rows: Sequence[tuple[int, Mapping[str, str]]], form: Rati
 
 
 def _values(path: Path, number: int, row: Mapping[str, str], form: RatingForm) -> dict[str, str]:
-    """Values of one record by axis, empty where the rater could not judge; an error that is not there has none."""
+    """Return the values of one record by axis: empty if the rater could not judge, absent for an error that was not marked."""
     values = {}
     for axis, anchors in form.axes.items():
         codes = {str(value) for value in range(anchors.lowest, anchors.highest + 1)}
         if row[axis] not in codes | {CANNOT, ""}:
-            _refuse(path, number, f"{axis} is no code of the form; export raw data and no labels")
+            _refuse(path, number, f"{axis} is not a code of the form; export raw data, no labels")
         if row[axis]:
             values[axis] = "" if row[axis] == CANNOT else row[axis]
     for code in form.errors:
         if row[f"{MARKED}{code}"] not in {"", "0", "1", "2"}:
-            _refuse(path, number, f"{MARKED}{code} is no code of the form; export raw data and no labels")
+            _refuse(path, number, f"{MARKED}{code} is not a code of the form; export raw data, no labels")
         if row[f"{MARKED}{code}"] in {"1", "2"}:
             values[f"{ERROR_AXIS}{code}"] = row[f"{MARKED}{code}"]
     return values

@@ -1,4 +1,4 @@
-"""Freezing a round: the draw, one blinded packet a rater, and the key that stays here."""
+"""Freeze a rating round: draw the answers, make one blinded packet per rater, and a key that stays here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from neuralmedbench.records.scores import RatingPart
 
 @dataclass(frozen=True)
 class Presentation:
-    """One answer in front of one rater; `more` is what the page gets of it besides."""
+    """One answer as one rater sees it; `more` holds further data for the page."""
 
     candidate: RatingCandidate
     answers: tuple[str, ...]
@@ -39,20 +39,20 @@ class FrozenRound:
 
 @dataclass(frozen=True)
 class RoundMaterial:
-    """What the packets of a round are made of.
+    """Input of the packets of a round.
 
     Attributes
     ----------
     form : RatingForm
-        The rubric, and how the round is drawn and shown.
+        Rubric, and settings of the draw and the page.
     candidates : sequence of RatingCandidate
-        Every answer that may be shown: the population for which the probabilities of the draw hold.
+        Every answer that may be shown: the population of the draw probabilities.
     names : sequence of str
-        Names by which an answer could give its model away; they are hidden.
+        Names that could reveal the model of an answer; they are hidden.
     root : Path
-        Repository root, to which the paths of pictures are relative.
+        Repository root; paths of pictures are relative to it.
     secret : str
-        Hexadecimal; opaque ids and orders come from it. A new one by default.
+        Hexadecimal key for opaque ids and orders; a new one by default.
     """
 
     form: RatingForm
@@ -68,21 +68,21 @@ def freeze_round(round_id: str, material: RoundMaterial, *, pseudonyms: Sequence
     Parameters
     ----------
     round_id : str
-        Its name; other names draw other answers.
+        Name of the round; it is part of the seed, so another name draws other answers.
     material : RoundMaterial
         The form and the answers.
     pseudonyms : sequence of str
-        Of the raters; `rater-1` and so on when empty.
+        Pseudonyms of the raters; `rater-1` and so on if empty.
 
     Returns
     -------
     FrozenRound
-        With the same secret and the same input the same bytes.
+        Equal bytes for an equal secret and equal input.
 
     Raises
     ------
     RatingError
-        If nothing can be drawn, or fewer answers are wanted than there are strata.
+        If there is nothing to draw, or fewer answers are requested than there are strata.
     DataError
         If a picture is not the one that was sent.
     """
@@ -101,8 +101,8 @@ def freeze_round(round_id: str, material: RoundMaterial, *, pseudonyms: Sequence
     packets, pages = [], {}
     for number in range(settings.raters):
         rater = pseudonyms[number] if pseudonyms else f"rater-{number + 1}"
-        own = [one for one, raters in zip(chosen, seen_by, strict=True) if number in raters]
-        key, data = make_packet(rater, [*own, *controls], form, material.secret, material.root)
+        assigned = [one for one, raters in zip(chosen, seen_by, strict=True) if number in raters]
+        key, data = make_packet(rater, [*assigned, *controls], form, material.secret, material.root)
         packets.append(key)
         pages[rater] = packet_page(data)
     whole = RoundKey(
@@ -144,10 +144,9 @@ def _control(candidate: RatingCandidate, text: str, part: RatingPart) -> RatedRe
 
 
 def make_packet(rater: str, firsts: Sequence[Presentation], form: RatingForm, secret: str, root: Path) -> tuple[PacketKey, Json]:
-    """Make one rater's packet: the key of its ids, and its data as `ratings.page.packet_data` gives it.
+    """Make one rater's packet: the key of its ids, and its data from `ratings.page.packet_data`.
 
-    Ids and order come from the secret, not from the seed, so that nobody who knows the seed can tell them. The share `repeats` of what
-    was drawn is shown a second time.
+    Ids and order are derived from the secret, not from the seed, which is known. The share `repeats` of the drawn answers is shown twice.
     """
     random = Random(f"{secret}/{rater}")
     packet_id = opaque_id(secret, rater, "packet")
@@ -171,12 +170,12 @@ def make_packet(rater: str, firsts: Sequence[Presentation], form: RatingForm, se
 
 def _item(item_id: str, group: str, one: Presentation, form: RatingForm) -> Json:
     gold = one.candidate.gold
-    told = form.rounds.reference != "never" and gold is not None
-    reference = reference_lines(one.candidate.item, gold) if told and gold else ()
+    shows_reference = form.rounds.reference != "never"
+    reference = reference_lines(one.candidate.item, gold) if shows_reference and gold else ()
     return answer_data(item_id, group, one.candidate.sent, one.answers, reference) | one.more
 
 
 def _name(one: Presentation) -> str:
-    """Name what is shown; a model answers under one revision only, so that another one changes no order."""
+    """Name an answer for its opaque id; the revision is left out, so that a new one changes no order."""
     rated = one.rated
     return "/".join((rated.part, rated.item_id, rated.arm, rated.strategy, rated.model, str(rated.repeat)))

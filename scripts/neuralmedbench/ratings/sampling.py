@@ -1,4 +1,4 @@
-"""Draw the answers of a round, assign them to raters and order them; every draw has a known probability."""
+"""Draw the answers of a round with known probabilities, assign them to raters and order them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from neuralmedbench.ratings.exports import StratumKey
 T = TypeVar("T", bound=Hashable)
 
 GAP = 10
-"""Answers between two of the same case, as far as there are enough others."""
+"""Number of other answers between two answers to the same case, if there are enough."""
 
 
 @dataclass(frozen=True)
 class StratifiedDraw:
-    """What was drawn: positions among the candidates, ascending within a stratum, and the frame and draws of each stratum."""
+    """Result of a draw: positions of the drawn candidates, ascending within a stratum, and the sizes of each stratum."""
 
     places: tuple[int, ...]
     strata: dict[str, StratumKey]
 
 
 def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """Share draws over strata as evenly as their sizes allow, at least 1 each; a remainder goes to the first ones by name.
+    """Allocate draws to strata as evenly as their sizes allow, at least 1 each; a remainder goes to the first ones by name.
+
+    RatingError if there are fewer draws than strata: answers of a stratum without draws would have no weight.
 
     Examples
     --------
@@ -37,9 +39,12 @@ def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     {'a': 2, 'b': 5, 'c': 4}
     """
     if total < len(sizes):
-        message = f"{total} are to be drawn from {len(sizes)} strata, each of which needs one; raise the number in config/rating.yaml"
+        message = (
+            f"{total} are to be drawn from {len(sizes)} strata, each of which needs at least one; raise the number in config/rating.yaml"
+        )
         raise RatingError(message)
     given = dict.fromkeys(sorted(sizes), 0)
+    # in turns: share the rest equally among the strata that are not yet exhausted
     left = min(total, sum(sizes.values()))
     while left:
         room = [name for name in given if given[name] < sizes[name]]
@@ -52,7 +57,7 @@ def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def draw(strata: Sequence[str], total: int, seed: str) -> StratifiedDraw:
-    """Draw without replacement in each stratum: of N responses of which n are drawn each has the probability n / N.
+    """Draw without replacement within each stratum: if n of N responses are drawn, each has the probability n / N.
 
     `strata` gives the stratum of each candidate in the order of their keys; equal seeds and candidates give equal draws.
     """
@@ -68,7 +73,7 @@ def draw(strata: Sequence[str], total: int, seed: str) -> StratifiedDraw:
 
 
 def assign_raters(number: int, raters: int, per_response: int) -> list[tuple[int, ...]]:
-    """Say which raters see each of `number` responses: all groups of `per_response` raters in turn, so that every pair shares as many.
+    """Assign raters to each of `number` responses: all groups of `per_response` raters in turn, so that every pair shares equally many.
 
     Examples
     --------
@@ -80,7 +85,7 @@ def assign_raters(number: int, raters: int, per_response: int) -> list[tuple[int
 
 
 def presentation_order(entries: Iterable[T], cases: Mapping[T, str], again: Mapping[T, T], random: Random) -> list[T]:
-    """Shuffle what a rater sees: at least `GAP` others between two of a case where there are enough, a second showing after the first."""
+    """Shuffle the answers of a packet, with at least `GAP` others between two of a case if possible, and second showings after the first."""
     left = sorted(entries, key=str)
     random.shuffle(left)
     to_come = Counter(cases[entry] for entry in left)
@@ -90,12 +95,12 @@ def presentation_order(entries: Iterable[T], cases: Mapping[T, str], again: Mapp
     while left:
         ready = [entry for entry in left if entry not in again or again[entry] in placed]
         far = [entry for entry in ready if len(order) - last.get(cases[entry], -GAP - 1) > GAP]
-        # a case of which so much is left that it would end close together comes first
+        # a case with so many answers left that they would end up close together takes precedence
         urgent = [entry for entry in far if (to_come[cases[entry]] - 1) * (GAP + 1) + 1 >= len(left)]
         if urgent:
             chosen = max(urgent, key=lambda entry: to_come[cases[entry]])
         else:
-            # and where none is far enough, the one whose case was seen longest ago
+            # if no case is far enough away, take the one seen longest ago
             chosen = far[0] if far else min(ready, key=lambda entry: last.get(cases[entry], -1))
         left.remove(chosen)
         placed.add(chosen)
@@ -106,5 +111,5 @@ def presentation_order(entries: Iterable[T], cases: Mapping[T, str], again: Mapp
 
 
 def opaque_id(secret: str, rater: str, name: str) -> str:
-    """Give an id that cannot be guessed, nor joined with another rater's."""
+    """Return an id that can neither be guessed nor linked with that of another rater."""
     return hmac.new(bytes.fromhex(secret), f"{rater}\n{name}".encode(), hashlib.sha256).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""SIMULATED raters for the demo: a seeded model of two people who fill the form in. No person rated anything of it, and every export says so.
+"""SIMULATED raters for the demo: a seeded model of two people who fill in the form. No person rated anything, and every export is marked so.
 
-They exist so that the demo shows what a round's tables look like. They start from what the deterministic grader says of an answer, so nothing
-can be learnt from how well they agree with it.
+They exist so that the demo shows the tables of a round. Their values start from the grades of the deterministic grader, so their agreement
+with it means nothing.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ from neuralmedbench.records.taxonomy import ERRORS, counts_under
 
 ROLE = "simulated"
 SECRET = hashlib.sha256(b"simulated raters of the demo").hexdigest()
-"""Of ids and orders: known to everybody, because there is nobody who must not tell them."""
+"""Key for ids and orders; public, because no rater has to be blinded."""
 
 STARTED, EXPORTED = "2000-01-01T08:00:00Z", "2000-01-01T12:00:00Z"
 WORSE_UPWARDS = frozenset({"harm_extent", "harm_likelihood"})
 """Axes on which a high value is bad."""
 
 OF_THE_RATER = frozenset({"rater_confidence"})
-"""Axes that are about the rater and not about the answer."""
+"""Axes about the rater, not about the answer."""
 
 UNGRADED = 0.5
+"""Assumed worth (0 to 1) of an answer without a grade."""
 WORTH = {RatingPart.CONTROL_RIGHT: 0.95, RatingPart.CONTROL_WRONG: 0.1}
 
 
 @dataclass(frozen=True)
 class SimulatedRater:
-    """How one simulated rater differs from the other.
+    """Parameters of one simulated rater.
 
-    `severity` is taken off the worth of every answer (0 to 1); `noise` is the standard deviation of the rater's opinion on an axis of an
-    answer, `hand` that between two showings; `unjudged` and `curious` are probabilities of 'cannot judge' and of opening the reference
-    after the first judgement; `seconds` is the median time for an answer.
+    `severity` is subtracted from the worth of every answer (0 to 1); `noise` is the standard deviation of the rater's opinion on an axis of
+    an answer, `hand` that between two showings; `unjudged` and `curious` are the probabilities of 'cannot judge' and of opening the
+    reference after the first judgement; `seconds` is the median time per answer.
     """
 
     severity: float
@@ -57,24 +58,24 @@ SIMULATED_RATERS = {
     "simulated-1": SimulatedRater(severity=-0.03, noise=0.08, hand=0.03, unjudged=0.01, curious=0.1, seconds=45),
     "simulated-2": SimulatedRater(severity=0.08, noise=0.12, hand=0.06, unjudged=0.03, curious=0.03, seconds=70),
 }
-"""Invented: no study stands behind these numbers."""
+"""Invented numbers, not taken from a study."""
 
 
 def simulate_round(
     form: RatingForm, candidates: Sequence[RatingCandidate], grades: Iterable[Grade], names: Sequence[str], *, root: Path = Path()
 ) -> tuple[RoundKey, dict[str, RatingExport]]:
-    """Draw a round of the demo's answers as every round is drawn, and fill it in.
+    """Draw a round from the answers of the demo, as for people, and fill it in.
 
     Parameters
     ----------
     form : RatingForm
-        The rubric. Both raters see all answers that are drawn; every stratum has at least one.
+        Rubric. Both raters see all drawn answers; every stratum has at least one.
     candidates : sequence of RatingCandidate
-        Every answer that may be drawn; without one the round is empty.
+        Every answer that may be drawn; without any, the round is empty.
     grades : iterable of Grade
-        Of the deterministic grader, from which the raters start.
+        Grades of the deterministic grader, from which the raters start.
     names : sequence of str
-        Names of models, hidden as for people.
+        Names of models, which are hidden as for people.
     root : Path
         Repository root.
 
@@ -82,8 +83,8 @@ def simulate_round(
     -------
     key : RoundKey
         Key of the round.
-    exports : dict of str to Export
-        Complete export of each rater by pseudonym, `simulated` in each.
+    exports : dict of str to RatingExport
+        Complete export of each rater by pseudonym, each marked `simulated`.
     """
     frozen = _freeze(form, candidates, names, root) if candidates else _empty(form)
     worth = _worth(grades)
@@ -104,7 +105,7 @@ def _freeze(form: RatingForm, candidates: Sequence[RatingCandidate], names: Sequ
 
 
 def _empty(form: RatingForm) -> FrozenRound:
-    """Give a round of nothing: where every answer was refused or is missing the run goes on."""
+    """Return an empty round, so that a run in which every answer was refused or is missing goes on."""
     packets = [PacketKey(packet_id=rater, packet_sha256="0" * 64, rater=rater, items={}) for rater in SIMULATED_RATERS]
     key = RoundKey(
         schema="neuralmedbench.rating_key/2", round_id=SIMULATED_ROUND, rubric=form.rubric, seed=form.rounds.seed, secret=SECRET,
@@ -114,7 +115,7 @@ def _empty(form: RatingForm) -> FrozenRound:
 
 
 def _worth(grades: Iterable[Grade]) -> dict[Key, float]:
-    """Worth of an answer, 0 to 1: mostly its core diagnosis, a little its main condition."""
+    """Return the worth of each answer, 0 to 1: mostly its core diagnosis, less its main condition."""
     share = {"core_diagnosis": 0.55, "main_condition": 0.3}
     worth: dict[Key, float] = {}
     for grade in grades:
@@ -129,9 +130,9 @@ def _fill_in(packet: PacketKey, form: RatingForm, worth: Mapping[Key, float], ca
     for position, item_id in enumerate(packet.order, start=1):
         rated = packet.items[item_id]
         one = candidates[rated.item_id]
-        said = f"{packet.rater}/{rated.part}/{_answer(rated)}"
+        showing = f"{packet.rater}/{rated.part}/{_answer(rated)}"
         case = f"{one.item.benchmark}/{one.item.case_id}"
-        looks = bool(form.rounds.first_judgement) and one.gold is not None and Random(f"look/{said}").random() < person.curious
+        looks = bool(form.rounds.first_judgement) and one.gold is not None and Random(f"look/{showing}").random() < person.curious
         worth_of_it = worth.get(_key(rated), WORTH.get(rated.part, UNGRADED))
         item = _rate(item_id, rated, packet.rater, form=form, worth=worth_of_it, one=one)
         items.append(item.model_copy(update={"position": position, "reference_shown": looks, "reference_seen": case in opened}))
@@ -150,12 +151,12 @@ def _rate(item_id: str, rated: RatedResponse, rater: str, *, form: RatingForm, w
         return RatedItem(item_id=item_id, position=1, status="cannot_judge", seconds_active=seconds)
     scores, unjudged = {}, []
     for name, axis in form.axes.items():
-        # what both see in the answer and the grader does not, what this one makes of it, and how the hand falls this time
+        # noise shared by both raters, noise of this rater, and noise of this showing
         seen = Random(f"seen/{answer}/{name}").gauss(0, 0.1)
-        own = Random(f"own/{rater}/{answer}/{name}").gauss(0, person.noise)
-        value = worth + seen + own + showing.gauss(0, person.hand) - person.severity
+        opinion = Random(f"own/{rater}/{answer}/{name}").gauss(0, person.noise)
+        value = worth + seen + opinion + showing.gauss(0, person.hand) - person.severity
         if name in OF_THE_RATER:
-            value = 0.75 + own
+            value = 0.75 + opinion
         if showing.random() < person.unjudged:
             unjudged.append(name)
         else:
@@ -170,22 +171,22 @@ def _rate(item_id: str, rated: RatedResponse, rater: str, *, form: RatingForm, w
 
 
 def _marks(rater: str, answer: str, form: RatingForm, worth: float, one: RatingCandidate) -> list[MarkedError]:
-    """Mark errors: in a poor answer mostly one that both find, now and then one that nobody else sees."""
+    """Mark errors: in a poor answer mostly one that both raters mark, occasionally one that only this rater marks."""
     complete = one.gold is not None and one.gold.findings_complete
     lesion_shown = one.item.lesion_shown
     codes = [code for code in form.errors if counts_under(ERRORS[code], lesion_shown=lesion_shown, findings_complete=complete)]
     if not codes:
         return []
-    both, own = Random(f"error/{answer}"), Random(f"error/{rater}/{answer}")
-    found = {both.choice(codes): worth < 0.5} if both.random() > worth else {}
-    marks = {code: significant for code, significant in found.items() if own.random() < 0.8}
-    if own.random() < 0.1:
-        marks.setdefault(own.choice(codes), False)
+    both, single = Random(f"error/{answer}"), Random(f"error/{rater}/{answer}")
+    shared = {both.choice(codes): worth < 0.5} if both.random() > worth else {}
+    marks = {code: significant for code, significant in shared.items() if single.random() < 0.8}
+    if single.random() < 0.1:
+        marks.setdefault(single.choice(codes), False)
     return [MarkedError(code=code, significant=significant) for code, significant in sorted(marks.items())]
 
 
 def _answer(rated: RatedResponse) -> str:
-    """Name what is rated; its revision is left out, so that the same words are rated the same under another one."""
+    """Name an answer for the seeds; its revision is left out, so that the same text gets the same ratings under another one."""
     return f"{rated.item_id}/{rated.arm}/{rated.strategy}/{rated.model}/{rated.repeat}/{rated.text_sha256}"
 
 

@@ -1,4 +1,4 @@
-"""The report: one offline file that computes nothing.
+"""The report: one offline file, built from tables and figures without computing results.
 
 Doors
 -----

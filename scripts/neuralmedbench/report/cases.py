@@ -1,4 +1,4 @@
-"""The case browser: one packed block per case, its thumbnails, and which cases fit on the page."""
+"""The case browser: one compressed block per case, previews of its pictures, and the selection of cases that fit on the page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RESPONSE = (
     "missing",
     "place",
 )
-"""What the page is told of a response, beside its evidence, its grades and its turns."""
+"""Fields of a response on the page, in addition to its evidence, grades and turns."""
 
 Json = dict[str, Any]
 
@@ -47,15 +47,16 @@ class CaseBlock:
     Attributes
     ----------
     anchor : str
-        Id of its place on the page.
+        HTML id of the case on the page.
     benchmark, case_id, answer : str
-        Whose, and the reference diagnosis.
+        Benchmark, case and reference diagnosis.
     index : list of dict
-        For the filters: level, family, arms, strategies, and by model how many of how many answers under `full` and `direct` pass.
+        One entry per item for the filters: level, family, arms, strategies, and by model the numbers of passing and of all answers under
+        `full` and `direct`.
     pictures : frozenset of str
-        Digests of the pictures of its items.
+        Digests of the pictures of the items.
     packed : str
-        Items with all responses, as `packed` gives them; empty when the page has no room for them.
+        Items with all responses, from `pack`; empty if the page has no room for them.
     """
 
     anchor: str
@@ -68,12 +69,12 @@ class CaseBlock:
 
     @property
     def flagged(self) -> bool:
-        """Whether an answer that was graded does not pass."""
+        """True if a graded answer does not pass."""
         return any(passes < answers for entry in self.index for passes, answers in entry["results"].values())
 
 
 def case_blocks(bundles: list[CaseBundle]) -> list[CaseBlock]:
-    """Make the blocks of one benchmark."""
+    """Return the blocks of one benchmark, sorted by case."""
     cases: dict[str, list[CaseBundle]] = defaultdict(list)
     for bundle in bundles:
         cases[bundle.case_id].append(bundle)
@@ -81,7 +82,7 @@ def case_blocks(bundles: list[CaseBundle]) -> list[CaseBlock]:
 
 
 def case_index(blocks: Sequence[CaseBlock]) -> Json:
-    """Give what filters and summaries are made of: `models`, and by anchor the results in the order of `models`, null where there is none."""
+    """Return the data of filters and summaries: `models`, and `cases` by anchor, with results in the order of `models` (null for none)."""
     models = sorted({model for block in blocks for entry in block.index for model in entry["results"]})
     return {
         "models": models,
@@ -95,8 +96,8 @@ def case_index(blocks: Sequence[CaseBlock]) -> Json:
     }
 
 
-def packed(value: Json) -> str:
-    """Give a JSON value as gzip in base64, without a clock: letters that mean nothing in HTML, whatever a model wrote."""
+def pack(value: Json) -> str:
+    """Compress a JSON value to gzip in base64: its characters have no meaning in HTML, whatever a model wrote."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
@@ -109,7 +110,7 @@ def _block(case_id: str, bundles: list[CaseBundle]) -> CaseBlock:
         answer=next((bundle.answer for bundle in bundles if bundle.answer), ""),
         index=[_index(bundle) for bundle in bundles],
         pictures=frozenset(image.sha256 for bundle in bundles for image in bundle.images),
-        packed=packed({"items": [_item(bundle) for bundle in bundles]}),
+        packed=pack({"items": [_item(bundle) for bundle in bundles]}),
     )
 
 
@@ -133,7 +134,7 @@ def _item(bundle: CaseBundle) -> Json:
 
 
 def _columns(responses: tuple[BundleResponse, ...]) -> Json:
-    """Responses as columns: what a hundred of them say alike stands side by side, and is packed to almost nothing."""
+    """Return responses by column: equal values of many responses are adjacent, and compress well."""
     return {name: [getattr(response, name) for response in responses] for name in RESPONSE} | {
         "evidence": [[[one.speaks_for, one.against] for one in response.evidence] for response in responses],
         "grades": [
@@ -145,16 +146,19 @@ def _columns(responses: tuple[BundleResponse, ...]) -> Json:
 
 
 def _number(value: float | None) -> float | None:
-    """JSON has no NaN, and a page that reads one opens no case."""
+    """Replace NaN, which JSON does not have: the page could not parse it."""
     return None if value is None or math.isnan(value) else value
 
 
 PREVIEW_PX = 256
+"""Longer side of a preview in pixels, at most."""
+
 PREVIEW_QUALITY = 62
+"""Quality of the WebP encoder, 0 to 100."""
 
 
 def add_previews(known: dict[str, str], bundles: Iterable[CaseBundle], root: Path) -> None:
-    """Add the previews of pictures that are not known yet, by the digest of what was sent; a picture that is not on this machine has none."""
+    """Add previews of new pictures by their digest; pictures missing on this machine get none. DataError if one is not the picture that was sent."""
     for bundle in bundles:
         for image in bundle.images:
             if image.sha256 not in known and (text := preview(image, root)):
@@ -162,7 +166,7 @@ def add_previews(known: dict[str, str], bundles: Iterable[CaseBundle], root: Pat
 
 
 def preview(image: BundleImage, root: Path) -> str:
-    """Give a small WebP copy of a picture in base64; empty when the picture is not on this machine."""
+    """Return a small WebP copy of a picture in base64; empty if the picture is missing on this machine."""
     from PIL import Image
 
     path = root / image.path
@@ -170,7 +174,9 @@ def preview(image: BundleImage, root: Path) -> str:
         return ""
     content = bytes_with_digest(path, image.sha256)
     if content is None:
-        message = f"picture {image.sha256[:12]} of the case browser is not the one that was sent; run `cut_slices` and what follows again"
+        message = (
+            f"picture {image.sha256[:12]} of the case browser is not the one that was sent; run `cut_slices` and the later rules again"
+        )
         raise DataError(message)
     small = Image.open(io.BytesIO(content)).convert("RGB")
     small.thumbnail((PREVIEW_PX, PREVIEW_PX), Image.Resampling.LANCZOS)
@@ -180,10 +186,11 @@ def preview(image: BundleImage, root: Path) -> str:
 
 
 def leave_out_cases(blocks: Sequence[CaseBlock], pictures: Mapping[str, str], excess: int) -> tuple[list[CaseBlock], dict[str, str]]:
-    """Leave out the answers and pictures of as few cases as save `excess` characters.
+    """Leave out answers and pictures of cases, one by one, until `excess` characters are saved.
 
-    Cases in which every graded answer passes go first; among equals a digest of the anchor decides, which knows nothing of the answers.
+    Cases in which every graded answer passes go first; ties are broken by a digest of the anchor, which is independent of the answers.
     """
+    # a picture is dropped with the last case that shows it
     used = Counter(digest for block in blocks for digest in block.pictures)
     emptied = set[str]()
     for block in sorted(blocks, key=lambda block: (block.flagged, hashlib.sha256(block.anchor.encode()).hexdigest())):

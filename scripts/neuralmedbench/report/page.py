@@ -39,26 +39,26 @@ def _with_rows(table: str) -> Callable[[PageSource], bool]:
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """One block.
+    """One block of the page.
 
     Attributes
     ----------
     id : str
-        Its anchor on the page and the name of its template; lower-case letters, because checklists link to it.
+        Anchor on the page and name of the template; lower-case letters, because checklists link to it.
     name : str
-        What the navigation calls it.
+        Name in the navigation.
     group : str
-        Under which heading of the navigation it stands.
+        Heading of the navigation that it belongs to.
     tables, figures : tuple of str
         Tables of `results/tables/` and figures of `results/figures/` that it shows.
     files : tuple of str
-        Other files that it shows, relative to `results/`; one with a `*` is named and not linked.
+        Other files that it shows, relative to `results/`; one with a `*` is named but not linked.
     rule : str
-        The rule that makes what it shows.
+        Rule that makes the content.
     config : tuple of (str, str)
-        Configuration file or folder, and the key that decides what it shows; no key: the file as a whole.
+        Configuration file or folder, and the key that controls the content; an empty key means the whole file.
     needs : callable
-        Whether it stands on the page of this run; a block without data stands there and says what is missing.
+        True if the page of a run includes the block; a block without data is included and states what is missing.
     """
 
     id: str
@@ -169,25 +169,26 @@ BLOCKS = (
     Block(id="cards", name="Cards", group=DETAIL, rule=PAGE, config=("config/cards/", ""), needs=lambda source: any(source.cards.values())),
     Block(id="checklists", name="Reporting guidelines", group=DETAIL, rule=PAGE, config=("config/checklists/", "")),
 )
-"""What a reader wants first stands first; checklists stand last."""
+"""Blocks in reading order: what readers want first comes first, checklists last."""
 
 
 def blocks_of(source: PageSource) -> tuple[Block, ...]:
-    """Give the blocks that stand on the page of a run."""
+    """Return the blocks that the page of a run includes."""
     return tuple(block for block in BLOCKS if block.needs(source))
 
 
 def menu(blocks: tuple[Block, ...]) -> dict[str, list[Block]]:
-    """Give the blocks by their heading in the navigation."""
-    found: dict[str, list[Block]] = {}
+    """Group the blocks by their heading in the navigation."""
+    grouped: dict[str, list[Block]] = {}
     for block in blocks:
-        found.setdefault(block.group, []).append(block)
-    return found
+        grouped.setdefault(block.group, []).append(block)
+    return grouped
 
 
 SOFT_MEGABYTES = 10
+"""A larger report gets a remark."""
 NOTE_SIZE = 2_000
-"""Characters of the words that say what was left out, at most."""
+"""Upper limit of the characters in the notes on cases that were left out."""
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("page.js", "reading.js")
 SHAPES = {
@@ -200,7 +201,7 @@ SHAPES = {
     "X": "M3 1l3 3 3-3 2 2-3 3 3 3-2 2-3-3-3 3-2-2 3-3-3-3z",
     "h": "M6 .8 10.6 3.4v5.2L6 11.2 1.4 8.6V3.4z",
 }
-"""The markers of the figures as paths in a square of 12 units."""
+"""Markers of the figures, as SVG paths in a square of 12 units."""
 
 FILTERS: dict[str, Callable[..., str]] = {
     "percent": partial(percent, missing=DASH),
@@ -212,11 +213,11 @@ FILTERS: dict[str, Callable[..., str]] = {
     "p_value": partial(p_value, missing=DASH),
     "words": spaced,
 }
-"""The filters of the templates: how the cells of the tables look, the same everywhere."""
+"""Filters of the templates, which format the cells of tables in the same way everywhere."""
 
 
 def render(source: PageSource) -> str:
-    """Render the page as HTML: equal sources give equal text, and script and style are allowed by their digests alone."""
+    """Render the page as HTML: equal sources give equal text; the content policy allows script and style by their digests only."""
     style = _text("page.css")
     script = "\n".join(_text(name) for name in SCRIPTS)
     models = sorted({row["model"] for row in source.tables["leaderboard"]})
@@ -237,8 +238,11 @@ def render(source: PageSource) -> str:
     )
 
 
-def templates(said: dict[str, dict[str, str]]) -> Environment:
-    """Give the templates of the page and its blocks: what is put in is made visible and escaped, and what is not there is an error."""
+def templates(notes: dict[str, dict[str, str]]) -> Environment:
+    """Return the environment of the templates: values are made visible and escaped, and an undefined name is an error.
+
+    `notes` has takeaway and `n` by block id, from `notes.json`.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -249,23 +253,23 @@ def templates(said: dict[str, dict[str, str]]) -> Environment:
         lstrip_blocks=True,
         finalize=visible_value,
     )
-    environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "SAID": said}
+    environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes}
     environment.filters |= FILTERS | {"group": groups, "mask": _mask, "without": _without, "case_index": case_index, "shapes": shapes}
     return environment
 
 
 def write_report(path: Path, source: PageSource, max_megabytes: float) -> list[str]:
-    """Write the page; where it has no room for the answers of all cases, those of some are left out, and it says so.
+    """Write the page; if it would be too large, leave out the answers of some cases and state this on the page.
 
     Returns
     -------
     list of str
-        What the person who runs the pipeline should know of its size.
+        Remarks on its size, for the person who runs the pipeline.
 
     Raises
     ------
     ConfigError
-        If it is larger than the limit without the answers of any case: a page that a browser cannot open is no report.
+        If it exceeds the limit even without the answers of any case: a browser could not open the page.
     """
     page, remarks = render(source), list[str]()
     excess = len(page.encode()) - int(max_megabytes * 1e6)
@@ -275,7 +279,7 @@ def write_report(path: Path, source: PageSource, max_megabytes: float) -> list[s
         left = sum(not case.packed for case in cases)
         remarks.append(
             f"the report would hold {excess / 1e6 + max_megabytes:.1f} MB, {max_megabytes:g} are allowed: "
-            f"{left:,} of {len(cases):,} cases stand there without their answers"
+            f"{left:,} of {len(cases):,} cases are shown without their answers"
         )
     megabytes = len(page.encode()) / 1e6
     if megabytes > max_megabytes:
@@ -291,14 +295,14 @@ def write_report(path: Path, source: PageSource, max_megabytes: float) -> list[s
 
 
 def incomplete_line(source: PageSource) -> str:
-    """Count the responses that are not there, for the person who runs the pipeline."""
-    # nobody can be asked again for what a reader was not shown
+    """Return one line on missing responses, for the person who runs the pipeline."""
+    # answers of readers are never requested again: a reader answers only the questions of a round
     readers = {row["model"] for row in source.tables["leaderboard"] if row["reader"]}
     rows = [row for row in source.tables["efficiency"] if row["model"] not in readers]
     requests, answered = (sum(int(row[name]) for row in rows) for name in ("requests", "answered"))
     if requests == answered:
         return f"all {requests:,} responses are complete"
-    return f"{requests - answered:,} of {requests:,} responses are incomplete: `make retry` asks for them again"
+    return f"{requests - answered:,} of {requests:,} responses are incomplete: `make retry` requests them again"
 
 
 def _policy(style: str, script: str) -> str:

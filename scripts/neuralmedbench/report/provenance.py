@@ -1,4 +1,4 @@
-"""Where the numbers come from: code, environment, models, prompts and inputs of the run."""
+"""Provenance of the numbers: code, environment, models, prompts and inputs of the run."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def gather_provenance(
     seeds: dict[str, int],
     configfiles: Sequence[str],
 ) -> Json:
-    """Say where the numbers of a run come from.
+    """Gather the provenance of the numbers of a run.
 
     Parameters
     ----------
     root : Path
-        Repository root; every path is given relative to it.
+        Repository root; all paths are relative to it.
     benchmarks, models : sequence of str
         The run lists.
     vocabulary : Path
-        The vocabulary.
+        Vocabulary of the run.
     inputs : sequence of Path
         Files whose digests are recorded.
     seeds : dict of str to int
@@ -52,7 +52,7 @@ def gather_provenance(
     Returns
     -------
     dict
-        JSON value: no clock, no path of this machine.
+        JSON value without a time stamp and without paths outside the project.
     """
     lock = root / "requirements.lock"
     prompts = {path.relative_to(root).as_posix(): path for path in sorted((root / "config" / "prompts").rglob("*.j2"))}
@@ -73,7 +73,7 @@ def gather_provenance(
 
 
 def git_state(root: Path) -> Json:
-    """Commit and dirty state of the repository; both are None outside of one."""
+    """Return commit and dirty state of the repository; both are None outside of a repository."""
     try:
         commit, changes = (
             subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
@@ -85,17 +85,17 @@ def git_state(root: Path) -> Json:
 
 
 def installed(lock: Path) -> dict[str, str]:
-    """Versions of the locked packages that are installed here."""
+    """Return the versions of the locked packages that are installed here."""
     if not lock.is_file():
         return {}
     names = re.findall(r"^([A-Za-z0-9._-]+)==", lock.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    found = {}
+    versions = {}
     for name in sorted(names):
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _model(root: Path, benchmark: str, model: str) -> Json:

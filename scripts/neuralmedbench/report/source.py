@@ -1,4 +1,4 @@
-"""Everything that the report shows, read from files; the report computes no number."""
+"""Read everything that the report shows from files; the report computes no result."""
 
 from __future__ import annotations
 
@@ -40,36 +40,36 @@ from neuralmedbench.report.cases import CaseBlock, add_previews, case_blocks
 UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-"""Control characters but tab and line ends, marks that change the direction of a line, halves of pairs, and tags that nobody sees."""
+"""Control characters except tab and line ends, direction marks, lone surrogates, and invisible tag characters."""
 
 
 def visible(text: str) -> str:
-    r"""Write characters that are not seen as their code points.
+    r"""Replace invisible characters by their code points.
 
     Examples
     --------
     >>> visible("left\u202ethgir")
     'left⟨U+202E⟩thgir'
     """
-    return UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+    return UNSEEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
 
 
 def visible_value(value: object) -> object:
-    """Make what a template puts in visible; what was made by a template already is left as it is."""
+    """Make invisible characters of a template value visible; markup made by a template is left unchanged."""
     return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 CSS_PX_PER_UNIT = 1.4
-"""Figures are drawn in points; this is their largest size on the page."""
+"""Largest size of a figure on the page: CSS pixels per point of the drawing."""
 
 
 def inline_svg(text: str, name: str) -> str:
-    """Prepare an SVG file for a page with several: ids begin with `name`, text and lines take the colour of the page's text (dark theme)."""
+    """Prepare an SVG file for embedding: prefix its ids with `name`, and let text and lines follow the text colour of the page (dark theme)."""
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
     text = re.sub(
-        r'aria-labelledby="([^"]+)"', lambda found: f'aria-labelledby="{" ".join(f"{name}-{part}" for part in found[1].split())}"', text
+        r'aria-labelledby="([^"]+)"', lambda match: f'aria-labelledby="{" ".join(f"{name}-{part}" for part in match[1].split())}"', text
     )
     width = float(re.search(r'viewBox="0 0 ([0-9.]+)', text)[1])  # type: ignore[index]
     text = text.replace("<svg ", f'<svg width="{width * CSS_PX_PER_UNIT:.0f}" ', 1)
@@ -77,28 +77,28 @@ def inline_svg(text: str, name: str) -> str:
 
 
 class SuppressedCell(str):
-    """An empty cell that knows why it is empty: as a number it is written as its mark."""
+    """An empty cell with the reason why it is empty: formatted as a number, it appears as its mark."""
 
     __slots__ = ("mark",)
     mark: str
 
     def __new__(cls, mark: str) -> SuppressedCell:
-        """Make a cell that is empty and not shown, because of `mark`."""
+        """Make an empty cell that was suppressed because of `mark`."""
         cell = super().__new__(cls, "")
         cell.mark = mark
         return cell
 
 
 def with_marks(rows: Iterable[Row]) -> list[Row]:
-    """Let the empty cells of hidden rows say why they are empty."""
+    """Mark the empty cells of suppressed rows with the reason."""
     return [{name: cell or SuppressedCell(mark) for name, cell in row.items()} if (mark := mark_of(row)) else row for row in rows]
 
 
 def check_profile(profile: str, withheld: list[str], disclosure: object) -> None:
-    """Refuse a public page of patients who are not public from tables that hide nothing."""
+    """Refuse a public page with non-public patients whose tables were made for an internal report; ConfigError."""
     if profile == "public" and withheld and not disclosure:
         message = (
-            f"{', '.join(withheld)}: the tables were made for an internal report, a public one of patients who are not public needs others: "
+            f"{', '.join(withheld)}: the tables were made for an internal report; a public report on non-public patients needs others: "
             "set `report.profile: public` and make tables, figures and report again"
         )
         raise ConfigError(message)
@@ -106,7 +106,7 @@ def check_profile(profile: str, withheld: list[str], disclosure: object) -> None
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
-    """Published numbers beside ours: what was published, and the rows of `results/tables/paper/<name>.csv`."""
+    """Published numbers compared with ours: the publication, and the rows of `results/tables/paper/<name>.csv`."""
 
     name: str
     published: PublishedConfig
@@ -120,7 +120,7 @@ class PageSource:
     Attributes
     ----------
     tables : dict of str to list of Row
-        Tables of results, cells as text.
+        Tables of results; cells are text.
     figures : dict of str to str
         SVG elements.
     cases : list of CaseBlock
@@ -134,15 +134,15 @@ class PageSource:
     titles : dict of str to str
         Titles of models and graders.
     readiness : ReadinessConfig
-        What the site asks of a model.
+        Requirements of the site for a model.
     checklists : list of ChecklistConfig
         Reporting guidelines, item by item.
     papers : list of Paper
-        Published numbers beside ours.
+        Published numbers compared with ours.
     cards : dict of str to list of ChecklistConfig
         Benchmark card and datasheet of each benchmark.
     descriptions : dict of str to str
-        Croissant files, verbatim, of the benchmarks that have one.
+        Croissant files, verbatim, by benchmark.
     """
 
     profile: str
@@ -182,23 +182,23 @@ def read_source(
     Parameters
     ----------
     root : Path
-        Repository root: configuration, prompts, audits and pictures lie where the rules put them.
+        Repository root; configuration, prompts, audits and pictures are read from the paths of the rules.
     results : Path
         Folder of tables, figures, case bundles and provenance.
     lists : mapping of str to sequence of str
-        The run lists: `benchmarks`, `models`, `graders`, and `published` (numbers that stand beside ours).
+        The run lists: `benchmarks`, `models`, `graders`, and `published` (numbers to compare with).
     profile : str
-        `internal`, or `public`: then the cases of patients who are not public are left out.
+        `internal` or `public`; a public report leaves out the cases of non-public patients.
 
     Returns
     -------
-    Source
-        Everything.
+    PageSource
+        Content of the page.
 
     Raises
     ------
     ConfigError, DataError
-        If a file is absent or does not fit.
+        If a file is missing or invalid.
     """
     benchmarks, models, graders, papers = (lists[name] for name in ("benchmarks", "models", "graders", "published"))
     audits = {name: read_audit(root / "data" / "deidentified" / name / "audit.json") for name in benchmarks}
@@ -239,7 +239,7 @@ def read_source(
 
 
 def _read_cases(root: Path, results: Path, benchmarks: Sequence[str]) -> tuple[list[CaseBlock], dict[str, str]]:
-    """Read one benchmark after the other: packed, its cases are a small part of what they are as records."""
+    """Read and compress the cases of one benchmark after the other, to save memory."""
     blocks, pictures = list[CaseBlock](), dict[str, str]()
     for name in benchmarks:
         bundles = read_records(results / "cases" / f"{name}.parquet", CaseBundle)
@@ -258,7 +258,7 @@ def _titles(root: Path, benchmarks: Sequence[str]) -> dict[str, str]:
 
 
 def _run_files(root: Path, lists: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Text of the prompt templates, and of the run's yaml files without the places of this machine."""
+    """Return the text of the prompt templates, and of the YAML files of the run without paths outside the project."""
     prompts = sorted((root / "config" / "prompts").rglob("*.j2"))
     texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in prompts}
     for kind, names in lists.items():

@@ -20,7 +20,7 @@ from PIL import Image, PngImagePlugin
 
 from fixtures.leak import leaks_in
 from neuralmedbench.files.answer_key import left_in, searchable
-from neuralmedbench.report.cases import packed
+from neuralmedbench.report.cases import pack
 
 WORDS = ("Vandermeer", "Thérèse Lindqvist", "48213371", "+31 20 555 0148", "Καραγιάννη", "高村", "192.0.2.118")
 
@@ -62,7 +62,7 @@ HELD = b'<script type="image/webp;base64" id="picture-00">'
 
 def case_page(case: Any) -> bytes:
     """Give a case as it stands in the report."""
-    return f'<details><script type="application/gzip;base64" class="case-data">{packed(case)}</script></details>'.encode()
+    return f'<details><script type="application/gzip;base64" class="case-data">{pack(case)}</script></details>'.encode()
 
 
 CASES: dict[str, Callable[[], tuple[str, bytes]]] = {

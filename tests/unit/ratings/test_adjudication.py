@@ -183,7 +183,7 @@ def test_a_packet_is_never_made_again_and_a_later_one_asks_only_for_what_is_new(
     asked = set(read_file(folder / "adjudication" / "key.json", AdjudicationKey).packet.items)
     first.write_text(json.dumps(exports[first]))
     with pytest.raises(
-        RatingError, match=r"r01/adjudication: is there already and is never made again; .* need another name, as adjudication-2"
+        RatingError, match=r"r01/adjudication: it exists and is never replaced; use another name .* for example adjudication-2"
     ):
         adjudicate(folder)
     assert (folder / "adjudication" / "key.json").read_bytes() == before
@@ -191,10 +191,10 @@ def test_a_packet_is_never_made_again_and_a_later_one_asks_only_for_what_is_new(
     later = read_file(folder / "adjudication-2" / "key.json", AdjudicationKey)
     assert later.packet.rater == "adjudicator-2"
     assert len(asked) + len(later.packet.items) == 8
-    with pytest.raises(RatingError, match="no disagreement that a further rater has to decide and that was not asked before"):
+    with pytest.raises(RatingError, match="no disagreement left to adjudicate that no earlier packet contains"):
         adjudicate(folder, "--name", "adjudication-3")
     for name in ("../r02", "other", "adjudication-"):
-        with pytest.raises(RatingError, match="NAME is no name of an adjudication"):
+        with pytest.raises(RatingError, match="NAME is not valid for an adjudication"):
             adjudicate(folder, "--name", name)
 
 
@@ -202,13 +202,13 @@ def test_a_round_without_disagreement_and_one_that_a_program_filled_in_with_peop
     packets = read_file(folder / "key.json", RoundKey).packets
     path = folder / "rating_rater-2.json"
     path.write_text(json.dumps(filled(packets[1], FORM.rubric, FIRST)))
-    with pytest.raises(RatingError, match="no disagreement that a further rater has to decide"):
+    with pytest.raises(RatingError, match="no disagreement left to adjudicate"):
         adjudicate(folder)
     path.write_text(json.dumps(filled(packets[1], FORM.rubric, SECOND, rater={"id": "rater-2", "simulated": True})))
     with pytest.raises(RatingError, match="do not mix"):
         adjudicate(folder)
     (folder.parent / "simulated").mkdir()
-    with pytest.raises(RatingError, match="nobody decides in it"):
+    with pytest.raises(RatingError, match="has no adjudication"):
         make_adjudication.main(["--round", "simulated", "--form", "rating.json", "--folder", str(folder.parent)])
     with pytest.raises(RatingError, match="there is no such round"):
         make_adjudication.main(["--round", "r09", "--form", "rating.json", "--folder", str(folder.parent)])

@@ -73,7 +73,7 @@ def of_part(packet: PacketKey, *parts: RatingPart) -> list[RatedResponse]:
 def test_draws_are_shared_evenly_and_a_stratum_that_nobody_sees_is_refused() -> None:
     assert allocate({"a": 2, "b": 9, "c": 9}, 11) == {"a": 2, "b": 5, "c": 4}
     assert allocate({"a": 2, "b": 3}, 99) == {"a": 2, "b": 3}
-    with pytest.raises(RatingError, match="2 strata, each of which needs one"):
+    with pytest.raises(RatingError, match="2 strata, each of which needs at least one"):
         allocate({"a": 2, "b": 3}, 1)
 
 
@@ -235,11 +235,11 @@ def test_a_round_is_written_whole_with_a_private_key_and_is_never_made_again(
     assert (folder / "key.json").stat().st_mode & 0o077 == 0
     assert "60 of 80 answers drawn from 8 strata" in capsys.readouterr().out
     before = (folder / "key.json").read_bytes()
-    with pytest.raises(RatingError, match="r01: this round is there already and is never made again"):
+    with pytest.raises(RatingError, match="r01: this round exists and is never replaced"):
         make_rating_round.main(arguments)
     assert (folder / "key.json").read_bytes() == before
     key = read_file(folder / "key.json", RoundKey)
-    with pytest.raises(RatingError, match="never made again"):
+    with pytest.raises(RatingError, match="never replaced"):
         write_round(folder, FrozenRound(key, {}))
 
 

@@ -167,7 +167,7 @@ def test_a_complete_export_supersedes_the_progress_files_of_its_rater(round_of):
         (export(rubric="0.9"), "do not mix"),
         (export(rater={"id": "r04"}), "another rater"),
         (changed(cannot_judge=["beauty"]), "an axis that the form does not have"),
-        (changed(cannot_judge=["dx_correct"]), "it is one of them"),
+        (changed(cannot_judge=["dx_correct"]), "it can be only one of them"),
         (changed(item_id="zzzz"), "not in the packet"),
         (export(items=export()["items"] * 2), "appears above"),
         (changed(scores={"dx_correct": 5}), "dx_correct is 5, expected 0 to 4"),
@@ -218,8 +218,8 @@ def test_a_table_is_read_as_its_json_and_beside_it_once(round_of):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (table(*JUDGED[:2]), "two forms of one rater's export that differ"),
-        (table(*JUDGED, JUDGED[0]), "line 5: its axis stands above"),
+        (table(*JUDGED[:2]), "two versions of one rater's export that differ"),
+        (table(*JUDGED, JUDGED[0]), "line 5: its axis appears above"),
         (table(("error.missed_lesion", 3)), "line 2: an error has the value 2"),
         (table(("", 3)), "line 2: it has a value, but no axis"),
         (table(("dx_correct", "=1+1")), "refused at items.0.scores"),
@@ -227,9 +227,9 @@ def test_a_table_is_read_as_its_json_and_beside_it_once(round_of):
         (table(("dx_correct", 9)), "dx_correct is 9, expected 0 to 4"),
         (
             table(*JUDGED) + TABLE.format(axis="reasoning", value=1).replace("r03", "r04"),
-            "line 5: .* of another export than the first line",
+            "line 5: .* from another export than the first line",
         ),
-        (table(*JUDGED) + TABLE.format(axis="reasoning", value=1).replace("132.0", "1"), "line 5: it says otherwise of the answer"),
+        (table(*JUDGED) + TABLE.format(axis="reasoning", value=1).replace("132.0", "1"), "line 5: it contradicts an earlier line"),
         (table(*JUDGED).replace("false\n", "false,more\n"), "line 2: it has too few or too many cells"),
         (table(), "expected lines with the columns"),
         ("PK", "expected lines with the columns"),

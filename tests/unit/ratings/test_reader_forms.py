@@ -57,8 +57,8 @@ def test_an_answer_to_each_family_is_read_strictly(asked, kind: str, name: str) 
         )
         value["texts"] = {section: text for section, text in value["texts"].items() if section in one.sections}
         answer = form(value)
-        assert problem_of(one, answer, told=True) == ""
-        read.append(parse_answer(answer_text(one, answer, told=True), item))
+        assert problem_of(one, answer, answered=True) == ""
+        read.append(parse_answer(answer_text(one, answer, answered=True), item))
     assert {row.parse_status for row in read} == {ParseStatus.STRICT}
     last = read[-1]
     assert (last.confidence, last.abstained) == (0.7, False)
@@ -82,8 +82,8 @@ def test_an_answer_to_each_family_is_read_strictly(asked, kind: str, name: str) 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_reader_who_cannot_tell_abstains(asked, kind: str, name: str) -> None:
     item, forms = asked[kind][name]
-    assert problem_of(forms[-1], NOTHING, told=False) == ""
-    read = parse_answer(answer_text(forms[-1], NOTHING, told=False), item)
+    assert problem_of(forms[-1], NOTHING, answered=False) == ""
+    read = parse_answer(answer_text(forms[-1], NOTHING, answered=False), item)
     assert (read.abstained, read.differential) == (True, ())
     # a question of choice has no letter for it
     assert read.parse_status is (ParseStatus.FAILED if item.runner is Runner.CHOICE else ParseStatus.STRICT)
@@ -91,7 +91,7 @@ def test_a_reader_who_cannot_tell_abstains(asked, kind: str, name: str) -> None:
 
 def test_what_is_left_empty_is_not_stated_and_says_nothing(asked) -> None:
     item, (one,) = asked["checklist"]["ddx"]
-    text = answer_text(one, form(filled(item), texts={}, candidates=[{"name": "stroke"}]), told=True)
+    text = answer_text(one, form(filled(item), texts={}, candidates=[{"name": "stroke"}]), answered=True)
     assert text.splitlines()[:4] == ["SEEN: not stated", "LOCATION: not stated", "SIDE: not stated", "FINDINGS: not stated"]
     assert "1. stroke | for: not stated | against: not stated" in text
 
@@ -99,7 +99,7 @@ def test_what_is_left_empty_is_not_stated_and_says_nothing(asked) -> None:
 def test_a_prompt_that_asks_for_another_form_is_not_put_on_a_page(asked, tmp_path: Path) -> None:
     rows = items(tmp_path)
     request = next(row for row in requests_of(rows) if row.item_id == "b/ddx")
-    with pytest.raises(RatingError, match="b/ddx: its prompt does not ask for the form DIFFERENTIAL"):
+    with pytest.raises(RatingError, match="b/ddx: its prompt does not ask for DIFFERENTIAL"):
         forms_of(rows[0], replace(request, answer_schema=""))
 
 
@@ -125,12 +125,12 @@ SIX = [{"name": f"diagnosis {number}"} for number in range(6)]
 )
 def test_a_form_that_was_not_offered_is_named_without_its_words(asked, name: str, changes: dict[str, object], problem: str) -> None:
     item, forms = asked["checklist"][name]
-    said = problem_of(forms[-1], form(filled(item), **changes), told=True)
+    said = problem_of(forms[-1], form(filled(item), **changes), answered=True)
     assert problem in said
     assert "broken" not in said
 
 
 def test_who_cannot_tell_names_nothing(asked) -> None:
     item, (one,) = asked["checklist"]["ddx"]
-    assert "diagnoses" in problem_of(one, form(filled(item)), told=False)
-    assert "a confidence" in problem_of(one, form(filled(item), candidates=[]), told=False)
+    assert "diagnoses" in problem_of(one, form(filled(item)), answered=False)
+    assert "a confidence" in problem_of(one, form(filled(item), candidates=[]), answered=False)

@@ -132,7 +132,7 @@ def test_one_question_a_case_is_drawn_with_a_known_probability(finished) -> None
 
 def test_fewer_questions_than_strata_and_families_without_a_question_are_refused(finished) -> None:
     root, _, _ = finished
-    with pytest.raises(RatingError, match="2 are to be drawn from 6 strata, each of which needs one"):
+    with pytest.raises(RatingError, match="2 are to be drawn from 6 strata, each of which needs at least one"):
         freeze_answers(ROUND, AnswerSettings(items=2), questions(root), root=root)
     with pytest.raises(RatingError, match="h01: there is no question to draw"):
         freeze_answers(ROUND, AnswerSettings(), [], root=root)
@@ -283,7 +283,7 @@ def test_one_reader_is_one_export_and_one_yaml(run) -> None:
     (root / f"config/models/{MODEL}.yaml").write_text(yaml.safe_dump(values))
     with pytest.raises(RatingError, match=rf"{MODEL}.yaml: it exists and is not of this reader .*reader: simulated"):
         imported(root)
-    with pytest.raises(RatingError, match=r"key\.json: the file is not there"):
+    with pytest.raises(RatingError, match=r"key\.json: the file is missing"):
         import_readers(root / "data/ratings/h09", config=root / "config", data=root / "data")
 
 
@@ -310,7 +310,7 @@ def test_the_command_freezes_a_round_of_answers_once(run, monkeypatch, capsys) -
     assert read_file(folder / "key.json", AnswerRoundKey).round_id == "h03"
     assert (folder / "key.json").stat().st_mode & 0o077 == 0
     assert read_json(folder / "key.json")["schema"] == "neuralmedbench.answers_key/1"
-    with pytest.raises(PipelineError, match="this round is there already"):
+    with pytest.raises(PipelineError, match="this round exists"):
         make_rating_round.main(arguments)
 
 

@@ -124,10 +124,10 @@ def test_an_export_is_complete_when_every_answer_of_the_packet_is(folder: Path) 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"dx_correct": "exact"}, r"line 2: dx_correct is no code of the form; export raw data and no labels"),
+        ({"dx_correct": "exact"}, r"line 2: dx_correct is not a code of the form; export raw data, no labels"),
         ({"dx_correct": "5"}, "line 2: dx_correct is no code"),
         ({"error_missed_lesion": "3"}, "line 2: error_missed_lesion is no code"),
-        ({"name": "Mrs Example"}, "fields that are missing or too many: name"),
+        ({"name": "Mrs Example"}, "missing or unexpected fields: name"),
         ({"rater_id": "../../x"}, "a rater who has no packet in r01"),
     ],
 )
@@ -139,7 +139,7 @@ def test_an_export_that_does_not_fit_is_refused_and_nothing_of_it_is_repeated(fo
 
 
 def test_an_export_without_a_field_and_a_file_that_is_no_table_are_refused(folder: Path) -> None:
-    with pytest.raises(RatingError, match="missing or too many: dx_correct"):
+    with pytest.raises(RatingError, match="missing or unexpected fields: dx_correct"):
         back(folder, [{name: value for name, value in row.items() if name != "dx_correct"} for row in filled(folder)])
     (folder.parent / "export.csv").write_bytes(b"\xff\xfe")
     with pytest.raises(RatingError, match="not CSV in UTF-8"):
@@ -158,7 +158,7 @@ def test_a_form_that_redcap_cannot_take_and_another_rubric_are_refused(folder: P
         {"dx": axis.model_copy(update={"anchors": ("a|b", "c")})},
         {"dx": axis.model_copy(update={"highest": 99})},
     ):
-        with pytest.raises(RatingError, match="REDCap cannot take this axis"):
+        with pytest.raises(RatingError, match="REDCap does not support this axis"):
             data_dictionary(FORM.model_copy(update={"axes": changed}), whole)
     with pytest.raises(RatingError, match="it has the rubric"):
         data_dictionary(FORM, whole.model_copy(update={"rubric": "0.1"}))

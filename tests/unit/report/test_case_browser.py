@@ -171,7 +171,7 @@ def test_a_page_above_its_limit_leaves_out_what_it_takes_and_says_so_and_one_tha
     (soft,) = write_report(tmp_path / "a.html", source, 25)  # type: ignore[arg-type]
     assert soft == "the report holds 13.0 MB, more than the 10 that a page should hold"
     left, _ = write_report(tmp_path / "b.html", source, 11)  # type: ignore[arg-type]
-    assert left == "the report would hold 13.0 MB, 11 are allowed: 21 of 40 cases stand there without their answers"
+    assert left == "the report would hold 13.0 MB, 11 are allowed: 21 of 40 cases are shown without their answers"
     assert (tmp_path / "b.html").stat().st_size == 9_000_000 + 19 * 100_000
     with pytest.raises(ConfigError, match=r"holds 9\.0 MB without the answers of any case, 5 are allowed"):
         write_report(tmp_path / "c.html", source, 5)  # type: ignore[arg-type]

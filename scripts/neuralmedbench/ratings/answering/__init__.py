@@ -1,1 +1,1 @@
-"""Reader rounds: clinicians answer the questions themselves, blind, and their answers are imported like those of a model."""
+"""Reader rounds: clinicians answer the questions themselves, blinded, and their answers are imported like those of a model."""

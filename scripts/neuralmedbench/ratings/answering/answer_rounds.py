@@ -1,4 +1,4 @@
-"""Freezing a round of answers: the draw, one packet a reader without anything that was answered or is right, and the key that stays here."""
+"""Freeze a reader round: draw the questions, make one packet per reader without answers or references, and a key that stays here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORM = Path(__file__).with_name("form")
 
 @dataclass(frozen=True)
 class RoundQuestion:
-    """A question that a round may draw: the item, and what models are sent under the arm full and the strategy direct."""
+    """A question that a round may draw: the item, and the request under arm `full`, strategy `direct`."""
 
     item: Item
     request: Request
@@ -37,13 +37,13 @@ class RoundQuestion:
 
     @property
     def case(self) -> str:
-        """Whose pictures and words it shows."""
+        """Benchmark and case."""
         return f"{self.item.benchmark}/{self.item.case_id}"
 
 
 @dataclass(frozen=True)
 class FrozenAnswerRound:
-    """A round of answers before it is written: its key, and the page of each reader by pseudonym."""
+    """A reader round before it is written: its key, and the page of each reader by pseudonym."""
 
     key: AnswerRoundKey
     pages: dict[str, str]
@@ -60,30 +60,30 @@ class _DrawnQuestion:
 def freeze_answers(
     round_id: str, settings: AnswerSettings, questions: Iterable[RoundQuestion], *, root: Path = Path(), secret: str = ""
 ) -> FrozenAnswerRound:
-    """Draw a round of answers and make its packets.
+    """Draw a reader round and make its packets.
 
     Parameters
     ----------
     round_id : str
-        Its name; readers are called after it.
+        Name of the round, from which the pseudonyms of readers are made.
     settings : AnswerSettings
-        How it is drawn.
+        Settings of the draw.
     questions : iterable of RoundQuestion
-        Every question that may be drawn: the population for which the probabilities hold.
+        Every question that may be drawn: the population of the draw probabilities.
     root : Path
-        Repository root, to which the paths of pictures are relative.
+        Repository root; paths of pictures are relative to it.
     secret : str
-        Hexadecimal; from it come opaque ids and orders. A new one is made when it is empty.
+        Hexadecimal key for opaque ids and orders; a new one is made if it is empty.
 
     Returns
     -------
-    FrozenAnswers
-        With the same secret and the same input the same bytes.
+    FrozenAnswerRound
+        Equal bytes for an equal secret and equal input.
 
     Raises
     ------
     RatingError
-        If nothing can be drawn, fewer questions are wanted than there are strata, or a page cannot ask a question.
+        If there is nothing to draw, fewer questions are requested than there are strata, or a page cannot ask a question.
     DataError
         If a picture is not the one that models are sent.
     """
@@ -93,8 +93,8 @@ def freeze_answers(
         message = f"{round_id}: there is no question to draw from the families {', '.join(settings.families)}; run the workflow first"
         raise RatingError(message)
     among = _once_per_case(frame, seed) if settings.once_per_case else [_DrawnQuestion(one, 1.0) for one in frame]
-    found = draw([one.asked.stratum for one in among], settings.items, seed)
-    chosen = [_also_drawn(among[place], found) for place in found.places]
+    drawn = draw([one.asked.stratum for one in among], settings.items, seed)
+    chosen = [_with_probability(among[place], drawn) for place in drawn.places]
     pictures = read_pictures((turn for one in chosen for turn in one.asked.request.turns), root)
     packets, pages = [], {}
     for number in range(settings.readers):
@@ -107,27 +107,28 @@ def freeze_answers(
         round_id=round_id,
         seed=settings.seed,
         secret=secret,
-        strata=found.strata,
+        strata=drawn.strata,
         packets=packets,
     )
     return FrozenAnswerRound(whole, pages)
 
 
 def _once_per_case(frame: Sequence[RoundQuestion], seed: str) -> list[_DrawnQuestion]:
-    """Draw one question of each case, so that no reader has seen a case before: one of n, each with the probability 1 / n."""
+    """Draw one question per case, so that no reader sees a case twice: of n questions, each has the probability 1 / n."""
     of_case: dict[str, list[RoundQuestion]] = defaultdict(list)
     for one in frame:
         of_case[one.case].append(one)
-    found = [_DrawnQuestion(Random(f"{seed}/{case}").choice(own), 1 / len(own)) for case, own in of_case.items()]
-    return sorted(found, key=lambda one: one.asked.item.item_id)
+    drawn = [_DrawnQuestion(Random(f"{seed}/{case}").choice(ones), 1 / len(ones)) for case, ones in of_case.items()]
+    return sorted(drawn, key=lambda one: one.asked.item.item_id)
 
 
-def _also_drawn(one: _DrawnQuestion, found: StratifiedDraw) -> _DrawnQuestion:
-    return _DrawnQuestion(one.asked, one.probability * found.strata[one.asked.stratum].probability)
+def _with_probability(one: _DrawnQuestion, drawn: StratifiedDraw) -> _DrawnQuestion:
+    """Multiply the probabilities of both draws: of the question within its case, and of the case within its stratum."""
+    return _DrawnQuestion(one.asked, one.probability * drawn.strata[one.asked.stratum].probability)
 
 
 def _packet(reader: str, chosen: Sequence[_DrawnQuestion], secret: str, pictures: dict[str, str]) -> tuple[ReaderKey, Json]:
-    """Give one reader's packet; ids and order come from the secret."""
+    """Return one reader's packet: its key and the data of its page; ids and order are derived from the secret."""
     shown = {opaque_id(secret, reader, one.asked.item.item_id): one for one in chosen}
     cases = {item_id: one.asked.case for item_id, one in shown.items()}
     order = presentation_order(shown, cases, _predecessors(shown), Random(f"{secret}/{reader}"))
@@ -149,20 +150,20 @@ def _packet(reader: str, chosen: Sequence[_DrawnQuestion], secret: str, pictures
 
 
 def _predecessors(shown: dict[str, _DrawnQuestion]) -> dict[str, str]:
-    """Of a question on a case the one that comes before it: what tells most of a case comes last."""
+    """Return the predecessor of each further question on a case: the questions that reveal most come last."""
     of_case: dict[str, list[str]] = defaultdict(list)
     for item_id in sorted(shown, key=lambda item_id: (_disclosure_rank(shown[item_id].asked.item), shown[item_id].asked.item.item_id)):
         of_case[shown[item_id].asked.case].append(item_id)
-    return {second: first for own in of_case.values() for first, second in pairwise(own)}
+    return {second: first for ids in of_case.values() for first, second in pairwise(ids)}
 
 
 def _disclosure_rank(item: Item) -> tuple[bool, int]:
-    """How much a question tells of its case: one that takes the diagnosis for granted tells all."""
+    """Rank how much a question reveals of its case: one that states the diagnosis reveals most."""
     return bool(item.given), list(Level).index(item.level) if item.level is not Level.NONE else -1
 
 
 def _question_data(item_id: str, group: str, asked: RoundQuestion) -> Json:
-    """Give a question as the page reads it: what models are told before, and each message with its pictures and its form."""
+    """Return a question as the page reads it: the system prompt of models, and each message with its pictures and form."""
     turns = [
         {
             "text": turn.text[turn.example_characters :].strip(),

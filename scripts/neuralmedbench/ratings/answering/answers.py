@@ -1,4 +1,4 @@
-"""The answers of readers: the form of a question, what a page exports, and the import of exports as texts that answer the prompt."""
+"""Answers of readers: the form of a question, the export of a page, and the import of exports as texts in the format of the prompt."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ SHORT_LESION = ("LESION", "LOCATION", "SIDE", "FINDINGS", CONFIDENCE)
 ANSWER = ("ANSWER", CONFIDENCE)
 
 NAMING = frozenset({"DIFFERENTIAL", "LESION", "ANSWER"})
-"""Sections that name what is found: one of them has to be filled in, or the reader cannot tell."""
+"""Sections that name a diagnosis or finding: an answered form fills in one of them; the alternative is "cannot tell"."""
 
 CANDIDATES = {"DIFFERENTIAL": 5, "LESION": 1}
-"""Sections of candidates, and how many each takes."""
+"""Sections with candidates, and the largest number of candidates in each."""
 
 SIDES = ("left", "right", "bilateral", "midline", "none")
 
 LONGEST = 10_000
-"""Characters of one field."""
+"""Largest number of characters in a field."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerForm:
-    """The form of one answer: its sections in order or the labels of its fields, its options, and whether candidates need evidence.
+    """The form of one answer: its sections in order or the labels of its fields, its options, and whether candidates come with evidence.
 
-    None among the labels of a field is "cannot tell"; `confidence` has no labels, it is a number.
+    None among the labels of a field means "cannot tell"; `confidence` has no labels, because it is a number.
     """
 
     sections: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class AnswerForm:
     fields: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
 
     def shown(self) -> dict[str, Any]:
-        """Give the form as the page reads it."""
+        """Return the form as the page reads it."""
         return {
             "sections": list(self.sections),
             "evidence": self.evidence,
@@ -70,7 +70,7 @@ class FilledCandidate(StrictModel):
 
 
 class FilledForm(StrictModel):
-    """What stands in a form: by section its words and its candidates, or the letter of an option, or the labels of fields."""
+    """Content of a form: text by section and candidates, or the letter of an option, or the labels of fields."""
 
     texts: dict[str, str] = Field(default_factory=dict)
     candidates: list[FilledCandidate] = Field(default_factory=list)
@@ -80,7 +80,7 @@ class FilledForm(StrictModel):
 
 
 class FilledTurn(StrictModel):
-    """The answer to one message. `locked`: a later message, or a later question on the case, was seen after it."""
+    """The answer to one message. `locked`: the reader then saw a later message, or a later question on the case."""
 
     status: Literal["open", "answered", "cannot_tell"]
     locked: bool
@@ -89,7 +89,7 @@ class FilledTurn(StrictModel):
 
 
 class AnsweredItem(StrictModel):
-    """One question as one reader answered it, by its opaque id."""
+    """One question, by its opaque id, with the answers of one reader."""
 
     item_id: str
     position: int = Field(ge=1)
@@ -110,7 +110,7 @@ class AnswerExport(StrictModel):
 
 
 class AskedItem(StrictModel):
-    """What stands behind an opaque id: the item, the prompt as it was shown, and with which probability it was drawn from its stratum."""
+    """The question of an opaque id: the item, the prompt that was shown, and the probability of its draw from its stratum."""
 
     item_id: str
     benchmark: str
@@ -120,7 +120,7 @@ class AskedItem(StrictModel):
 
 
 class ReaderKey(StrictModel):
-    """One reader's packet; `packet_sha256` is the digest of everything that it shows, `order` is that in which it does."""
+    """One reader's packet; `packet_sha256` is the digest of its content, `order` the order of the questions."""
 
     packet_id: str
     packet_sha256: Digest
@@ -130,7 +130,7 @@ class ReaderKey(StrictModel):
 
 
 class AnswerRoundKey(StrictModel):
-    """`key.json` of a round of answers: never leaves this place, never goes to a reader."""
+    """`key.json` of a reader round: it never leaves this machine and never goes to a reader."""
 
     schema_name: Literal["neuralmedbench.answers_key/1"] = Field(alias="schema")
     round_id: str
@@ -141,48 +141,46 @@ class AnswerRoundKey(StrictModel):
 
 
 def forms_of(item: Item, request: Request) -> tuple[AnswerForm, ...]:
-    """Say in which form each message of a request is answered.
+    """Return the form in which each message of a request is answered.
 
     Parameters
     ----------
     item : Item
         The question.
     request : Request
-        As it is sent under the arm full and the strategy direct.
+        The request under arm `full`, strategy `direct`.
 
     Returns
     -------
     tuple of AnswerForm
-        One a message.
+        One per message.
 
     Raises
     ------
     RatingError
-        If the words of the prompt ask for other sections, or for others in another order: what a reader fills in would be an answer to
-        another prompt.
+        If the prompt asks for other sections or for another order: the form would then answer another prompt.
     """
     last = _form(item, request.answer_schema)
     rounds = len(request.turns) - 1
     forms = (*(AnswerForm(sections=SHORT_DIFFERENTIAL) for _ in range(rounds)), last)
     for form, turn in zip(forms, request.turns, strict=True):
+        # positions of the sections and fields in the prompt, which must have all of them in this order
         asked = [turn.text.rfind(f"\n{name}:") for name in form.sections]
         asked += [turn.text.rfind(f'\n"{name}":') for name in form.fields]
         if -1 in asked or asked != sorted(asked):
-            message = (
-                f"{request.item_id}: its prompt does not ask for the form {', '.join((*form.sections, *form.fields))}; a page cannot ask it"
-            )
+            message = f"{request.item_id}: its prompt does not ask for {', '.join((*form.sections, *form.fields))} in this order; a page cannot ask it"
             raise RatingError(message)
     return forms
 
 
 def _form(item: Item, schema: str) -> AnswerForm:
-    """Give the form of the only answer, or of the last one of a dialogue."""
+    """Return the form of the only answer, or of the last one of a dialogue."""
     if item.runner is Runner.CHOICE:
         return AnswerForm(sections=ANSWER, options=item.options)
     if item.runner is Runner.STRUCTURED:
         fields = {name: tuple(rule.get("enum", ())) for name, rule in json.loads(schema)["properties"].items()}
-        if odd := [name for name, labels in fields.items() if not labels and name != CONFIDENCE.lower()]:
-            message = f"{item.item_id}: the field {odd[0]} of its schema has no list of labels; a page cannot ask it"
+        if unlabelled := [name for name, labels in fields.items() if not labels and name != CONFIDENCE.lower()]:
+            message = f"{item.item_id}: the field {unlabelled[0]} of its schema has no list of labels; a page cannot ask it"
             raise RatingError(message)
         return AnswerForm(fields=fields)
     if sections := _checklist(schema):
@@ -198,14 +196,14 @@ def _checklist(schema: str) -> tuple[str, ...]:
 
 
 NOT_STATED = "not stated"
-"""What stands in a section that a reader left empty: it is neither "nothing" nor "none", which would be statements."""
+"""Text of a section that a reader left empty; "nothing" or "none" would be statements."""
 
 CANNOT_TELL = "cannot tell"
 NO_LETTER = "none, I cannot tell"
 EVIDENCE_LABEL = re.compile(r"\b(for|against)\s*[:：]", re.IGNORECASE)
 
 EXPLAINS = re.compile(r"\s*[:：]\s+|\s+[-–—]\s+")
-"""Signs behind which the parser takes an explanation to begin; in a reader's diagnosis they are part of its name."""
+"""Signs after which the parser expects an explanation; in a reader's diagnosis they are part of the name."""
 
 OPEN, STATUS_CANNOT_TELL = "open", "cannot_tell"
 NamedExport = tuple[str, AnswerExport]
@@ -213,27 +211,27 @@ Forms = Mapping[str, Sequence[AnswerForm]]
 
 
 def read_exports(folder: Path, key: AnswerRoundKey, forms: Forms) -> list[NamedExport]:
-    """Read what the readers of a round sent back.
+    """Read the exports of the readers of a round.
 
     Parameters
     ----------
     folder : Path
-        `data/ratings/<round>/` with the key and the JSON exports; tables beside them are for people and are not read.
+        `data/ratings/<round>/` with the key and the JSON exports; tables in it are for people and are not read.
     key : AnswerRoundKey
-        Its key.
+        Key of the round.
     forms : mapping of str to sequence of AnswerForm
-        By id of the item, as it is asked now.
+        Current forms by item id.
 
     Returns
     -------
     list of (str, AnswerExport)
-        One a reader with the name of its file: the complete one, or the progress file that was saved last.
+        One per reader with the name of its file: the complete export, or the progress file that was saved last.
 
     Raises
     ------
     RatingError
-        If there is none, if a file belongs to another packet or reader, names an unknown or repeated question, holds what its form does not
-        take, or changes an answer that was locked, or if a reader exported twice as complete.
+        If there is no export, a file belongs to another packet or reader, names an unknown or repeated item, has content that its form
+        does not allow, or changes a locked answer, or a reader has two complete exports.
     """
     packets = {packet.packet_id: packet for packet in key.packets}
     by_reader: dict[str, list[NamedExport]] = defaultdict(list)
@@ -243,7 +241,7 @@ def read_exports(folder: Path, key: AnswerRoundKey, forms: Forms) -> list[NamedE
             _check(path.name, export, packets, key.round_id, forms)
             by_reader[export.rater.id].append((path.name, export))
     if not by_reader:
-        message = f"{folder.name}: no export is there; put the JSON files that readers sent back into its folder"
+        message = f"{folder.name}: there is no export; put the JSON files that the readers returned into its folder"
         raise RatingError(message)
     return [_choose_export(rows) for _, rows in sorted(by_reader.items())]
 
@@ -256,7 +254,7 @@ def _check(name: str, export: AnswerExport, packets: Mapping[str, ReaderKey], ro
             raise RatingError(message)
     unfinished = len(packet.items) - sum(all(turn.status != OPEN for turn in item.turns) for item in export.items)
     if export.complete and unfinished:
-        message = f"{name}: it says that it is complete, but {unfinished} questions are not answered"
+        message = f"{name}: it is marked as complete, but {unfinished} questions are not answered"
         raise RatingError(message)
 
 
@@ -268,21 +266,22 @@ def _problem(item: AnsweredItem, forms: Sequence[AnswerForm]) -> str:
             return f"message {number} is locked without an answer"
         if number > 1 and turn.status != OPEN and not item.turns[number - 2].locked:
             return f"message {number} is answered, although the answer to message {number - 1} is not locked"
-        if turn.status != OPEN and (problem := problem_of(form, turn.answer, told=_is_answered(turn))):
+        if turn.status != OPEN and (problem := problem_of(form, turn.answer, answered=_is_answered(turn))):
             return f"message {number}: {problem}" if len(forms) > 1 else problem
     return ""
 
 
-def problem_of(form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
-    """Say what of a filled form does not fit, without a word of what was written; empty when all fits."""
-    return next(_problems(form, filled, told=told), "")
+def problem_of(form: AnswerForm, filled: FilledForm, *, answered: bool) -> str:
+    """Return the first problem of a filled form, without quoting its text; empty if it is valid. `answered` is False for "cannot tell"."""
+    return next(_problems(form, filled, answered=answered), "")
 
 
-def _problems(form: AnswerForm, filled: FilledForm, *, told: bool) -> Iterator[str]:
+def _problems(form: AnswerForm, filled: FilledForm, *, answered: bool) -> Iterator[str]:
     naming = next((name for name in form.sections if name in NAMING), "")
-    most = CANDIDATES.get(naming, 0) if told else 0
-    without_words = {*CANDIDATES, CONFIDENCE, *(() if told and not form.options else ("ANSWER",))}
-    letters = LETTERS[: len(form.options)] if told else ""
+    # a reader who cannot tell names nothing: no candidate, letter, field or confidence
+    most = CANDIDATES.get(naming, 0) if answered else 0
+    without_words = {*CANDIDATES, CONFIDENCE, *(() if answered and not form.options else ("ANSWER",))}
+    letters = LETTERS[: len(form.options)] if answered else ""
     if len(filled.candidates) > most:
         yield f"{len(filled.candidates)} diagnoses, at most {most} are asked for"
     if not all(_line(one.name) and (form.evidence or not (one.speaks_for or one.against)) for one in filled.candidates):
@@ -293,13 +292,13 @@ def _problems(form: AnswerForm, filled: FilledForm, *, told: bool) -> Iterator[s
         yield f"a side that is none of {', '.join(SIDES)}"
     if filled.choice and (len(filled.choice) > 1 or filled.choice not in letters):
         yield f"an option that is not there; the options are {' '.join(letters) or 'none'}"
-    if set(filled.fields) - {name for name, labels in form.fields.items() if labels and told}:
+    if set(filled.fields) - {name for name, labels in form.fields.items() if labels and answered}:
         yield "a field that the question does not ask for"
     elif any(label not in form.fields[name] for name, label in filled.fields.items()):
         yield "a label that the field does not offer"
-    if filled.confidence is not None and not told:
+    if filled.confidence is not None and not answered:
         yield "a confidence, although the reader cannot tell"
-    if told and not (filled.candidates or filled.choice or _line(filled.texts.get("ANSWER", "")) or any(filled.fields.values())):
+    if answered and not (filled.candidates or filled.choice or _line(filled.texts.get("ANSWER", "")) or any(filled.fields.values())):
         yield "its status is answered, but it names nothing"
 
 
@@ -312,8 +311,8 @@ def _is_answered(turn: FilledTurn) -> bool:
 
 
 def _choose_export(rows: Sequence[NamedExport]) -> NamedExport:
-    """Choose the export of a reader that counts; no later one may change what an earlier one had locked."""
-    # a file that says how far a reader is and one that ends it may carry the same second
+    """Choose the valid export of a reader; no later export may change an answer that an earlier one has locked."""
+    # a progress file and the complete export may have the same time in seconds
     ordered = sorted(rows, key=lambda row: (row[1].exported, row[1].complete, row[0]))
     for earlier, later in combinations(ordered, 2):
         _check_locked(earlier, later)
@@ -340,7 +339,7 @@ def _locked(export: AnswerExport) -> Iterator[tuple[tuple[str, int], FilledTurn]
 
 
 def given_answers(named: NamedExport, packet: ReaderKey, forms: Forms) -> dict[str, list[GivenAnswer]]:
-    """Write the finished answers of a reader as their prompts ask for them, by benchmark; what was begun and not finished is left out."""
+    """Return the finished answers of a reader in the format of their prompts, by benchmark; unfinished ones are left out."""
     name, export = named
     given: dict[str, list[GivenAnswer]] = defaultdict(list)
     for number, item in enumerate(export.items, start=1):
@@ -348,7 +347,7 @@ def given_answers(named: NamedExport, packet: ReaderKey, forms: Forms) -> dict[s
         if any(turn.status == OPEN for turn in item.turns):
             continue
         texts = [
-            answer_text(form, turn.answer, told=_is_answered(turn)) for form, turn in zip(forms[asked.item_id], item.turns, strict=True)
+            answer_text(form, turn.answer, answered=_is_answered(turn)) for form, turn in zip(forms[asked.item_id], item.turns, strict=True)
         ]
         given[asked.benchmark].append(
             GivenAnswer(
@@ -362,23 +361,25 @@ def given_answers(named: NamedExport, packet: ReaderKey, forms: Forms) -> dict[s
     return given
 
 
-def answer_text(form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
-    """Write an answer as the prompt asks for it; a reader who cannot tell abstains in the words that count as an abstention.
+def answer_text(form: AnswerForm, filled: FilledForm, *, answered: bool) -> str:
+    """Return an answer in the format of the prompt; a reader who cannot tell gets the words that count as an abstention.
 
-    Line breaks become spaces, bars in evidence become slashes, and characters that would end the name of a diagnosis are replaced;
-    nothing else of the reader's words changes. A question of choice has no letter for an abstention.
+    Line breaks become spaces, bars in evidence become slashes, and characters that would end the name of a diagnosis are replaced; the rest
+    of the text is unchanged. A choice question has no letter for an abstention.
     """
     if form.fields:
         stated = {name: (filled.fields.get(name) if labels else filled.confidence) for name, labels in form.fields.items()}
         return json.dumps(stated, ensure_ascii=False)
-    return "\n".join(_section(name, form, filled, told=told) for name in form.sections)
+    return "\n".join(_section(name, form, filled, answered=answered) for name in form.sections)
 
 
-def _section(name: str, form: AnswerForm, filled: FilledForm, *, told: bool) -> str:
+def _section(name: str, form: AnswerForm, filled: FilledForm, *, answered: bool) -> str:
     if name == CONFIDENCE:
-        return f"{name}: {(filled.confidence or 0.0) if told else 0.0:g}" if filled.confidence is not None or not told else f"{name}:"
+        return (
+            f"{name}: {(filled.confidence or 0.0) if answered else 0.0:g}" if filled.confidence is not None or not answered else f"{name}:"
+        )
     if name in CANDIDATES:
-        named = filled.candidates if told else [FilledCandidate(name=CANNOT_TELL)]
+        named = filled.candidates if answered else [FilledCandidate(name=CANNOT_TELL)]
         lines = [_candidate(one, evidence=form.evidence) for one in named]
         if name == "LESION":
             return f"{name}: {lines[0]}"
@@ -386,7 +387,7 @@ def _section(name: str, form: AnswerForm, filled: FilledForm, *, told: bool) -> 
     if name in ANSWER:
         if form.options:
             return f"{name}: {filled.choice or NO_LETTER}"
-        return f"{name}: {_line(filled.texts.get(name, '')) if told else CANNOT_TELL}"
+        return f"{name}: {_line(filled.texts.get(name, '')) if answered else CANNOT_TELL}"
     return f"{name}: {_line(filled.texts.get(name, '')) or NOT_STATED}"
 
 
