@@ -253,7 +253,7 @@ def test_a_round_without_its_key_and_a_file_that_is_not_json_are_refused(round_o
     with pytest.raises(RatingError, match="refused at"):
         import_round(folder, FORM, NOW)
     (tmp_path / "r2").mkdir()
-    with pytest.raises(RatingError, match=r"^r2: there is no round of this name, or its key\.json is gone"):
+    with pytest.raises(RatingError, match=r"^r2: there is no round of this name, or its key\.json is missing"):
         import_round(tmp_path / "r2", FORM, NOW)
 
 

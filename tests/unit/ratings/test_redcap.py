@@ -125,8 +125,8 @@ def test_an_export_is_complete_when_every_answer_of_the_packet_is(folder: Path) 
     ("change", "words"),
     [
         ({"dx_correct": "exact"}, r"line 2: dx_correct is not a code of the form; export raw data, no labels"),
-        ({"dx_correct": "5"}, "line 2: dx_correct is no code"),
-        ({"error_missed_lesion": "3"}, "line 2: error_missed_lesion is no code"),
+        ({"dx_correct": "5"}, "line 2: dx_correct is not a code"),
+        ({"error_missed_lesion": "3"}, "line 2: error_missed_lesion is not a code"),
         ({"name": "Mrs Example"}, "missing or unexpected fields: name"),
         ({"rater_id": "../../x"}, "a rater who has no packet in r01"),
     ],
