@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.external_files import delimited_rows, json_line_rows
 from neuralmedbench.files.inside import file_inside
-from neuralmedbench.files.rows import delimited_rows, json_line_rows
 
 SHOWN = 8
 

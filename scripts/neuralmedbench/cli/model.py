@@ -154,7 +154,7 @@ def import_responses(args: Namespace) -> int:
     """
     from neuralmedbench.config.load import load_benchmark, load_model_for, wildcard
     from neuralmedbench.errors import ConfigError
-    from neuralmedbench.files.given_answers import read_given
+    from neuralmedbench.files.external_files import read_given
     from neuralmedbench.files.tables import read_records
     from neuralmedbench.models.imported_answers import import_answers
     from neuralmedbench.records.requests import Request

@@ -11,7 +11,7 @@ dicom: PREAMBLE, elements, header_and_length, header_bytes, looks_like_dicom, nu
 digests: bytes_with_digest, sha256_of, sha256_of_files, sha256_of_value
 dvc_lock: DVC_LOCK, DvcOut, read_dvc_lock
 eponyms: AS_EPONYM, EPONYMS, is_eponym
-given_answers: GivenAnswer, read_given
+external_files: GivenAnswer, delimited_rows, json_line_rows, read_given
 identity: GENERIC, Identity, MIN_DIGITS, MIN_SEPARABLE, ORDINARY, fold, identity_pattern, read_identity, write_identity
 inside: file_inside
 json_files: read_json, read_json_record, write_json, write_json_record
@@ -23,7 +23,6 @@ picture_cases: count_pictures, picture_manifest
 plain_pictures: MAX_BYTES, mime_type, open_picture, picture_head, write_grey, write_picture
 pseudonyms: DIGITS, case_pseudonym, date_shift_days, device_pseudonym, patient_pseudonym, read_key, uid_pseudonym, write_new_key
 raw_index: RawFile, RawIndex, RawPicture, read_raw_index, write_raw_index
-rows: delimited_rows, json_line_rows
 small_pictures: GREYS, Levels, lettered, outlined, side_by_side, to_levels, write_levels
 tables: gc_paused, read_records, read_table, write_records, write_table
 templates: Templates, version_of

@@ -1,4 +1,4 @@
-"""How slices are chosen: the settings of the stage, and slices picked evenly, by what they show, or around a place."""
+"""Choose slices evenly, by content, or around a lesion; the settings of the stage."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from neuralmedbench.errors import DataError
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
 GREY_BINS = 32
-"""Steps of grey that the entropy counts; finer ones count noise."""
+"""Bins of the grey histogram for the entropy; finer ones measure noise."""
 POLICIES = ("uniform", "content", "three_plane", "lesion")
 LAYOUTS = ("single", "montage")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlicePolicy:
-    """Which slices are shown, and how.
+    """Choice and display of slices.
 
     Attributes
     ----------
     policy : str
         One of `POLICIES`.
     per_sequence : int
-        Slices of a sequence (and of each plane, with `three_plane`).
+        Slices per sequence (and per plane, with `three_plane`).
     field_of_view_mm : float
-        Side of the square that a slice is shown in.
+        Side of the displayed square.
     sent_px : int
-        Side of a picture in pixels; 0 leaves a slice at its native in-plane resolution.
+        Side of a picture in pixels; 0 keeps the native in-plane resolution.
     layout : str
-        `single` (a picture a slice) or `montage` (a picture a sequence).
+        `single` (one picture per slice) or `montage` (one picture per sequence).
     side_marker : bool
-        Whether the letters R and L are drawn beside the brain.
+        True to draw the letters R and L beside the brain.
     ct_windows : tuple of str
-        Windows of `windows.CT_WINDOWS` in which CT is shown, one picture each.
+        Windows of `windows.CT_WINDOWS` for CT, one picture each.
     """
 
     policy: str
@@ -49,7 +49,7 @@ class SlicePolicy:
 
 
 def usable_slices(brain: Mask, *, min_area: float = 0.25) -> npt.NDArray[np.intp]:
-    """Find the slices along axis 0 that show enough brain; parameters as in `uniform_slices`."""
+    """Return the slices along axis 0 that show enough brain; parameters as in `uniform_slices`."""
     area = brain.sum(axis=(1, 2))
     return np.flatnonzero((area > 0) & (area >= min_area * area.max()))
 
@@ -60,7 +60,7 @@ def uniform_slices(brain: Mask, count: int, *, min_area: float = 0.25) -> list[i
     Parameters
     ----------
     brain : ndarray of bool, shape (N, rows, columns)
-        Brain mask; the slices follow each other along axis 0.
+        Brain mask; axis 0 is the slice axis.
     count : int
         Number of slices, at least 1.
     min_area : float
@@ -87,20 +87,20 @@ def uniform_slices(brain: Mask, count: int, *, min_area: float = 0.25) -> list[i
 
 
 def content_slices(brain: Mask, scores: Numbers, count: int, *, min_area: float = 0.25) -> list[int]:
-    """Choose, of every `count`-th part of the brain, the slice that shows most.
+    """Divide the brain into `count` parts, and choose the slice with the highest score in each.
 
     Parameters
     ----------
     brain, count, min_area
         As in `uniform_slices`.
     scores : ndarray of float, shape (N,)
-        How much each slice shows, for example by `slice_scores`.
+        Content of each slice, for example from `slice_scores`.
 
     Returns
     -------
     list of int
-        Indices along axis 0, ascending, all different: the parts keep them spread over the brain. Of equal scores the slice nearest
-        to the middle of its part wins, the lower one of two.
+        Indices along axis 0, ascending, all different. Of equal scores, the slice nearest to the middle of its part is chosen, the lower
+        one of two.
 
     Raises
     ------
@@ -115,20 +115,20 @@ def content_slices(brain: Mask, scores: Numbers, count: int, *, min_area: float 
 
 
 def slice_scores(grey: npt.NDArray[np.uint8], brain: Mask) -> Numbers:
-    """Measure how much there is to see in each slice, without any label.
+    """Measure the visible content of each slice, without any label.
 
     Parameters
     ----------
     grey : ndarray of uint8, shape (N, rows, columns)
-        The scan as it is displayed: through its window, so that scalp and artefacts beyond it do not count.
+        The scan through its window, so that scalp and artefacts beyond it do not count.
     brain : ndarray of bool, shape (N, rows, columns)
-        Its brain.
+        Brain mask.
 
     Returns
     -------
     ndarray of float, shape (N,)
-        Sum of two standard scores over the usable slices: entropy of the brain's grey values (bits), and edges (mean difference of
-        neighbours). 0 is an average slice; unusable slices have 0.
+        Sum of two z-scores over the usable slices: entropy of the brain's grey values (bits), and edges (mean difference of neighbouring
+        pixels). An average slice has 0; so have unusable ones.
     """
     usable = usable_slices(brain)
     entropy, edges = np.zeros(len(brain)), np.zeros(len(brain))
@@ -147,14 +147,14 @@ def slice_scores(grey: npt.NDArray[np.uint8], brain: Mask) -> Numbers:
 
 
 def around(index: float, reach: float, count: int, total: int) -> list[int]:
-    """Spread slices over a lesion: from `reach` below its centre to `reach` above.
+    """Spread slices over a lesion, from `reach` below its centre to `reach` above.
 
     Parameters
     ----------
     index, reach : float
         Centre and half extent in slices.
     count, total : int
-        How many are wanted, and how many slices there are.
+        Number of slices to choose, and of all slices.
 
     Returns
     -------
@@ -184,6 +184,6 @@ def _enough(brain: Mask, count: int, min_area: float) -> npt.NDArray[np.intp]:
 
 
 def _pairs(inside: Mask, axis: int) -> Mask:
-    """Neighbours along an axis that both lie in the brain."""
+    """Return a mask of neighbours along an axis that are both in the brain."""
     first, second = (inside[:-1], inside[1:]) if axis == 0 else (inside[:, :-1], inside[:, 1:])
     return first & second

@@ -1,4 +1,4 @@
-"""Normalised cases as a BIDS derivative: the names that other tools look for, the same voxels."""
+"""Export normalised cases as a BIDS derivative: standard names, unchanged voxels."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ desc-brain_mask: brain of the reference scan. Sidecars hold the rigid transform,
 
 
 def export_case(normalised: CaseRecord, source: Path, raw: CaseRecord, out: Path) -> int:
-    """Write one case with the names of BIDS derivatives.
+    """Write one case under the names of BIDS derivatives.
 
     Parameters
     ----------
     normalised : CaseRecord
-        The normalised case, its reference first.
+        The normalised case, the reference first.
     source : Path
         Its folder.
     raw : CaseRecord
@@ -35,7 +35,7 @@ def export_case(normalised: CaseRecord, source: Path, raw: CaseRecord, out: Path
     Returns
     -------
     int
-        Volumes written; 0 for a quarantined case.
+        Number of volumes written; 0 for a quarantined case.
     """
     if normalised.state is not State.OK:
         return 0
@@ -53,11 +53,10 @@ def export_case(normalised: CaseRecord, source: Path, raw: CaseRecord, out: Path
             stem = folder / f"{head}{entities}_{suffix}"
             _write(stem, source / VOLUMES / f"{series.series_id}{ending}.nii", about | more)
             written += 1
-        if (
-            series.sequence is Sequence.DWI
-        ):  # by BIDS inheritance they hold for both; with `desc-` in their names the validator refuses them
+        if series.sequence is Sequence.DWI:
+            # by BIDS inheritance they apply to both volumes; the validator refuses names with `desc-`
             write_text(folder / f"{head}_{suffix}.bval", f"{series.b_value or 0:g}\n")
-            write_text(folder / f"{head}_{suffix}.bvec", "0\n0\n0\n")  # a trace has no direction
+            write_text(folder / f"{head}_{suffix}.bvec", "0\n0\n0\n")  # a trace image has no direction
         if number == 0:
             mask = {"Type": "Brain", "Sources": about["Sources"], "Description": "Brain of the reference scan, on its grid."}
             _write(folder / f"{head}_desc-brain_mask", source / VOLUMES / f"{series.series_id}_brain.nii", mask)
@@ -82,7 +81,7 @@ def _uri(case_id: str, name: str) -> str:
 
 
 def _write(stem: Path, volume: Path, sidecar: dict[str, object]) -> None:
-    """Compress a volume without time or name, so that equal volumes are equal bytes."""
+    """Compress a volume without time and name in the gzip header, so that equal volumes give equal bytes."""
     with atomic_file(stem.with_name(f"{stem.name}.nii.gz")) as partial:
         partial.write_bytes(gzip.compress(volume.read_bytes(), compresslevel=6, mtime=0))
     write_json(stem.with_name(f"{stem.name}.json"), sidecar)

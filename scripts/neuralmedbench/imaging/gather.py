@@ -1,4 +1,4 @@
-"""All pictures of a benchmark in one table, and what became of every case of its list."""
+"""Gather all pictures of a benchmark in one table, and the outcome of every case."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neuralmedbench.files.cases import CaseRow, read_case
 from neuralmedbench.records.case import CaseRecord, SliceRow, State
 
 MIN_CASES = 10
-"""From this many cases up a share is a statement; below, a run stops only when no case is left."""
+"""With fewer cases a share means little: a run then stops only if no case is left."""
 
 
 def gather_slices(
@@ -23,18 +23,18 @@ def gather_slices(
     Parameters
     ----------
     benchmark : str
-        Whose.
+        Name of the benchmark.
     table : sequence of CaseRow
-        Its case table, excluded cases too.
+        Its case table, including excluded cases.
     folder : Path
-        The folder that holds `sub-<case>/case.json` of the slices stage; paths in the result begin with it.
+        Folder with `sub-<case>/case.json` of the slices stage; paths in the result begin with it.
     max_quarantined_fraction : float
-        Largest share of quarantined cases, from `MIN_CASES` cases up.
+        Largest allowed share of quarantined cases, with at least `MIN_CASES` cases.
 
     Returns
     -------
     tuple of list of SliceRow and dict
-        The pictures, and `{"cases": [...]}`: the fate of every case of the table, sorted by case id.
+        The pictures, and `{"cases": [...]}`: the outcome of every case of the table, sorted by case id.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""From voxels to a grey picture: cut as a reader expects it, square pixels, letterboxed."""
+"""Turn voxels into grey pictures: cut in display orientation, square pixels, windowed, resized, as montage or letterboxed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from neuralmedbench.records.case import Plane
 
 Floats = npt.NDArray[np.float32]
 SLICE_AXIS = {plane: "zyx".index(plane.axis) for plane in Plane}
-"""Axis of an LPS+ array (Z, Y, X) along which the slices of a plane follow each other."""
+"""Slice axis of a plane in an LPS+ array (Z, Y, X)."""
 
 
 def cut_plane(voxels: Floats, plane: Plane, index: int) -> Floats:
-    """Take one slice out of a volume, as a reader expects it.
+    """Take one slice out of a volume, in radiological display orientation.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def square(cut: Floats, centre: tuple[float, float], spacing: tuple[float, float
     cut : ndarray, shape (rows, columns)
         The slice.
     centre : tuple of float
-        Row and column (continuous) that shall be in the middle.
+        Row and column (continuous) of the middle of the square.
     spacing : tuple of float
         Size of a pixel along rows and columns in mm.
     side_mm : float
@@ -55,16 +55,16 @@ def square(cut: Floats, centre: tuple[float, float], spacing: tuple[float, float
     Returns
     -------
     tuple of ndarray and float
-        The picture, shape (n, n), and the size of its pixels in mm: the smaller one of the slice.
+        The picture, shape (n, n), and the size of its pixels in mm: the smaller side of the slice's pixels.
 
     Notes
     -----
-    Pixels that are square already are only moved by whole pixels, never interpolated. Others are interpolated linearly along
-    the coarser axis.
+    Square pixels are only shifted by whole pixels, never interpolated. Others are interpolated linearly along the coarser axis.
     """
     size = min(spacing)
     number = max(8, round(side_mm / size))
     if abs(spacing[0] - spacing[1]) <= 1e-3 * size:
+        # square pixels: copy the part of the slice that is inside the square
         corner = [round(middle - (number - 1) / 2) for middle in centre]
         picture = np.full((number, number), fill, dtype=cut.dtype)
         low = [max(0, -start) for start in corner]
@@ -79,7 +79,7 @@ def square(cut: Floats, centre: tuple[float, float], spacing: tuple[float, float
 
 
 def _interpolate(values: Floats, positions: npt.NDArray[np.floating], fill: float) -> Floats:
-    """Linear interpolation along axis 0."""
+    """Interpolate linearly along axis 0; `fill` outside."""
     floor = np.floor(positions).astype(int)
     weight = (positions - floor)[:, None]
     last = len(values) - 1
@@ -90,32 +90,32 @@ def _interpolate(values: Floats, positions: npt.NDArray[np.floating], fill: floa
 
 
 def to_grey(picture: Floats, window: tuple[float, float]) -> npt.NDArray[np.uint8]:
-    """Show a window of intensities as 0 (black) to 255 (white)."""
+    """Map a window of intensities to 0 (black) to 255 (white)."""
     low, high = window
     return np.asarray(np.clip((picture - low) / (high - low) * 255.0, 0, 255).round(), dtype=np.uint8)
 
 
 def resize(picture: Floats, side_px: int) -> Floats:
-    """Bring a square picture to another number of pixels; smaller ones average, so that nothing small falls between them."""
+    """Resize a square picture; a smaller one is averaged (Pillow's antialiasing), so that no small structure is lost."""
     from PIL import Image
 
     return np.asarray(Image.fromarray(picture.astype(np.float32)).resize((side_px, side_px), Image.Resampling.BILINEAR))
 
 
 def montage(tiles: Sequence[npt.NDArray[np.uint8]], *, gap_px: int) -> npt.NDArray[np.uint8]:
-    """Put pictures of one size side by side, left to right and then top to bottom.
+    """Arrange pictures of one size in a grid, left to right and then top to bottom.
 
     Parameters
     ----------
     tiles : sequence of ndarray of uint8, shape (n, n)
         At least one.
     gap_px : int
-        Black between them.
+        Black pixels between them.
 
     Returns
     -------
     ndarray of uint8, shape (rows, columns)
-        As many columns as rows, or one more; places without a picture are black.
+        As many columns as rows, or one more; empty cells are black.
     """
     columns = int(np.ceil(np.sqrt(len(tiles))))
     rows = -(-len(tiles) // columns)
@@ -128,7 +128,7 @@ def montage(tiles: Sequence[npt.NDArray[np.uint8]], *, gap_px: int) -> npt.NDArr
 
 
 def letterbox(picture: npt.NDArray[np.uint8], side_px: int) -> npt.NDArray[np.uint8]:
-    """Put a picture in the middle of a black square that is at least as large; it is never stretched."""
+    """Put a picture in the middle of a black square of at least its size, without scaling."""
     whole = np.zeros((side_px, side_px), dtype=np.uint8)
     top, left = ((side_px - side) // 2 for side in picture.shape)
     whole[top : top + picture.shape[0], left : left + picture.shape[1]] = picture

@@ -1,4 +1,4 @@
-"""Normalised scans in memory, and where a point of one lies in another."""
+"""Normalised scans in memory, and points carried from one to another."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Scan:
     image : SimpleITK.Image
         The volume, LPS+.
     brain : ndarray of bool, shape (Z, Y, X)
-        Where its brain is.
+        Brain mask.
     rigid : ndarray of float, shape (4, 4)
-        From points of the reference to points of this series, LPS+ in mm.
+        Maps points of the reference to points of this series, LPS+ in mm.
     window : tuple of float
-        Black and white.
+        Intensities of black and white.
     """
 
     series: Series
@@ -48,24 +48,24 @@ class Scan:
 
     @property
     def plane(self) -> Plane:
-        """The plane in which it is cut when nothing else is asked for: its own, axial for isotropic scans."""
+        """Default plane to cut: that of acquisition, axial for isotropic scans."""
         return self.series.plane or Plane.AXIAL
 
     def stack(self, plane: Plane) -> npt.NDArray[np.bool_]:
-        """Its brain mask with the slices of a plane along axis 0."""
+        """Return its brain mask with the slices of a plane along axis 0."""
         return np.moveaxis(self.brain, SLICE_AXIS[plane], 0)
 
 
 @dataclass(frozen=True)
 class SlicePlace:
-    """One native slice and what stands in its middle.
+    """One native slice and its centre.
 
     Attributes
     ----------
     index : int
         Index along the slice axis of the LPS+ array.
     centre : tuple of float
-        Row and column of the slice, as a reader sees it, that shall be in the middle of the picture.
+        Row and column, in display orientation, of the point in the middle of the picture.
     position_mm : float
         Position of that point along the slice axis, in the space of the reference.
     """
@@ -76,7 +76,7 @@ class SlicePlace:
 
 
 def load(series: Series, source: Path) -> Scan:
-    """Read one series of a normalised case; DataError when a file of it is absent or it has no window."""
+    """Read one series of a normalised case; DataError if a file is absent or it has no window."""
     import SimpleITK as sitk
 
     if series.window is None:
@@ -88,7 +88,7 @@ def load(series: Series, source: Path) -> Scan:
 
 
 def centre_points(scan: Scan, plane: Plane, indices: Iterable[int]) -> Points:
-    """Points on the line through the centre of the brain along the slice axis, shape (N, 3), LPS+ in mm."""
+    """Return a point per slice, on the line through the centre of the brain along the slice axis, shape (N, 3), LPS+ in mm."""
     axis = SLICE_AXIS[plane]
     middle = centre_of(scan.brain)
     centres = [[*middle[:axis], float(index), *middle[axis + 1 :]] for index in indices]
@@ -96,29 +96,29 @@ def centre_points(scan: Scan, plane: Plane, indices: Iterable[int]) -> Points:
 
 
 def carry(points: Points, matrix: Points) -> Points:
-    """Take points, shape (N, 3), through a homogeneous matrix."""
+    """Transform points, shape (N, 3), by a homogeneous matrix."""
     return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])
 
 
 def slice_index(scan: Scan, plane: Plane, point: npt.NDArray[np.floating]) -> float:
-    """Index (continuous) along the slice axis of a point in the scan's own space."""
+    """Return the continuous index along the slice axis of a point in the space of the scan."""
     return float(scan.image.TransformPhysicalPointToContinuousIndex(point.tolist())[::-1][SLICE_AXIS[plane]])
 
 
 def places(scan: Scan, plane: Plane, points: Points) -> list[SlicePlace]:
-    """Find the native slices that lie nearest to points of the scan's own space; none twice, none outside."""
+    """Return the native slices nearest to points in the space of the scan, without repetition and points outside."""
     axis = SLICE_AXIS[plane]
     rows, columns = (entry for entry in range(3) if entry != axis)
     shape = scan.brain.shape
-    found: dict[int, SlicePlace] = {}
+    by_index: dict[int, SlicePlace] = {}
     for point in points:
         where = list(scan.image.TransformPhysicalPointToContinuousIndex(point.tolist())[::-1])
         index = round(where[axis])
-        if not 0 <= index < shape[axis] or index in found:
+        if not 0 <= index < shape[axis] or index in by_index:
             continue
-        row = where[rows] if plane is Plane.AXIAL else shape[rows] - 1 - where[rows]  # see cut_plane
+        row = where[rows] if plane is Plane.AXIAL else shape[rows] - 1 - where[rows]  # flipped by cut_plane
         where[axis] = float(index)
-        shown = np.array([scan.image.TransformContinuousIndexToPhysicalPoint(where[::-1])])
-        position = carry(shown, np.asarray(np.linalg.inv(scan.rigid), dtype=np.float64))[0, 2 - axis]
-        found[index] = SlicePlace(index, (row, where[columns]), float(position))
-    return list(found.values())
+        centre = np.array([scan.image.TransformContinuousIndexToPhysicalPoint(where[::-1])])
+        position = carry(centre, np.asarray(np.linalg.inv(scan.rigid), dtype=np.float64))[0, 2 - axis]
+        by_index[index] = SlicePlace(index, (row, where[columns]), float(position))
+    return list(by_index.values())

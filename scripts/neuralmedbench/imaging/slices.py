@@ -1,15 +1,15 @@
-"""Cut the pictures that a reader gets to see out of a normalised case.
+"""Cut the pictures of a case: choose slices, find the same anatomy in every sequence, draw each through its window.
 
-A picture shows a native slice: nothing is interpolated between slices, unless a policy asks for a plane that a thick-slice scan was
-not acquired in, and then the picture says so. The same anatomy is looked up in every sequence by the rigid transforms of the
-normalise stage, and stands in the middle of every picture.
+A picture shows a native slice: nothing is interpolated between slices, unless a policy asks for another plane than that of a thick-slice
+scan, and then the picture is marked as resampled. The rigid transforms of the normalise stage locate the same anatomy in every sequence;
+the brain is in the middle of every picture.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Container
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -20,14 +20,28 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.known_lesions import KnownLesion
 from neuralmedbench.files.plain_pictures import write_grey
 from neuralmedbench.imaging.choose import SlicePolicy, around, content_slices, slice_scores, uniform_slices, usable_slices
-from neuralmedbench.imaging.display import RenderedSlice, draw, native_pixel
-from neuralmedbench.imaging.pictures import SLICE_AXIS, to_grey
+from neuralmedbench.imaging.pictures import SLICE_AXIS, Floats, cut_plane, letterbox, montage, resize, square, to_grey
 from neuralmedbench.imaging.scans import Points, Scan, SlicePlace, carry, centre_points, load, places, slice_index
 from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, Window
 from neuralmedbench.records.case import CaseRecord, Plane, Slice, Tile
 from neuralmedbench.runtime.atomic_write import atomic_folder
 
 PLANES = (Plane.AXIAL, Plane.CORONAL, Plane.SAGITTAL)
+
+
+Grey = npt.NDArray[np.uint8]
+LETTERS = {
+    "R": ("11110", "10001", "10001", "11110", "10100", "10010", "10001"),
+    "L": ("10000", "10000", "10000", "10000", "10000", "10000", "11111"),
+}
+"""Letters of 5 x 7 dots: without a font file, pixels are the same on all machines."""
+HEIGHT = 0.05
+"""Height of a letter as a fraction of the picture's height."""
+PLACES = (0.04, 0.89, 0.475)
+"""Upper ends of a letter as fractions of the picture's height, tried in this order: top, bottom and middle of the edge."""
+GAP_PX = 4
+"""Black between the tiles of a montage."""
+MIN_TILE_PX = 8
 
 
 def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePolicy, lesion: KnownLesion | None = None) -> tuple[Slice, ...]:
@@ -40,17 +54,17 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
     source : Path
         Its folder.
     pictures : Path
-        Folder of the PNG files; it is replaced. Paths in the result are relative to the folder above it.
+        Folder of the PNG files; it is replaced. Paths in the result are relative to its parent.
     policy : SlicePolicy
-        Which slices.
+        Choice and display of slices.
     lesion : KnownLesion or None
-        For the policy `lesion`; a case without a lesion gets the slices of `uniform` there, marked as oracle too, because that
-        there is no lesion is part of the answer.
+        For the policy `lesion`. A case without a lesion gets the slices of `uniform`, marked as oracle too, because the absence of a lesion
+        is part of the answer.
 
     Returns
     -------
     tuple of Slice
-        In the order of the series, each from feet to head (right to left, front to back).
+        In the order of the series; within a series from feet to head (right to left, front to back).
 
     Raises
     ------
@@ -59,13 +73,12 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
 
     Notes
     -----
-    Series that are cut in one plane share their positions: those of the first of them. A series that does not reach a position
-    lacks that picture; a position that falls on a slice which is already shown is not repeated. A slab in another plane than the
-    reference's shows as many slices as it has.
+    All series in one plane are cut at the positions of the first of them. A series that does not reach a position has no picture there;
+    positions that fall on the same slice give one picture. A slab in another plane than the reference's may give fewer slices.
     """
     import SimpleITK as sitk
 
-    leaders: dict[Plane, tuple[Points, Points]] = {}
+    leaders: dict[Plane, tuple[Points, Points]] = {}  # per plane: rigid transform of its first series, and its points there
     slices: dict[str, Slice] = {}
     with atomic_folder(pictures) as folder:
         for series in case.series:
@@ -76,14 +89,15 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
                     indices = _indices(case, source, scan, plane, policy, lesion=lesion)
                     leaders[plane] = scan.rigid, centre_points(scan, plane, indices)
                 rigid, points = leaders[plane]
-                found = places(scan, plane, carry(points, scan.rigid @ np.linalg.inv(rigid)))
-                groups = [[place] for place in found] if policy.layout == "single" else [found] * bool(found)
+                # the points of the leader, in the space of this series
+                positions = places(scan, plane, carry(points, scan.rigid @ np.linalg.inv(rigid)))
+                groups = [[place] for place in positions] if policy.layout == "single" else [positions] * bool(positions)
                 for (name, window), group in product(_windows(scan, policy), groups):
-                    grey, shown = draw(scan, voxels, plane, group, policy, window=window)
+                    grey, rendered = draw(scan, voxels, plane, group, policy, window=window)
                     image_id = _image_id(scan, plane, group, policy, taken=slices, window=name)
                     write_grey(folder / f"{image_id}.png", grey)
                     slices[image_id] = replace(
-                        _describe(scan, plane, group, grey, shown),
+                        _describe(scan, plane, group, grey, rendered),
                         image_id=image_id,
                         path=f"{pictures.name}/{image_id}.png",
                         sha256=sha256_of(folder / f"{image_id}.png"),
@@ -94,8 +108,8 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
     return tuple(slices.values())
 
 
-def _describe(scan: Scan, plane: Plane, group: list[SlicePlace], grey: npt.NDArray[np.uint8], shown: RenderedSlice) -> Slice:
-    """Say what a picture shows; its name, file and window are filled in by who writes it."""
+def _describe(scan: Scan, plane: Plane, group: list[SlicePlace], grey: npt.NDArray[np.uint8], rendered: RenderedSlice) -> Slice:
+    """Return the record of a picture; the caller adds its name, file and window."""
     middle = group[(len(group) - 1) // 2]
     rows, columns = native_pixel(scan, plane)
     series = scan.series
@@ -111,36 +125,37 @@ def _describe(scan: Scan, plane: Plane, group: list[SlicePlace], grey: npt.NDArr
         position_mm=round(middle.position_mm, 2),
         tiles=tuple(Tile(index=place.index, position_mm=round(place.position_mm, 2)) for place in group),
         native_mm_per_px=(round(rows, 5), round(columns, 5)),
-        mm_per_px=round(shown.mm_per_px, 5),
+        mm_per_px=round(rendered.mm_per_px, 5),
         window=scan.window,
         window_name="",
         resampled=series.plane is not None and plane is not series.plane,
-        side_marked=shown.marked,
+        side_marked=rendered.marked,
     )
 
 
 def _windows(scan: Scan, policy: SlicePolicy) -> list[tuple[str, Window]]:
+    """List the windows of a scan by name: those of the policy for CT, its one window otherwise."""
     if scan.series.sequence in COMPUTED:
         return [(name, scan.window if name == "brain" else CT_WINDOWS[name]) for name in policy.ct_windows]
     return [("shared" if "shared_window" in scan.series.flags else "own", scan.window)]
 
 
 def _indices(case: CaseRecord, source: Path, scan: Scan, plane: Plane, policy: SlicePolicy, *, lesion: KnownLesion | None) -> list[int]:
-    """Choose the slices of the scan that leads a plane."""
+    """Choose the slices of the first scan of a plane."""
     brain = scan.stack(plane)
     is_reference = scan.series.series_id == case.series[0].series_id
     count = policy.per_sequence if is_reference else min(policy.per_sequence, len(usable_slices(brain)))
     if policy.policy == "content":
         return content_slices(brain, _scores(case, source, scan, plane), count)
     if policy.policy == "lesion" and lesion is not None:
-        there = carry(np.array([lesion.position_mm]), scan.rigid)[0]
+        centre = carry(np.array([lesion.position_mm]), scan.rigid)[0]
         spacing = scan.image.GetSpacing()[2 - SLICE_AXIS[plane]]
-        return around(slice_index(scan, plane, there), lesion.size_mm / 2 / spacing, policy.per_sequence, len(brain))
+        return around(slice_index(scan, plane, centre), lesion.size_mm / 2 / spacing, policy.per_sequence, len(brain))
     return uniform_slices(brain, count)
 
 
 def _scores(case: CaseRecord, source: Path, leader: Scan, plane: Plane) -> npt.NDArray[np.float64]:
-    """How much the slices of a plane show, over all sequences that are cut in it: a lesion may be visible in one of them only."""
+    """Sum the scores of the slices of a plane over all its sequences: a lesion may be visible in one of them only."""
     import SimpleITK as sitk
 
     number = len(leader.stack(plane))
@@ -153,15 +168,133 @@ def _scores(case: CaseRecord, source: Path, leader: Scan, plane: Plane) -> npt.N
         axis = SLICE_AXIS[plane]
         grey = np.moveaxis(to_grey(sitk.GetArrayViewFromImage(scan.image), scan.window), axis, 0)
         scores = slice_scores(grey, scan.stack(plane))
-        there = [slice_index(scan, plane, point) for point in carry(points, scan.rigid @ np.linalg.inv(leader.rigid))]
-        total += np.interp(there, np.arange(len(scores)), scores, left=0.0, right=0.0)
+        indices = [slice_index(scan, plane, point) for point in carry(points, scan.rigid @ np.linalg.inv(leader.rigid))]
+        total += np.interp(indices, np.arange(len(scores)), scores, left=0.0, right=0.0)
     return total
 
 
 def _image_id(scan: Scan, plane: Plane, group: list[SlicePlace], policy: SlicePolicy, *, taken: Container[str], window: str) -> str:
-    """Sequence, axis and position; the second series of a kind, and slices nearer than 1 mm, get a letter."""
+    """Return an id of sequence, axis and position; a letter is added for a second series of the kind and slices closer than 1 mm."""
     kind = scan.series.sequence.value.lower()
     head = f"{kind}-{window}" if scan.series.sequence in COMPUTED and window != "brain" else kind
     where = f"{plane.axis}{round(group[0].position_mm):+04d}" if policy.layout == "single" else f"montage-{plane.axis}"
     name = f"{head}-{where}"
     return next(f"{name}{letter}" for letter in ("", *"bcdefghijklmnopqrstuvwxyz") if f"{name}{letter}" not in taken)
+
+
+@dataclass(frozen=True)
+class RenderedSlice:
+    """One slice as displayed.
+
+    Attributes
+    ----------
+    grey : ndarray of uint8, shape (n, n)
+        The picture.
+    mm_per_px : float
+        Size of its pixels.
+    marked : bool
+        True if it has side letters.
+    """
+
+    grey: npt.NDArray[np.uint8]
+    mm_per_px: float
+    marked: bool
+
+
+def draw(
+    scan: Scan, voxels: Floats, plane: Plane, group: list[SlicePlace], policy: SlicePolicy, *, window: Window
+) -> tuple[npt.NDArray[np.uint8], RenderedSlice]:
+    """Draw one picture: a single slice, or a montage.
+
+    Parameters
+    ----------
+    scan : Scan
+        The scan.
+    voxels : ndarray of float32, shape (Z, Y, X)
+        Its values.
+    plane : Plane
+        The plane to cut.
+    group : list of SlicePlace
+        The slice, or those of a montage.
+    policy : SlicePolicy
+        Display settings.
+    window : tuple of float
+        Intensities of black and white.
+
+    Returns
+    -------
+    tuple of ndarray of uint8 and RenderedSlice
+        The picture, and its first slice; `marked` is True if all its slices are.
+    """
+    if policy.layout == "single":
+        one = render_slice(scan, voxels, plane, group[0], policy, window=window, side_px=policy.sent_px)
+        return one.grey, one
+    columns = int(np.ceil(np.sqrt(len(group))))
+    side = max((policy.sent_px - (columns - 1) * GAP_PX) // columns, MIN_TILE_PX) if policy.sent_px else 0
+    tiles = [render_slice(scan, voxels, plane, place, policy, window=window, side_px=side) for place in group]
+    whole = montage([tile.grey for tile in tiles], gap_px=GAP_PX)
+    of_all = RenderedSlice(tiles[0].grey, tiles[0].mm_per_px, marked=all(tile.marked for tile in tiles))
+    return (letterbox(whole, max(policy.sent_px, *whole.shape)) if policy.sent_px else whole), of_all
+
+
+def render_slice(
+    scan: Scan, voxels: Floats, plane: Plane, place: SlicePlace, policy: SlicePolicy, *, window: Window, side_px: int
+) -> RenderedSlice:
+    """Draw one slice with the brain in the middle; `side_px` 0 keeps the native resolution."""
+
+    def framed(values: Floats, fill: float) -> tuple[Floats, float]:
+        cut = cut_plane(values, plane, place.index)
+        picture, mm_per_px = square(cut, place.centre, native_pixel(scan, plane), side_mm=policy.field_of_view_mm, fill=fill)
+        if not side_px:
+            return picture, mm_per_px
+        return resize(picture, side_px), mm_per_px * picture.shape[0] / side_px
+
+    picture, mm_per_px = framed(voxels, float(voxels.min()))
+    grey = to_grey(picture, window)
+    if not policy.side_marker:
+        return RenderedSlice(grey, mm_per_px, marked=False)
+    brain, _ = framed(scan.brain.astype(np.float32), 0.0)
+    marked, is_marked = mark_sides(grey, brain > 0, plane)
+    return RenderedSlice(marked, mm_per_px, marked=is_marked)
+
+
+def mark_sides(grey: Grey, brain: npt.NDArray[np.bool_], plane: Plane) -> tuple[Grey, bool]:
+    """Draw R at the left edge and L at the right one (the patient's left is on the viewer's right).
+
+    Parameters
+    ----------
+    grey : ndarray of uint8, shape (rows, columns)
+        The picture.
+    brain : ndarray of bool, shape (rows, columns)
+        Brain mask; letters never cover it.
+    plane : Plane
+        Sagittal pictures have no sides and are not marked.
+
+    Returns
+    -------
+    tuple of ndarray and bool
+        The picture, and whether it is marked; without room for both letters, none is drawn.
+    """
+    if plane is Plane.SAGITTAL:
+        return grey, False
+    rows, columns = grey.shape
+    dot = max(1, round(HEIGHT * rows / 7))
+    stamps = {name: np.kron(np.array([[int(bit) for bit in line] for line in lines], np.uint8), np.ones((dot, dot), np.uint8))
+              for name, lines in LETTERS.items()}  # fmt: skip
+    height, width = (side + 2 * dot for side in stamps["R"].shape)
+    corners = {"R": dot, "L": columns - width - dot}
+    for start in (round(part * rows) for part in PLACES):
+        boxes = {name: (slice(start, start + height), slice(column, column + width)) for name, column in corners.items()}
+        if start + height > rows or corners["L"] <= corners["R"] + width or any(brain[box].any() for box in boxes.values()):
+            continue
+        marked = grey.copy()
+        for name, box in boxes.items():
+            marked[box] = np.pad(stamps[name], dot) * np.uint8(255)  # on black, so that bright scalp does not hide it
+        return marked, True
+    return grey, False
+
+
+def native_pixel(scan: Scan, plane: Plane) -> tuple[float, float]:
+    """Return the size of a native pixel along rows and columns of a plane in mm."""
+    rows, columns = (size for axis, size in enumerate(scan.image.GetSpacing()[::-1]) if axis != SLICE_AXIS[plane])
+    return rows, columns

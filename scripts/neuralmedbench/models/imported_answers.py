@@ -9,7 +9,7 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.files.given_answers import GivenAnswer
+from neuralmedbench.files.external_files import GivenAnswer
 from neuralmedbench.models.call_keys import request_key
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.ledger import LedgerEntry, new_entry, open_ledger, read_ledger

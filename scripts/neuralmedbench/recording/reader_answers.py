@@ -13,7 +13,7 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.cases import read_audit
-from neuralmedbench.files.given_answers import GivenAnswer
+from neuralmedbench.files.external_files import GivenAnswer
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.imported_answers import ImportCounts, check_import, import_answers
 from neuralmedbench.models.readers import requests_for

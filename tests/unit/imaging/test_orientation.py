@@ -13,8 +13,7 @@ from fixtures.imaging import LESION_MM, Shot, normalise, write_shots
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.known_lesions import KnownLesion
 from neuralmedbench.imaging.choose import SlicePolicy
-from neuralmedbench.imaging.display import LETTERS
-from neuralmedbench.imaging.slices import cut_slices
+from neuralmedbench.imaging.slices import LETTERS, cut_slices
 from neuralmedbench.records.case import Plane, Slice
 
 pytestmark = pytest.mark.slow

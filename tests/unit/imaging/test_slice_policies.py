@@ -21,8 +21,8 @@ from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.files.known_lesions import read_known_lesion
 from neuralmedbench.files.volumes import read_volume
 from neuralmedbench.imaging.choose import around, content_slices, slice_scores, uniform_slices
-from neuralmedbench.imaging.display import mark_sides
 from neuralmedbench.imaging.pictures import letterbox, montage, resize
+from neuralmedbench.imaging.slices import mark_sides
 from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, State
 
 SHOTS = [

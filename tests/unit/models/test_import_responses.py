@@ -17,7 +17,7 @@ from fixtures.scoring import vocabulary
 from neuralmedbench.cli.model import import_responses
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.files.given_answers import GivenAnswer, read_given
+from neuralmedbench.files.external_files import GivenAnswer, read_given
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.engine import answer_requests

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.files.given_answers import GivenAnswer
+from neuralmedbench.files.external_files import GivenAnswer
 from neuralmedbench.ratings.exports import Digest, Pseudonym, Rater, StratumKey, StrictModel, read_file
 from neuralmedbench.ratings.imports import KEY_FILE, checked_entries, packet_of
 from neuralmedbench.records.checklist import SECTIONS
