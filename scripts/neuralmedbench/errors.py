@@ -1,13 +1,13 @@
-"""The errors of the pipeline: one class for each kind of mistake, one exit code for each class."""
+"""Errors of the pipeline: one class and one exit code per kind."""
 
 from __future__ import annotations
 
 
 class PipelineError(Exception):
-    """Base class: something that a person can put right.
+    """Base class: an error that the user can correct.
 
-    A message says what failed, for which item, what was expected, what was there and what to do next.
-    It never repeats a header value, a source path or free text: those can identify a patient.
+    A message says what failed, for which item, what was expected, what was found and what to do next.
+    It never repeats a header value, a source path or free text, which can identify a patient.
     """
 
     exit_code = 10
@@ -26,13 +26,13 @@ class DataError(PipelineError):
 
 
 class DeidentificationError(PipelineError):
-    """An identifier could be left; a per-case stage quarantines the case, every later stage refuses it."""
+    """An identifier may remain; a per-case stage quarantines the case, every later stage refuses it."""
 
     exit_code = 13
 
 
 class ProviderError(PipelineError):
-    """A model or its provider cannot be asked."""
+    """A model or its provider cannot be used."""
 
     exit_code = 14
 
@@ -50,7 +50,7 @@ class RatingError(PipelineError):
 
 
 class StorageError(PipelineError):
-    """A disk is full, or may not be written to; what was finished is kept."""
+    """A disk is full or not writable; finished results are kept."""
 
     exit_code = 17
 
@@ -62,6 +62,6 @@ class BusyError(PipelineError):
 
 
 class InterruptedRunError(PipelineError):
-    """A person or the system asked a command to end before it was finished."""
+    """A person or the system stopped a command before it was finished."""
 
     exit_code = 19

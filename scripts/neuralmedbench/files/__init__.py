@@ -1,4 +1,4 @@
-"""File formats: reading and writing what the stages hand to each other.
+"""File formats: read and write the files that stages pass to each other.
 
 Doors
 -----

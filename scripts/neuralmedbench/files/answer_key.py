@@ -1,4 +1,4 @@
-"""The answer key of a simulated patient: read, written, and how a planted string is looked for."""
+"""The answer key of a simulated patient: read and write it, and search texts for its planted strings."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from neuralmedbench.records.answer_key import AnswerKey
 NAME = "answer_key.json"
 SEPARATORS = re.compile(r"[\W_]+")
 DIGEST = re.compile(rb"(?<![0-9A-Za-z])(?=[0-9]{0,63}[a-f])(?:[0-9a-f]{64}|[0-9a-f]{40}|[0-9a-f]{32}|[0-9a-f]{30})(?![0-9A-Za-z])")
-"""A digest in hexadecimal (also without the two digits of its folder): among so many, one holds a short number by chance."""
+"""A hexadecimal digest (also without the two digits of its folder): removed, because some contain a short number by chance."""
 LONG = 5
-"""From this many letters and digits on a string is found whatever stands between them."""
+"""A string of at least so many letters and digits is found with any separators between them."""
 
 
 def read_answer_key(path: Path) -> AnswerKey:
-    """Read an answer key; DataError when it is absent or does not fit (its values are not repeated)."""
+    """Read an answer key; DataError if it is absent or invalid (its values are not repeated)."""
     return read_json_record(path, AnswerKey, remedy="make the phantom again")
 
 
@@ -32,7 +32,7 @@ def write_answer_key(path: Path, key: AnswerKey) -> None:
 
 
 def plain(text: str) -> str:
-    """Lower case without accents, combining marks and full-width forms; the length may change."""
+    """Return text in lower case without accents, combining marks and full-width forms; the length may change."""
     if text.isascii():
         return text.lower()
     spread = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
@@ -41,18 +41,18 @@ def plain(text: str) -> str:
 
 @cache
 def _combining() -> re.Pattern[str]:
-    """Every mark that is drawn over the letter before it, in the scripts of the basic plane."""
+    """Return a pattern of all combining marks of the basic multilingual plane."""
     return re.compile(f"[{''.join(chr(code) for code in range(0x10000) if unicodedata.combining(chr(code)))}]")
 
 
 def bare(text: str) -> str:
-    """Letters and digits of `plain` text alone."""
+    """Return only the letters and digits of `plain` text."""
     return SEPARATORS.sub("", plain(text))
 
 
 @lru_cache(maxsize=1 << 16)
 def holds(text: str, planted: str) -> bool:
-    """Whether a text holds a planted string, whatever its case, accents and separators.
+    """Return whether a text contains a planted string, regardless of case, accents and separators.
 
     Examples
     --------
@@ -69,19 +69,19 @@ def holds(text: str, planted: str) -> bool:
 
 
 def left_in(text: str, strings: Iterable[str]) -> list[str]:
-    """Give the planted strings that stand in a text.
+    """Return the planted strings that a text contains.
 
     Parameters
     ----------
     text : str
-        Text as `searchable` gives it.
+        Text from `searchable`.
     strings : iterable of str
-        What was planted; other case, accents and up to three separators between its words make no difference.
+        The planted strings; case, accents and up to three separators between words are ignored.
 
     Returns
     -------
     list of str
-        Those that are there. Numbers are found as whole numbers, words anywhere.
+        Those in the text. Numbers are found as whole numbers, words anywhere.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def left_in(text: str, strings: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def planted_pattern(value: str) -> re.Pattern[str]:
-    """Give the pattern that finds one planted string in `plain` text: as it is anywhere, and standing alone with its letters apart."""
+    """Return the pattern of a planted string in `plain` text: joined words anywhere, or spaced letters as a separate word."""
     words = re.findall(r"[^\W_]+", plain(value))
     before, after = (r"(?<!\d)" if words[0][0].isdigit() else ""), (r"(?!\d)" if words[-1][-1].isdigit() else "")
     joined = before + r"[\W_]{0,3}".join(map(re.escape, words)) + after
@@ -107,17 +107,17 @@ def planted_pattern(value: str) -> re.Pattern[str]:
 
 
 def searchable(content: bytes) -> str:
-    r"""`plain` text of bytes in every encoding that a header or a table uses: UTF-8, Latin-1, UTF-16, and JSON with \u escapes; no digests.
+    r"""Decode bytes to `plain` text in every encoding of headers and tables: UTF-8, Latin-1, UTF-16, and JSON with \u escapes.
 
     Parameters
     ----------
     content : bytes
-        Any file, unpacked.
+        Any file, uncompressed.
 
     Returns
     -------
     str
-        All readings below each other.
+        All decodings, one after another, without digests.
     """
     content = DIGEST.sub(b" ", content)
     texts = [content.decode("utf-8", "replace"), content.decode("latin-1")]

@@ -1,4 +1,4 @@
-"""What every BIDS data set holds beside its scans: the description, the README and what a validator shall pass over."""
+"""Files of a BIDS data set beside its scans: description, README and ignored patterns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from neuralmedbench.runtime.atomic_write import write_text
 
 BIDS_VERSION = "1.10.0"
 NOT_BIDS = ("ct", "swi")
-"""Folders of scans that core BIDS has no place for; they are named in its style all the same."""
+"""Folders of scans without a place in core BIDS; their names follow its style."""
 
 
 def write_description(folder: Path, title: str, kind: str, about: str, ignored: tuple[str, ...] = ()) -> None:
@@ -25,9 +25,9 @@ def write_description(folder: Path, title: str, kind: str, about: str, ignored: 
     kind : str
         `raw` or `derivative`.
     about : str
-        What a reader should know.
+        Text of the README.
     ignored : tuple of str
-        Patterns of our own files, beside `NOT_BIDS`.
+        Patterns for the validator to ignore, in addition to `NOT_BIDS`.
     """
     description: dict[str, Any] = {
         "Name": title,
@@ -39,6 +39,6 @@ def write_description(folder: Path, title: str, kind: str, about: str, ignored: 
     }
     write_json(folder / "dataset_description.json", description)
     write_text(folder / "README", about.strip() + "\n")
-    # a folder and what it holds are two patterns: the validator looks at both
+    # the validator checks a folder and its content separately
     below = [pattern for name in NOT_BIDS for pattern in (f"**/{name}", f"**/{name}/**")]
     write_text(folder / ".bidsignore", "\n".join([*below, *ignored]) + "\n")

@@ -1,4 +1,4 @@
-"""The dcm2niix program: DICOM series to NIfTI, run so that nothing of a header ends in a file name or in its output."""
+"""Convert DICOM series to NIfTI with dcm2niix, so that no header value gets into file names or visible output."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from neuralmedbench.runtime.storage import LEAST_ROOM_BYTES, disk_full, has_room
 
 TIMEOUT_S = 900
 OVERLAY = "_ROI"
-"""In the names of masks that the program makes of overlays (groups 6000 to 601E)."""
+"""Part of the names of masks that the program makes from overlays (groups 6000 to 601E)."""
 FULL_DISK = (b"disk full", b"unable to write")
-"""Words in which the program says that it could not write; its exit code is the same for damaged files."""
+"""The program's messages on a full disk; its exit code is the same for damaged files."""
 
 
 @dataclass(frozen=True)
 class Converted:
-    """What dcm2niix made of one series: the image, and the files that it wrote beside it (None when it wrote none)."""
+    """Output of dcm2niix for one series: the image, and its sidecar and b-values, or None."""
 
     image: Path
     sidecar: Path | None
@@ -31,13 +31,7 @@ class Converted:
 
 @cache
 def find_dcm2niix() -> str:
-    """Find the program: in the package of that name, beside the Python interpreter, or on the search path.
-
-    Raises
-    ------
-    ConfigError
-        If it is nowhere.
-    """
+    """Find the program in the package of that name, beside the Python interpreter, or on the search path; ConfigError without it."""
     try:
         import dcm2niix
 
@@ -58,18 +52,17 @@ def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[Con
     Parameters
     ----------
     series : Path
-        Folder that holds the files of one series and nothing else.
+        Folder with the files of one series only.
     folder : Path
         Empty folder for the results, `image*.nii` uncompressed.
     as_stacked : bool
-        Give the slices as they were stacked even where the program made a corrected version.
+        True to return the slices as acquired even if the program wrote a corrected version.
 
     Returns
     -------
     list of Converted
-        The images in the order of their names. Versions with an even spacing (`_Eq`) or without gantry tilt (`_Tilt`) take the
-        place of the images they were made from. What somebody drew over the slices (overlays, which the program writes beside them) is no
-        scan and is left out.
+        The images, sorted by name. A version with even spacing (`_Eq`) or without gantry tilt (`_Tilt`) replaces its original. Masks from
+        overlays are left out.
 
     Raises
     ------
@@ -78,20 +71,20 @@ def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[Con
     DataError
         If nothing could be converted.
     OSError
-        If the disk is full: that says nothing about the files.
+        If the disk is full, which is no fault of the files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     # `-g i` ignores a defaults file in the home folder; `-f image` keeps header words out of names; `-w 2` never overwrites
-    # `-m y` keeps slices of different exposure together: positions decide about geometry in any case
+    # `-m y` keeps slices of different exposure together: geometry is checked by positions anyway
     options = ["-g", "i", "-b", "y", "-ba", "y", "-z", "n", "-m", "y", "-w", "2", "-f", "image", "-o"]
     try:
-        # its output names files and header values: it is shown to nobody
+        # its output contains file names and header values, and is never shown
         done = subprocess.run([find_dcm2niix(), *options, str(folder), str(series)], check=False, capture_output=True, timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         message = f"dcm2niix did not finish a series in {TIMEOUT_S} s; look at its files"
         raise DataError(message) from None
-    said = (done.stdout + done.stderr).lower()
-    if any(words in said for words in FULL_DISK) or not has_room(folder, LEAST_ROOM_BYTES):
+    output = (done.stdout + done.stderr).lower()
+    if any(words in output for words in FULL_DISK) or not has_room(folder, LEAST_ROOM_BYTES):
         raise disk_full()
     images = [image for image in sorted(folder.glob("*.nii")) if OVERLAY not in image.stem]
     corrected = [image for image in images if "_Eq" in image.stem or "_Tilt" in image.stem]
@@ -99,9 +92,10 @@ def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[Con
     if not chosen:
         message = "dcm2niix made no image of a series (unknown compression, or damaged files)"
         raise DataError(message)
-    return [Converted(image, *(_beside(image, suffix) for suffix in (".json", ".bval"))) for image in chosen]
+    return [Converted(image, *(_companion(image, suffix) for suffix in (".json", ".bval"))) for image in chosen]
 
 
-def _beside(image: Path, suffix: str) -> Path | None:
+def _companion(image: Path, suffix: str) -> Path | None:
+    """Return the file of the same name with another suffix, or None."""
     path = image.with_suffix(suffix)
     return path if path.exists() else None

@@ -1,4 +1,4 @@
-"""DICOM headers, read so that a malformed value is an absent value and never a traceback that shows it."""
+"""Read DICOM headers: a malformed value counts as absent, and never appears in a traceback."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def quiet_pydicom() -> None:
 
 
 def looks_like_dicom(start: bytes) -> bool:
-    """Whether a file starts like DICOM: with the magic word, or (old files without one) with group 0002 or 0008."""
+    """Return whether a file starts like DICOM: with the magic word, or (old files without one) with group 0002 or 0008."""
     return start[PREAMBLE : PREAMBLE + 4] == MAGIC or start[:4] in {
         b"\x08\x00\x05\x00",
         b"\x08\x00\x08\x00",
@@ -42,28 +42,18 @@ def looks_like_dicom(start: bytes) -> bool:
 
 
 def read_header(content: bytes) -> Dataset:
-    """Read a DICOM header out of a file's bytes, pixels left out.
-
-    Parameters
-    ----------
-    content : bytes
-        The whole file.
-
-    Returns
-    -------
-    Dataset
-        The header.
+    """Read the DICOM header from the bytes of a whole file, without pixels.
 
     Raises
     ------
     DataError
-        If it is not DICOM, is cut off before the image, or does not say what kind of object it is.
+        If it is not DICOM, is truncated before the image, or has no SOP Class UID.
     """
     return header_and_length(content)[0]
 
 
 def header_and_length(content: bytes) -> tuple[Dataset, int]:
-    """Read a DICOM header as `read_header` does, and give where it ends: how many bytes stand before the pixels."""
+    """Read a DICOM header as `read_header` does, and return it with its length: the number of bytes before the pixels."""
     return _read(content, pixels=False)
 
 
@@ -73,7 +63,7 @@ def read_dicom(path: Path) -> Dataset:
 
 
 def header_bytes(content: bytes) -> bytes:
-    """Give the bytes of a DICOM file before its pixels: whatever a search finds there can be read by everybody.
+    """Return the bytes of a DICOM file before its pixels: the part with readable values.
 
     Raises
     ------
@@ -93,7 +83,7 @@ def _read(content: bytes, *, pixels: bool) -> tuple[Dataset, int]:
     stream = io.BytesIO(content)
     try:
         header = pydicom.dcmread(stream, stop_before_pixels=not pixels, force=True)
-    except Exception as error:  # pydicom raises many kinds on damaged files, with values in their texts
+    except Exception as error:  # pydicom raises many classes on damaged files, with header values in their messages
         message = f"damaged DICOM file ({type(error).__name__})"
         raise DataError(message) from None
     if not text(header, "SOPClassUID"):
@@ -103,18 +93,18 @@ def _read(content: bytes, *, pixels: bool) -> tuple[Dataset, int]:
 
 
 def value(header: Dataset, keyword: str | int) -> Any:
-    """Value of an element (by keyword or tag), or None when it is absent, empty or malformed."""
+    """Return the value of an element (by keyword or tag), or None if it is absent, empty or malformed."""
     tag = _tag_of(keyword) if isinstance(keyword, str) else keyword
     try:
-        found = header.get(keyword) if tag is None else header[tag].value
-    except Exception:  # absent, or malformed: that counts as absent, and its text may not be shown
+        content = header.get(keyword) if tag is None else header[tag].value
+    except Exception:  # absent, or malformed: that counts as absent, and must not be shown
         return None
-    return None if found is None or found == "" else found
+    return None if content is None or content == "" else content
 
 
 @cache
 def _tag_of(keyword: str) -> BaseTag | None:
-    """Tag of a keyword; None for what has no tag of its own. Looking it up takes longer than finding the element."""
+    """Return the tag of a keyword, or None. Cached, because this lookup takes longer than that of the element."""
     from pydicom.datadict import tag_for_keyword
     from pydicom.tag import Tag
 
@@ -123,26 +113,26 @@ def _tag_of(keyword: str) -> BaseTag | None:
 
 
 def text(header: Dataset, keyword: str | int) -> str:
-    """Value of an element as one line of text; several values are joined by a backslash, as DICOM writes them."""
+    """Return the value of an element as one line of text; several values are joined by a backslash, as in DICOM."""
     return "\\".join(texts(header, keyword))
 
 
 def texts(header: Dataset, keyword: str | int) -> tuple[str, ...]:
-    """Values of an element as text."""
-    found = value(header, keyword)
-    if found is None:
+    """Return the values of an element as text; empty if it is absent."""
+    content = value(header, keyword)
+    if content is None:
         return ()
     try:
-        parts = (
-            [found] if isinstance(found, str | bytes) or not hasattr(found, "__iter__") or hasattr(found, "family_name") else list(found)
-        )
+        # names of persons are iterable, but one value
+        single = isinstance(content, str | bytes) or not hasattr(content, "__iter__") or hasattr(content, "family_name")
+        parts = [content] if single else list(content)
         return tuple(str(part).strip() for part in parts if str(part).strip())
     except Exception:  # as in `value`
         return ()
 
 
 def numbers(header: Dataset, keyword: str) -> tuple[float, ...]:
-    """Values of an element as finite numbers; empty when one of them is not a number."""
+    """Return the values of an element as finite numbers; empty if one of them is not a finite number."""
     try:
         parts = tuple(float(part) for part in texts(header, keyword))
     except ValueError:
@@ -151,19 +141,19 @@ def numbers(header: Dataset, keyword: str) -> tuple[float, ...]:
 
 
 def number(header: Dataset, keyword: str) -> float | None:
-    """First value of an element as a finite number, or None."""
-    found = numbers(header, keyword)
-    return found[0] if found else None
+    """Return the first value of an element as a finite number, or None."""
+    values = numbers(header, keyword)
+    return values[0] if values else None
 
 
 def elements(dataset: Dataset) -> Iterator[tuple[Dataset, Any]]:
-    """Every readable element with the dataset that holds it, those of nested sequences too (an item before what is in it)."""
+    """Yield every readable element with its dataset, those of nested sequences after the sequence itself; delete unreadable ones."""
     for tag in list(dataset.keys()):
         try:
             element = dataset[tag]
             is_sequence = element.VR == "SQ"
             nested = list(element.value or ()) if is_sequence else []
-        except Exception:  # an element that cannot be decoded cannot be judged: its holder drops it
+        except Exception:  # an element that cannot be decoded cannot be checked, and is dropped
             del dataset[tag]
             continue
         yield dataset, element

@@ -1,4 +1,4 @@
-"""What DVC recorded: the files of `dvc.lock`, by path."""
+"""Read the outs recorded in `dvc.lock`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DVC_LOCK = Path("dvc.lock")
 
 @dataclass(frozen=True)
 class DvcOut:
-    """One recorded out: the MD5 digest by which DVC's cache knows it, its size in bytes, the stage that owns it."""
+    """One recorded out: its MD5 digest in DVC's cache, its size in bytes, and its stage."""
 
     md5: str
     size: int
@@ -23,12 +23,12 @@ class DvcOut:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
+        """True for a folder."""
         return self.md5.endswith(".dir")
 
 
 def read_dvc_lock(path: Path = DVC_LOCK) -> dict[str, DvcOut]:
-    """Read what was recorded.
+    """Read the recorded outs.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def read_dvc_lock(path: Path = DVC_LOCK) -> dict[str, DvcOut]:
 
     Returns
     -------
-    dict of str to Recorded
-        By path of the out, relative to the repository root; empty when nothing was ever recorded.
+    dict of str to DvcOut
+        By path of the out, relative to the repository root; empty without a lock file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Names of people that are diseases, signs, scores and places in the brain, and how to tell which is meant."""
+"""Eponyms: names of persons in diseases, signs, scores and anatomy, and patterns that distinguish them from patients' names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EPONYMS = word_set(
     "Isaacs Pompe Refsum Tangier Unverricht Lundborg Lafora Rett Dravet Landau Kleffner Panayiotopoulos Rolandic Westphal Edinger Snellen Ishihara ",
     "Hounsfield Cobb Lindegaard Koerte Rathke Blake Luria Stroop Addenbrooke Berg Tinetti Hawkins Homans Lasègue Lasegue Gowers Trendelenburg Gradenigo",
 )
-"""Names that are diseases, signs, scores and places in the brain."""
+"""Names in diseases, signs, scores and anatomy."""
 NOUNS = (
     r"(?:disease|syndrome|palsy|signs?|pupils?|aphasia|area|gyrus|encephalopathy|ataxia|chorea|dementia|bod(?:y|ies)|tests?|scores?|ratings?|questionnaire|gait|facies|scale|inventory|reflex|"
     r"phenomenon|paralysis|paresis|malformation|ganglion|fracture|index|grad(?:e|ing)|stage|criteria|cells?|fib(?:re|er)s?|duct|aqueduct|foram\w+|"
@@ -31,12 +31,12 @@ _QUALIFIERS = (
     "bilateral", "presumed", "familial",
 )  # fmt: skip
 NOT_BEFORE = "".join(rf"(?<!\b(?i:{word})[ -])" for word in _QUALIFIERS)
-"""Looks back at words after which an eponym is medicine: `no Babinski`, `atypical Parkinson`."""
+"""Lookbehind for words after which an eponym is a medical term: `no Babinski`, `atypical Parkinson`."""
 NOT_AFTER = rf"(?!(?:['’´]s|s['’´]?)?(?:[ -](?:and|&)?[ -]?[A-Z][a-z]+){{0,2}}[ -](?i:{NOUNS})\b|[ ]?(?:\+|:[ ]*(?i:positive|negative|absent|present)))"
-"""Looks ahead at words before which an eponym is medicine: `Parkinson's disease`, `Broca aphasia`, `Hunt and Hess grade`."""
+"""Lookahead for words before which an eponym is a medical term: `Parkinson's disease`, `Broca aphasia`, `Hunt and Hess grade`."""
 AS_EPONYM = re.compile(rf"^(?:['’´]s|s['’´]?)?(?:[ -](?:and|&)?[ -]?[A-Z][a-z]+){{0,2}}[ -](?i:{NOUNS})\b")
 
 
 def is_eponym(name: str) -> bool:
-    """Whether the first word of a name, read from its start, is an eponym."""
+    """Return whether the first word of a name is an eponym."""
     return re.split(r"[ '’-]", name, maxsplit=1)[0].casefold() in EPONYMS

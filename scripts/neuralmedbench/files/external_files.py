@@ -1,4 +1,4 @@
-"""Answers that others collected: the record, and the CSV and JSON-lines files that hold them."""
+"""Read files of other tools: rows of CSV, TSV and JSON-lines tables, and model answers from tables, Inspect and lmms-eval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from neuralmedbench.errors import DataError
 
 MAX_CELL = 256 * 2**20
-"""Longest cell of a table: pictures stand in some as base64."""
+"""Longest cell of a table: some contain pictures as base64."""
 
 
 def delimited_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
@@ -23,24 +23,24 @@ def delimited_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
     Parameters
     ----------
     path : Path
-        The file; tabs separate the cells of a `.tsv`, commas those of any other.
+        The file; `.tsv` is separated by tabs, any other by commas.
 
     Yields
     ------
     tuple of int and dict of str to (str or None)
-        The line on which the row ends, and its cells by column; None for those that a short row lacks.
+        The last line of the row, and its cells by column; None for missing cells of a short row.
 
     Raises
     ------
     DataError
-        If it is no table in UTF-8, a column stands twice, or a row has more cells than there are columns.
+        If it is not a UTF-8 table, a column name is repeated, or a row has more cells than columns.
     """
     before = csv.field_size_limit(MAX_CELL)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
             if double := [name for name, number in Counter(reader.fieldnames or ()).items() if number > 1]:
-                message = f"{path.name}: the column {double[0]!r} stands twice"
+                message = f"{path.name}: the column {double[0]!r} is repeated"
                 raise DataError(message)
             for row in reader:
                 if None in row:
@@ -60,7 +60,7 @@ def json_line_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Parameters
     ----------
     path : Path
-        The file; empty lines are passed over.
+        The file; empty lines are skipped.
 
     Yields
     ------
@@ -70,7 +70,7 @@ def json_line_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Raises
     ------
     DataError
-        If the file is no such lines in UTF-8.
+        If the file is not UTF-8 or a line is not a JSON object.
     """
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -87,25 +87,25 @@ def json_line_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 GIVEN_COLUMNS = ("item", "sample", "arm", "strategy", "text", "turns")
-"""Columns of a table of given answers; all but `item` may be absent, and one of `text` and `turns` must be there."""
+"""Columns of a table of given answers: `item`, and `text` or `turns`, are required."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenAnswer:
-    """One answer of somebody else's run.
+    """One answer from another tool's run.
 
     Attributes
     ----------
     where : str
-        Where it stands in its file.
+        Its place in the file, for messages.
     item : str
-        Id of the item, with or without the benchmark's name before it.
+        Id of the item, with or without the prefix of the benchmark.
     sample : int
-        Which of the answers to this item, from 0.
+        Number of the answer to this item, from 0.
     turns : tuple of str
-        One text; of a dialogue the text of every turn.
+        One text; in a dialogue, the text of every turn.
     seconds : tuple of float
-        How long each of them took; empty when nobody knows.
+        Duration of each turn; empty if unknown.
     """
 
     where: str
@@ -127,7 +127,7 @@ def read_given(path: Path, form: str, item_key: str = "") -> list[GivenAnswer]:
     form : str
         `table` (.csv or .jsonl with `GIVEN_COLUMNS`), `inspect` (.json, or .eval) or `lmms-eval` (samples, .jsonl).
     item_key : str
-        lmms-eval: key in `doc` that holds the item's id; without it `doc_id` is the id.
+        lmms-eval: key of the item's id in `doc`; by default `doc_id` is the id.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def read_given(path: Path, form: str, item_key: str = "") -> list[GivenAnswer]:
     Raises
     ------
     DataError
-        If the file is absent or is not of this form; the message names the row and the key, never a text.
+        If the file is absent or not of this form; the message names row and key, never a text.
     """
     readers: dict[str, Callable[[Path, str], Iterator[GivenAnswer]]] = {"table": _table, "inspect": _inspect, "lmms-eval": _lmms_eval}
     if not path.is_file():
@@ -145,7 +145,7 @@ def read_given(path: Path, form: str, item_key: str = "") -> list[GivenAnswer]:
         raise DataError(message)
     try:
         return list(readers[form](path, item_key))
-    except (ValueError, zipfile.BadZipFile, NotImplementedError):  # the last: a way of packing that zipfile does not know
+    except (ValueError, zipfile.BadZipFile, NotImplementedError):  # the last: a compression that zipfile does not support
         message = (
             f"{path.name}: cannot be read as {form}; expected UTF-8, and of inspect a .json log or an .eval file that is not zstd-packed"
         )
@@ -198,7 +198,7 @@ def _inspect(path: Path, _: str) -> Iterator[GivenAnswer]:
 
 
 def _words(content: Any) -> str:
-    """Text of a message, whose content is a string or a list of parts."""
+    """Return the text of a message, whose content is a string or a list of parts."""
     if isinstance(content, str):
         return content
     return "".join(part["text"] for part in content if part.get("type") == "text")

@@ -1,4 +1,4 @@
-"""What identifies a patient, kept in the private zone: what the notes may not say and no later file may hold."""
+"""Identifying values of a patient, stored in the private zone, and patterns that find them in notes and files."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ MIN_LETTERS, MIN_DIGITS = 2, 4
 MIN_SEPARABLE = 5
 """A number of at least so many letters and digits is found with other separators too."""
 
-
 GENERIC = word_set("""
     hospital clinic clinics university medical center centre health department radiology neurology institute general memorial the of and
     for saint st mri ct scanner anonymous anonymized anonymised unknown none null phantom patient test name male female doctor dr prof mr
     mrs ms md phd yes no other van von de der den del di da la le el al ii jr sr
 """)
-"""Words that name nobody by themselves."""
+"""Words that identify no person or place by themselves."""
 ORDINARY = word_set("""
     white black brown green gray grey young old long short small little rich strong stern head hand foot back day days may mark frank will
     bill grant case page left right good wise best bright sharp weeks major minor price rose hill wood woods stone field lane church bishop
@@ -30,7 +29,7 @@ ORDINARY = word_set("""
     burns cross cole bell ball ring rings stroke pain payne brain skull cortex pons lewy tan hope grace faith joy summer autumn june april august
     an do so to no he long sun son park per can sage dawn ivy rich wade gale chase drew pat sue rob ray jean
 """)
-"""Names that are words as well: they count as a name only when they start with a capital letter."""
+"""Names that are also ordinary words: found only with a capital letter."""
 
 _MONTHS = word_set("may june april august march")
 _BARE = {
@@ -49,18 +48,18 @@ _BARE = {
     "þ": "t",
     "ð": "d",
 }
-"""Letters that Unicode does not take apart; one for one, so that places in a text stay what they were."""
+"""Base letters where Unicode has no decomposition; one for one, so that positions in a text do not change."""
 APOSTROPHES = "'’‘´`ʼ"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Values of a patient's headers.
+    """Identifying values from a patient's headers.
 
     Attributes
     ----------
     names : tuple of str
-        Names of persons, as DICOM writes them (`Family^Given=...`): patient, relatives, physicians, operators.
+        Names of persons in DICOM form (`Family^Given=...`): patient, relatives, physicians, operators.
     places : tuple of str
         Institution, department, address, station.
     numbers : tuple of str
@@ -68,7 +67,7 @@ class Identity:
     uids : tuple of str
         Unique identifiers of studies, series and instances.
     scan_date : str
-        StudyDate, `YYYYMMDD`, or empty; what days are counted from.
+        StudyDate, `YYYYMMDD`, or empty; day 0 of relative dates.
     """
 
     names: tuple[str, ...] = ()
@@ -79,7 +78,7 @@ class Identity:
 
 
 def read_identity(path: Path) -> Identity:
-    """Read an `identity.json`; DataError when it is absent or does not fit (its values are not repeated)."""
+    """Read an `identity.json`; DataError if it is absent or invalid (its values are not repeated)."""
     return read_json_record(path, Identity, remedy="ingest the case again")
 
 
@@ -89,12 +88,12 @@ def write_identity(path: Path, identity: Identity) -> None:
 
 
 def fold(text: str) -> str:
-    """Letters without accents, so that Müller and Muller are one name; as long as the given text."""
+    """Remove accents, so that Müller and Muller are equal; the length does not change."""
     return "".join(_BARE.get(letter) or unicodedata.normalize("NFKD", letter)[0] if letter.isalpha() else letter for letter in text)
 
 
 def name_parts(name: str) -> set[str]:
-    """Parts of a person's name that name this person.
+    """Return the parts of a person's name that identify this person.
 
     Examples
     --------
@@ -113,7 +112,7 @@ def name_parts(name: str) -> set[str]:
 
 
 def place_phrases(place: str) -> set[str]:
-    """Phrases of an institution or an address that name this place.
+    """Return the phrases of an institution or an address that identify this place.
 
     Examples
     --------
@@ -128,18 +127,18 @@ def place_phrases(place: str) -> set[str]:
 
 
 def _is_postcode(word: str) -> bool:
-    """Whether a word of an address is a house number or a part of a postcode."""
+    """Return whether a word of an address is a house number or part of a postcode."""
     return any(letter.isdigit() for letter in word) or (len(word) <= 2 and word.isascii() and word.isupper())
 
 
-@lru_cache(maxsize=4)  # a case asks for it when its files are cleaned and again when they are searched
+@lru_cache(maxsize=4)  # needed twice per case: when files are cleaned and when they are searched for leaks
 def identity_pattern(identity: Identity) -> re.Pattern[str] | None:
-    """One pattern that finds every identifying value in folded text (see `fold`); None when there is no value.
+    """Return one pattern that finds every identifying value in folded text (see `fold`), or None without any value.
 
     Notes
     -----
-    Words are found as whole words, digits as whole numbers: a patient called Hall is not in every `shall`. The groups
-    `place`, `number` and `name` tell what was found; longest values first.
+    Words are found as whole words, digits as whole numbers: a patient called Hall is not in every `shall`. The groups `place`, `number`
+    and `name` give the kind of a match; longer values are tried first.
     """
     words = {part for name in identity.names for part in name_parts(name)}
     phrases = {phrase for place in identity.places for phrase in place_phrases(place)}
@@ -157,12 +156,13 @@ def identity_pattern(identity: Identity) -> re.Pattern[str] | None:
 
 
 def _word(word: str) -> str:
+    """Return the pattern of a name as a whole word; stricter where the name has another meaning."""
     folded = fold(word)
     if not folded.isascii():
         return f"(?i:{re.escape(folded)})"  # scripts without spaces between words
     small, plain = folded.casefold(), fold(word.casefold())
     title = plain[:1].upper() + plain[1:]
-    if len(folded) == 2:  # Te is a name, TE 110 is a setting, Li level is a laboratory value
+    if len(folded) == 2:  # Te is a name, TE 110 an echo time, Li level a laboratory value
         return rf"(?<![A-Za-z]){re.escape(title)}(?![A-Za-z]| level\b)"
     if small in _MONTHS:  # Mrs May, but not in May 2031
         inner, before, after = (
@@ -180,7 +180,7 @@ def _word(word: str) -> str:
 
 
 def _initials(name: str) -> set[str]:
-    """Find the initials of a name when they are written with full stops: `E.J.A.`, family name first or last."""
+    """Return patterns of a name's initials with full stops: `E.J.A.`, family name first or last."""
     family, _, given = fold(name.partition("=")[0]).partition("^")
     first = [word[0].upper() for word in re.split(r"[\s^-]+", given) if word[:1].isascii() and word[:1].isalpha()]
     last = [word[0].upper() for word in family.split() if word[0].isascii() and word[0].isalpha() and word.casefold() not in GENERIC]
@@ -192,7 +192,7 @@ def _initials(name: str) -> set[str]:
 
 
 def _spelled(word: str) -> str:
-    """Spell a Latin name as it may stand in folded text: apostrophes and hyphens of any kind or none, `Mueller` and `Müller`."""
+    """Return the pattern of a Latin name in folded text: any or no apostrophes and hyphens, `Mueller` and `Müller`."""
     parts, place = [], 0
     while place < len(word):
         letter, bare = word[place], fold(word[place])
@@ -215,12 +215,13 @@ def _spelled(word: str) -> str:
 
 
 def _phrase(phrase: str) -> str:
+    """Return the pattern of a phrase, with any separators between its words."""
     inner = r"[\s_^-]+".join(re.escape(part) for part in re.split(r"[\s_^]+", fold(phrase)) if part)
     return rf"(?<![A-Za-z0-9])(?i:{inner})(?![A-Za-z0-9])"
 
 
 def _number(number: str) -> str:
-    """Find a number also when it is grouped in another way, and with or without leading zeros."""
+    """Return the pattern of a number with any grouping, with or without leading zeros."""
     letters = [letter for letter in fold(number) if letter.isalnum()]
     if len(letters) < MIN_SEPARABLE:
         return _exact(number)

@@ -1,4 +1,4 @@
-"""Files that a table names: nothing outside of the folder to which its paths are relative is ever read."""
+"""Files named in a table: nothing outside its folder is ever read."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from neuralmedbench.errors import DataError
 
 
 def file_inside(folder: Path, name: str, what: str = "the file") -> Path:
-    """Give the path of a file that lies in a folder, at any depth.
+    """Return the path of a file in a folder, at any depth.
 
     Parameters
     ----------
     folder : Path
         The folder.
     name : str
-        Its path as a table writes it, relative to the folder.
+        Its path in the table, relative to the folder.
     what : str
-        What it is, for the message.
+        Its name in the message.
 
     Returns
     -------
@@ -27,7 +27,7 @@ def file_inside(folder: Path, name: str, what: str = "the file") -> Path:
     Raises
     ------
     DataError
-        If it leads out of the folder, by a link too, or there is no such file; the message does not repeat it.
+        If it leads out of the folder, also through a link, or there is no such file; the message does not repeat the path.
     """
     path = folder / name
     try:

@@ -1,4 +1,4 @@
-"""JSON files and records in JSON: equal values are equal bytes."""
+"""Read and write JSON files and records in JSON; equal values give equal bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _adapters: dict[Any, TypeAdapter[Any]] = {}
 
 
 def write_json(path: Path, value: object, *, private: bool = False) -> None:
-    """Write JSON with sorted keys, so that equal values are equal bytes; `private` as in `write_text`."""
+    """Write JSON with sorted keys, so that equal values give equal bytes; `private` as in `write_text`."""
     write_text(path, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n", private=private)
 
 
@@ -39,7 +39,7 @@ def read_json(path: Path) -> Any:
 
 
 def record_adapter(record: Any) -> TypeAdapter[Any]:
-    """Make the reader and writer of a kind of record once: it takes longer than a record, and a gather reads thousands."""
+    """Return the (de)serialiser of a record class, built once: building it takes longer than reading a record."""
     if record not in _adapters:
         _adapters[record] = TypeAdapter(record)
     return _adapters[record]
@@ -51,16 +51,16 @@ def write_json_record(path: Path, value: object) -> None:
 
 
 def read_json_record(path: Path, record: type[R], *, remedy: str) -> R:
-    """Read a record that `write_json_record` wrote.
+    """Read a record from JSON.
 
     Parameters
     ----------
     path : Path
         The file.
     record : type
-        The record's class.
+        Class of the record.
     remedy : str
-        What to do when it does not fit; ends the message.
+        Next step at the end of the message if the content is invalid.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def read_json_record(path: Path, record: type[R], *, remedy: str) -> R:
     Raises
     ------
     DataError
-        If the file is absent, is not JSON or does not fit; the message names the place, never a value.
+        If the file is absent, not JSON or invalid; the message names the field, never a value.
     """
     try:
         value: R = record_adapter(record).validate_python(read_json(path))

@@ -1,4 +1,4 @@
-"""Where the answers table puts the lesion of a case: for slices that are chosen with the answer, and for nothing else."""
+"""Read the lesion position of a case from the answers table; only for the slice policy `lesion`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from neuralmedbench.errors import ConfigError, DataError
 
 @dataclass(frozen=True)
 class KnownLesion:
-    """Where the lesion lies.
+    """Position and size of the lesion of a case.
 
     Attributes
     ----------
     position_mm : tuple of float
         Its centre in the space of the reference, (x, y, z), LPS+.
     size_mm : float
-        Its largest diameter; 0 when it is not known.
+        Its largest diameter; 0 if unknown.
     """
 
     position_mm: tuple[float, float, float]
@@ -26,26 +26,26 @@ class KnownLesion:
 
 
 def read_known_lesion(config: Path, benchmark: str, case_id: str) -> KnownLesion | None:
-    """Look the lesion of a case up in the answers table.
+    """Look up the lesion of a case in the answers table.
 
     Parameters
     ----------
     config : Path
-        The folder `config/`; the benchmark's yaml names the table, whose place stands in no log.
+        The folder `config/`; the benchmark's YAML file names the table, so that its path gets into no log.
     benchmark, case_id : str
-        Whose.
+        Names of benchmark and case.
 
     Returns
     -------
     KnownLesion or None
-        None when the table has no row or no position for the case.
+        None if the table has no row or no position for the case.
 
     Raises
     ------
     ConfigError
         If the benchmark has no answers table, or it cannot be read.
     DataError
-        If the position is not three numbers, or the size is none.
+        If the position is not three numbers, or the size not a number.
     """
     from neuralmedbench.files.yaml_text import load_yaml
 

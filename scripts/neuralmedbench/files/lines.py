@@ -1,4 +1,4 @@
-"""Records as lines of JSON: what a person may open, compare and correct."""
+"""Read and write records as JSON lines, which a person can open, compare and correct."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ R = TypeVar("R")
 
 
 def write_lines(path: Path, record: type[R], rows: Iterable[R]) -> None:
-    """Write records, one a line, in the order that is given; fields that hold their default are left out.
+    """Write records in the given order, one per line; fields with their default value are left out.
 
     Parameters
     ----------
     path : Path
-        The file; it is whole or absent.
+        The file, written atomically.
     record : type
-        The record's class.
+        Class of the records.
     rows : iterable of record
         The rows.
     """
@@ -36,14 +36,14 @@ def write_lines(path: Path, record: type[R], rows: Iterable[R]) -> None:
 
 
 def read_lines(path: Path, record: type[R]) -> list[R]:
-    """Read records that `write_lines` wrote, or a person.
+    """Read records written by `write_lines` or by a person.
 
     Parameters
     ----------
     path : Path
-        The file; empty lines are passed over.
+        The file; empty lines are skipped.
     record : type
-        The record's class.
+        Class of the records.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def read_lines(path: Path, record: type[R]) -> list[R]:
     Raises
     ------
     DataError
-        If the file is absent, a line is not JSON, has an unknown key, or does not fit; the message names line and key, never a value.
+        If the file is absent, or a line is not JSON, has an unknown key or is invalid; the message names line and key, never a value.
     """
     adapter = record_adapter(record)
     known = set(record.__dataclass_fields__)  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
-"""NIfTI files as arrays, as they are stored: read whole, written with nothing in the header but geometry.
+"""Read NIfTI files as arrays in their stored orientation, and write them with nothing but geometry in the header.
 
-For ingest and de-identification, which must not resample or turn anything; later stages read with `files.volumes`.
+For ingest and de-identification, which must not resample or reorient anything; later stages read with `files.volumes`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.runtime.atomic_write import atomic_file
 
 FLAT = 0.1
-"""Of a box with these sides, how much of its volume voxels must have at least; a tilt by 45 degrees leaves 0.7."""
+"""Smallest volume of a voxel relative to a box with the same sides; a shear by 45 degrees leaves 0.7."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Volume:
     Attributes
     ----------
     voxels : ndarray, shape (X, Y, Z) or (X, Y, Z, N)
-        As stored, scaled.
+        In stored orientation, with the header's scaling applied.
     affine : ndarray, shape (4, 4)
         RAS+, mm.
     """
@@ -43,9 +43,9 @@ def read_nifti(path: Path) -> Volume:
     Raises
     ------
     DataError
-        If it is damaged, is no volume, or does not say where it lies in space.
+        If it is damaged, not a volume, or has no orientation.
     OSError
-        If the disk does not give it: that says nothing about its content.
+        If the disk cannot be read, which is no fault of the file.
     """
     import nibabel
 
@@ -74,12 +74,12 @@ def read_nifti(path: Path) -> Volume:
 
 
 def write_nifti(path: Path, volume: Volume) -> None:
-    """Write a gz-compressed NIfTI file that says where it lies and nothing else; equal volumes are equal bytes.
+    """Write a gz-compressed NIfTI file with nothing but geometry in the header; equal volumes give equal bytes.
 
     Parameters
     ----------
     path : Path
-        `*.nii.gz`; the file is whole or absent.
+        `*.nii.gz`, written atomically.
     volume : Volume
         Voxels and affine; 64-bit floats are stored as 32-bit ones.
     """
@@ -93,7 +93,7 @@ def write_nifti(path: Path, volume: Volume) -> None:
 
 
 def nifti_image(volume: Volume) -> Any:
-    """Give a volume to nibabel, with its own type of voxels and an empty header."""
+    """Return a volume as a nibabel image with an empty header; the data type is kept."""
     import nibabel
 
     make: Any = nibabel.Nifti1Image

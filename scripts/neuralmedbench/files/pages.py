@@ -1,4 +1,4 @@
-"""The frame of every page for a person but the report: one offline HTML file, readable in light and dark, by eye and by keyboard."""
+"""Parts of the HTML pages for people, except the report: one offline file each, for light and dark mode, usable by keyboard."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ blockquote{margin:.3rem 0;padding:.3rem .6rem;background:var(--soft);white-space
 
 
 def page(title: str, body: Iterable[str], *, style: str = "", script: str = "") -> str:
-    """Put a page together.
+    """Assemble a page.
 
     Parameters
     ----------
     title : str
-        Its title, not yet escaped.
+        Its title, not escaped.
     body : iterable of str
-        HTML, escaped already.
+        HTML, escaped.
     style, script : str
-        Of a page that has more of them than the frame: it comes from this project, never from data.
+        Additional CSS and JavaScript, from this project and never from data.
 
     Returns
     -------
     str
-        The page. Its policy lets a browser load nothing: no font, no picture but those in the page itself, no style and no script but
-        those given here, which are known by their digests.
+        The page. Its content security policy forbids a browser to load anything: only pictures inside the page, and the style and script
+        given here (by digest) are allowed.
     """
     styles = STYLE + style
     end = f"<script>{script}</script>" if script else ""
@@ -59,6 +59,8 @@ def page(title: str, body: Iterable[str], *, style: str = "", script: str = "") 
 
 
 def _policy(style: str, script: str) -> str:
+    """Return the content security policy of a page."""
+
     def digest(text: str) -> str:
         return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode('ascii')}'"
 
@@ -67,14 +69,14 @@ def _policy(style: str, script: str) -> str:
 
 
 def figure(path: Path, caption: str, *, scale: float = 1.0) -> str:
-    """Show a PNG with its caption; a sentence where it is missing."""
+    """Return a figure of a PNG file and its caption; a note if the file is absent."""
     if not path.exists():
         return f'<figure class="warn">{escape(caption)}: no picture</figure>'
     return _figure(path.read_bytes(), caption, scale)
 
 
 def picture_figure(path: Path, caption: str, *, px: int = THUMBNAIL_PX) -> str:
-    """Show a picture of any size small: at most `px` high and wide, in few greys."""
+    """Return a figure of a picture as a thumbnail, at most `px` high and wide, in 16 grey levels."""
     from PIL import Image
 
     with Image.open(path) as picture:
@@ -86,6 +88,7 @@ def picture_figure(path: Path, caption: str, *, px: int = THUMBNAIL_PX) -> str:
 
 
 def _figure(png: bytes, caption: str, scale: float) -> str:
+    # width and height are at fixed offsets in the header of a PNG
     width, height = (round(int.from_bytes(png[start : start + 4], "big") * scale) for start in (16, 20))
     data = b64encode(png).decode("ascii")
     return (
@@ -95,17 +98,17 @@ def _figure(png: bytes, caption: str, scale: float) -> str:
 
 
 def tick(question: str) -> str:
-    """Ask for one thing that a reviewer has to look at."""
+    """Return a checkbox for one thing that a reviewer has to look at."""
     return f'<label><input type="checkbox">{escape(question)}</label>\n'
 
 
 def table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
-    """Lay cells out; they are escaped here."""
+    """Return a table; cells are escaped here."""
     top = "<tr>" + "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head) + "</tr>" if head else ""
     lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
     return f'<div class="scroll"><table>{top}{lines}</table></div>\n'
 
 
 def warning(text: str) -> str:
-    """Say what must not be overlooked."""
+    """Return a highlighted paragraph."""
     return f'<p class="warn">{escape(text)}</p>\n'

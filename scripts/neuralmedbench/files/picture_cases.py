@@ -1,4 +1,4 @@
-"""The manifest of pictures that belong to own cases."""
+"""Manifest of the pictures of cases without scans."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest
 
 
 def picture_manifest(benchmark: str, stage: str, folder: Path, cases: Sequence[CaseRecord]) -> PictureManifest:
-    """Gather the pictures of cases that have no scans.
+    """Gather the pictures of cases without scans.
 
     Parameters
     ----------
     benchmark, stage : str
-        Whose, and after which stage.
+        Names of the benchmark and the stage.
     folder : Path
         Folder of the manifest, with `sub-<case>/case.json` of each case.
     cases : sequence of CaseRecord
-        The cases as this stage left them.
+        The cases after this stage.
 
     Returns
     -------
     PictureManifest
-        Their pictures, with paths from `folder`; the sums of their checks, and the digests of their records.
+        Their pictures, with paths relative to `folder`, the sums of their checks, and the digests of their records.
     """
     digests = {case.case_id: sha256_of(folder / f"sub-{case.case_id}" / "case.json") for case in cases}
     pictures = (picture for case in cases for picture in case.pictures)
@@ -45,6 +45,6 @@ def picture_manifest(benchmark: str, stage: str, folder: Path, cases: Sequence[C
 
 
 def count_pictures(pictures: Iterable[PictureFate]) -> dict[str, int]:
-    """Count the pictures of a case as `CaseRecord.raw_files` does: those that are used, and the others by reason."""
+    """Count the pictures of a case for `CaseRecord.raw_files`: used ones, and the others by reason."""
     counts = Counter("used" if picture.state is State.OK else picture.reason for picture in pictures)
     return dict(sorted(counts.items()))

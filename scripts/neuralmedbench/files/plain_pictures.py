@@ -1,4 +1,4 @@
-"""Pictures re-encoded: nothing but pixels is kept."""
+"""Decode pictures and write them again as PNG with nothing but pixels."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 MAX_PIXELS = 64_000_000
 MAX_BYTES = 50 * 10**6
-"""A picture of more pixels, or in more bytes, is refused: no provider takes it, and no slice or figure is that large."""
+"""A larger picture is refused: no provider accepts it, and no slice or figure is that large."""
 FORMATS = ("PNG", "JPEG", "BMP", "DIB", "GIF", "TIFF", "WEBP", "JPEG2000", "PPM")
-"""What is decoded; other formats are documents, or need a program of their own."""
+"""Formats that are decoded; others are documents, or need an external program."""
 MIME_TYPES = {
     "PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "BMP": "image/bmp", "DIB": "image/bmp", "GIF": "image/gif",
     "TIFF": "image/tiff", "WEBP": "image/webp", "JPEG2000": "image/jp2", "PPM": "image/x-portable-anymap",
@@ -51,19 +51,19 @@ def open_picture(content: bytes) -> Image:
     Returns
     -------
     PIL.Image.Image
-        Mode `L` (grey) or `RGB`, 8 bits; metadata, palettes, transparency and further frames are gone.
+        Mode `L` (grey) or `RGB`, 8 bits, without metadata, palette, transparency and further frames.
 
     Raises
     ------
     DataError
-        If it is no picture, is damaged, holds several (an animation, pages), or is larger than `MAX_PIXELS`.
+        If it is not a picture, is damaged, has several frames (an animation, pages), or is larger than `MAX_PIXELS`.
     """
     from PIL import Image as Pillow
     from PIL import ImageOps, UnidentifiedImageError
 
     try:
         with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
-            # the second picture of a telephone's file (MPO) is the same shot from beside
+            # the second picture in a telephone's file (MPO) is a stereo view of the same scene
             if getattr(picture, "n_frames", 1) > 1 and picture.format != "MPO":
                 message = "several pictures in one file (an animation, or pages); store the one that is meant"
                 raise DataError(message)
@@ -79,7 +79,7 @@ def open_picture(content: bytes) -> Image:
 
 @dataclass(frozen=True)
 class PictureHead:
-    """What the first bytes of a picture say: its size in pixels, and the suffix of its format."""
+    """Size of a picture in pixels, and the suffix of its format, from its first bytes."""
 
     width: int
     height: int
@@ -97,7 +97,7 @@ def picture_head(content: bytes) -> PictureHead:
     Raises
     ------
     DataError
-        If it is no picture, or is larger than `MAX_PIXELS`.
+        If it is not a picture, or larger than `MAX_PIXELS`.
     """
     from PIL import Image as Pillow
     from PIL import UnidentifiedImageError
@@ -123,21 +123,22 @@ def _too_many_pixels() -> str:
 
 
 def mime_type(content: bytes) -> str:
-    """MIME type of a picture by its bytes; empty when they are none."""
+    """Return the MIME type of a picture by its bytes; empty if they are not a picture."""
     from PIL import Image as Pillow
 
     try:
         with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
             return MIME_TYPES.get(picture.format or "", "")
-    except Exception:  # Pillow raises many kinds on what is no picture
+    except Exception:  # Pillow raises many classes for other files
         return ""
 
 
 def _plain(picture: Image) -> Image:
+    """Convert a picture to 8-bit grey or RGB."""
     from PIL import Image as Pillow
 
     if picture.mode.startswith(("I", "F")):
-        # 16-bit grey: Pillow would cut values off instead of scaling them
+        # 16-bit grey: Pillow would clip values instead of scaling them
         values = np.asarray(picture, dtype=np.float64)
         values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
         values -= values.min()
@@ -152,19 +153,20 @@ def _plain(picture: Image) -> Image:
 
 
 def _grey_if_grey(picture: Image) -> Image:
+    """Return a picture with three equal channels as grey, any other unchanged."""
     red, green, blue = picture.split()
     return red if red.tobytes() == green.tobytes() == blue.tobytes() else picture
 
 
 def write_grey(path: Path, grey: npt.NDArray[np.uint8]) -> None:
-    """Write grey values, shape (rows, columns), as `write_picture` does."""
+    """Write grey values, shape (rows, columns), with `write_picture`."""
     from PIL import Image as Pillow
 
     write_picture(path, Pillow.fromarray(grey))
 
 
 def write_picture(path: Path, picture: Image) -> None:
-    """Write a PNG without any text chunk; equal pixels are equal bytes for one version of Pillow."""
+    """Write a PNG without text chunks; equal pixels give equal bytes with the same version of Pillow."""
     from PIL import Image as Pillow
 
     bare = Pillow.frombytes(picture.mode, picture.size, picture.tobytes())

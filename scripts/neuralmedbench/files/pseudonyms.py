@@ -1,4 +1,4 @@
-"""Keyed pseudonyms: the same person always gets the same id, and nobody without the key can go back."""
+"""Keyed pseudonyms: the same person always gets the same id, which cannot be traced back without the key."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from neuralmedbench.errors import ConfigError
 
 DIGITS = 12
-"""Hex digits of an id: 48 bits, so that two of a million ids collide with a chance of 0.2 %."""
+"""Hex digits of an id: with 48 bits, a collision among a million ids has a probability of 0.2 %."""
 
 MIN_KEY_BYTES = 16
 UID_ROOT = "2.25."
 
 
 def read_key(path: Path | str | None) -> bytes:
-    """Read the secret of the pseudonyms.
+    """Read the secret key of the pseudonyms.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def write_new_key(path: Path) -> None:
     Raises
     ------
     ConfigError
-        If the file exists: a second key would make second pseudonyms of the same patients.
+        If the file exists: another key would give the same patients other pseudonyms.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -72,25 +72,25 @@ def _hmac(key: bytes, text: str) -> bytes:
 
 
 def patient_pseudonym(key: bytes, patient: str) -> str:
-    """Pseudonym of a patient: 12 hex digits of HMAC-SHA256 over `patient:<id>`."""
+    """Return the pseudonym of a patient: 12 hex digits of HMAC-SHA256 over `patient:<id>`."""
     return _hmac(key, f"patient:{patient}").hex()[:DIGITS]
 
 
 def case_pseudonym(key: bytes, patient: str, study: str) -> str:
-    """Pseudonym of a study of a patient: 12 hex digits of HMAC-SHA256 over `case:<patient>/<study>`."""
+    """Return the pseudonym of a patient's study: 12 hex digits of HMAC-SHA256 over `case:<patient>/<study>`."""
     return _hmac(key, f"case:{patient}/{study}").hex()[:DIGITS]
 
 
 def device_pseudonym(key: bytes, device: str) -> str:
-    """Pseudonym of a scanner's station name or serial number: 12 hex digits of HMAC-SHA256 over `device:<name>`."""
+    """Return the pseudonym of a scanner's station name or serial number: 12 hex digits of HMAC-SHA256 over `device:<name>`."""
     return _hmac(key, f"device:{device}").hex()[:DIGITS]
 
 
 def uid_pseudonym(key: bytes, uid: str) -> str:
-    """UID in place of a UID: the same one everywhere, below the root that DICOM gives to UUIDs (2.25)."""
+    """Return the replacement of a UID, the same one everywhere, under DICOM's root for UUIDs (2.25)."""
     return UID_ROOT + str(int.from_bytes(_hmac(key, f"uid:{uid}")[:16], "big"))
 
 
 def date_shift_days(key: bytes, patient: str) -> int:
-    """Days that are added to every date of a patient: one number, -365 to -1, never 0."""
+    """Return the number of days added to every date of a patient: -365 to -1, never 0."""
     return -1 - int.from_bytes(_hmac(key, f"days:{patient}")[:8], "big") % 365

@@ -1,4 +1,4 @@
-"""The private index of one case's raw files (`files.json`): where they lie and what they held when they were listed."""
+"""The private index of one case's raw files (`files.json`): their paths, and their digests at the time of listing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RawFile:
 
 @dataclass(frozen=True, kw_only=True)
 class RawPicture(RawFile):
-    """One raw picture: what a person says that it shows beside its path and digest; empty where nothing is said."""
+    """One raw picture: path, digest, and the sequence and plane given by a person, or empty."""
 
     sequence: str = ""
     plane: str = ""
@@ -35,17 +35,17 @@ class RawIndex:
     case_id, patient_id : str
         Pseudonyms.
     files : tuple of RawFile
-        Scans and what belongs to them, numbered from 1 in this order.
+        Scans and their sidecars, numbered from 1 in this order.
     notes : tuple of RawFile
         Clinical notes in order of time.
     record : RawFile or None
         Structured health record (`record.csv`).
     scan_date : str
-        Day of the scan (`YYYYMMDD`) that a person gave; empty when the headers tell.
+        Date of the scan (`YYYYMMDD`) given by a person; empty if the headers have it.
     pictures : tuple of RawPicture
-        The pictures of a case that has no scans, in the order in which they are shown.
+        Pictures of a case without scans, in display order.
     words : tuple of str
-        What the folder calls the patient and the case of pictures, and words of their paths with long numbers: they have no header.
+        Names of patient and case of pictures, and words of their paths with long numbers, in place of identifiers from headers.
     """
 
     case_id: str
@@ -59,14 +59,14 @@ class RawIndex:
 
     @property
     def source_sha256(self) -> str:
-        """Digest of the case's source, as the case table holds it."""
+        """Digest of the case's raw files, as in the case table."""
         files = [file.sha256 for file in (*self.files, *self.notes, *([self.record] if self.record else []))]
         pictures = [" ".join((f"{number:03d}", one.sha256, one.sequence, one.plane)) for number, one in enumerate(self.pictures, start=1)]
         return digest_of_files([*files, *pictures, *self.words, *([self.scan_date] if self.scan_date else [])])
 
 
 def read_raw_index(path: Path) -> RawIndex:
-    """Read a `files.json`; DataError when it is absent or does not fit."""
+    """Read a `files.json`; DataError if it is absent or invalid."""
     if not path.exists():
         message = f"{path.name}: the private index of this case's raw files is not here; list the cases again (nmb cases list)"
         raise DataError(message)

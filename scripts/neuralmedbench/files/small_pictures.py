@@ -1,4 +1,4 @@
-"""Small pictures for the eyes of a reviewer: few greys, one colour for outlines and letters, as little PNG as possible."""
+"""Small pictures for a reviewer: 15 greys and one colour for outlines and letters, as compact PNG."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from neuralmedbench.runtime.atomic_write import atomic_file
 
 Levels = npt.NDArray[np.uint8]
 GREYS = 15
-"""Grey levels; with the colour they fit into four bits a pixel, which halves the file."""
+"""Grey levels; with the colour they fit into four bits per pixel, which halves the file."""
 COLOUR = GREYS
 """Level of outlines and letters."""
 YELLOW = (255, 214, 10)
 GAP_PX = 4
 LETTER_PX = 11
-"""Rim around a lettered picture."""
+"""Width of the rim around a picture with letters."""
 GLYPHS = {
     "R": "11110 10001 10001 11110 10100 10010 10001",
     "L": "10000 10000 10000 10000 10000 10000 11111",
@@ -31,7 +31,7 @@ GLYPHS = {
 
 
 def to_levels(values: npt.NDArray[np.floating], low: float, high: float) -> Levels:
-    """Show `low` as black and `high` as white.
+    """Map values to grey levels, `low` to black and `high` to white.
 
     Parameters
     ----------
@@ -49,14 +49,14 @@ def to_levels(values: npt.NDArray[np.floating], low: float, high: float) -> Leve
 
 
 def outlined(levels: Levels, mask: npt.NDArray[np.bool_]) -> Levels:
-    """Draw the outline of a mask of the same shape: its own outermost pixels."""
+    """Draw the outline of a mask of the same shape: its outermost pixels."""
     inside = np.pad(mask, 1)
     core = inside[1:-1, 1:-1] & inside[:-2, 1:-1] & inside[2:, 1:-1] & inside[1:-1, :-2] & inside[1:-1, 2:]
     return np.where(mask & ~core, np.uint8(COLOUR), levels)
 
 
 def lettered(levels: Levels, letters: tuple[str, str, str, str]) -> Levels:
-    """Put a rim around a picture with a letter at the left, right, upper and lower side (`R`, `L`, `A`, `P`, `S`, `I`)."""
+    """Add a rim to a picture, with letters at the left, right, upper and lower side (`R`, `L`, `A`, `P`, `S`, `I`)."""
     rows, columns = levels.shape
     sheet = np.zeros((rows + 2 * LETTER_PX, columns + 2 * LETTER_PX), dtype=np.uint8)
     sheet[LETTER_PX : LETTER_PX + rows, LETTER_PX : LETTER_PX + columns] = levels
@@ -69,7 +69,7 @@ def lettered(levels: Levels, letters: tuple[str, str, str, str]) -> Levels:
 
 
 def side_by_side(pictures: Sequence[Levels]) -> Levels:
-    """Put pictures into one row, centred, on black."""
+    """Arrange pictures in one row, vertically centred, on black."""
     height = max(picture.shape[0] for picture in pictures)
     width = sum(picture.shape[1] for picture in pictures) + GAP_PX * (len(pictures) - 1)
     sheet, column = np.zeros((height, width), dtype=np.uint8), 0
@@ -81,7 +81,7 @@ def side_by_side(pictures: Sequence[Levels]) -> Levels:
 
 
 def write_levels(path: Path, levels: Levels) -> None:
-    """Write levels as a PNG of four bits a pixel without any text chunk; equal levels are equal bytes for one version of Pillow."""
+    """Write levels as a PNG of four bits per pixel without text chunks; equal levels give equal bytes with the same version of Pillow."""
     from PIL import Image
 
     greys = [round(255 * level / (GREYS - 1)) for level in range(GREYS)]

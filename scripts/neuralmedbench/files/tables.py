@@ -1,4 +1,4 @@
-"""Tables of records as Parquet files whose schema is the record's, and result tables as CSV."""
+"""Read and write tables of records as Parquet, with a schema derived from the record, and result tables as CSV."""
 
 from __future__ import annotations
 
@@ -26,19 +26,17 @@ from neuralmedbench.runtime.atomic_write import atomic_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """Give the rows of a table, as `table.to_pylist(maps_as_pydicts="strict")` does; equal texts of a column are one object."""
+    """Return the rows of a table like `table.to_pylist(maps_as_pydicts="strict")`; equal texts of a column share one object."""
     names = table.schema.names
     columns = [[value for chunk in column.chunks for value in _values(chunk)] for column in table.columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _values(array: pa.Array) -> list[Any]:
-    """Give the values of an array; a place without a value is None."""
+    """Return the values of an array; nulls are None."""
     import pyarrow as pa
 
     kind = array.type
@@ -47,16 +45,16 @@ def _values(array: pa.Array) -> list[Any]:
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
         parts = (_values(part) for part in array.flatten())
-        return _with_gaps(array, [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)])
+        return _with_nulls(array, [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)])
     if pa.types.is_map(kind):
         keys, items = _values(array.keys), _values(array.items)
-        return _with_gaps(array, [_map(keys[first:end], items[first:end]) for first, end in _ranges(array)])
+        return _with_nulls(array, [_map(keys[first:end], items[first:end]) for first, end in _ranges(array)])
     if pa.types.is_list(kind):
         inner = _values(array.values)
-        return _with_gaps(array, [inner[first:end] for first, end in _ranges(array)])
-    # a number has no None: its gaps are filled and emptied again
+        return _with_nulls(array, [inner[first:end] for first, end in _ranges(array)])
+    # NumPy numbers have no None: nulls are filled here and restored by `_with_nulls`
     filled = array.fill_null(pa.scalar(0).cast(kind)) if array.null_count else array
-    return _with_gaps(array, filled.to_numpy(zero_copy_only=False).tolist())
+    return _with_nulls(array, filled.to_numpy(zero_copy_only=False).tolist())
 
 
 def _texts(array: pa.StringArray) -> list[str | None]:
@@ -71,25 +69,25 @@ def _ranges(array: pa.ListArray) -> Iterator[tuple[int, int]]:
 
 
 def _map(keys: list[Any], items: list[Any]) -> dict[Any, Any]:
-    found = dict(zip(keys, items, strict=True))
-    if len(found) < len(keys):
-        message = "a key stands twice in a map"
+    entries = dict(zip(keys, items, strict=True))
+    if len(entries) < len(keys):
+        message = "a key is repeated in a map"
         raise KeyError(message)
-    return found
+    return entries
 
 
-def _with_gaps(array: pa.Array, values: list[Any]) -> list[Any]:
+def _with_nulls(array: pa.Array, values: list[Any]) -> list[Any]:
     if not array.null_count:
         return values
-    gaps = array.is_null().to_numpy(zero_copy_only=False).tolist()
-    return [None if gap else value for gap, value in zip(gaps, values, strict=True)]
+    nulls = array.is_null().to_numpy(zero_copy_only=False).tolist()
+    return [None if null else value for null, value in zip(nulls, values, strict=True)]
 
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Keep the collector of cyclic garbage out of a block that makes many records.
+    """Disable the cyclic garbage collector in a block that creates many records.
 
-    Records hold no cycles, so none of them is ever its garbage; left on, it looks at each of them again and again.
+    Records have no reference cycles, so it never frees one, but would traverse all of them repeatedly.
     """
     running = gc.isenabled()
     gc.disable()
@@ -104,7 +102,7 @@ SCALARS = {bool: "bool_", int: "int64", float: "float64", str: "string"}
 
 
 def arrow_type(hint: Any) -> pa.DataType:
-    """Arrow type of one annotation: every type is nullable, a tuple is a list, a dict a map, a record a struct; TypeError for any other."""
+    """Return the Arrow type of an annotation: all types are nullable, a tuple is a list, a dict a map, a record a struct; else TypeError."""
     import pyarrow as pa
 
     origin, arguments = get_origin(hint), get_args(hint)
@@ -125,7 +123,7 @@ def arrow_type(hint: Any) -> pa.DataType:
 
 
 def arrow_schema(record: type) -> pa.Schema:
-    """Arrow schema of a record, columns in the order of its fields."""
+    """Return the Arrow schema of a record, columns in the order of its fields."""
     import pyarrow as pa
 
     hints = get_type_hints(record)
@@ -136,14 +134,14 @@ R = TypeVar("R")
 
 
 def write_records(path: Path, record: type[R], rows: Iterable[R], *, key: Callable[[R], Any]) -> None:
-    """Write records as Parquet, sorted by their key, so that equal rows are equal bytes.
+    """Write records as Parquet, sorted by key, so that equal rows give equal bytes.
 
     Parameters
     ----------
     path : Path
-        The file; it is whole or absent.
+        The file, written atomically.
     record : type
-        The record's class.
+        Class of the records.
     rows : iterable of record
         The rows.
     key : callable
@@ -161,14 +159,14 @@ def write_records(path: Path, record: type[R], rows: Iterable[R], *, key: Callab
 
 
 def read_records(path: Path, record: type[R]) -> list[R]:
-    """Read a table that `write_records` wrote.
+    """Read a table written by `write_records`.
 
     Parameters
     ----------
     path : Path
         The file.
     record : type
-        The record's class.
+        Class of the records.
 
     Returns
     -------
@@ -178,7 +176,7 @@ def read_records(path: Path, record: type[R]) -> list[R]:
     Raises
     ------
     DataError
-        If the file is absent, is not Parquet, or its columns are not the record's.
+        If the file is absent, not Parquet, or has other columns than the record.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -195,8 +193,8 @@ def read_records(path: Path, record: type[R]) -> list[R]:
         raise DataError(message) from None
     expected = arrow_schema(record)
     if table.schema.names != expected.names:
-        odd = sorted(set(table.schema.names) ^ set(expected.names))
-        message = f"{path.name}: columns do not fit {record.__name__} ({', '.join(odd)}); run its stage again"
+        differing = sorted(set(table.schema.names) ^ set(expected.names))
+        message = f"{path.name}: columns do not fit {record.__name__} ({', '.join(differing)}); run its stage again"
         raise DataError(message)
     try:
         with gc_paused():
@@ -217,7 +215,7 @@ class _NoPandas:
 
 @cache
 def _keep_pandas_out() -> None:
-    """Keep pyarrow from importing pandas, for which it looks once, at the first list that it converts: a third of the time of a short job."""
+    """Prevent pyarrow from importing pandas, which it tries once, with the first list that it converts: a third of the time of a short job."""
     import pyarrow as pa
 
     finder = _NoPandas()
@@ -229,12 +227,12 @@ def _keep_pandas_out() -> None:
 
 
 def write_table(path: Path, rows: Iterable[dict[str, Any]], columns: Iterable[str]) -> None:
-    """Write a result table as CSV: fixed columns, floats with six decimals, empty cell for None.
+    """Write a result table as CSV: fixed columns, floats with six decimals, an empty cell for None and NaN.
 
     Parameters
     ----------
     path : Path
-        The file; it is whole or absent.
+        The file, written atomically.
     rows : iterable of dict
         The rows in their final order; keys must be among the columns.
     columns : iterable of str
@@ -266,7 +264,7 @@ def _cell(value: object) -> object:
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """Read a result table that `write_table` wrote, its cells as text.
+    """Read a result table written by `write_table`, cells as text.
 
     Raises
     ------

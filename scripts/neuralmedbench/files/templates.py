@@ -11,13 +11,13 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from neuralmedbench.errors import ConfigError
 
 VERSION = re.compile(r"\{# version: (\d+) #\}\s*\n")
-"""First line of a template; a comment is no part of what is rendered."""
+"""First line of a template: a comment, which is not rendered."""
 
 
 def version_of(text: str) -> int | None:
-    """Read the version of a template from its first line; None when it has none."""
-    found = VERSION.match(text)
-    return int(found[1]) if found else None
+    """Return the version in the first line of a template, or None."""
+    version = VERSION.match(text)
+    return int(version[1]) if version else None
 
 
 class Templates:
@@ -35,24 +35,24 @@ class Templates:
         )
 
     def render(self, name: str, **values: object) -> str:
-        """Render a template; what stands in the values is text and is never itself rendered.
+        """Render a template; the values are text and never rendered as templates themselves.
 
         Parameters
         ----------
         name : str
             File name without `.j2`.
         **values : object
-            What the template may use.
+            Values by name.
 
         Returns
         -------
         str
-            The text, without blank space at its ends.
+            The text, without white space at its ends.
 
         Raises
         ------
         ConfigError
-            If the template is absent, malformed or uses a name that it is not given.
+            If the template is absent, malformed or uses an unknown name.
         """
         try:
             return self._environment.get_template(f"{name}.j2").render(**values).strip()

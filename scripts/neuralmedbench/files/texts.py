@@ -1,4 +1,4 @@
-"""Bytes of a plain text file to its letters, whatever wrote it; what is no text is said to be none."""
+"""Decode plain text files of unknown encoding, and refuse other files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
 DOCUMENTS = (b"%PDF", b"PK\x03\x04", b"{\\rtf", b"\xd0\xcf\x11\xe0", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"\x1f\x8b", b"<?xml")
-"""How files begin that hold letters, but not as plain text."""
+"""First bytes of documents and pictures, which are not plain text."""
 CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 MAX_CONTROL_SHARE, MAX_FOREIGN_SHARE, ZEROS_OF_UTF16 = 0.01, 0.3, 0.3
 TWICE = re.compile("Ã[\u0080-\u00bf]|â€|Â[\u00a0-\u00bf]")
-"""What UTF-8 looks like that was taken for Windows-1252 and stored as UTF-8 again."""
+"""Typical sequences of UTF-8 that was read as Windows-1252 and stored as UTF-8 again."""
 
 
 class Unreadable(StrEnum):
-    """Why bytes are no plain text; stands in counts."""
+    """Why bytes are not plain text; persisted in counts."""
 
     BINARY = "binary"
     DOCUMENT = "document"
@@ -27,7 +27,7 @@ class Unreadable(StrEnum):
 
 
 class UnreadableTextError(Exception):
-    """Bytes are no plain text, for one `reason`."""
+    """Bytes are not plain text, with the `reason`."""
 
     def __init__(self, reason: Unreadable) -> None:
         super().__init__(reason)
@@ -45,12 +45,12 @@ def decode_text(content: bytes) -> str:
     Returns
     -------
     str
-        The text, with line feeds only; empty for an empty file. Zero bytes at its end are no part of it.
+        The text, with line feeds only and without zero bytes at its end; empty for an empty file.
 
     Raises
     ------
     UnreadableTextError
-        If it is a document of a program, holds control characters, or is in an encoding that cannot be told.
+        If it is a document, has control characters, or is in an encoding that cannot be determined.
     """
     if content.startswith(DOCUMENTS):
         raise UnreadableTextError(Unreadable.DOCUMENT)
@@ -60,14 +60,14 @@ def decode_text(content: bytes) -> str:
         raise UnreadableTextError(Unreadable.BINARY)
     letters = [letter for letter in text if letter.isalpha()]
     if guessed and sum(not letter.isascii() for letter in letters) > MAX_FOREIGN_SHARE * len(letters):
-        raise UnreadableTextError(Unreadable.ENCODING)  # letters of another script that were stored one byte each look like this
+        raise UnreadableTextError(Unreadable.ENCODING)  # probably a single-byte encoding of another script
     if TWICE.search(text):
         text = _decoded_once_more(text)
     return CONTROL.sub(" ", text).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _decode(content: bytes) -> tuple[str, bool]:
-    """Give the text, and whether its encoding of one byte a letter is a guess."""
+    """Return the text, and whether its encoding is a guess (one byte per letter)."""
     encoding = next((name for mark, name in BOMS if content.startswith(mark)), "") or _utf16_by_zeros(content)
     try:
         return content.decode(encoding or "utf-8"), False
@@ -82,7 +82,7 @@ def _decode(content: bytes) -> tuple[str, bool]:
 
 
 def _utf16_by_zeros(content: bytes) -> str:
-    """Tell UTF-16 without a mark: every second byte of Latin letters is zero."""
+    """Detect UTF-16 without a byte order mark: every second byte of Latin letters is zero. Empty for other encodings."""
     pairs = len(content) // 2
     if not pairs or b"\0" not in content or len(content) % 2:
         return ""
@@ -93,6 +93,7 @@ def _utf16_by_zeros(content: bytes) -> str:
 
 
 def _decoded_once_more(text: str) -> str:
+    """Undo one wrong decoding as Windows-1252, if the whole text allows it."""
     try:
         return text.encode("cp1252").decode("utf-8")
     except UnicodeError:

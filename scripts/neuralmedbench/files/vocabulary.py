@@ -1,4 +1,4 @@
-"""Reading the vocabulary: every name belongs to one diagnosis, every parent exists, nothing is its own ancestor."""
+"""Read and check the vocabulary: every name belongs to one diagnosis, every parent exists, no diagnosis is its own ancestor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class _Entry(Diagnosis):
-    """A diagnosis as it stands in the file, where its key stands before it."""
+    """A diagnosis in the file, without its key."""
 
     key: str = ""
 
@@ -40,7 +40,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
     Returns
     -------
     Vocabulary
-        The vocabulary, checked.
+        The checked vocabulary.
 
     Raises
     ------
@@ -95,6 +95,7 @@ def _check_ancestors(path: Path, vocabulary: Vocabulary, entry: Diagnosis) -> No
 
 
 def _claim(path: Path, owners: dict[str, str], name: str, owner: str) -> None:
+    """Assign a name to its owner; ConfigError if it is empty or belongs to another one."""
     if not name:
         message = f"{path.as_posix()}: {owner}: a name without a letter or digit"
         raise ConfigError(message)

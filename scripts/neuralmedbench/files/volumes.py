@@ -1,4 +1,4 @@
-"""Volumes and their geometry: SimpleITK images as arrays (LPS+, mm), and affine transforms as homogeneous matrices."""
+"""Read and write volumes as SimpleITK images (LPS+, mm), resample them, and convert transforms to homogeneous matrices."""
 
 from __future__ import annotations
 
@@ -17,28 +17,30 @@ from neuralmedbench.runtime.storage import disk_full
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
-if TYPE_CHECKING:
-    import SimpleITK as sitk
-
 
 Matrix = npt.NDArray[np.float64]
+ORIENTATION = "LPS"
+NIFTI_HEADER_BYTES = 352
+INT16 = np.iinfo(np.int16)
+MIN_STEPS = 256
+"""Range of grey values from which a volume is rounded to integers; an ADC map in mm2/s stays below."""
 
 
 def homogeneous(linear: npt.NDArray[np.floating], shift: npt.NDArray[np.floating]) -> Matrix:
-    """Put the linear part, shape (3, 3), and the shift, shape (3,), into one matrix, shape (4, 4)."""
+    """Combine a linear part, shape (3, 3), and a translation, shape (3,), to a homogeneous matrix, shape (4, 4)."""
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = linear, shift
     return matrix
 
 
 def as_matrix(transform: sitk.Transform) -> Matrix:
-    """Give the homogeneous matrix, shape (4, 4), of a rigid, similarity or affine transform, whatever its centre."""
+    """Return the homogeneous matrix, shape (4, 4), of a rigid, similarity or affine transform with any centre."""
     linear = np.array([transform.TransformVector(axis, (0.0, 0.0, 0.0)) for axis in np.eye(3).tolist()]).T
     return homogeneous(linear, np.array(transform.TransformPoint((0.0, 0.0, 0.0))))
 
 
 def as_transform(matrix: npt.NDArray[np.floating]) -> sitk.AffineTransform:
-    """Turn a homogeneous matrix, shape (4, 4), into a transform."""
+    """Return the affine transform of a homogeneous matrix, shape (4, 4)."""
     import SimpleITK as sitk
 
     transform = sitk.AffineTransform(3)
@@ -47,31 +49,24 @@ def as_transform(matrix: npt.NDArray[np.floating]) -> sitk.AffineTransform:
     return transform
 
 
-ORIENTATION = "LPS"
-NIFTI_HEADER_BYTES = 352
-INT16 = np.iinfo(np.int16)
-MIN_STEPS = 256
-"""Grey values that a volume must span before it is rounded to whole numbers (an ADC map in mm2/s spans none)."""
-
-
 def read_volume(path: Path) -> sitk.Image:
-    """Read a scan in the one orientation that the whole pipeline uses.
+    """Read a scan in the orientation of the pipeline, LPS+.
 
     Parameters
     ----------
     path : Path
-        A NIfTI file. Of a 4-D file the first volume is taken.
+        A NIfTI file. Of a 4-D file the first volume is read.
 
     Returns
     -------
     SimpleITK.Image
         3-D, float32, LPS+: as an array (Z, Y, X) it runs from feet to head, front to back and the patient's right to left.
-        Oblique scans keep their direction cosines; only axes are swapped and flipped. Voxels that are no number are 0.
+        Oblique scans keep their direction cosines; axes are only swapped and flipped. Non-finite voxels are 0.
 
     Raises
     ------
     DataError
-        If the file cannot be read, is not a grey volume of at least two slices, or shows nothing (all voxels equal).
+        If the file cannot be read, is not a grey volume of at least two slices, or has equal voxels only.
     """
     import SimpleITK as sitk
 
@@ -93,7 +88,7 @@ def read_volume(path: Path) -> sitk.Image:
         image = sitk.DICOMOrient(image, ORIENTATION)
     voxels = sitk.GetArrayViewFromImage(image)
     low, high = float(voxels.min()), float(voxels.max())
-    if not math.isfinite(low) or not math.isfinite(high):  # one voxel that is no number makes both of them none
+    if not math.isfinite(low) or not math.isfinite(high):  # a single NaN makes both NaN
         image = image_like(np.nan_to_num(voxels, nan=0.0, posinf=0.0, neginf=0.0), image)
         voxels = sitk.GetArrayViewFromImage(image)
         low, high = float(voxels.min()), float(voxels.max())
@@ -104,7 +99,7 @@ def read_volume(path: Path) -> sitk.Image:
 
 
 def image_like(voxels: np.ndarray, like: sitk.Image) -> sitk.Image:
-    """Give an array (Z, Y, X) the place in space of another volume of the same size."""
+    """Return an array (Z, Y, X) as an image with the geometry of another volume of the same size."""
     import SimpleITK as sitk
 
     image = sitk.GetImageFromArray(voxels)
@@ -113,22 +108,22 @@ def image_like(voxels: np.ndarray, like: sitk.Image) -> sitk.Image:
 
 
 def centre_of(mask: npt.NDArray[np.bool_]) -> tuple[float, float, float]:
-    """Centre of mass of a mask (Z, Y, X) in voxels, (z, y, x); not a number when it is empty."""
-    found = np.count_nonzero(mask)
+    """Return the centre of mass of a mask (Z, Y, X) in voxels, (z, y, x); NaN for an empty mask."""
+    total = np.count_nonzero(mask)
     by_axis = (np.count_nonzero(mask, axis=others) for others in ((1, 2), (0, 2), (0, 1)))
-    z, y, x = (float(np.divide(np.dot(counts, np.arange(len(counts))), found)) for counts in by_axis)
+    z, y, x = (float(np.divide(np.dot(counts, np.arange(len(counts))), total)) for counts in by_axis)
     return z, y, x
 
 
 def grid_over(image: sitk.Image, size_mm: float) -> sitk.Image:
-    """Lay an empty isotropic grid over the field of view of a volume, the outer halves of its end slices included.
+    """Return an empty isotropic grid over the field of view of a volume, including the outer halves of its end slices.
 
     Parameters
     ----------
     image : SimpleITK.Image
         3-D.
     size_mm : float
-        Side of a voxel of the grid.
+        Voxel size of the grid.
 
     Returns
     -------
@@ -148,7 +143,7 @@ def grid_over(image: sitk.Image, size_mm: float) -> sitk.Image:
 
 
 def resample_to(image: sitk.Image, grid: sitk.Image) -> sitk.Image:
-    """Bring a volume to a coarser grid: averaged first, so that nothing flickers, and held constant over half an end slice."""
+    """Resample a volume to a coarser grid: averaged first against aliasing, and extrapolated over the outer half of end slices."""
     import SimpleITK as sitk
 
     wanted = [max(1, int(wide / fine)) for wide, fine in zip(grid.GetSpacing(), image.GetSpacing(), strict=True)]
@@ -158,7 +153,7 @@ def resample_to(image: sitk.Image, grid: sitk.Image) -> sitk.Image:
 
 
 def as_stored(image: sitk.Image) -> sitk.Image:
-    """Give a volume as `write_volume` stores it; what is measured of it is then what a reader of the file measures."""
+    """Return a volume in the type in which `write_volume` stores it, so that measurements agree with those of the file."""
     import SimpleITK as sitk
 
     if image.GetPixelID() not in {sitk.sitkUInt8, sitk.sitkInt16}:
@@ -170,15 +165,15 @@ def as_stored(image: sitk.Image) -> sitk.Image:
 
 
 def write_volume(path: Path, image: sitk.Image) -> None:
-    """Write a volume; equal voxels are equal bytes.
+    """Write a volume; equal voxels give equal bytes.
 
     Parameters
     ----------
     path : Path
-        `*.nii` (fast, for work folders) or `*.nii.gz`; the file is whole or absent.
+        `*.nii` (fast, for temporary files) or `*.nii.gz`, written atomically.
     image : SimpleITK.Image
-        The volume. Masks (uint8) and whole numbers (int16) are written as they are. Other values are rounded to int16, which halves the file, where this
-        loses nothing that shows: they lie within int16 and span at least `MIN_STEPS`. Otherwise float32 is kept.
+        The volume. Masks (uint8) and integers (int16) are written unchanged. Other values are rounded to int16, which halves the file, if
+        no visible difference is lost: they are in the range of int16 and span at least `MIN_STEPS`. Otherwise float32 is kept.
 
     Raises
     ------
@@ -193,12 +188,12 @@ def write_volume(path: Path, image: sitk.Image) -> None:
     voxel_bytes = sitk.GetArrayViewFromImage(image).nbytes
     with atomic_file(path) as partial:
         sitk.WriteImage(image, partial.as_posix())
-        if _stored_bytes(partial) < NIFTI_HEADER_BYTES + voxel_bytes:  # ITK says nothing of a disk that is full
+        if _stored_bytes(partial) < NIFTI_HEADER_BYTES + voxel_bytes:  # ITK does not report a full disk
             raise disk_full()
 
 
 def _stored_bytes(path: Path) -> int:
-    """Size of a file, uncompressed; 0 when the compressed one is cut off."""
+    """Return the uncompressed size of a file; 0 if a compressed one is truncated."""
     if path.suffix != ".gz":
         return path.stat().st_size
     try:

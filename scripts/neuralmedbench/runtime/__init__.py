@@ -1,4 +1,4 @@
-"""What exists because processes die, disks fill and two runs meet; everything else may ignore this room, but for `run_command`.
+"""Robustness against killed processes, full disks and concurrent runs; other code needs little of it beyond `run_command`.
 
 Doors
 -----

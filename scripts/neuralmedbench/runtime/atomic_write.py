@@ -14,87 +14,88 @@ from pathlib import Path
 from neuralmedbench.runtime.locks import try_lock
 
 PREFIX = ".partial-"
-"""How the names of half-done folders begin; `.dvcignore` names it too."""
+"""Prefix of temporary folders; `.dvcignore` has it too."""
 
 _swept: set[Path] = set()
 
 
 def is_partial(path: Path) -> bool:
-    """Whether a path is, or lies in, a half-done folder."""
+    """Return whether a path is, or is in, a temporary folder of an unfinished write."""
     return any(part.startswith(PREFIX) for part in path.parts)
 
 
 @contextmanager
 def partial_folder(parent: Path) -> Iterator[Path]:
-    """Give an empty folder to work in, inside `parent`; it is gone when the block ends.
+    """Make a temporary folder inside `parent`, removed at the end of the block.
 
     Parameters
     ----------
     parent : Path
-        Where it shall lie; made when it is not there. What dead processes left in it is removed first.
+        Its parent, created if absent. Temporary folders that dead processes left there are removed first.
 
     Yields
     ------
     Path
-        The folder; only its owner can look into it.
+        The empty folder, readable by its owner only.
     """
     parent.mkdir(parents=True, exist_ok=True)
-    if parent.absolute() not in _swept:  # once a process: a folder can hold thousands of files
+    if parent.absolute() not in _swept:  # once per process: a folder can hold thousands of files
         _swept.add(parent.absolute())
         sweep(parent)
-    folder, held = _make(parent)
+    folder, lock = _make(parent)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(held)
+        os.close(lock)
 
 
 def sweep(parent: Path) -> None:
-    """Remove the half-done folders of dead processes; those of living ones stay."""
+    """Remove the temporary folders of dead processes; those of running ones are locked and stay."""
     for folder in parent.glob(f"{PREFIX}*"):
         try:
-            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError:  # somebody else was faster, or it is no folder
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:  # removed by another process, or not a folder
             continue
         try:
-            if try_lock(held):  # otherwise its writer lives
+            if try_lock(lock):  # otherwise its writer is running
                 shutil.rmtree(folder, ignore_errors=True)
-        except OSError:  # this file system knows no locks: then nobody can tell
+        except OSError:  # a file system without locks: nothing is known about the writer
             pass
         finally:
-            os.close(held)
+            os.close(lock)
 
 
 def _make(parent: Path) -> tuple[Path, int]:
+    """Make a temporary folder and lock it; return it and the descriptor that holds the lock."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         try:
-            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:  # another process swept it before it could be held
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:  # another process swept it before it was locked
             continue
         try:
-            locked = try_lock(held)
-        except OSError:  # no locks here: nobody will sweep it
-            return folder, held
+            locked = try_lock(lock)
+        except OSError:  # a file system without locks: no process will sweep it
+            return folder, lock
         if locked and folder.is_dir():
-            return folder, held
-        os.close(held)  # another process is sweeping it
+            return folder, lock
+        os.close(lock)  # another process is sweeping it
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside `path` to write to, and rename it when the block ends well.
+    """Yield a temporary path to write to, and rename it to `path` if the block ends without error.
 
     Parameters
     ----------
     path : Path
-        The file that shall appear; its folder is made.
+        The final file; its folder is created if absent.
 
     Yields
     ------
     Path
-        The temporary name. It keeps the suffixes of `path`, because some writers go by them.
+        The temporary path. It has the suffixes of `path`, because some writers choose the format by them.
     """
     with partial_folder(path.parent) as folder:
         partial = folder / path.name
@@ -105,12 +106,12 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary folder beside `path` to fill, and put it in the place of `path` when the block ends well.
+    """Yield a temporary folder to fill, and put it in place of `path` if the block ends without error.
 
     Parameters
     ----------
     path : Path
-        The folder that shall appear; what it held before is replaced. At every moment it is the old one, absent, or the new one.
+        The final folder; an old one is replaced. At any moment it is the old folder, absent, or the new one.
 
     Yields
     ------
@@ -122,7 +123,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         new.mkdir()
         yield new
         for attempt in count():
-            # aside and not deleted in place: a process that is killed in the middle must not leave half of the old one
+            # moved away, not deleted in place: a process killed meanwhile must not leave half of the old folder
             with suppress(FileNotFoundError):
                 os.replace(path, work / f"old-{attempt}")
             try:
@@ -131,17 +132,17 @@ def atomic_folder(path: Path) -> Iterator[Path]:
                 if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
                     raise
             else:
-                return  # otherwise another writer was faster: its folder goes the same way
+                return  # otherwise another writer was faster: its folder is replaced in the next attempt
 
 
 def _to_disk(path: Path) -> None:
-    """Make sure of the content before the name: a power cut must not leave an empty file that counts as done."""
+    """Flush the content to disk before the rename: a power cut must not leave an empty file under the final name."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
-    """Write UTF-8 text; the file is whole or absent, and nobody but its owner ever reads a private one."""
+    """Write UTF-8 text atomically; only its owner can read a private file."""
     with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
         if private:

@@ -1,4 +1,4 @@
-"""The one place that turns an error into a line and an exit code."""
+"""Run a command: errors become one line on standard error and an exit code, nowhere else."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from neuralmedbench.runtime.one_writer import only_writer, outputs_of
 from neuralmedbench.runtime.storage import as_storage_error
 
 LEDGER = "--ledger"
-"""Argument of the one file that a command only adds to; it has a lock of its own (`models.ledger`)."""
+"""Argument of the only file that a command appends to; it has its own lock (`models.ledger`)."""
 INTERRUPTED = 130
-"""Exit code of a command that was ended by Ctrl-C, as shells have it."""
+"""Exit code after Ctrl-C, by the convention of shells (128 + SIGINT)."""
 DEBUG_VARIABLE = "NMB_DEBUG"
 """When set to 1, a command shows the traceback as well (the same as `--debug`)."""
 
 
 def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> int:
-    """Run a command as the only writer of its outputs; a mistake that a person can put right is one line on standard error.
+    """Run a command as the only writer of its outputs; print an error that the user can correct as one line on standard error.
 
     Parameters
     ----------
     main : callable
-        The command's entry point; it takes the arguments after the command's name.
+        Entry point of the command; takes the arguments after the command's name.
     argv : sequence of str, optional
-        The arguments; `sys.argv[1:]` when absent. `--debug` anywhere asks for the traceback.
+        The arguments; by default `sys.argv[1:]`. `--debug` anywhere shows the traceback.
 
     Returns
     -------
     int
-        The exit code: 0, or that of the error's class.
+        Exit code: 0, or that of the error's class.
     """
     given = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in given or os.environ.get(DEBUG_VARIABLE) == "1"
@@ -45,7 +45,7 @@ def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str]
         with only_writer(outputs):
             code = main(arguments)
         sys.stdout.flush()
-    except BrokenPipeError:  # `command | head`: the reader has seen enough; what is still buffered must not fail at exit
+    except BrokenPipeError:  # `command | head`: the reader has closed the pipe; buffered output must not fail at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -58,7 +58,7 @@ def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str]
         problem = error if isinstance(error, PipelineError) else as_storage_error(error, [*outputs, *ledgers])
         if debug or problem is None:
             raise
-        with suppress(OSError):  # on a full disk not even the line has room; the exit code says it then
+        with suppress(OSError):  # on a full disk not even this line can be written; the exit code remains
             print(f"{type(problem).__name__}: {problem}", file=sys.stderr, flush=True)
         return problem.exit_code
     return code

@@ -1,4 +1,7 @@
-"""One writer per output: a command that outlived its run and the same command of the next run never write at the same time."""
+"""One writer per output: a command that survived a killed run and the same command of the next run never write at the same time.
+
+The lock of an output is a file in the user's temporary folder, named by the digest of the output's path.
+"""
 
 from __future__ import annotations
 
@@ -19,51 +22,52 @@ from neuralmedbench.runtime.parent_run import run_has_ended
 from neuralmedbench.runtime.storage import display_path
 
 OUTPUT = "--out"
-"""Every argument that begins like this names a file or folder that the command writes."""
+"""Arguments that begin like this name files or folders that the command writes."""
 WAIT_S = 60.0
+"""Time to wait for a process that still writes the same output."""
 WAIT_VARIABLE = "NMB_WAIT_S"
-"""Environment variable with another number of seconds to wait for a process that still writes the same output."""
-SAY_AFTER_S = 1.0
+"""Environment variable that overrides `WAIT_S`."""
+ANNOUNCE_AFTER_S = 1.0
 POLL_S = 0.1
 
 
 def outputs_of(arguments: Sequence[str]) -> list[Path]:
-    """Pick what a command writes out of its arguments, in their order; nothing when it only explains itself."""
+    """Return the outputs among the arguments of a command; none if it only prints its help."""
     if {"-h", "--help"} & set(arguments):
         return []
-    found = [value for name, value in pairwise(arguments) if name.startswith(OUTPUT) and "=" not in name]
-    found += [entry.partition("=")[2] for entry in arguments if entry.startswith(OUTPUT) and "=" in entry]
-    return [Path(value) for value in found]
+    values = [value for name, value in pairwise(arguments) if name.startswith(OUTPUT) and "=" not in name]
+    values += [entry.partition("=")[2] for entry in arguments if entry.startswith(OUTPUT) and "=" in entry]
+    return [Path(value) for value in values]
 
 
 @contextmanager
 def only_writer(outputs: Sequence[Path]) -> Iterator[None]:
-    """Be the only process of this user on this machine that writes these outputs; BusyError after `WAIT_S` seconds, or when the run has ended."""
+    """Hold the locks of these outputs, for this user and machine; BusyError after `WAIT_S` seconds, or if the run has ended."""
     with ExitStack() as stack:
-        for output in sorted({output.resolve() for output in outputs}):  # one order, so that nobody waits in a circle
+        for output in sorted({output.resolve() for output in outputs}):  # a fixed order prevents deadlocks
             stack.enter_context(_locked(output))
         yield
 
 
 def wait_for_writers(outputs: Sequence[str]) -> None:
-    """Wait for commands that outlived an earlier run and still write what this run is about to make.
+    """Wait for commands that survived an earlier run and still write outputs of this run.
 
-    Without it Snakemake would delete under their hands, and would take for finished what such a command writes later.
+    Otherwise Snakemake would delete files while they are written, and take for finished what such a command writes later.
 
     Parameters
     ----------
     outputs : sequence of str
-        What the run will make.
+        Outputs of the run.
 
     Raises
     ------
     BusyError
-        If one still writes after `WAIT_S` seconds, with its number.
+        If a command still writes after `WAIT_S` seconds; with its process id.
     """
     places = [Path(output).resolve() for output in outputs]
     wait = _Wait()
     for lock in sorted(_folder().glob("*.lock")):
-        # a command that writes a folder holds the folder, Snakemake knows the files in it
+        # a command locks the folder that it writes, Snakemake lists the files in it
         while (holder := _holder_of(lock)) and any(place.is_relative_to(holder.note) for place in places):
             wait.pause(holder)
 
@@ -79,11 +83,12 @@ def _locked(output: Path) -> Iterator[None]:
         write_holder(lock, str(output))
         yield
     finally:
-        place.unlink(missing_ok=True)  # while it is held: who waits for this file notices that it is gone
+        place.unlink(missing_ok=True)  # before the lock ends: a waiting process notices that the file is gone
         os.close(lock)
 
 
 def _take(place: Path, output: Path) -> int:
+    """Wait for the lock of an output; return the descriptor that holds it."""
     wait = _Wait()
     while True:
         try:
@@ -95,7 +100,7 @@ def _take(place: Path, output: Path) -> int:
             with suppress(FileNotFoundError):
                 if os.fstat(lock).st_ino == place.stat().st_ino:
                     return lock
-            # otherwise the process before removed the file between the two calls
+            # otherwise the previous holder removed the file between the two calls: the lock is on a deleted file
         else:
             holder = LockHolder(read_holder(lock).pid, str(output))
         os.close(lock)
@@ -104,7 +109,7 @@ def _take(place: Path, output: Path) -> int:
 
 
 class _Wait:
-    """How long one command waits: it says once for which process, and gives up after `WAIT_S` seconds."""
+    """Waiting of one command: announces each process once, and gives up after `WAIT_S` seconds."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -112,27 +117,27 @@ class _Wait:
         self._announced: set[LockHolder] = set()
 
     def pause(self, holder: LockHolder) -> None:
-        """Wait a moment; BusyError when it took too long."""
+        """Sleep for a moment; BusyError after `WAIT_S` seconds in total."""
         waited = time.monotonic() - self._start
         who = f"process {holder.pid or '(number unknown)'} still writes {display_path(Path(holder.note))}"
         if waited > self._limit_s:
             end = f" or end it with `kill {holder.pid}`" if holder.pid else ""
             message = f"{who}; when it belongs to a run that was killed, wait for its end{end}, then run the same command again"
             raise BusyError(message)
-        if waited > SAY_AFTER_S and holder not in self._announced:
+        if waited > ANNOUNCE_AFTER_S and holder not in self._announced:
             self._announced.add(holder)
             print(f"{who}; waiting for it to end", file=sys.stderr, flush=True)
         time.sleep(POLL_S)
 
 
 def _holder_of(place: Path) -> LockHolder | None:
-    """Find who holds a lock; None when nobody does."""
+    """Return the holder of a lock, or None."""
     try:
         lock = os.open(place, os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
-        # shared: two runs that look at the same time are not in each other's way
+        # shared, so that two runs can test the lock at the same time
         return None if try_lock(lock, shared=True) else read_holder(lock)
     finally:
         os.close(lock)
@@ -148,13 +153,14 @@ def _wait_s() -> float:
 
 
 def _folder() -> Path:
+    """Return the user's folder of locks; StorageError if it cannot be used."""
     try:
         folder = Path(tempfile.gettempdir(), f"neuralmedbench-{os.getuid()}")
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise _no_temporary_folder(error) from None
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():  # another user could redirect the locks
         message = f"{folder.name} in the folder for temporary files belongs to somebody else; set TMPDIR to another folder"
         raise StorageError(message)
     return folder

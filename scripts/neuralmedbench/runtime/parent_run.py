@@ -1,4 +1,4 @@
-"""Whose command this is: a command of a killed run must not begin any more, and the commands of one run share its money."""
+"""The run that a command belongs to: commands of a killed run must not start, and commands of one run share its budget."""
 
 from __future__ import annotations
 
@@ -8,36 +8,32 @@ import os
 import secrets
 
 RUN_VARIABLE = "NMB_RUN"
-"""Environment variable in which a run tells its commands who it is, as `<pid namespace>/<pid>/<name>`; a command that a person starts
-has none."""
+"""Environment variable that a run sets for its commands: `<pid namespace>/<pid>/<name>`. Commands started by a person have none."""
 
 
 def name_this_run(*, main: bool = True) -> None:
-    """Let the commands that this process starts know whose they are.
+    """Set `NMB_RUN` for the commands that this process starts.
 
     Parameters
     ----------
     main : bool
-        Whether this process is a run of its own. A job on a cluster reads the Snakefile again: it starts commands, but keeps the name of
-        the run that it is a part of.
+        True if this process is a run of its own. A job on a cluster reads the Snakefile again and starts commands, but keeps the name of
+        its run.
     """
     name = (not main and _parts()[2]) or _new_name()
     os.environ[RUN_VARIABLE] = f"{_pid_namespace()}/{os.getpid()}/{name}"
 
 
 def this_run() -> str:
-    """Give the name of the run that started this command: unlike a process number it never comes again.
+    """Return the name of the run that started this command; unlike a process id it is never reused.
 
-    Returns
-    -------
-    str
-        A command that a person started is a run of its own.
+    A command started by a person is a run of its own.
     """
     return _parts()[2] or _own_name()
 
 
 def run_has_ended() -> bool:
-    """Whether the run that started this command is gone; False for a command that a person started."""
+    """Return whether the run that started this command has ended; False for a command started by a person."""
     namespace, pid, _ = _parts()
     if not pid.isdigit() or namespace != _pid_namespace():
         return False
@@ -67,5 +63,5 @@ def _own_name() -> str:
 def _pid_namespace() -> str:
     try:
         return str(os.stat("/proc/self/ns/pid").st_ino)
-    except OSError:  # not Linux: there is one
+    except OSError:  # not Linux: there is only one namespace
         return "0"

@@ -1,4 +1,4 @@
-"""A book that many processes keep together: an append-only file of JSON lines, one transaction at a time."""
+"""A log shared by processes: an append-only file of JSON lines, one transaction at a time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Transaction:
     Attributes
     ----------
     new_records : list of dict
-        What was added since the turn before of this process, by others and by nobody else; at the first turn the whole book.
+        Records that other processes added since the last transaction of this process; in the first transaction, the whole log.
     added : list of dict
-        What is to be added when the turn ends; nothing when it ends with an error.
+        Records to append at the end of the transaction; dropped if it ends with an error.
     truncate : bool
-        Whether the book begins anew with what is added, because nothing that stands in it counts any more.
+        True to replace the log by `added`, because its records no longer matter.
     """
 
     new_records: list[Record]
@@ -36,38 +36,38 @@ class Transaction:
 
 
 class SharedLog:
-    """A book; for one thread of each process.
+    """A shared log; for one thread per process.
 
     Parameters
     ----------
     path : Path or None
-        The file; made, with its folders, at the first turn. None: a book of this process alone, which is never written.
+        The file; created, with its folders, by the first transaction. None: a log of this process alone, never written.
 
     Notes
     -----
-    A turn holds `flock` on the file. A process that is killed during a turn leaves its line whole, torn or unwritten; a torn line is
-    passed over by everybody and does not harm the next one. A turn that adds one line takes 17 us of CPU, 29 us while 4 processes do nothing
-    else (measured on a busy machine).
+    A transaction holds `flock` on the file. A process killed during a transaction leaves its line complete, truncated or unwritten; readers
+    skip a truncated line, and it does not damage the next one. A transaction that appends one line takes 17 us of CPU, 29 us while 4
+    processes do nothing else (measured on a busy machine).
     """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._file, self._process, self._inode = -1, 0, (0, 0)
-        self._read_to, self._whole = 0, True
+        self._read_to, self._complete = 0, True  # offset read so far, and whether it is the end of a line
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Be the only one who reads and writes the book.
+        """Read and write the log while no other process does.
 
         Yields
         ------
-        Turn
-            What is new; what is put into `added` is written as the turn ends.
+        Transaction
+            With the new records; those put into `added` are written at the end.
 
         Raises
         ------
         OSError
-            If the book cannot be opened, or its disk is full: then nothing was added.
+            If the log cannot be opened, or its disk is full: then nothing was added.
         """
         if self._path is None:
             yield Transaction([])
@@ -85,32 +85,32 @@ class SharedLog:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def sync(self) -> None:
-        """Make sure that what was added is on the disk: a power cut takes it back otherwise, a killed process never does."""
+        """Flush added records to disk: without it a power cut can lose them (a killed process cannot)."""
         if self._file >= 0:
             os.fsync(self._file)
 
     def _lock(self, path: Path) -> None:
         while True:
-            if self._file < 0 or self._process != os.getpid():  # a forked process shares the lock of its parent: it needs its own
+            if self._file < 0 or self._process != os.getpid():  # a forked process shares the lock of its parent and needs its own
                 self._open(path)
             fcntl.flock(self._file, fcntl.LOCK_EX)
             try:
-                found = path.stat()
+                status = path.stat()
             except FileNotFoundError:
-                found = None
-            if found and (found.st_dev, found.st_ino) == self._inode:
+                status = None
+            if status and (status.st_dev, status.st_ino) == self._inode:
                 return
-            self.close()  # it was begun anew since, or taken away by hand
+            self.close()  # replaced by a truncation since, or removed by hand
 
     def _open(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file, self._process = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666), os.getpid()
-        about = os.fstat(self._file)
-        if self._inode != (about.st_dev, about.st_ino):
-            self._inode, self._read_to, self._whole = (about.st_dev, about.st_ino), 0, True
+        status = os.fstat(self._file)
+        if self._inode != (status.st_dev, status.st_ino):
+            self._inode, self._read_to, self._complete = (status.st_dev, status.st_ino), 0, True
 
     def close(self) -> None:
-        """Let go of the file; the next turn opens it again."""
+        """Close the file; the next transaction opens it again."""
         if self._file >= 0:
             os.close(self._file)
         self._file = -1
@@ -121,28 +121,28 @@ class SharedLog:
             self._read_to = size
             return []
         raw = os.pread(self._file, size - self._read_to, self._read_to)
-        self._read_to, self._whole = size, raw.endswith(b"\n")
+        self._read_to, self._complete = size, raw.endswith(b"\n")
         return [record for line in raw.split(b"\n") if (record := _record(line)) is not None]
 
     def _append(self, records: list[Record]) -> None:
-        # the torn line of a killed process gets its end first
-        data = (b"" if self._whole else b"\n") + _lines(records)
+        # first end the truncated line of a killed process
+        data = (b"" if self._complete else b"\n") + _lines(records)
         if os.write(self._file, data) < len(data):
             os.ftruncate(self._file, self._read_to)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._read_to, self._whole = self._read_to + len(data), True
+        self._read_to, self._complete = self._read_to + len(data), True
 
     def _replace(self, path: Path, records: list[Record]) -> None:
-        fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        fresh.write_bytes(_lines(records))
-        fresh.replace(path)  # who waits for the old file notices that another one has its name
+        replacement = path.with_name(f".{path.name}.{os.getpid()}")
+        replacement.write_bytes(_lines(records))
+        replacement.replace(path)  # processes that wait for the old file notice the new inode
         self.close()
         self._open(path)
         self._read_to = os.fstat(self._file).st_size
 
 
 def read_log(path: Path) -> list[Record]:
-    """Read a book without a turn, for a person who looks on; nothing when it is not there."""
+    """Read a log without a transaction, for display; empty if it is absent."""
     if not path.exists():
         return []
     return [record for line in path.read_bytes().split(b"\n") if (record := _record(line)) is not None]

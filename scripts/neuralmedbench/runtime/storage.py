@@ -1,4 +1,4 @@
-"""Disks that are full or may not be written to: never bad data, never a traceback, but one line that says what to do."""
+"""Full and read-only disks: reported as one line with the next step, never as bad data or a traceback."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from neuralmedbench.errors import StorageError
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 LEAST_ROOM_BYTES = 2**20
-"""With less than this a disk counts as full."""
+"""A disk with less free space counts as full."""
 AGAIN = "run the same command again: what was finished is kept"
 
 
 def has_room(place: Path | int, room_bytes: int) -> bool:
-    """Whether a disk has room left.
+    """Return whether a disk has free space.
 
     Parameters
     ----------
     place : Path or int
         A folder, or the descriptor of an open file.
     room_bytes : int
-        How much is wanted.
+        Space needed.
 
     Returns
     -------
     bool
-        True also for a file system that does not say how large it is. A user's quota is not seen.
+        True also for a file system that does not report its size. Quotas are not considered.
     """
     disk = os.statvfs(place)
     return disk.f_blocks == 0 or disk.f_bavail * disk.f_frsize >= room_bytes
 
 
 def check_project(root: Path = Path()) -> None:
-    """Refuse to plan where Snakemake could not keep its records; what it says of that itself is a traceback.
+    """Refuse to plan where Snakemake cannot write its records (Snakemake itself would print a traceback).
 
     Raises
     ------
     StorageError
         If its folder cannot be written, or its disk is full.
     """
-    kept = root / ".snakemake"
-    if not os.access(kept if kept.exists() else root, os.W_OK):
+    records = root / ".snakemake"
+    if not os.access(records if records.exists() else root, os.W_OK):
         message = f"Snakemake cannot keep its records here: .snakemake is read-only or not yours; make it writable and {AGAIN}"
         raise StorageError(message)
     if not has_room(root, LEAST_ROOM_BYTES):
@@ -53,12 +53,12 @@ def check_project(root: Path = Path()) -> None:
 
 
 def check_places(outputs: Iterable[str]) -> None:
-    """Refuse to begin when something that a run makes could not be put into its place.
+    """Refuse to start a run if the folder of an output cannot be written.
 
     Raises
     ------
     StorageError
-        If the folder of an output cannot be written, with the folder.
+        With the folder.
     """
     for folder in sorted({Path(output).parent for output in outputs}):
         place = next(place for place in (folder, *folder.parents) if place.exists())
@@ -68,19 +68,19 @@ def check_places(outputs: Iterable[str]) -> None:
 
 
 def disk_full() -> OSError:
-    """Make the error of a full disk, for writers (programs, libraries in C++) that only say that they failed, or not even that."""
+    """Return the error of a full disk, for programs and C++ libraries that report it unspecifically or not at all."""
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def full_disk_cause(error: BaseException) -> OSError | None:
-    """Find the full disk that an error comes from, however often it was wrapped since; None when there is none."""
+    """Return the full-disk error among the causes of an error, however often it was wrapped, or None."""
     return next((cause for cause in _causes(error) if cause.errno in FULL), None)
 
 
 def as_storage_error(error: Exception, outputs: Sequence[Path]) -> StorageError | None:
-    """Turn the error of a disk into a line that a person can act on; None for other errors.
+    """Turn a disk error into a message with the next step; None for other errors.
 
-    Nothing but the outputs is named: other paths could be those of raw files.
+    Only outputs are named: other paths could be those of raw files.
     """
     known = FULL | FORBIDDEN | {errno.EROFS}
     cause = next((cause for cause in _causes(error) if cause.errno in known), None)
@@ -98,7 +98,7 @@ def as_storage_error(error: Exception, outputs: Sequence[Path]) -> StorageError 
 
 
 def _causes(error: BaseException) -> Iterator[OSError]:
-    """Errors of the system among an error and those that it was raised from, or while handling of which it was raised."""
+    """Yield the OSErrors in the chain of causes and contexts of an error, itself included."""
     waiting: list[BaseException | None] = [error]
     seen: set[int] = set()
     while waiting:
@@ -112,16 +112,16 @@ def _causes(error: BaseException) -> Iterator[OSError]:
 
 
 def _touched(cause: OSError, outputs: Sequence[Path]) -> Path | None:
-    """Find the output in whose folder an error of the system happened."""
+    """Return the output in whose folder an OSError occurred, or None."""
     if not isinstance(cause.filename, str | bytes | os.PathLike):
         return None
     place = Path(os.fsdecode(cause.filename)).absolute()
     inside = [output for output in outputs if place.is_relative_to(output.absolute().parent)]
-    # a folder that could not be made lies above the output
+    # a folder that could not be created is above the output
     return next(iter([*inside, *(output for output in outputs if output.absolute().is_relative_to(place))]), None)
 
 
 def display_path(path: Path) -> str:
-    """Write a path as a message may show it: relative to the project, of a file elsewhere the name alone."""
+    """Format a path for a message: relative to the project; only the name of a file elsewhere."""
     absolute = path.absolute()
     return absolute.relative_to(Path.cwd()).as_posix() if absolute.is_relative_to(Path.cwd()) else path.name

@@ -137,7 +137,7 @@ TABLES_THAT_ARE_WRONG: dict[str, tuple[str, str | bytes, str]] = {
     "another encoding": ("data.json", "[{'a': 'ä'}]".encode("latin-1"), r"data\.json: not valid JSON in UTF-8"),
     "deep brackets": ("data.json", "[" * 100_000, r"data\.json: not valid JSON in UTF-8"),
     "more cells than names": ("VAL.tsv", "index\timage\tquestion\tA\tB\n1\tx\t?\ta\tb\tc\n", r"VAL\.tsv: a row has more cells than"),
-    "a name twice": ("VAL.tsv", "index\timage\tquestion\tA\tB\tB\n1\tx\t?\ta\tb\tc\n", r"VAL\.tsv: the column 'B' stands twice"),
+    "a name twice": ("VAL.tsv", "index\timage\tquestion\tA\tB\tB\n1\tx\t?\ta\tb\tc\n", r"VAL\.tsv: the column 'B' is repeated"),
     "no Parquet": ("test.parquet", b"PAR1 and nothing", r"test\.parquet: not a Parquet file, or a damaged one"),
 }
 

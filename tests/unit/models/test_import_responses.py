@@ -170,7 +170,7 @@ def test_a_file_of_another_form_is_one_line_without_its_words(tmp_path, content,
     [
         ("item,text\none\n", "a.csv, line 2: `item` and `text`"),
         ("item,text\none,A,secret\n", "a.csv: a row has more cells than the first line has names"),
-        ("item,item,text\none,one,A\n", "a.csv: the column 'item' stands twice"),
+        ("item,item,text\none,one,A\n", "a.csv: the column 'item' is repeated"),
         ('item,text\none,"A\nB"\none\n', "a.csv, line 4: `item` and `text`"),
     ],
 )

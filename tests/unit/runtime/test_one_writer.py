@@ -170,7 +170,7 @@ def test_a_run_waits_for_a_command_of_an_earlier_one_and_for_no_other(slow, tmp_
     with pytest.raises(BusyError, match=f"process {first.pid} still writes results/tables; when"):
         wait_for_writers(["results/other.csv", "results/tables/rates.csv"])
     monkeypatch.setattr(one_writer, "WAIT_S", 30.0)
-    monkeypatch.setattr(one_writer, "SAY_AFTER_S", 0.0)
+    monkeypatch.setattr(one_writer, "ANNOUNCE_AFTER_S", 0.0)
     monkeypatch.setattr(time, "sleep", lambda _: (tmp_path / "go").touch())
     wait_for_writers(["results/tables/rates.csv"])
     assert capsys.readouterr().err == f"process {first.pid} still writes results/tables; waiting for it to end\n"
