@@ -1,4 +1,4 @@
-"""The packaged average head: its anatomy, and fits of it to scans.
+"""The packaged average head (MNI152): its anatomy, and fits of it to scans.
 
 Doors
 -----

@@ -1,4 +1,4 @@
-"""A fit of the template adjusted: improved by small moves, or transferred from another scan of the same head."""
+"""Adjust a fit of the template: improve it by small moves, or transfer it from another scan of the same head."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ if TYPE_CHECKING:
     import SimpleITK as sitk
 
 STEPS = (0.04, 0.04, 0.04, 3.0, 3.0, 3.0, 0.03, 0.03, 0.03, 0.03)
-"""First steps: three turns in rad, three shifts in mm, logarithms of three stretches, shear of y along z."""
+"""First steps: three rotations in rad, three shifts in mm, logarithms of three stretches, shear of y along z."""
 SHAPE = (6, 7, 8, 9)
-"""Which of them change the shape of the head."""
+"""Indices of the steps that change the shape of the head."""
 NEIGHBOUR_MM = 10.0
 LOOKS: tuple[tuple[float, Pose], ...] = (
     (SEARCH_GRID_MM, (0.1, 0.08, 0.08, 6.0, 6.0, 8.0)),
     (GRID_MM, (0.03, 0.03, 0.03, 2.0, 2.0, 2.0)),
 )
-"""Grid in mm and first steps (turns in rad, shifts in mm) of the search, and of a closer look where the first one leaves doubts."""
+"""Grid in mm and first steps (rotations in rad, shifts in mm) of the search, and of a finer one if the first is ambiguous."""
 HEIGHTS_MM = (0.0, -12.0, 12.0, -24.0, 24.0)
-"""Where the search looks first, up and down of the place that the headers tell."""
+"""Start heights of the search relative to the position in the headers."""
 SHOWN, RIM_MM = 0.35, 12.0
-"""What counts as head, in parts of the mean and the spread of the grey values, and the rim of air around it that takes part."""
+"""Threshold of the head as a part of mean plus SD of the grey values, and the rim of air around it that is compared too."""
 RIVAL_MM, MAX_RIVAL = 6.0, 0.83
-"""A place is sure when the best one this far beside it agrees less than this part as well: right ones reached 0.81, wrong ones began at 0.87."""
+"""A position is unambiguous if the best agreement at this distance is less than this part of its own: correct ones had up to 0.81, wrong ones
+0.87 and more."""
 MIN_THICK_MM = 20.0
-"""A thinner slab fits in many places."""
+"""Thinner slabs fit in many positions."""
 
 
 def polish_fit(rough: sitk.Image, transform: sitk.Transform) -> sitk.AffineTransform:
@@ -45,7 +46,7 @@ def polish_fit(rough: sitk.Image, transform: sitk.Transform) -> sitk.AffineTrans
     rough : SimpleITK.Image
         The scan, as for `fit_template`.
     transform : SimpleITK.Transform
-        What `fit_template` gave for it.
+        Result of `fit_template` for it.
 
     Returns
     -------
@@ -54,8 +55,8 @@ def polish_fit(rough: sitk.Image, transform: sitk.Transform) -> sitk.AffineTrans
 
     Notes
     -----
-    Heads are not all of one shape: what `fit_template` finds is stretched along each axis. It differs by up to 11 mm between the scans of
-    one simulated patient (at the nose), after the polish by up to 5 mm.
+    Heads differ in shape, so the fit is also stretched along each axis. Fits of the scans of one simulated patient differ by up to 11 mm
+    (at the nose) before this step and by up to 5 mm after it.
     """
     head = template_head(GRID_MM)
     start = as_matrix(transform.GetInverse())
@@ -64,13 +65,13 @@ def polish_fit(rough: sitk.Image, transform: sitk.Transform) -> sitk.AffineTrans
 
 
 def is_best_here(rough: sitk.Image, transform: sitk.Transform) -> bool:
-    """Tell whether a fit agrees better with the scan than the same fit shifted by `NEIGHBOUR_MM` in any direction."""
+    """Return True if a fit agrees better with the scan than the same fit shifted by `NEIGHBOUR_MM` along any axis."""
     shifts = [(0.0, 0.0, 0.0, *(sign * NEIGHBOUR_MM * axis).tolist(), 0.0, 0.0, 0.0, 0.0) for axis in np.eye(3) for sign in (-1, 1)]
     return _gain(rough, transform, shifts) < 1
 
 
 def shape_gain(rough: sitk.Image, transform: sitk.Transform) -> float:
-    """Tell how much better a scan would agree with a fit of another shape: one first step of `polish_fit` along each stretch and the shear.
+    """Measure how much better a scan agrees with another shape: one first step of `polish_fit` along each stretch and the shear.
 
     Parameters
     ----------
@@ -80,13 +81,13 @@ def shape_gain(rough: sitk.Image, transform: sitk.Transform) -> float:
     Returns
     -------
     float
-        Best agreement in parts of that of the fit as it is; above 1 where another shape is better.
+        Best agreement relative to that of the given fit; above 1 if another shape is better.
     """
     return _gain(rough, transform, [tuple((sign * STEPS[axis] * np.eye(len(STEPS))[axis]).tolist()) for axis in SHAPE for sign in (-1, 1)])
 
 
 def _gain(rough: sitk.Image, transform: sitk.Transform, moves: list[Pose]) -> float:
-    """Best agreement after one of some moves, in parts of the agreement before it; infinite when that is nothing."""
+    """Return the best agreement after one of the moves relative to the agreement before; infinite if that is 0."""
     head, start = template_head(GRID_MM), as_matrix(transform.GetInverse())
     here = agreement(head, rough, as_transform(start))
     best = max(agreement(head, rough, as_transform(start @ _move(move))) for move in moves)
@@ -94,7 +95,7 @@ def _gain(rough: sitk.Image, transform: sitk.Transform, moves: list[Pose]) -> fl
 
 
 def _move(pose: Pose) -> Matrix:
-    """Give a small move of the template about the brain's centre."""
+    """Return the matrix of a small move of the template about the brain's centre."""
     import SimpleITK as sitk
 
     turn = sitk.Euler3DTransform()
@@ -107,16 +108,16 @@ def _move(pose: Pose) -> Matrix:
 
 @dataclass(frozen=True)
 class TransferredFit:
-    """A fit that came from another scan.
+    """A fit transferred from another scan.
 
     Attributes
     ----------
     transform : SimpleITK.AffineTransform
         Maps points of the scan to MNI152 space.
     rival : float
-        How well the best place beside it agrees, in parts of the agreement here; 1 when nothing could be compared.
+        Agreement at the best position `RIVAL_MM` away relative to the agreement here; 1 if nothing could be compared.
     sure : bool
-        Whether the scan lies clearly here and nowhere beside.
+        True if the position is unambiguous.
     """
 
     transform: sitk.AffineTransform
@@ -125,26 +126,26 @@ class TransferredFit:
 
 
 def transfer_fit(rough: sitk.Image, other: sitk.Image, fit: sitk.Transform, guess: sitk.Transform | None = None) -> TransferredFit:
-    """Carry a fit over to another scan of the same head.
+    """Transfer a fit to another scan of the same head.
 
     Parameters
     ----------
     rough, other : SimpleITK.Image
-        The scan, and the one that has a fit, as `coarse_head` gives them; the scan may be a slab.
+        The scan, and the one that has a fit, as returned by `coarse_head`; the scan may be a slab.
     fit : SimpleITK.Transform
         From points of the other scan to the template.
     guess : SimpleITK.Transform, optional
-        A fit of the scan itself, from which the search starts beside the places that the headers tell.
+        A fit of the scan itself, from which the search starts in place of the position in the headers.
 
     Returns
     -------
-    Followed
+    TransferredFit
         The fit.
 
     Notes
     -----
-    Rigid registration by mutual information over the head of the scan and a rim of air. The scan is the target, so that a slab is not
-    drawn to where more of it would be covered. Deterministic.
+    Rigid registration by mutual information over the head of the scan and a rim of air. The scan is the target, so a slab is not drawn to
+    where more of it would be covered. Deterministic.
     """
     import SimpleITK as sitk
 
@@ -155,11 +156,11 @@ def transfer_fit(rough: sitk.Image, other: sitk.Image, fit: sitk.Transform, gues
     if min(side * step for side, step in zip(rough.GetSize(), rough.GetSpacing(), strict=True)) < MIN_THICK_MM:
         return TransferredFit(as_transform(as_matrix(fit)), 1.0, sure=False)
 
-    def way(pose: Pose) -> sitk.Euler3DTransform:
+    def movement(pose: Pose) -> sitk.Euler3DTransform:
         return sitk.Euler3DTransform(centre, *pose[:3], pose[3:6])
 
     def agreement_on(target: Target) -> Callable[[Pose], float]:
-        return lambda pose: agreement(target, other, way(pose))
+        return lambda pose: agreement(target, other, movement(pose))
 
     best, rival = starts[0], 1.0
     for grid_mm, steps in LOOKS:
@@ -168,19 +169,19 @@ def transfer_fit(rough: sitk.Image, other: sitk.Image, fit: sitk.Transform, gues
         if rival <= MAX_RIVAL:
             break
         starts = [best]
-    return TransferredFit(as_transform(as_matrix(fit) @ as_matrix(way(best))), round(rival, 4), rival <= MAX_RIVAL)
+    return TransferredFit(as_transform(as_matrix(fit) @ as_matrix(movement(best))), round(rival, 4), rival <= MAX_RIVAL)
 
 
 def _place(value: Callable[[Pose], float], starts: list[Pose], steps: Pose) -> tuple[Pose, float]:
-    """Climb to the best pose; gives it with the agreement of the best one beside it, in parts of its own."""
+    """Search for the best pose; returns it with the best agreement `RIVAL_MM` away relative to its own."""
     best = climb(value, starts, steps)
     here = value(best)
-    beside = [np.add(best[3:6], sign * RIVAL_MM * axis).tolist() for axis in np.eye(3) for sign in (-1, 1)]
-    return best, max(value((*best[:3], *shift)) for shift in beside) / here if here > 0 else 1.0
+    rivals = [np.add(best[3:6], sign * RIVAL_MM * axis).tolist() for axis in np.eye(3) for sign in (-1, 1)]
+    return best, max(value((*best[:3], *shift)) for shift in rivals) / here if here > 0 else 1.0
 
 
 def _head_target(image: sitk.Image, grid_mm: float) -> Target:
-    """Take the head of a scan, held on beyond the edge of the field of view, with a rim of air."""
+    """Build a target from the head of a scan, continued beyond the edge of the field of view, with a rim of air."""
     import SimpleITK as sitk
     from scipy import ndimage
 
@@ -191,7 +192,7 @@ def _head_target(image: sitk.Image, grid_mm: float) -> Target:
 
 
 def _rigid_part(matrix: npt.NDArray[np.float64], centre: npt.NDArray[np.float64]) -> Pose:
-    """Give the pose, about a centre, of the rigid movement nearest to an affine one: turns of SimpleITK's Euler3DTransform, shifts in mm."""
+    """Return the pose of the rigid movement closest to an affine one, about a centre: angles of SimpleITK's Euler3DTransform, shifts in mm."""
     left, _, right = np.linalg.svd(matrix[:3, :3])
     turn = left @ right
     shift = matrix[:3, :3] @ centre + matrix[:3, 3] - centre

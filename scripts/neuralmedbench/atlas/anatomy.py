@@ -1,4 +1,4 @@
-"""The packaged MNI152 anatomy: the average brain with the shells of a head around it, and the region of the face."""
+"""Anatomy of the packaged MNI152 template: the average brain, shells of a head around it, and the region of the face."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 SHELLS = ((3.0, 70.0), (8.0, 15.0), (14.0, 230.0), (22.0, 0.0))
 """Outer distance from the brain in mm and grey value of fluid, skull, scalp and air, on the scale of the packaged T1 (0 to 255)."""
 SHELL_FLOOR_MM = -25.0
-"""Below this height the brain has no shells around it but neck and face, which differ from person to person."""
+"""Below this height (template z) there are no shells but neck and face, which differ between persons."""
 
 
 @cache
 def packaged_brain() -> sitk.Image:
     """Read the packaged T1 of the MNI152 average brain: float32, LPS+, 1 mm, 0 outside the brain.
 
-    Raises DataError if the package `nilearn`, which carries it, is not installed.
+    Raises DataError if the package `nilearn`, which contains it, is not installed.
     """
     return read_volume(template_file("t1"))
 
 
 @cache
 def template_head(grid_mm: float) -> Target:
-    """Brain and shells on a coarse grid."""
+    """Build the target of a fit: the average brain and its shells on a coarse grid."""
     import SimpleITK as sitk
 
     distance = distance_to_brain(grid_mm)
@@ -48,7 +48,7 @@ def template_head(grid_mm: float) -> Target:
 
 @cache
 def distance_to_brain(grid_mm: float) -> sitk.Image:
-    """Distance to the brain's surface in mm, negative inside, on a grid that reaches from the neck to above the scalp."""
+    """Compute the distance to the brain's surface in mm, negative inside, on a grid from the neck to above the scalp."""
     import SimpleITK as sitk
 
     low, high = np.array([-100.0, -104.0, -104.0]), np.array([104.0, 140.0, 112.0])
@@ -60,7 +60,7 @@ def distance_to_brain(grid_mm: float) -> sitk.Image:
 
 
 def _coordinates(image: sitk.Image) -> tuple[Floats, Floats, Floats]:
-    """LPS+ coordinates (z, y, x) in mm of an axis-aligned grid, each shaped to broadcast over (Z, Y, X)."""
+    """Return LPS+ coordinates (z, y, x) in mm of an axis-aligned grid, each shaped to broadcast over (Z, Y, X)."""
     axes = [
         np.asarray(start + step * np.arange(number), dtype=np.float32)
         for start, step, number in zip(image.GetOrigin(), image.GetSpacing(), image.GetSize(), strict=True)
@@ -69,18 +69,18 @@ def _coordinates(image: sitk.Image) -> tuple[Floats, Floats, Floats]:
 
 
 def face_regions(x: Floats, y: Floats, z: Floats) -> tuple[Floats, Floats]:
-    """Tell where the face lies: regions of our own, made of planes, that reach into the brain (who uses them keeps away from it).
+    """Compute level sets of the face: regions bounded by planes, which overlap the brain, so callers must exclude it.
 
     Parameters
     ----------
     x, y, z : ndarray of float32
-        Coordinates in MNI152, LPS+, mm (y grows to the back, z to the head): the nasion lies near y = -85, z = -25, the ears near
+        Coordinates in MNI152, LPS+, mm (y to the back, z upwards): the nasion lies near y = -85, z = -25, the ears near
         x = +-75, z = -40, the chin near z = -110.
 
     Returns
     -------
     front, ears : ndarray of float32
-        About mm, negative inside. Front: everything below a line that rises from the jaw's angle to the forehead.
+        Approximate mm, negative inside. Front: everything below a line from the angle of the jaw up to the forehead.
     """
     front = np.maximum(z - 5.0, y + 20.0 + 0.45 * (z + 20.0))
     ears = np.maximum(np.maximum(68.0 - np.abs(x), np.abs(z + 37.5) - 45.0), np.abs(y - 25.0) - 45.0)

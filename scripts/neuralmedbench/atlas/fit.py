@@ -1,7 +1,7 @@
-"""Where the brain and the face of a scan lie, by the packaged MNI152 template: no download, no weights.
+"""Locate brain and face in a scan by fitting the packaged MNI152 template, without downloads or trained weights.
 
-The template shows a brain without its head. For the fit it is given the shells that every head has (fluid, skull, scalp, air),
-and mutual information does the rest: it needs no common contrast, so T1, T2, FLAIR, DWI and CT fit alike.
+The template is a skull-stripped brain. For the fit, shells that every head has (fluid, skull, scalp, air) are added around it. Mutual
+information needs no common contrast, so T1, T2, FLAIR, DWI and CT are fitted in the same way.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ if TYPE_CHECKING:
 
 BRAIN_CENTRE = (0.0, 17.0, 10.0)
 GRID_MM, SEARCH_GRID_MM = 4.0, 6.0
-"""Grids on which a fit is refined and judged, and on which it is searched."""
+"""Voxel size for refining and judging a fit, and for the search."""
 BRAIN_GRID_MM, FAR_MM = 2.0, 999.0
 HEIGHTS_MM = (95.0, 80.0, 65.0, 50.0, 35.0, 20.0, 5.0)
-"""Where the top of the scan may lie in the template: above the scalp, or anywhere in the brain when the scan is a slab."""
+"""Start heights of the scan's top in the template: above the scalp, or anywhere in the brain if the scan is a slab."""
 TILTS = (-0.3, 0.0, 0.3)
-"""Starts, in rad."""
+"""Start angles of nodding, in rad."""
 STEPS = (0.16, 0.08, 0.08, 6.0, 6.0, 8.0, 0.06)
-"""First steps: three turns in rad, three shifts in mm, logarithm of the scale."""
+"""First steps: three rotations in rad, three shifts in mm, logarithm of the scale."""
 LOG_SCALE, LOG_SCALE_SPREAD = -0.04, 0.09
-"""Size of adult brains relative to the template, which is larger than most: without it a fit may take the scalp for the brain."""
+"""Gaussian prior (mean, SD) of the logarithm of an adult brain's size relative to the template, which is larger than most; without it a fit may
+take the scalp for the brain."""
 
 
 def fit_template(rough: sitk.Image) -> sitk.Transform:
-    """Find where the template's brain lies in a scan.
+    """Fit the template's brain to a scan.
 
     Parameters
     ----------
     rough : SimpleITK.Image
-        What `matching.coarse_head` gives for the scan on a grid of `GRID_MM`: a 3-D scan of a head or a brain, LPS+, any contrast, with
-        or without face and neck; a part of the head will do.
+        Result of `matching.coarse_head` on a grid of `GRID_MM`: a 3-D scan of a head or a brain, LPS+, any contrast, with or without face
+        and neck; part of the head is enough.
 
     Returns
     -------
@@ -55,7 +56,7 @@ def fit_template(rough: sitk.Image) -> sitk.Transform:
     Notes
     -----
     Deterministic: a fixed list of starts, regular sampling, one thread. A similarity transform is searched and an affine one
-    refined from it; when the affine one is implausible or no better, the similarity is kept.
+    refined from it; if the affine one is implausible or no better, the similarity is kept.
     """
     import SimpleITK as sitk
 
@@ -89,7 +90,7 @@ def _as_affine(similar: sitk.Similarity3DTransform) -> sitk.AffineTransform:
 
 
 def _similarity(pose: Pose) -> sitk.Similarity3DTransform:
-    """From the template to the scan: turns in rad, shift in mm of the brain's centre, natural logarithm of the scale."""
+    """Build the transform from template to scan: rotations in rad, shift of the brain's centre in mm, natural logarithm of the scale."""
     import SimpleITK as sitk
 
     turn = sitk.Euler3DTransform()
@@ -102,10 +103,10 @@ def _similarity(pose: Pose) -> sitk.Similarity3DTransform:
 
 
 def _search(head: Target, moving: sitk.Image) -> sitk.Similarity3DTransform:
-    """Best pose: a fixed list of heights and tilts first (a slab may lie anywhere, and heads nod), then ever smaller steps.
+    """Search for the best pose from a fixed list of heights and tilts (a slab may lie anywhere, and heads nod) with decreasing steps.
 
-    A derivative-free search, because it can weigh agreement with the part of the head that is covered. Gradient descent on
-    mutual information alone moves a slab out of the head, and it hardly turns.
+    The search is derivative-free because the agreement is weighted by the part of the head that is covered. Gradient descent on mutual
+    information alone moves a slab out of the head and hardly rotates it.
     """
     points = _foreground_points(moving)
     top = float(np.percentile(points[:, 2], 99.5))
@@ -122,7 +123,7 @@ def _search(head: Target, moving: sitk.Image) -> sitk.Similarity3DTransform:
 
 
 def _foreground_points(moving: sitk.Image) -> npt.NDArray[np.float64]:
-    """Physical points of the largest bright object, shape (N, 3), (x, y, z) in mm."""
+    """Return the physical points of the largest bright object, shape (N, 3), (x, y, z) in mm."""
     import SimpleITK as sitk
 
     voxels = sitk.GetArrayViewFromImage(moving)
@@ -137,7 +138,7 @@ def _foreground_points(moving: sitk.Image) -> npt.NDArray[np.float64]:
 
 
 def _plausible(affine: sitk.AffineTransform, similar: sitk.Similarity3DTransform) -> bool:
-    """Whether an affine fit only trims the similarity: little stretch, about the same volume and place."""
+    """Return True if an affine fit differs little from the similarity: little stretch, about the same volume and position."""
     trim = np.array(affine.GetMatrix()).reshape(3, 3) @ np.linalg.inv(np.array(similar.GetMatrix()).reshape(3, 3))
     stretch = np.linalg.svd(trim, compute_uv=False)
     shift = np.linalg.norm(np.array(affine.TransformPoint(BRAIN_CENTRE)) - np.array(similar.TransformPoint(BRAIN_CENTRE)))
@@ -145,20 +146,20 @@ def _plausible(affine: sitk.AffineTransform, similar: sitk.Similarity3DTransform
 
 
 def fit_quality(rough: sitk.Image, transform: sitk.Transform) -> dict[str, float]:
-    """Numbers by which an implausible fit is recognised.
+    """Measure how plausible a fit is.
 
     Parameters
     ----------
     rough : SimpleITK.Image
         The scan, as for `fit_template`.
     transform : SimpleITK.Transform
-        What `fit_template` gave for it.
+        Result of `fit_template` for it.
 
     Returns
     -------
     dict of str to float
-        `scale` (size of the brain relative to the average one, 0.8 to 1.25 in adults), `covered` (part of the template's brain
-        that lies in the scan's field of view), `overlap` (part of that which is not background), `agreement` (mutual information).
+        `scale` (size of the brain relative to the template, 0.8 to 1.25 in adults), `covered` (part of the template's brain in the
+        scan's field of view), `overlap` (part of that which is not background), `agreement` (see `matching.agreement`, nats).
     """
     import SimpleITK as sitk
 
@@ -177,19 +178,19 @@ def fit_quality(rough: sitk.Image, transform: sitk.Transform) -> dict[str, float
 
 
 def brain_depth(like: sitk.Image, transform: sitk.Transform) -> sitk.Image:
-    """Give the distance to the surface of the template's brain the grid of a scan.
+    """Sample the distance to the surface of the template's brain on the grid of a scan.
 
     Parameters
     ----------
     like : SimpleITK.Image
-        The scan whose grid the distance gets.
+        The scan that defines the grid.
     transform : SimpleITK.Transform
-        From points of the scan to the template, as `fit_template` gives it.
+        From points of the scan to the template, as returned by `fit_template`.
 
     Returns
     -------
     SimpleITK.Image
-        float32, mm of the template, negative inside the brain with its fluid; `FAR_MM` beyond the template.
+        float32, mm of the template, negative inside the brain and its fluid; `FAR_MM` beyond the template.
     """
     import SimpleITK as sitk
 
@@ -197,7 +198,7 @@ def brain_depth(like: sitk.Image, transform: sitk.Transform) -> sitk.Image:
 
 
 def template_points(like: sitk.Image, transform: sitk.Transform) -> tuple[Floats, Floats, Floats]:
-    """Give the template's coordinates of every voxel of a scan.
+    """Compute the template coordinates of every voxel of a scan.
 
     Parameters
     ----------

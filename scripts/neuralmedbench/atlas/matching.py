@@ -1,4 +1,4 @@
-"""How well two scans agree, whatever their contrast: mutual information, a search that climbs it, and the last refinement."""
+"""Agreement of two scans of any contrast: mutual information, a derivative-free search for its maximum, and a gradient refinement."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float32]
 Pose = tuple[float, ...]
 BINS = 24
-"""Bins of the histograms of mutual information."""
+"""Bins per axis of the joint histogram of mutual information."""
 SEED = 1
 MIN_COVERED = 0.05
-"""Part of a target that a scan must cover to be compared with it."""
+"""Minimum part of a target that a scan must cover for a comparison."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a scan is matched to.
+    """An image to which scans are matched.
 
     Attributes
     ----------
     pattern : SimpleITK.Image
         float32, 0 to 255.
     region : SimpleITK.Image
-        uint8, 1 where the pattern means something.
+        uint8, 1 where the pattern is valid.
     sampler : SimpleITK.ResampleImageFilter
-        Brings a scan to the part of the pattern that holds the region, once it is told the transform; -1 beyond the scan.
+        Resamples a scan to the bounding box of the region after its transform is set; -1 beyond the scan.
     inside : ndarray of int, shape (N,)
-        Places of the region's voxels in what the sampler gives, read line by line.
+        Flat indices of the region's voxels in the sampler's output.
     rows : ndarray of int, shape (N,)
-        First cell of each of these voxels in a joint histogram: its bin times `BINS`.
+        First cell of each of these voxels in the flattened joint histogram: its bin times `BINS`.
     """
 
     pattern: sitk.Image
@@ -65,14 +65,14 @@ def make_target(pattern: sitk.Image, region: npt.NDArray[np.bool_]) -> Target:
 
 
 def coarse_head(image: sitk.Image, grid_mm: float) -> sitk.Image:
-    """Bring a scan to an isotropic coarse grid, with the brightest and darkest ends cut off.
+    """Resample a scan to an isotropic coarse grid and clip its brightest and darkest values.
 
     Parameters
     ----------
     image : SimpleITK.Image
         3-D, float32.
     grid_mm : float
-        Size of a voxel of the result.
+        Voxel size of the result.
 
     Returns
     -------
@@ -88,18 +88,18 @@ def coarse_head(image: sitk.Image, grid_mm: float) -> sitk.Image:
 
 
 def _bright(voxels: Floats) -> float:
-    """Upper end of the window: the 99th percentile of what is not background."""
+    """Return the upper end of the window: the 99th percentile of everything brighter than the mean, which excludes the background."""
     signal = voxels[voxels > voxels.mean()]
     return float(np.percentile(signal, 99))
 
 
 def agreement(target: Target, moving: sitk.Image, transform: sitk.Transform) -> float:
-    """Tell how well a scan matches a target.
+    """Measure how well a scan matches a target.
 
     Parameters
     ----------
     target : Target
-        What it is matched to.
+        The image it is compared with.
     moving : SimpleITK.Image
         The scan, float32, 0 to 255.
     transform : SimpleITK.Transform
@@ -108,7 +108,7 @@ def agreement(target: Target, moving: sitk.Image, transform: sitk.Transform) -> 
     Returns
     -------
     float
-        Mutual information in nats where both are seen, times the part of the target that the scan covers; 0 when that is less than
+        Mutual information in nats over their overlap, times the part of the target that the scan covers; 0 if that part is at most
         `MIN_COVERED`.
     """
     import SimpleITK as sitk
@@ -123,6 +123,7 @@ def agreement(target: Target, moving: sitk.Image, transform: sitk.Transform) -> 
     if covered < 1:
         values, rows = values[seen], rows[seen]
     cells = rows + (values * (BINS / 256)).astype(np.intp)
+    # joint histogram, and the one expected if both were independent
     joint = np.bincount(cells, minlength=BINS * BINS).reshape(BINS, BINS) / len(cells)
     expected = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
     filled = joint > 0
@@ -130,21 +131,21 @@ def agreement(target: Target, moving: sitk.Image, transform: sitk.Transform) -> 
 
 
 def climb(value: Callable[[Pose], float], starts: list[Pose], steps: Pose) -> Pose:
-    """Search the pose of the highest value, one axis at a time with ever smaller steps.
+    """Search for the pose of the highest value by coordinate ascent with decreasing steps.
 
     Parameters
     ----------
     value : callable
-        What is climbed; it is asked once per pose.
+        Function to maximise; evaluated once per pose.
     starts : list of tuple of float
-        Poses of which the best one is the start.
+        Poses; the search starts from the best of them.
     steps : tuple of float
         First step along each axis.
 
     Returns
     -------
     tuple of float
-        The best pose that was asked.
+        The best pose evaluated.
     """
     value = cache(value)
     best = max(starts, key=value)
@@ -167,22 +168,22 @@ def refine(
     Parameters
     ----------
     target : Target
-        What the scan is matched to.
+        The image the scan is matched to.
     moving : SimpleITK.Image
         The scan, float32, 0 to 255.
     transform : SimpleITK.Transform
-        From points of the target to points of the scan, near the best one already; changed in place.
+        From points of the target to points of the scan, close to the optimum; changed in place.
     sampled : float
-        Part of the target's voxels that is looked at.
+        Part of the target's voxels that is sampled.
     first_step, last_step : float
-        Length of the first step, and of the one at which the descent ends.
+        Length of the first step, and the length at which the descent ends.
     iterations : int
-        Steps at most.
+        Maximum number of steps.
 
     Returns
     -------
     bool
-        False when the scan leaves too few samples (a thin slab); the transform is then of no use.
+        False if the scan leaves too few samples (a thin slab); the transform must then be discarded.
     """
     import SimpleITK as sitk
 
@@ -190,7 +191,7 @@ def refine(
     method.SetMetricAsMattesMutualInformation(BINS)
     method.SetMetricFixedMask(target.region)
     method.SetMetricSamplingStrategy(method.REGULAR)
-    method.SetMetricSamplingPercentage(sampled, SEED)  # regular samples are jittered
+    method.SetMetricSamplingPercentage(sampled, SEED)  # regular samples are jittered, hence the seed
     method.SetInterpolator(sitk.sitkLinear)
     method.SetOptimizerAsRegularStepGradientDescent(
         first_step, last_step, iterations, relaxationFactor=0.6, gradientMagnitudeTolerance=1e-6

@@ -1,4 +1,4 @@
-"""What the cleaning of one case works with: the policy of its benchmark, its patient's rules, and what is found on the way."""
+"""State of the cleaning of one case: the policy of its benchmark, the rules of its patient, and the results so far."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from neuralmedbench.records.case import CaseRecord
 
 @dataclass(frozen=True)
 class TextRules:
-    """What a benchmark asks of its texts.
+    """How the texts of a benchmark are cleaned.
 
     Attributes
     ----------
     cut : tuple of str
-        Headings of the parts of notes that are cut out because they hold the answer.
+        Headings of sections that are cut from notes because they hold the answer.
     model : NameModel or None
-        Recognises names beside the patterns.
+        Recognises names in addition to the patterns.
     """
 
     cut: tuple[str, ...] = ()
@@ -45,13 +45,13 @@ class CleaningPolicy:
     profile : str
         `pseudonymised` (dates shifted) or `safe_harbor` (years only).
     options : tuple of str
-        Options of DICOM PS3.15 that hold, by code.
+        Codes of the options of DICOM PS3.15 that apply.
     texts : TextRules
-        What is cut out of notes, and a model of names.
+        Sections to cut from notes, and a model that recognises names.
     burned_in : str
-        `hide` text that is burned into pixels, or `drop` a series or picture that shows any; `keep` is for pictures alone.
+        `hide` text that is burned into pixels, or `drop` a series or picture that shows any; `keep` is for pictures only.
     subjects : str
-        Whose data it is: `phantom`, `public` or `patient`; see `reported_checks`.
+        Kind of subjects: `phantom`, `public` or `patient`; see `reported_checks`.
     """
 
     key: bytes
@@ -62,7 +62,7 @@ class CleaningPolicy:
     subjects: str = "patient"
 
     def rules_of(self, patient_id: str, identity: Identity) -> HeaderRules:
-        """Give the rules of a patient (by pseudonym): all cases of a patient share them, and with them the shift of dates."""
+        """Return the rules of a patient (by pseudonym); all cases of a patient share them, including the shift of dates."""
         safe_harbor = self.profile == "safe_harbor"
         shifted = not safe_harbor and "113107" in self.options
         dates = DateShift(date_shift_days(self.key, patient_id), years_only=not shifted, emptied=not (shifted or safe_harbor))
@@ -71,28 +71,28 @@ class CleaningPolicy:
 
 @dataclass(kw_only=True)
 class Cleaning:
-    """One case on its way: where it lies, by which rules it is cleaned, and what was found so far.
+    """One case being cleaned: its folders, its rules and the results so far.
 
     Attributes
     ----------
     case : CaseRecord
         The ingested case.
     source, out : Path
-        Its folder, and the folder of the de-identified case.
+        Folder of the ingested case, and folder of the de-identified case.
     rules : HeaderRules
         Key, pseudonym, dates and options of the patient.
     identity : Identity
-        The patient's own values: none of them may be left.
+        The patient's identifiers, none of which may remain.
     texts, burned_in
         As in `CleaningPolicy`.
     observer : Observer
-        Compares a phantom with its answer key on the way; of patients it sees nothing.
+        Scores a phantom against its answer key; does nothing for patients.
     checks : Counter
-        How often each check found or changed something.
+        Number of detections or changes by check.
     excluded : dict of str to str
-        Why series are left out, by series id.
+        Reason for each excluded series, by series id.
     heads : list of Head
-        Scans of the case whose face was located for sure: the next ones may follow them.
+        Scans of the case with a trusted fit, for use by the following scans.
     """
 
     case: CaseRecord
@@ -109,12 +109,12 @@ class Cleaning:
 
     @property
     def scan_day(self) -> date | None:
-        """Day of the scan; None when no header and no person tells it."""
+        """Day of the scan; None if neither a header nor a person states it."""
         return parse_day(self.identity.scan_date)
 
 
 def begin_cleaning(case: CaseRecord, source: Path, out: Path, policy: CleaningPolicy, answer_key: Path | None = None) -> Cleaning:
-    """Read who the patient is, and put together what the cleaning of the case needs; a phantom comes with its answer key."""
+    """Read the patient's identifiers and set up the cleaning of a case; `answer_key` is given for a phantom."""
     identity = read_identity(source / "identity.json")
     rules = policy.rules_of(case.patient_id, identity)
     return Cleaning(

@@ -1,4 +1,7 @@
-"""Values that every part of de-identification treats alike: dates, ages, descriptor words."""
+"""Rules for single values that headers, notes and records share: dates, times of day, ages, words of descriptions.
+
+Times of day are counted from the start of the study, which is moved to noon: intervals stay, the hour of the day goes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
 TOP_AGE = 90
-"""Ages over 89 identify; they all become 90 (Safe Harbor)."""
+"""Ages over 89 identify a person; all become 90 (HIPAA Safe Harbor)."""
 DESCRIPTOR_WORDS = word_set(
     "t1 t1w t1c t2 t2w t2* t2star pd pdw flair dark fluid dwi adc dti diff diffusion trace tracew swi swan suscept susceptibility",
     "ct cta mr mri head brain neuro skull skullbase orbit orbits pituitary temporal cranial axial ax tra transversal sag sagittal cor coronal obl",
@@ -25,7 +28,7 @@ DESCRIPTOR_WORDS = word_set(
     "thin thick std angio tof anat diagnostic series map maps image images high low res resolution fast",
     "cct ncct nect cect spiral helical volume vol recon reformat cerebral cerebrum vertex iv intravenous oral intrathecal intraarterial",
 )
-"""What a description may say about a scan; every other word of it goes."""
+"""Words that a description of a scan may keep; all others are removed."""
 AGENTS = word_set(
     "gadolinium gd gad gadovist gadavist gadobutrol dotarem clariscan gadoterate gadoteric magnevist gadopentetate prohance gadoteridol",
     "multihance gadobenate omniscan gadodiamide primovist eovist gadoxetate elucirem vueway gadopiclenol artirem feraheme ferumoxytol",
@@ -38,9 +41,9 @@ PULSES = (
     "se|tse|tir|tirm|tfl|fl|ep|epfid|epse|epi|ffe|tfe|spc|spcr|swi|h|hst|re|qfl|fi|ci|me|csi|gre|ge|fse|ir|de|dess|ciss|fm|pc|tof|fid|ute"
 )
 PULSE_NAME = re.compile(rf"\*?(?:{PULSES})(?:[23]d\d{{0,2}})?[a-z]{{0,2}}(?:[_#](?:b?\d{{1,4}}[a-z]{{0,2}}|swi|ns|{PULSES}))*")
-"""How scanners name a pulse sequence: `*tfl3d1_16ns`."""
+"""Names of pulse sequences as scanners write them: `*tfl3d1_16ns`."""
 NOON = time(12)
-"""When every study begins after cleaning: as far from both midnights as can be."""
+"""Start of every study after cleaning, as far from midnight as possible."""
 MIDNIGHT = "000000"
 STUDY_DATE, STUDY_TIME = 0x00080020, 0x00080030
 CLOCK = re.compile(r"(?P<hour>[01]\d|2[0-3])(?::?(?P<minute>[0-5]\d)(?::?(?P<second>[0-5]\d|60)(?:\.\d{1,6})?)?)?")
@@ -49,16 +52,16 @@ MOMENT = re.compile(r"(?P<day>\d{8})(?P<clock>\d{2,6}(?:\.\d{1,6})?)?(?:[+-]\d{4
 
 @dataclass(frozen=True)
 class DateShift:
-    """How dates are changed.
+    """How the dates of a patient are changed.
 
     Attributes
     ----------
     days : int
-        Days that are added; never 0.
+        Days to add; never 0.
     years_only : bool
-        Whether notes show only the year (profile `safe_harbor`, or dates are not kept at all); headers show it too, unless `emptied`.
+        True if notes keep only the year (profile `safe_harbor`, or dates are not kept at all); so do headers, unless `emptied`.
     emptied : bool
-        Whether headers show no date (option 113107 of PS3.15 is left out).
+        True if headers keep no date (without option 113107 of PS3.15).
     """
 
     days: int
@@ -66,7 +69,7 @@ class DateShift:
     emptied: bool = False
 
     def shifted(self, day: date) -> date:
-        """Give the date that is shown in place of a date; with `years_only` the first of January of its year."""
+        """Return the replacement of a date; with `years_only` 1 January of its year."""
         if self.years_only:
             return date(day.year, 1, 1)
         try:
@@ -80,7 +83,7 @@ class DateShift:
 
 
 def parse_day(text: str) -> date | None:
-    """Read `YYYYMMDD` or `YYYY-MM-DD`; None when it is no day."""
+    """Read `YYYYMMDD` or `YYYY-MM-DD`; None if it is not a date."""
     found = re.fullmatch(r"(\d{4})[-.:/]?(\d{2})[-.:/]?(\d{2})", text.strip())
     if not found:
         return None
@@ -91,9 +94,9 @@ def parse_day(text: str) -> date | None:
 
 
 def clean_descriptor(text: str) -> str:
-    """Keep the words of a description that say something about the scan, and short numbers that stand alone.
+    """Keep the words of a description that describe the scan, and isolated short numbers.
 
-    Several numbers in a row go: they may be a date, a telephone or a record number with separators.
+    Several numbers in a row are removed: they may be a date, a telephone or a record number with separators.
 
     Examples
     --------
@@ -115,7 +118,7 @@ def clean_pulse_name(text: str) -> str:
 
 
 def clean_agent(text: str) -> str:
-    """Keep the name of a contrast agent, or that there was one, or that there was none.
+    """Keep the name of a contrast agent, or else only whether one was given.
 
     Examples
     --------
@@ -129,7 +132,7 @@ def clean_agent(text: str) -> str:
 
 
 def top_code_age(text: str) -> str:
-    """DICOM age with everything over 89 years as 90: `094Y` becomes `090Y`; what is no age becomes empty."""
+    """Replace a DICOM age over 89 years by 90 (`094Y` becomes `090Y`); anything that is not an age becomes empty."""
     found = re.fullmatch(r"(\d{1,3})([DWMY])", text.strip().upper())
     if not found:
         return ""
@@ -139,14 +142,14 @@ def top_code_age(text: str) -> str:
 
 @dataclass(frozen=True)
 class Times:
-    """What the times of a header are counted from.
+    """Reference for the times of a header.
 
     Attributes
     ----------
     start : datetime or None
-        When the study began; None when the header does not say, or when no interval may be kept (years only).
+        Start of the study; None if unknown, or if no interval may be kept (years only).
     paired_time : str
-        The time of day that belongs to the date that is cleaned (StudyTime to StudyDate), as the file has it; empty when there is none.
+        Time of day that belongs to the date being cleaned (StudyTime to StudyDate), as in the file; empty if absent.
     """
 
     start: datetime | None = None
@@ -157,7 +160,7 @@ NO_TIMES = Times()
 
 
 def study_start(dataset: Dataset, dates: DateShift) -> datetime | None:
-    """When the study of a header began, by StudyDate and StudyTime; None where option 113107 of PS3.15 does not hold."""
+    """Read the start of a study from StudyDate and StudyTime; None without option 113107 of PS3.15."""
     if dates.years_only:
         return None
     day, clock = parse_day(_raw_text(dataset, STUDY_DATE).strip("\0 ")), _clock(_raw_text(dataset, STUDY_TIME))
@@ -165,13 +168,13 @@ def study_start(dataset: Dataset, dates: DateShift) -> datetime | None:
 
 
 def paired_time(dataset: Dataset, tag: int) -> str:
-    """Text of the time of day that belongs to a date of the same dataset or item; empty when there is none."""
+    """Return the time of day that belongs to a date in the same dataset or item; empty if absent."""
     paired = _time_of(tag)
     return _raw_text(dataset, paired) if paired is not None else ""
 
 
 def _raw_text(dataset: Dataset, tag: int) -> str:
-    """Text of an element as the file has it: nothing is decoded that may be malformed."""
+    """Return the text of an element without pydicom's decoding, which fails on malformed values."""
     value: Any = dataset.get_item(tag).value if tag in dataset else b""
     return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value or "")
 
@@ -185,7 +188,7 @@ def _time_of(tag: int) -> int | None:
 
 
 def moved_time(text: str, times: Times) -> str:
-    """Give the time of day (TM, whole seconds) that is shown in place of one; midnight where no interval can be told.
+    """Return the replacement of a time of day (TM, whole seconds); midnight if its interval from the start is unknown.
 
     Examples
     --------
@@ -199,21 +202,21 @@ def moved_time(text: str, times: Times) -> str:
 
 
 def moved_day(text: str, clock: str, dates: DateShift, times: Times) -> str:
-    """Give the date (DA) that is shown in place of one; empty when it is none.
+    """Return the replacement of a date (DA); empty if it is not a date.
 
-    With its time of day it keeps its distance from the start of the study: what was done after midnight is not moved a day away.
+    With its time of day it keeps its interval from the start of the study, so a series after midnight is not moved by another day.
     """
     day, at = parse_day(text.strip().replace("-", "")[:8]), _clock(clock)
     if day is None:
         return ""
     if at is not None and times.start is not None and not dates.years_only:
-        with suppress(OverflowError):  # the last day of all calendars stays what it is
+        with suppress(OverflowError):  # near year 9999, the day is kept
             day = (datetime.combine(day, at) + _to_noon(times.start)).date()
     return f"{dates.shifted(day):%Y%m%d}"
 
 
 def moved_moment(text: str, dates: DateShift, times: Times) -> str:
-    """Give the date with time (DT, without its zone) that is shown in place of one; empty when it is none."""
+    """Return the replacement of a date with time (DT), without its zone; empty if it is not a date."""
     found = MOMENT.fullmatch(text.strip())
     day, clock = (found["day"], found["clock"] or "") if found else (text.strip()[:8], "")
     moved = moved_day(day, clock, dates, times)

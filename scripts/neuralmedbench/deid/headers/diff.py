@@ -1,6 +1,6 @@
-"""What became of every element of a DICOM header: by its name and never by its value.
+"""Classify the change of every element of a DICOM header, by name and never by value.
 
-The header is compared before and after cleaning; what the cleaner says of itself is not asked.
+The header is compared before and after cleaning, independently of what the cleaner itself counts.
 """
 
 from __future__ import annotations
@@ -17,21 +17,18 @@ if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
 ACTIONS = ("removed", "emptied", "replaced", "shifted", "cleaned", "added", "kept")
-"""In the order in which a reviewer wants to read them."""
+"""In the order shown to a reviewer."""
 PRIVATE = "private element"
 UNKNOWN = "element without a name"
 TEXTS = frozenset({"LO", "SH", "LT", "ST", "UT", "UC", "PN", "CS"})
 PIXELS = frozenset({0x7FE00008, 0x7FE00009, 0x7FE00010})
 
 Snapshot = dict[tuple[int, ...], tuple[str, str, str]]
-"""By path (tags, with the numbers of nested items between them): name, kind (VR) and value as text."""
+"""Name, VR and value as text of each element by path (tags, with the indices of nested items between them)."""
 
 
 def snapshot(dataset: Dataset) -> Snapshot:
-    """Note every element of a header, nested ones too.
-
-    Returns: For `changes`; it holds values, and stays in memory.
-    """
+    """Record every element of a header, including nested ones, for `changes`; the result holds values and must stay in memory."""
     return dict(_walk(dataset, (), ""))
 
 
@@ -41,7 +38,7 @@ def _walk(dataset: Dataset, path: tuple[int, ...], outer: str) -> Iterator[tuple
             continue
         try:
             element = dataset[tag]
-        except Exception:  # a malformed element counts as one without a value; its text may not be shown
+        except Exception:  # a malformed element counts as one without a value; the message may hold the value
             yield (*path, int(tag)), (_name(int(tag), "", outer), "", "malformed")
             continue
         name = _name(int(tag), element.keyword, outer)
@@ -61,18 +58,18 @@ def _text(dataset: Dataset, tag: Any, element: Any) -> str:
 
 
 def changes(before: Snapshot, dataset: Dataset) -> Counter[tuple[str, str]]:
-    """Tell what cleaning did to a header.
+    """Count what cleaning did to a header.
 
-    `before`: `snapshot` of the header as it came. Returns: How many elements of a name (`StudyDate`, `RequestAttributesSequence >
-    ScheduledProcedureStepID`, `private element`) had which of `ACTIONS`. What lies in a removed sequence counts with it. A date or a time
-    that became another one is `shifted`, a text that lost words `cleaned`.
+    `before`: `snapshot` of the original header. Returns the number of elements by name (`StudyDate`, `RequestAttributesSequence >
+    ScheduledProcedureStepID`, `private element`) and action (`ACTIONS`). Elements in a removed sequence are counted with it. A date or time
+    that was replaced by another is `shifted`, a text that lost words `cleaned`.
     """
     after = snapshot(dataset)
     counts = Counter((name, "added") for path, (name, _, _) in after.items() if path not in before and len(path) == 1)
     for path, (name, kind, text) in before.items():
         if path in after:
             counts[name, _action(kind, text, after[path][2])] += 1
-        elif len(path) < 3 or path[:-2] in after:  # otherwise the sequence around it is gone, and was counted
+        elif len(path) < 3 or path[:-2] in after:  # otherwise its sequence is gone and already counted
             counts[name, "removed"] += 1
     return counts
 

@@ -1,4 +1,4 @@
-"""What becomes of each kind of DICOM element: the table of PS3.15 (2026c), and lists of what is safe to keep where it has no row."""
+"""The action for each DICOM element: the table of PS3.15 (2026c), and lists of safe elements for which it has no row."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ KEPT_TEXT = frozenset({
     "Manufacturer", "ImagedNucleus", "ConvolutionKernel", "FilterType", "RescaleType", "CodeValue", "CodingSchemeDesignator",
     "CodingSchemeVersion", "StackID",
 })  # fmt: skip
-"""Free text that describes a setting or a code and is written by the device; conversion needs the manufacturer."""
+"""Text written by the device that describes a setting or a code; conversion needs the manufacturer."""
 PATIENT = frozenset({"PatientAge", "PatientSex", "PatientSize", "PatientWeight", "SmokingStatus"})
 CONTENT = frozenset({"ContentSequence", "AcquisitionContextSequence"})
 NUMBERS_IN_BYTES = frozenset({
     "RedPaletteColorLookupTableData", "GreenPaletteColorLookupTableData", "BluePaletteColorLookupTableData", "LUTData",
 })  # fmt: skip
 PIXELS = frozenset({"PixelData"})
-"""Of CT and MR images; what is defaced and searched for text. Pixels anywhere else go."""
+"""Pixels of CT and MR images, which are defaced and searched for text. Pixels anywhere else are removed."""
 GONE = frozenset({"GraphicAnnotationSequence", "IconImageSequence", "WaveformSequence", "DataSetTrailingPadding", "PatientBirthTime"})
 EMPTIED = frozenset({"PatientBirthDate", "ReferringPhysicianName"})
 DATE_VRS = frozenset({"DA", "DT", "TM"})
 TEXT_VRS = frozenset({"LO", "SH", "ST", "LT", "UT", "UC", "PN", "AE", "UR"})
 BINARY_VRS = frozenset({"UN", "OB", "OW", "OF", "OD", "OL", "OV"})
 MIN_GROUP = 0x0008
-"""Below it lie commands, file meta and directories, which have no place in an image."""
+"""Lower groups hold commands, file meta and directories, which do not belong in an image."""
 GRAPHICS = frozenset({0x5000, 0x6000})
 """Curves and overlays (groups 50xx, 60xx)."""
 SAFE_PRIVATE = {
@@ -61,61 +61,61 @@ SAFE_PRIVATE = {
     ("GEMS_ACQU_01", 0x0019, 0xBD): ("DS", 1),  # z
     ("GEMS_ACQU_01", 0x0019, 0xE0): ("DS", 1),  # number of directions
 }
-"""Creator, group and the element within its block, with the VR and the largest number of values; see PS3.15 Table E.3.10-1 and the vendors'
-conformance statements."""
+"""Private elements that conversion needs and that hold only numbers: creator, group and element within its block, with VR and maximum number of
+values; from PS3.15 Table E.3.10-1 and the vendors' conformance statements."""
 CREATORS = frozenset(creator for creator, _, _ in SAFE_PRIVATE)
 LEAST, MOST = 1e-9, 1e9
-"""Settings lie between; letters that are read as numbers mostly do not."""
+"""Range of settings; text read as binary numbers mostly lies outside."""
 DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 MAX_DIGITS = 16
 STRUCT_CODES = {"US": "H", "SS": "h", "UL": "I", "SL": "i", "FL": "f", "FD": "d"}
 
 
 class Action(Enum):
-    """What is done with the value of an element that is not empty."""
+    """What is done with the value of a non-empty element."""
 
     REMOVE = "remove"
     EMPTY = "empty"
     EMPTY_OR_GONE = "empty_or_gone"
-    """Emptied; a sequence goes from plain images."""
+    """Emptied; a sequence is removed from plain images."""
     DUMMY = "dummy"
-    """A value that says nothing."""
+    """Replaced by a meaningless value."""
     OPTIONAL = "optional"
-    """Goes from plain images; enhanced ones may need it and get a dummy."""
+    """Removed from plain images; enhanced ones may need it and get a dummy."""
     OPTIONAL_VALUE = "optional_value"
     """Emptied in plain images; enhanced ones may need a value and get a dummy."""
     KEEP = "keep"
-    """Numbers and codes; kept while they are what their VR says."""
+    """Numbers and codes; kept if they fit their VR."""
     UID = "uid"
     DATE = "date"
     WORDS = "words"
-    """A description: words about scans stay (113105)."""
+    """A description, reduced to words about scans (113105)."""
     AGENT = "agent"
     DEVICE = "device"
-    """A device's model, software or coil: kept while it is plain text (113109)."""
+    """A device's model, software or coil; kept if it is plain text (113109)."""
     DEVICE_ID = "device_id"
-    """A number of one device: becomes a pseudonym (113109)."""
+    """An identifier of one device, replaced by a pseudonym (113109)."""
     PATIENT = "patient"
-    """Age, sex, size...: kept while it is what its VR says (113108)."""
+    """Age, sex, size...; kept if it fits its VR (113108)."""
     TEXT = "text"
-    """Free text; only what is written by the device stays."""
+    """Free text without a row in the table; reduced to words about scans."""
     PIXELS = "pixels"
     ITEMS = "items"
     """A sequence whose items are cleaned one by one."""
     CONTENT = "content"
-    """A sequence of structured content: its items are cleaned (113104), else it goes."""
+    """A sequence of structured content: its items are cleaned (113104), otherwise it is removed."""
 
 
 @cache
 def action_of(tag: int) -> Action:
-    """Give the action for a standard element; of dates and times see `table_action` too."""
+    """Return the action for a standard element (not a private one); for dates and times see also `table_action`."""
     from pydicom.datadict import keyword_for_tag
 
     group, keyword, kinds = tag >> 16, keyword_for_tag(tag), kinds_of(tag)
     listed = table_action(tag)
-    # The order is the meaning: the first condition that holds decides, and each line may rely on all before it having failed.
-    # 1. what has no place in an image goes, whatever the table says of it; 2. elements that are named here, by the option that cleans them;
-    # 3. kinds of value that are cleaned alike; 4. what is left: bytes nobody can read, free text without a row, and the row of the table.
+    # The order matters: the first condition that holds decides, so each line relies on all lines before it having failed.
+    # 1. elements that do not belong in an image, whatever the table says; 2. elements listed in this module, by the option that cleans them;
+    # 3. kinds of values with a common rule; 4. the rest: bytes that cannot be interpreted, free text without a row, and the table's own action.
     cases = (
         (group < MIN_GROUP or group & 0xFF00 in GRAPHICS or tag & 0xFFFF == 0 or not kinds or keyword in GONE, Action.REMOVE),
         (keyword in EMPTIED, Action.EMPTY),
@@ -138,14 +138,14 @@ def action_of(tag: int) -> Action:
 
 @cache
 def table_action(tag: int) -> Action | None:
-    """Give what the table alone says of an element; None when it has no row."""
+    """Return the table's own action for an element; None if it has no row."""
     action = _table().get((tag >> 16, tag & 0xFFFF))
     return _OF_TABLE[action.__name__] if action is not None else None
 
 
 @cache
 def kinds_of(tag: int) -> frozenset[str]:
-    """VRs that the standard gives an element; none for an element that it does not know."""
+    """Return the VRs of an element in the standard; empty if the element is unknown."""
     from pydicom.datadict import dictionary_VR
 
     try:
@@ -163,14 +163,14 @@ def _table() -> dict[tuple[int, ...], Callable[..., None]]:
 
 
 def private_vr(creator: str, tag: int) -> str:
-    """VR of an element on the list, whatever a file says of it."""
+    """Return the VR of an element of `SAFE_PRIVATE`, regardless of the file."""
     return SAFE_PRIVATE[creator, tag >> 16, tag & 0xFF][0]
 
 
 def is_safe_private(creator: str, tag: int, vr: str, value: bytes, *, little_endian: bool) -> bool:
-    """Whether a private element is on the list and holds what the list says: numbers, no more of them than it has.
+    """Return True if a private element is in `SAFE_PRIVATE` and holds only numbers, at most as many as listed.
 
-    `vr`: VR that the file gives, `UN` when it gives none.
+    `vr`: VR in the file, `UN` if it has none.
     """
     known = SAFE_PRIVATE.get((creator, tag >> 16, tag & 0xFF))
     if known is None or vr not in {known[0], "UN"}:

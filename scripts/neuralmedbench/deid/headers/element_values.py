@@ -1,4 +1,4 @@
-"""One value of a DICOM header, as it is encoded in the file, to the value that may be shown."""
+"""Clean the value of one DICOM element, as encoded in the file."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ PLAIN = re.compile(r"[A-Za-z0-9 ._+*/()-]{0,64}")
 DEVICE_WORDS = re.compile(r"[A-Za-z0-9 ._+*/()=:,#&-]{0,64}")
 _NUMBER = rb"(?: *[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)? *"
 NUMBERS = re.compile(_NUMBER + rb"(?:\\" + _NUMBER + rb")*")
-"""Values of DS and IS: numbers without spaces in them."""
+"""Values of DS and IS: numbers without inner spaces."""
 LONG_NUMBER = re.compile(rb"(?<![\d.])\d{6}")
-"""Settings of a scan are shorter than the numbers that name a patient."""
+"""Numbers this long may identify a patient; settings of a scan are shorter."""
 BINARY_NUMBERS = {"UL": "I", "SL": "i", "UV": "Q", "SV": "q", "FL": "f", "FD": "d"}
 MAX_CHECKED, MIN_LONG, MAX_LONG = 64, 1e5, 1e16
 AGE = re.compile(r"\d{3}[DWMY]")
@@ -43,7 +43,7 @@ CLOSED_LISTS = {
     0x00080005: re.compile(rf"{_SETS}(?: *\\ *{_SETS})*"),
     0x00180015: re.compile(rf"(?:{_PARTS})?", re.IGNORECASE),
 }
-"""SpecificCharacterSet and BodyPartExamined: codes of which all that mean something here are known; people write into the second."""
+"""SpecificCharacterSet and BodyPartExamined: closed lists of codes; people type into the second."""
 MAX_MEASURE = 1000.0
 """Sizes in m and weights in kg are smaller."""
 DUMMIES = {"DA": b"19000101", "TM": b"000000", "DT": b"19000101000000", "DS": b"0", "IS": b"0"}
@@ -52,16 +52,17 @@ PULSE_NAMES = frozenset({0x00180024, 0x00189005})
 TABLE, TEXT, DATES, UIDS, KEPT = "table", "text", "dates", "uids", "kept"
 WITHOUT_VALUE = frozenset({Action.KEEP, Action.EMPTY, Action.EMPTY_OR_GONE, Action.DUMMY, Action.OPTIONAL, Action.OPTIONAL_VALUE})
 CleanValue = tuple[bytes | None, str]
-"""The value (None: the element goes) and the name of the check that changed it, or `kept`."""
+"""The new value (None if the element is removed) and the name of the check that changed it, or `kept`."""
 RETIRED_SNOMED = frozenset({"SRT", "SNM3", "99SDM"})
-"""Names that older headers give the scheme of SNOMED codes such as T-A0100."""
+"""Coding scheme designators in older headers for SNOMED codes such as T-A0100."""
 
 
 class Element(NamedTuple):
-    """One standard element that is no sequence, as the file encodes it; equal ones are cleaned once.
+    """A standard element that is not a sequence, as encoded in the file; equal ones are cleaned once.
 
-    `enhanced`: the image is of a kind that needs more elements than a plain MR or CT image. `meaning`: what the code means that the element
-    belongs to, in a published coding scheme. `times`: what times of day are counted from.
+    `tag`: group in the upper 16 bits. `value`: values separated by a backslash. `enhanced`: the image is of a kind that requires more
+    elements than a plain MR or CT image. `meaning`: meaning of the code to which the element belongs, in a published coding scheme.
+    `times`: reference for times of day.
     """
 
     tag: int
@@ -73,7 +74,7 @@ class Element(NamedTuple):
 
 
 def clean_value(element: Element, rules: HeaderRules) -> CleanValue:
-    """Clean the value of one element; gives the value to show (None: the element goes) and the check that changed it."""
+    """Clean the value of one element; returns the new value (None if the element is removed) and the check that changed it."""
     tag, vr, value = element.tag, element.vr, element.value
     action = action_of(tag)
     bare = value.rstrip(b"\0 ")
@@ -93,20 +94,20 @@ def clean_value(element: Element, rules: HeaderRules) -> CleanValue:
 
 
 def is_safe_value(vr: str, bare: bytes, rules: HeaderRules) -> bool:
-    """Whether a value is what its VR says, and names no patient."""
+    """Return True if a value fits its VR and does not identify the patient."""
     if vr in {"DS", "IS"}:
         return NUMBERS.fullmatch(bare) is not None and not (LONG_NUMBER.search(bare) and names_patient(bare.decode("ascii"), rules))
     if vr == "CS" or vr in TEXT_VRS:
         return is_plain(bare.decode("ascii", "replace"), PLAIN if vr == "CS" else DEVICE_WORDS, rules)
     if vr == "AS":
         return AGE.fullmatch(bare.decode("ascii", "replace")) is not None
-    if vr in DATE_VRS or names_patient(bare.decode("latin-1").replace("\0", ""), rules):  # text, plain or UTF-16, in the place of numbers
+    if vr in DATE_VRS or names_patient(bare.decode("latin-1").replace("\0", ""), rules):  # text, plain or UTF-16, in place of numbers
         return False
     return vr not in BINARY_NUMBERS or not any(names_patient(number, rules) for number in _long_numbers(vr, bare))
 
 
 def _long_numbers(vr: str, value: bytes) -> list[str]:
-    """Whole numbers of six digits and more, in either byte order: a patient's number may stand among settings."""
+    """Return integers of six and more digits, in either byte order: a patient's number may be hidden among settings."""
     kind = BINARY_NUMBERS[vr]
     count = len(value) // struct.calcsize(f"<{kind}")
     if not 0 < count <= MAX_CHECKED:
@@ -116,27 +117,27 @@ def _long_numbers(vr: str, value: bytes) -> list[str]:
 
 
 def safe_parts(tag: int, vr: str, bare: bytes, rules: HeaderRules) -> bytes | None:
-    """Give what is left of a value that is not safe as a whole: of several codes, those that name nobody."""
+    """Return the safe part of a value that is unsafe as a whole: of several codes, those that identify nobody."""
     if vr != "CS":
         return b"" if vr in TEXT_VRS else None
     parts = [part if is_safe_value("CS", part, rules) else b"" for part in bare.split(b"\\")]
-    if tag == IMAGE_TYPE:  # its values are known by their places
+    if tag == IMAGE_TYPE:  # the position of a value has a meaning, so none may be left out
         return b"\\".join(part or REMOVED for part in parts)
     return b"\\".join(part for part in parts if part) or None
 
 
 def is_plain(text: str, words: re.Pattern[str], rules: HeaderRules) -> bool:
-    """Whether every value of a text is of a pattern, and none names the patient."""
+    """Return True if every value of a text matches a pattern and none identifies the patient."""
     return all(words.fullmatch(part) for part in text.split("\\")) and not names_patient(text, rules)
 
 
 def names_patient(text: str, rules: HeaderRules) -> bool:
-    """Whether one of the patient's own values stands in a text."""
+    """Return True if a text holds one of the patient's identifiers."""
     return rules.identifying is not None and rules.identifying.search(text.replace("_", " ")) is not None
 
 
 def _clean_named(action: Action, element: Element, bare: bytes, rules: HeaderRules) -> CleanValue:
-    """Clean what an option decides about: descriptions, agent, patient, device."""
+    """Clean elements that depend on an option: descriptions, agent, patient, device."""
     tag, vr, meaning = element.tag, element.vr, element.meaning
     text = bare.decode("ascii", "replace").strip()
     without = _without_value(table_action(tag) or Action.EMPTY, vr, enhanced=element.enhanced)
@@ -154,7 +155,7 @@ def _clean_named(action: Action, element: Element, bare: bytes, rules: HeaderRul
 
 
 def _clean_device(action: Action, text: str, rules: HeaderRules, without: bytes | None) -> CleanValue:
-    """Keep a device's model and software; its numbers become pseudonyms, or go where only years are shown."""
+    """Keep a device's model and software; its identifiers become pseudonyms, or are removed under Safe Harbor."""
     if "113109" not in rules.held:
         return without, TABLE
     if action is Action.DEVICE:
@@ -164,20 +165,20 @@ def _clean_device(action: Action, text: str, rules: HeaderRules, without: bytes 
 
 
 def _clean_text(tag: int, vr: str, text: str, rules: HeaderRules, without: bytes | None) -> CleanValue:
-    """Keep the words of a description that are about scans."""
+    """Reduce a description to words about scans."""
     if vr not in TEXT_VRS or vr in {"PN", "AE", "UR"}:
         return b"", TEXT
     if "113105" not in rules.held:
         return without, TEXT
     cleaned = clean_pulse_name(text) if tag in PULSE_NAMES else clean_descriptor(text)
     words = " ".join(word for word in cleaned.split() if not names_patient(word, rules))
-    if names_patient(words, rules):  # words that name the patient together
+    if names_patient(words, rules):  # several words together can identify the patient
         words = ""
     return words.encode(), KEPT if words == text else TEXT
 
 
 def _of_patient(text: str, vr: str, rules: HeaderRules) -> str:
-    """Age, sex, size, weight or smoking of a patient; empty when it is none."""
+    """Clean age, sex, size, weight or smoking status; empty if the value is not valid."""
     if vr == "AS":
         return top_code_age(text)
     if vr == "DS":
@@ -189,7 +190,8 @@ def _of_patient(text: str, vr: str, rules: HeaderRules) -> str:
 
 
 def _clean_uids(bare: bytes, rules: HeaderRules, value: bytes) -> CleanValue:
-    from pydicom._uid_dict import UID_dictionary  # what the standard gives; a number of a patient fits below its root too
+    """Replace UIDs by pseudonyms, except those that the standard defines."""
+    from pydicom._uid_dict import UID_dictionary  # the complete list: a patient's number could be appended to the standard's root
 
     uids = bare.decode("ascii", "replace").split("\\")
     shown = [uid if not uid or uid in UID_dictionary else uid_pseudonym(rules.key, uid.strip("\0 ")) for uid in uids]
@@ -197,7 +199,7 @@ def _clean_uids(bare: bytes, rules: HeaderRules, value: bytes) -> CleanValue:
 
 
 def _clean_date(element: Element, bare: bytes, rules: HeaderRules) -> bytes | None:
-    """Give valid dates and times in place of dates and times, or nothing where none was."""
+    """Replace dates and times by valid ones; anything else becomes empty."""
     vr, times = element.vr, element.times
     listed = table_action(element.tag)
     if rules.dates.emptied:
@@ -214,14 +216,14 @@ def _clean_date(element: Element, bare: bytes, rules: HeaderRules) -> bytes | No
 
 
 def _without_value(action: Action, vr: str, *, enhanced: bool) -> bytes | None:
-    """Give what stands in the place of a value that the table takes away."""
+    """Return the replacement of a value that the table removes or empties; None if the element is removed."""
     if action is Action.DUMMY or (enhanced and action in {Action.OPTIONAL, Action.OPTIONAL_VALUE}):
         return DUMMIES.get(vr, REMOVED) if vr not in BINARY_VRS else None
     return None if action in {Action.REMOVE, Action.OPTIONAL} else b""
 
 
 def standard_meaning(scheme: str, code: str) -> str:
-    """Give the meaning of a code in the coding schemes that DICOM lists; empty when it is not known.
+    """Look up the meaning of a code in the coding schemes that DICOM lists; empty if unknown. The file's own text could say anything.
 
     Examples
     --------
@@ -243,7 +245,7 @@ def _meanings() -> dict[tuple[str, str], str]:
 
     schemes: dict[str, Any] = concepts
     listed = ((scheme, code, meaning) for scheme, words in schemes.items() for one in words.values() for code, (meaning, _) in one.items())
-    # of several wordings of a code the shortest is the one that headers use
+    # headers use the shortest of several meanings of a code
     ordered = sorted((entry for entry in listed if entry[2].isascii()), key=lambda entry: (-len(entry[2]), entry))
     return {(scheme, code): meaning for scheme, code, meaning in ordered}
 

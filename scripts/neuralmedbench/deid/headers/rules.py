@@ -1,4 +1,4 @@
-"""Rules for the headers of one patient, and the options of DICOM PS3.15 Annex E: what each means and how a header declares it."""
+"""Rules for the headers of one patient, and the options of DICOM PS3.15 Annex E with their declaration in a header."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CODES = {
 }
 """Code meanings of CID 7050, coding scheme DCM."""
 OF_PIXELS = frozenset({"113101", "113102"})
-"""What no cleaning of headers can do: declared by those who did it."""
+"""Options that concern pixels: declared by the steps that clean them, not by the header cleaner."""
 METHOD = "DICOM PS3.15 2026c Basic Profile with options of 0012,0064"
 """At most 64 characters (0012,0063 is LO)."""
 ALL_OPTIONS = tuple(code for code in CODES if code != BASIC)
@@ -36,20 +36,20 @@ ALL_OPTIONS = tuple(code for code in CODES if code != BASIC)
 
 @dataclass(frozen=True)
 class HeaderRules:
-    """What the keyed layer needs.
+    """How the headers of one patient are cleaned.
 
     Attributes
     ----------
     key : bytes
         Secret of the pseudonyms.
     patient_id : str
-        Pseudonym that takes the place of PatientID and PatientName.
+        Pseudonym written to PatientID and PatientName.
     dates : DateShift
         How dates are changed.
     identifying : re.Pattern or None
-        Finds the patient's own values in folded text; what it finds is removed even where the table keeps it.
+        Matches the patient's identifiers in folded text; matches are removed even where the table keeps the element.
     options : tuple of str
-        Options of PS3.15 that hold, by code; 113107 counts only where `dates` shifts.
+        Codes of the options of PS3.15 that apply; 113107 counts only if `dates` are shifted.
     """
 
     key: bytes
@@ -60,12 +60,15 @@ class HeaderRules:
 
     @property
     def held(self) -> frozenset[str]:
-        """Options that hold."""
+        """Codes of the options that apply."""
         return frozenset(self.options) - ({"113107"} if self.dates.years_only else set())
 
 
 def declare(dataset: Dataset, codes: Iterable[str]) -> None:
-    """Say in a header what was done, as PS3.15 E.3 asks: (0012,0062), (0012,0063), (0012,0064) and (0028,0303)."""
+    """Declare the de-identification in a header, as PS3.15 E.3 requires: (0012,0062), (0012,0063), (0012,0064) and (0028,0303).
+
+    `codes`: options that were applied; the basic profile is declared with them. 113102 sets RecognizableVisualFeatures to NO.
+    """
     from pydicom.dataelem import RawDataElement
     from pydicom.tag import Tag
 
@@ -83,7 +86,7 @@ def declare(dataset: Dataset, codes: Iterable[str]) -> None:
 
 @cache
 def _encoded_items(codes: tuple[str, ...], *, implicit: bool, little: bool) -> bytes:
-    """Encode the code sequence once: it is the same in every file, and building it took longer than cleaning the rest."""
+    """Encode the code sequence, cached: it is the same in every file, and building it took longer than cleaning the rest."""
     from pydicom.dataset import Dataset as New
     from pydicom.filebase import DicomBytesIO
     from pydicom.filewriter import write_sequence_item
@@ -98,5 +101,5 @@ def _encoded_items(codes: tuple[str, ...], *, implicit: bool, little: bool) -> b
 
 
 def declared(dataset: Dataset) -> tuple[str, ...]:
-    """Codes that a header declares."""
+    """Return the codes that a header declares."""
     return tuple(str(item.CodeValue) for item in dataset.get("DeidentificationMethodCodeSequence") or ())
