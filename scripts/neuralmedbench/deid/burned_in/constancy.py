@@ -1,4 +1,4 @@
-"""Marks drawn into a series: they keep their pixels from slice to slice where anatomy changes."""
+"""Detectors that compare slices: drawn marks keep their pixels from slice to slice where anatomy changes."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ Plane = npt.NDArray[Any]
 Planes = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 MIN_CONTRAST = 0.08
-"""Least difference to the surroundings, as a part of the range of a series."""
+"""Minimum difference from the surroundings, as a part of the grey range of a series."""
 SURROUNDINGS_PX = 15
 BACKGROUND_PART = 0.05
-"""A constant value that fills more of a picture is background or padding."""
+"""A value that is constant over a larger part of a picture is background or padding."""
 MAX_OVERLAY_PART = 0.15
 MIN_MARK_PX = 6
 EDGE_PX, MIN_INK = 2, 0.03
 MIN_PLANES = 4
 RUN = 3
-"""Neighbouring slices in which a line of text has to stay the same."""
+"""Number of neighbouring slices in which a line of text must be identical."""
 MIN_RUN_PX = 20
 MIN_MAIN_COLOUR = 0.25
 MAX_AROUND, MAX_FLOOR_AROUND = 0.1, 0.01
-"""Largest share of the pixels around a line that may have the colour of its letters; less when it is the lowest value: where noise was
-cut off at zero, zeros stand at one place in several slices by chance."""
+"""Largest fraction of the pixels around a line that may have the value of its letters; smaller for the lowest value, because where noise was
+clipped at zero, zeros coincide in several slices by chance."""
 LETTER_STEADY, MIN_LETTER_PX, MAX_LETTER_PART = 0.15, 8, 0.01
-"""A single letter is steadier than a line has to be, and small."""
+"""Limits for a single letter: a smaller variation than that of a line, as a part of its contrast, and its area."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that was drawn.
+    """A detected mark or line of text.
 
     Attributes
     ----------
     box : Box2D
         Tight box in the plane.
     slices : tuple of int
-        Where it is.
+        Indices of the slices that show it.
     height : float
-        Of its letters, in pixels.
+        Letter height in pixels.
     single : bool
-        One letter or less.
+        True for at most one letter.
     vertical : bool
-        The line runs along the columns.
+        True if the line runs along the columns.
     """
 
     box: Box2D
@@ -60,28 +60,28 @@ class Mark:
 
     @classmethod
     def of(cls, line: TextLine, slices: Sequence[int]) -> Mark:
-        """Put a line into slices."""
+        """Make a mark from a line and its slices."""
         return cls(line.box, tuple(slices), line.height, vertical=line.vertical)
 
 
 def grey_range(planes: Planes) -> float:
-    """Difference of the bright and the dark end of a series, a few outliers left out."""
+    """Compute the grey range of a series: 0.5th to 99.7th percentile of a sample."""
     part = planes.reshape(-1)[:: max(1, planes.size // 200_000)]
     low, high = np.percentile(part, (0.5, 99.7))
     return float(high - low) or float(part.max() - part.min())
 
 
 def distinct_planes(planes: Planes) -> npt.NDArray[np.intp]:
-    """Give the indices of the planes that differ from the one before: a doubled slice says nothing about what stays the same."""
+    """Return the indices of the planes that differ from the previous one: duplicate slices would make anatomy look constant."""
     differs = np.array([True, *((one != other).any() for one, other in zip(planes[1:], planes[:-1], strict=True))])
     return np.flatnonzero(differs)
 
 
 def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -> list[Mark]:
-    """Find what has one value in every slice and stands out from its surroundings: the variance test.
+    """Detect pixels that have the same value in every slice and stand out from their surroundings.
 
-    `planes`: shape (slices, rows, columns). `span`: see `grey_range`. `skip`: shape (slices, rows, columns), optional. Returns: Each in all
-    slices. Nothing when there are too few slices to tell.
+    `planes`: shape (slices, rows, columns). `span`: see `grey_range`. `skip`: mask of the same shape of text already detected. Returns marks
+    in all slices; none if there are fewer than `MIN_PLANES` slices.
     """
     from scipy import ndimage
 
@@ -100,7 +100,7 @@ def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -
     if not strong.any() or strong.mean() > MAX_OVERLAY_PART:
         return []
     labels, _ = ndimage.label(ndimage.binary_dilation(kept, structure=np.ones((5, 9))))
-    drawn = kept & np.isin(labels, np.unique(labels[strong]))  # a letter is whole, also where its ground is as bright as it is
+    drawn = kept & np.isin(labels, np.unique(labels[strong]))  # keep letters whole, even where their ground is equally bright
     marks = []
     for number, (rows, columns) in enumerate(ndimage.find_objects(labels), start=1):
         mark = drawn[rows, columns] & (labels[rows, columns] == number)
@@ -126,7 +126,7 @@ def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -
 
 
 def _background(plane: Planes, same: Mask) -> Mask:
-    """Constant ground: one value over a large part of the picture, where it is connected or reaches the frame."""
+    """Return the constant ground: values that fill a large part of the picture, where they are connected or reach the frame."""
     from scipy import ndimage
 
     values, counts = np.unique(plane[same], return_counts=True)
@@ -142,7 +142,7 @@ def _background(plane: Planes, same: Mask) -> Mask:
 
 
 def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) -> list[Mark]:
-    """Find lines of text that have the same pixels in a few neighbouring slices.
+    """Detect lines of text with identical pixels in a few neighbouring slices.
 
     `planes`, `span`, `skip`: as in `same_in_every_slice`.
     """
@@ -239,7 +239,7 @@ def nearly_same(planes: Planes, span: float, skip: Mask | None = None) -> list[M
 
 
 def _is_small(values: npt.NDArray[np.float32], mark: Mask, contrast: npt.NDArray[np.float32]) -> bool:
-    """Whether a dark mark ends where it seems to: the tip of a large dark area is no letter (bright ones: with the sign turned)."""
+    """Return True if a dark mark is not just the tip of a large dark area (bright marks: with the sign inverted)."""
     from scipy import ndimage
 
     labels, _ = ndimage.label(values < values[mark].max() + 0.3 * float(contrast[mark].min()))
@@ -250,17 +250,17 @@ def _is_small(values: npt.NDArray[np.float32], mark: Mask, contrast: npt.NDArray
 
 
 def _stands_out(values: npt.NDArray[np.float32], level: npt.NDArray[np.float32], span: float) -> Mask:
-    """Brighter or darker than what lies within a few pixels on both sides."""
+    """Return the mask of pixels brighter or darker than their surroundings within a few pixels."""
     bright = values - opening(level, SURROUNDINGS_PX)
     dark = closing(level, SURROUNDINGS_PX) - values
     return np.asarray(np.maximum(bright, dark) > MIN_CONTRAST * span)
 
 
 def opening(plane: Plane, side: int) -> Plane:
-    """Take away what is brighter than its surroundings and smaller than a square.
+    """Remove structures brighter than their surroundings and smaller than a square (grey-scale morphological opening).
 
-    `plane`: shape (rows, columns), any real dtype without NaN. `side`: side of the square, odd, in pixels. Returns: ndarray, shape (rows,
-    columns); Equals `scipy.ndimage.grey_opening`: at the frame the squares are cut off.
+    `plane`: shape (rows, columns), any real dtype without NaN. `side`: side of the square, odd, in pixels. Returns the values of
+    `scipy.ndimage.grey_opening` with the squares cut off at the frame.
 
     Examples
     --------
@@ -271,19 +271,19 @@ def opening(plane: Plane, side: int) -> Plane:
 
 
 def closing(plane: Plane, side: int) -> Plane:
-    """Take away what is darker than its surroundings and smaller than a square; as `opening`."""
+    """Remove structures darker than their surroundings and smaller than a square; as `opening`."""
     return _extremes(_extremes(plane, side, np.maximum), side, np.minimum)
 
 
 def _extremes(plane: Plane, side: int, pick: np.ufunc) -> Plane:
-    """Smallest or largest value of the square around each pixel, rows and columns one after the other."""
+    """Return the minimum or maximum of the square around each pixel, axis by axis; many times faster than scipy's filters, same result."""
     kind = np.finfo(plane.dtype) if plane.dtype.kind == "f" else np.iinfo(plane.dtype)
     half = side // 2
     padded = np.full([length + 2 * half for length in plane.shape], kind.max if pick is np.minimum else kind.min, dtype=plane.dtype)
     padded[half : half + plane.shape[0], half : half + plane.shape[1]] = plane
     for axis in (0, 1):
         turned, covered = np.moveaxis(padded, axis, 0), 1
-        while covered < side:  # what covers n pixels twice covers up to 2 n
+        while covered < side:  # combining two windows of n pixels covers up to 2 n
             step = min(covered, side - covered)
             turned = pick(turned[:-step], turned[step:])
             covered += step

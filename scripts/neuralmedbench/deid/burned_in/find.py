@@ -1,4 +1,4 @@
-"""Text that is burned into the pixels of a series: found, and hidden under a padded box."""
+"""Detect text burned into the pixels of a series, and hide it under padded boxes."""
 
 from __future__ import annotations
 
@@ -16,39 +16,40 @@ from neuralmedbench.deid.burned_in.ocr import OcrWord, mostly_hidden, ocr_availa
 from neuralmedbench.deid.burned_in.single_plane import one_colour, suspicious_lines, suspicious_planes
 
 GAP = 5.0
-"""Gap between two parts of one line, in heights of a letter: what lies between was written over anatomy and not found."""
+"""Largest gap between two parts of one line, in letter heights: the text between was written over anatomy and missed."""
 BRIDGED = 4
-"""Slices without a found line between two with one that are taken to show it too."""
+"""Up to this many slices without a detected line between two with one are assumed to show it too."""
 Voxels = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 Words = Sequence[list[OcrWord] | None]
 Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 """First and last + 1 along each of the three axes of the array."""
 PAD = 0.35
-"""Margin around a line, in heights of a letter: soft edges, descenders."""
+"""Margin around a line for soft edges and descenders, in letter heights."""
 MIN_PAD_PX = 2
 LOOKED_AT = 5
-"""Odd planes of a series in which single lines are searched, beside the first, the middle and the last one."""
+"""Number of conspicuous planes of a series searched for single lines, in addition to the first, the middle and the last."""
 FOLLOWED_IN = 8
+"""Number of slices in which a line is extended."""
 FEW_PLANES = 3
-"""Up to so many planes each is a picture of its own."""
+"""Up to this many planes are treated as separate pictures."""
 TESTS = ("same_in_every_slice", "same_in_neighbours", "one_colour", "nearly_same", "strokes", "ocr")
 
 
 @dataclass(frozen=True)
 class BurnedIn:
-    """What is burned into a series.
+    """Text burned into a series; False as a truth value if there is none.
 
     Attributes
     ----------
     mask : ndarray of bool, shape (X, Y, Z)
-        The voxels to hide: padded boxes around the text, in the slices that show it.
+        Voxels to hide: padded boxes around the text, in the slices that show it.
     boxes : tuple of Box
         The same as boxes; they may overlap.
     evidence : dict of str to int
-        How many marks each test found (`TESTS`); of them `single_marks`: one letter or sign, as a side marker is.
+        Number of marks detected by each test (`TESTS`); `single_marks` of them are one letter or sign, such as a side marker.
     ocr : bool or None
-        Whether tesseract read planes; None when no test asked for it.
+        True if tesseract read planes, False if it is not installed, None if it was not needed.
     """
 
     mask: Mask
@@ -63,11 +64,11 @@ class BurnedIn:
 def find_burned_in(
     voxels: Voxels, slice_axis: int | None = 2, *, suspect: bool = False, hidden: Mask | None = None, words: Words | None = None
 ) -> BurnedIn:
-    """Find text that is burned into the planes of one series.
+    """Detect text burned into the planes of one series.
 
-    `voxels`: shape (X, Y, Z), any real dtype. `slice_axis`: the axis along which the planes are stacked; None when it is not known: all
-    three are tried. A single picture has one plane. `hidden`: shape (X, Y, Z), optional. `words`: what tesseract read in each plane, if it
-    was asked before (`read_pictures`). Returns: False (as a truth value) when nothing was found.
+    `voxels`: shape (X, Y, Z), any real dtype. `slice_axis`: axis along which the planes are stacked; None if unknown, then all three are
+    tried. `suspect`: the header suggests burned-in text, so every plane is examined and OCR is used. `hidden`: mask of the same shape of
+    text already hidden. `words`: result of `read_pictures` per plane, if OCR has already run.
     """
     axes = range(3) if slice_axis is None else (slice_axis,)
     parts = [_along(voxels, axis, suspect, hidden, words) for axis in axes]
@@ -83,10 +84,10 @@ def find_burned_in(
 
 
 def hide_burned_in(voxels: Voxels, burned_in: BurnedIn) -> Voxels:
-    """Set what was found to the background of the series; all other voxels keep their bits.
+    """Set the detected text to the background of the series, which is the lowest value outside the boxes.
 
-    `voxels`: shape (X, Y, Z), any real dtype; as given to `find_burned_in`; not changed. Returns: ndarray, shape (X, Y, Z); A copy of the
-    same dtype. The background is the lowest value outside the boxes.
+    `voxels`: shape (X, Y, Z), any real dtype, as given to `find_burned_in`; not changed. Returns a copy of the same dtype; all other voxels
+    are identical.
     """
     clean = voxels.copy()
     outside = voxels[~burned_in.mask]
@@ -95,9 +96,10 @@ def hide_burned_in(voxels: Voxels, burned_in: BurnedIn) -> Voxels:
 
 
 def merge_boxes(marks: list[Mark]) -> list[Mark]:
-    """Join the lines that stand at the same place in different slices.
+    """Merge lines at the same place in different slices.
 
-    Returns: One mark for each place and run of slices: the box around all its lines, in all slices from the first to the last of the run.
+    Returns one mark per place and run of slices: the box around all its lines, in all slices from the first to the last of the run, including
+    those in which a test missed it.
     """
     places: list[list[Mark]] = []
     for mark in sorted(marks, key=lambda one: (one.vertical, one.box, one.slices)):
@@ -117,7 +119,7 @@ def merge_boxes(marks: list[Mark]) -> list[Mark]:
 
 
 def _same_place(one: Mark, other: Mark) -> bool:
-    """Whether two lines share most of their height, and touch or nearly so."""
+    """Return True if two lines share most of their height and (nearly) touch."""
     if one.vertical != other.vertical:
         return False
     across, along = ((0, 1), (2, 3)) if not one.vertical else ((2, 3), (0, 1))
@@ -138,9 +140,10 @@ def _runs(slices: list[int]) -> list[tuple[int, ...]]:
 
 
 def _along(voxels: Voxels, axis: int, suspect: bool, hidden: Mask | None, words: Words | None) -> BurnedIn:
+    """Detect text in the planes along one axis."""
     order = (axis, *(other for other in range(3) if other != axis))
     if voxels.strides[order[1]] < voxels.strides[order[2]]:
-        order = (order[0], order[2], order[1])  # rows as they lie in memory
+        order = (order[0], order[2], order[1])  # rows contiguous in memory
     planes = np.ascontiguousarray(voxels.transpose(order))
     if planes.dtype.kind == "f" and not np.isfinite(planes).all():
         planes = np.nan_to_num(planes, nan=0.0, posinf=0.0, neginf=0.0)
@@ -155,11 +158,11 @@ def _along(voxels: Voxels, axis: int, suspect: bool, hidden: Mask | None, words:
 
 
 def _search(planes: Voxels, suspect: bool, done: Mask | None, words: Words | None) -> tuple[list[tuple[str, Mark]], bool | None]:
-    """Run all tests over planes (slices, rows, columns); gives the marks by the name of the test, and whether tesseract read."""
+    """Run all tests over planes (slices, rows, columns); returns marks with the name of their test, and `BurnedIn.ocr`."""
     span = grey_range(planes)
     if not span > 0:
         return [], None
-    # from the strongest evidence to the weakest; each test passes over what those before it found
+    # from the strongest evidence to the weakest; each test skips what the previous ones detected
     marks: list[tuple[str, Mark]] = []
     differing = distinct_planes(planes)
     few = len(differing) <= FEW_PLANES
@@ -168,10 +171,12 @@ def _search(planes: Voxels, suspect: bool, done: Mask | None, words: Words | Non
         drawn = test(planes[differing] if len(differing) < len(planes) else planes, span, known)
         marks += [(test.__name__, _grown(_in_doubles(mark, differing, len(planes)), planes)) for mark in drawn]
     marks += [("one_colour", _grown(mark, planes)) for mark in one_colour(planes, span, done)]
+    # single lines in a few planes, and from there to their neighbours
     known = _mask_of(planes, [(name, mark) for name, mark in marks if not mark.single], done)
     suspicious = range(len(planes)) if few or suspect else suspicious_planes(planes, span, LOOKED_AT)
     looked_at = {0, len(planes) // 2, len(planes) - 1, *suspicious}
     marks += _lone_lines(planes, looked_at, span, known)
+    # merge detections at one place; OCR last, as a second opinion on single pictures and suspect series
     for kind in ("same_in_neighbours", "one_colour", "strokes"):
         of_kind = [mark for name, mark in marks if name == kind]
         marks = [(name, mark) for name, mark in marks if name != kind] + [(kind, mark) for mark in merge_boxes(of_kind)]
@@ -192,12 +197,12 @@ def _mask_of(planes: Voxels, marks: list[tuple[str, Mark]], done: Mask | None = 
 
 
 def _grown(mark: Mark, planes: Voxels) -> Mark:
-    """Follow the line of a mark on both sides, in a few of its slices."""
+    """Extend the line of a mark to both sides, in a few of its slices."""
     if mark.single:
         return mark
     some = mark.slices[:: max(1, len(mark.slices) // FOLLOWED_IN)]
     box, height = mark.box, mark.height
-    for _ in range(2):  # what was found may be a part of the first letters only
+    for _ in range(2):  # the detected box may hold only part of the first letters
         boxes = np.array([grow_line(planes[index], box, height, vertical=mark.vertical) for index in some])
         box = (int(boxes[:, 0].min()), int(boxes[:, 1].max()), int(boxes[:, 2].min()), int(boxes[:, 3].max()))
         height = float(min(box[1] - box[0], box[3] - box[2], 1.6 * height))
@@ -205,13 +210,13 @@ def _grown(mark: Mark, planes: Voxels) -> Mark:
 
 
 def _in_doubles(mark: Mark, differing: npt.NDArray[np.intp], count: int) -> Mark:
-    """Name the slices of all planes: a plane that equals the one before shows the same."""
+    """Map slices of the distinct planes to all planes: a duplicate of the previous plane shows the same."""
     stands_for = np.searchsorted(differing, np.arange(count), side="right") - 1
     return replace(mark, slices=tuple(np.flatnonzero(np.isin(stands_for, mark.slices)).tolist()))
 
 
 def _lone_lines(planes: Voxels, looked_at: set[int], span: float, known: Mask) -> list[tuple[str, Mark]]:
-    """Search some planes, and on from each that shows a line to those beside it."""
+    """Search some planes for lines, and the neighbours of each plane that shows one."""
     marks, waiting, seen = [], sorted(looked_at), set(looked_at)
     while waiting:
         index = waiting.pop()

@@ -1,4 +1,4 @@
-"""What becomes of a series or a picture in which text is burned: hidden and looked at again, or dropped."""
+"""Hide text burned into a series or picture and check the result, or drop the series or picture."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PicturePolicy = Literal["hide", "drop", "keep"]
 DONE: dict[PicturePolicy, str] = {"hide": "hidden", "drop": "dropped", "keep": "kept"}
 PASSES = 2
 THICKER = 1.15
-"""Slices lie farther apart than pixels by this factor, or it is not known which axis they are stacked along."""
+"""Minimum ratio of slice distance to pixel size by which the slice axis is recognised."""
 SUSPECT_TYPES = frozenset({"SECONDARY", "SCREEN SAVE", "OTHER"})
 SCREENSHOTS = "1.2.840.10008.5.1.4.1.1.7"
 
 
 class TextFoundError(DataError):
-    """A series or picture is dropped because text is burned into it."""
+    """Raised for a series or picture that is dropped because text is burned into it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class HiddenText:
     voxels : ndarray
         Shape and dtype as before.
     burned_in : BurnedIn
-        Everything that is hidden.
+        The hidden text.
     """
 
     voxels: Voxels
@@ -50,11 +50,11 @@ class HiddenText:
 def hide_text(
     voxels: Voxels, slice_axis: int | None = 2, *, suspect: bool = False, words: Words | None = None, policy: Policy = "hide"
 ) -> HiddenText:
-    """Hide burned-in text, and look again.
+    """Hide burned-in text, and search again.
 
-    `voxels`: shape (X, Y, Z), any real dtype; one series; not changed. `slice_axis`, `suspect`, `words`: as for `find_burned_in`. `policy`:
-    with `drop` the text is only found: the caller drops what shows any. Returns: With the same array when nothing was found, or nothing is
-    hidden. Raises DeidentificationError if text is found again after it was hidden.
+    `voxels`: one series, shape (X, Y, Z), any real dtype; not changed. `slice_axis`, `suspect`, `words`: as for `find_burned_in`. `policy`:
+    with `drop` text is only detected, and the caller drops the series. Returns the same array if nothing was hidden. Raises
+    DeidentificationError if text is still detected after it was hidden.
     """
     burned_in = find_burned_in(voxels, slice_axis, suspect=suspect, words=words)
     if policy == "drop":
@@ -68,16 +68,15 @@ def hide_text(
             return HiddenText(clean, burned_in)
         evidence = dict(Counter(burned_in.evidence) + Counter(left.evidence))
         burned_in = BurnedIn(burned_in.mask | left.mask, (*burned_in.boxes, *left.boxes), evidence, burned_in.ocr)
-    message = "text is left in the pixels after it was hidden: look at the scan, and exclude the case or its series"
+    message = "text remains in the pixels after it was hidden: look at the scan, and exclude the case or its series"
     raise DeidentificationError(message)
 
 
 def count_text(checks: Counter[str], burned_in: BurnedIn, policy: PicturePolicy, kind: Literal["series", "pictures"]) -> None:
     """Count one series or picture in the checks.
 
-    `checks`: gains `burned_in_<kind>_searched`, `..._hidden`, `..._dropped` or `..._kept`, `burned_in_single_marks` (side markers and the
-    like, hidden too), and where tesseract was asked for a second opinion `..._read_by_ocr`, or `..._without_ocr` where it is not installed.
-    `policy`: `hide`, `drop` or `keep`. `kind`: `series` or `pictures`.
+    Adds to `checks`: `burned_in_<kind>_searched`, `..._hidden`, `..._dropped` or `..._kept`, `burned_in_single_marks` (side markers and the
+    like, also hidden), and, if a second opinion was needed, `..._read_by_ocr`, or `..._without_ocr` if tesseract is not installed.
     """
     checks[f"burned_in_{kind}_searched"] += 1
     checks[f"burned_in_{kind}_{DONE[policy]}"] += bool(burned_in)
@@ -87,19 +86,19 @@ def count_text(checks: Counter[str], burned_in: BurnedIn, policy: PicturePolicy,
 
 
 def reported_checks(checks: Counter[str], subjects: str) -> dict[str, int]:
-    """Sort checks, and leave out what depends on the machine when nobody's privacy does.
+    """Sort checks, and leave out those that depend on the machine unless the data are of patients.
 
-    `subjects`: `patient`, `public` or `phantom`: of the last two, whether tesseract is installed is not told. Who reproduces them without
-    it shall find a difference in their records where a picture differs, and nowhere else.
+    `subjects`: `patient`, `public` or `phantom`. For the last two, the use of tesseract is not recorded, so that records reproduced without it
+    differ only where a picture differs.
     """
     return {name: checks[name] for name in sorted(checks) if subjects == "patient" or not name.endswith("_ocr")}
 
 
 def has_suspect_header(header: Dataset) -> bool:
-    """Whether a raw header says that text may be burned in; asked in the private zone, before headers are cleaned.
+    """Return True if a raw header suggests burned-in text; called before headers are cleaned.
 
-    BurnedInAnnotation YES, a secondary capture, a converted or digitised picture, a derived image that is not primary, 8 bits. Ingest sets
-    the plainest of these aside; what reaches this stage is read by tesseract too.
+    Criteria: BurnedInAnnotation YES, a secondary capture, a converted or digitised picture, a derived image that is not primary, 8 bits.
+    Ingest excludes the clearest of these; the others are also read by tesseract.
     """
     types = set(dicom.texts(header, "ImageType"))
     return (
@@ -112,9 +111,9 @@ def has_suspect_header(header: Dataset) -> bool:
 
 
 def stacked_along(shape: tuple[int, ...], affine: npt.NDArray[np.float64], files: int | None = None) -> int | None:
-    """Axis along which the slices of a converted scan are stacked; None when that cannot be told.
+    """Return the axis along which the slices of a converted scan are stacked; None if unknown.
 
-    `affine`: shape (4, 4); voxel to mm.
+    `affine`: shape (4, 4), voxel to mm. `files`: number of DICOM files of the series.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Lines of text: found in a mask of thin marks by glyphs of one height on one base line, and grown to both sides."""
+"""Lines of text: detected in a mask of thin marks as glyphs of one height on one base line, and extended to both sides."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ import numpy.typing as npt
 
 Mask = npt.NDArray[np.bool_]
 Box2D = tuple[int, int, int, int]
-"""First and last + 1 row, first and last + 1 column."""
+"""First row, last row + 1, first column, last column + 1."""
 MIN_GLYPH_PX = 4
 MAX_GLYPH_PART = 0.14
-"""Highest letter, as a part of the longer side of a picture."""
+"""Largest height of a letter, as a part of the longer side of a picture."""
 MAX_MARKS = 4000
 """A mask with more components is texture."""
 SAME_HEIGHT = (0.45, 2.2)
 WIDEST_GAP = 1.3
-"""Gap inside a line, in heights of a letter: a blank between words."""
+"""Largest gap within a line, in letter heights: a space between words."""
 INK = (0.12, 0.72)
 """Part of a line's box that is ink."""
 THICKEST_STROKE = 0.3
-"""Half of a stroke's width, in heights of a letter."""
+"""Half of a stroke's width, in letter heights."""
 AT_ONCE = 64
-"""Marks whose neighbours are looked for together."""
+"""Number of marks whose neighbours are searched together."""
 UNEVEN = 0.5
+"""Largest spread of the ground over which a line is extended, as a part of the letters' contrast."""
 REACH, GAP_TO_NEXT = 12.0, 2.0
-"""How far a line is followed, and over which gap, in heights of a letter."""
+"""How far a line is extended, and over which gap, in letter heights."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,13 @@ class TextLine:
     box : Box2D
         Tight box.
     glyphs : int
-        Separate marks that are as high as a letter of this line.
+        Number of separate marks as high as a letter of this line.
     strokes : float
-        Strokes that a row of pixels crosses, on average: about 1.5 a letter, also where letters touch.
+        Mean number of strokes crossed by a row of pixels: about 1.5 per letter, even if letters touch.
     height : float
-        Of a letter, in pixels.
+        Height of a letter in pixels.
     vertical : bool
-        The line runs along the columns (rotated by 90 degrees).
+        True if the line runs along the columns (rotated by 90 degrees).
     """
 
     box: Box2D
@@ -57,10 +58,10 @@ class TextLine:
 
 
 def find_lines(marks: Mask, *, min_glyphs: int = 3, min_strokes: float = 3.0) -> list[TextLine]:
-    """Find lines of text in a mask.
+    """Detect lines of text in a mask.
 
-    `marks`: shape (rows, columns). `min_glyphs`: least number of separate marks, unless letters touch: then `min_strokes` + 2 stand for
-    them. Returns: Lines along rows and along columns, ordered by their box.
+    `marks`: shape (rows, columns). `min_glyphs`: minimum number of separate marks; if letters touch, `min_strokes` + 2 suffice instead.
+    Returns lines along rows and along columns, ordered by their box.
     """
     if not marks.any():
         return []
@@ -94,7 +95,7 @@ def _along_rows(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_
 
 
 def _chains(boxes: npt.NDArray[np.int64]) -> list[list[int]]:
-    """Group marks that stand side by side, with similar heights and a small gap; the boxes are ordered by their left side."""
+    """Group adjacent marks of similar height with small gaps (union-find); the boxes are ordered by their left side."""
     parent = list(range(len(boxes)))
 
     def root(index: int) -> int:
@@ -112,33 +113,35 @@ def _chains(boxes: npt.NDArray[np.int64]) -> list[list[int]]:
 
 
 def _neighbours(boxes: npt.NDArray[np.int64]) -> list[list[int]]:
-    """Pairs of marks that may be neighbours in a line, the left one first."""
+    """Return pairs of marks that may be neighbours in a line, the left one first."""
     pairs: list[list[int]] = []
     top, bottom, left, right = boxes.T if len(boxes) else np.zeros((4, 0), dtype=np.int64)
     height = bottom - top
     reach = right + WIDEST_GAP / SAME_HEIGHT[0] * height + 1
     for first in range(0, len(boxes), AT_ONCE):
-        own = np.arange(first, min(first + AT_ONCE, len(boxes)))[:, np.newaxis]
-        later = np.arange(first + 1, np.searchsorted(left, reach[own].max(), side="right"))
-        tall, low = np.maximum(height[own], height[later]), np.minimum(height[own], height[later])
-        overlap = np.minimum(bottom[own], bottom[later]) - np.maximum(top[own], top[later])
-        base = np.minimum(np.abs(bottom[own] - bottom[later]), np.abs(top[own] - top[later]))
-        near = (overlap >= 0.6 * low) & (left[later] - right[own] <= WIDEST_GAP * tall) & (later > own)
+        these = np.arange(first, min(first + AT_ONCE, len(boxes)))[:, np.newaxis]
+        later = np.arange(first + 1, np.searchsorted(left, reach[these].max(), side="right"))
+        tall, low = np.maximum(height[these], height[later]), np.minimum(height[these], height[later])
+        overlap = np.minimum(bottom[these], bottom[later]) - np.maximum(top[these], top[later])
+        base = np.minimum(np.abs(bottom[these] - bottom[later]), np.abs(top[these] - top[later]))
+        near = (overlap >= 0.6 * low) & (left[later] - right[these] <= WIDEST_GAP * tall) & (later > these)
         near &= (low >= SAME_HEIGHT[0] * tall) & (base <= 0.2 * tall + 1)
         pairs += (np.argwhere(near) + np.array([first, first + 1])).tolist()
     return pairs
 
 
 def _as_line(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_strokes: float) -> TextLine | None:
+    """Check whether a group of marks is a line of text, from the cheapest test to the most expensive."""
     tops, bottoms, lefts, rights = boxes.T.tolist()
     top, bottom, left, right = min(tops), max(bottoms), min(lefts), max(rights)
-    most = (right - left + 1) // 2  # strokes that a row can cross
+    most = (right - left + 1) // 2  # strokes that a row can cross at most
     if most < min_strokes + (2 if len(tops) < min_glyphs else 0):
         return None
     heights = [last - first for first, last in zip(tops, bottoms, strict=True)]
     height = float(median(heights))
     if right - left < 1.2 * height or bottom - top > 1.9 * height + 2:
         return None
+    # strokes crossed by the rows, without the top and bottom fifth
     part = marks[top:bottom, left:right]
     inner = part[part.shape[0] // 5 : max(part.shape[0] - part.shape[0] // 5, 1)]
     starts = np.count_nonzero(inner[:, 0]) + np.count_nonzero(inner[:, 1:] & ~inner[:, :-1])
@@ -158,10 +161,10 @@ def _as_line(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_str
 
 
 def grow_line(plane: npt.NDArray[Any], box: Box2D, height: float, *, vertical: bool) -> Box2D:
-    """Grow a box along its line: words behind a wide gap, digits that change, letters that a test missed.
+    """Extend a box along its line to words after a wide gap, digits that change, and letters that a test missed.
 
-    `plane`: shape (rows, columns). Returns: The box with what continues the line on either side: marks of the same brightness, no higher
-    than the line.
+    `plane`: shape (rows, columns). `height`: letter height in pixels. Returns the box extended to both sides by marks of the same brightness
+    that are no higher than the line.
     """
     top, bottom, left, right = box
     if vertical:
@@ -174,14 +177,16 @@ def grow_line(plane: npt.NDArray[Any], box: Box2D, height: float, *, vertical: b
     upper, lower = max(top - margin, 0), min(bottom + margin, plane.shape[0])
     part = plane[upper:lower, first:last].astype(np.float32)
     inside = plane[top:bottom, left:right].astype(np.float32)
+    # threshold halfway between the ground and the letters, which may be brighter or darker
     ground = float(np.median(np.concatenate([part[: top - upper].ravel(), part[bottom - upper :].ravel(), inside.ravel()])))
     low, high = np.percentile(inside, (3, 97))
     sign = 1.0 if high - ground >= ground - low else -1.0
     contrast = max(high - ground, ground - low)
     between = inside[sign * (inside - ground) <= 0.4 * contrast]
     if between.size and float(np.ptp(np.percentile(between, (5, 95)))) > UNEVEN * contrast:
-        return box  # over anatomy, where other things would be followed
+        return box  # over anatomy, where other structures would be taken for letters
     labels, _ = ndimage.label(sign * (part - ground) > 0.4 * contrast, structure=np.ones((3, 3)))
+    # marks that lie wholly within the strip around the line
     pieces = []
     for rows, columns in ndimage.find_objects(labels):
         whole = (rows.start > 0 or upper == 0) and (rows.stop < part.shape[0] or lower == plane.shape[0])

@@ -1,4 +1,4 @@
-"""Words that tesseract reads in a picture where it is installed, and when this second opinion is believed."""
+"""Words that tesseract reads in pictures, if it is installed, and the conditions under which this second opinion counts."""
 
 from __future__ import annotations
 
@@ -24,31 +24,32 @@ PROGRAM = "tesseract"
 MIN_CONFIDENCE = 60.0
 MIN_LENGTH = 4
 WANTED_SIDE_PX = 1024
-"""Letters of a scanner are small: pictures are enlarged to this."""
+"""Pictures are enlarged to this side, because the letters of scanners are small."""
 MARGIN_PX = 16
 TIMEOUT_S = 60
 PIXELS_AT_ONCE = 32 * 1024 * 1024
 PAGE_LEVEL = "1"
-"""Rows of tesseract's table that stand for a page."""
+"""Level of the rows of tesseract's table that describe a page."""
 BORDER = 0.2
 """Outer part of a picture's height and width in which scanners write."""
 READ_PLANES = 3
+"""Planes read first; if they show text, all planes are read."""
 COVERED = 0.9
-"""A line of which so much is hidden by another test is known."""
+"""A line counts as detected if at least this part of it is hidden by another test."""
 
 
 @dataclass(frozen=True)
 class OcrWord:
-    """A word, without its letters: what it says is nobody's business.
+    """A word without its text, which may identify a patient.
 
     Attributes
     ----------
     box : Box2D
-        In the pixels of the picture.
+        Position in pixels of the original picture.
     confidence : float
         0 to 100.
     length : int
-        Letters and digits.
+        Number of letters and digits.
     """
 
     box: Box2D
@@ -58,7 +59,7 @@ class OcrWord:
 
 @cache
 def ocr_available() -> bool:
-    """Whether tesseract with its English data is installed."""
+    """Return True if tesseract with its English data is installed."""
     program = shutil.which(PROGRAM)
     if program is None:
         return False
@@ -67,19 +68,19 @@ def ocr_available() -> bool:
 
 
 def read_pictures(pictures: Iterable[Planes]) -> list[list[OcrWord] | None]:
-    """Let tesseract read single pictures, many at once: to start it takes longer than to read one.
+    """Read single pictures with tesseract, for `find_burned_in`.
 
-    `pictures`: iterable of ndarray, shape (rows, columns). Returns: As `read_pages`; for `find_burned_in`.
+    `pictures`: arrays of shape (rows, columns). Returns as `read_pages`.
     """
     return read_pages(_as_grey(picture, grey_range(picture)) for picture in pictures)
 
 
 def words_in(planes: Planes, span: float, done: Mask | None, read: Sequence[list[OcrWord] | None] | None = None) -> list[Mark]:
-    """Believe the words that tesseract reads in some planes, and in all of them when it finds something there.
+    """Detect words by OCR in `READ_PLANES` planes, and in all planes if one of them shows any.
 
-    `planes`: shape (slices, rows, columns). `span`: see `grey_range`. `done`: shape (slices, rows, columns), optional. `read`: what
-    `read_pictures` gave for the planes. Returns: Words at the border, and those that the plane beside or the search for strokes agrees
-    with. Raises DeidentificationError if tesseract fails.
+    `planes`: shape (slices, rows, columns). `span`: see `grey_range`. `done`: mask of the same shape of text already hidden. `read`: result
+    of `read_pictures` for the planes. Returns words at the border, and those confirmed by a neighbouring plane or by `suspicious_lines`.
+    Raises DeidentificationError if tesseract fails.
     """
     if read is not None:
         words = {index: _known(one) for index, one in enumerate(read)}
@@ -100,11 +101,10 @@ def words_in(planes: Planes, span: float, done: Mask | None, read: Sequence[list
 
 
 def read_pages(pages: Iterable[Grey], *, wanted_side: int = WANTED_SIDE_PX) -> list[list[OcrWord] | None]:
-    """Read the words of pictures, many in one call: to start tesseract takes longer than to read a picture.
+    """Read the words of many pictures per call, because starting tesseract takes longer than reading a picture.
 
-    `pages`: iterable of ndarray of uint8, shape (rows, columns). `wanted_side`: longer side that a picture is enlarged to, in pixels.
-    Returns: For each picture the words of at least `MIN_LENGTH` letters and digits that tesseract is sure of; none without tesseract. None
-    for a picture at which tesseract failed.
+    `pages`: uint8 arrays of shape (rows, columns). `wanted_side`: longer side to which a picture is enlarged, in pixels. Returns per picture
+    the words with at least `MIN_LENGTH` letters and digits and `MIN_CONFIDENCE`; empty without tesseract, None where tesseract failed.
     """
     found: list[list[OcrWord] | None] = []
     waiting: list[_Page] = []
@@ -121,7 +121,7 @@ def read_pages(pages: Iterable[Grey], *, wanted_side: int = WANTED_SIDE_PX) -> l
 
 @dataclass(frozen=True)
 class _Page:
-    """A picture as tesseract likes it, and how much it was enlarged."""
+    """A picture prepared for tesseract, and its enlargement."""
 
     values: Grey
     scale: float
@@ -139,7 +139,7 @@ def _as_page(grey: Grey, wanted_side: int) -> _Page:
 
 
 def _read_page_batch(pages: list[_Page]) -> list[list[OcrWord] | None]:
-    """Read pages in one call; when that fails, one by one, so that a page which tesseract cannot read takes no other with it."""
+    """Read pages in one call; if that fails, one by one, so that an unreadable page does not affect the others."""
     rows = _rows_of(pages)
     if sum(row["level"] == PAGE_LEVEL for row in rows) != len(pages):
         return [None] if len(pages) == 1 else [words for page in pages for words in _read_page_batch([page])]
@@ -151,7 +151,7 @@ def _read_page_batch(pages: list[_Page]) -> list[list[OcrWord] | None]:
 
 
 def _rows_of(pages: list[_Page]) -> list[dict[str, str]]:
-    """Rows of tesseract's table; none when it failed or took too long. No picture is written to disk."""
+    """Return the rows of tesseract's table; empty if it failed or timed out. No picture is written to disk."""
     from PIL import Image
 
     first, *others = (Image.fromarray(page.values) for page in pages)
@@ -189,9 +189,9 @@ def _read_planes(planes: Planes, indices: Sequence[int], span: float) -> dict[in
 
 
 def _known(words: list[OcrWord] | None) -> list[OcrWord]:
-    """Refuse to go on where tesseract failed: a search that was not made finds nothing."""
+    """Return the words, or raise if tesseract failed: without a search, text would be missed."""
     if words is None:
-        message = "tesseract failed in the search for burned-in text: see whether it reads the picture by hand, or take the picture out"
+        message = "tesseract failed in the search for burned-in text: check by hand whether it reads the picture, or take the picture out"
         raise DeidentificationError(message)
     return words
 
@@ -218,6 +218,6 @@ def _at_border(box: Box2D, shape: tuple[int, ...]) -> bool:
 
 
 def mostly_hidden(done: Mask | None, index: int, box: Box2D) -> bool:
-    """Whether a line is hidden already."""
+    """Return True if a line is already hidden."""
     top, bottom, left, right = box
     return done is not None and bool(done[index, top:bottom, left:right].mean() > COVERED)

@@ -1,1 +1,1 @@
-"""Notes and records: identifiers found by patterns and the patient's own names, answers cut by section."""
+"""Identifiers in clinical notes, detected by patterns, by the patient's own values and by an optional model."""

@@ -1,4 +1,4 @@
-"""Clinical notes without identity: the patient's own values first, then the Safe Harbor kinds by pattern."""
+"""De-identify clinical notes: the patient's own values first, then the HIPAA Safe Harbor identifiers by pattern."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OWN_VALUES = {"place": "[PLACE]", "number": "[ID]", "name": "[NAME]"}
 INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 BREAK = re.compile(r"(?<=[^\W\d_])-[ ]*\n[ ]*(?=[^\W\d_])")
 PHONE_REGIONS = ("US", "GB")
-"""Countries whose national numbers are known by their form; international ones are known of all."""
+"""Countries whose national telephone numbers are recognised by their form; international ones of all countries are."""
 
 
 @dataclass
@@ -33,13 +33,13 @@ class CleanNote:
     Attributes
     ----------
     text : str
-        The note with placeholders; empty when it is withheld.
+        The note with placeholders; empty if it is withheld.
     counts : Counter
-        How often each kind was replaced; `withheld` when nothing can recognise names in its language.
+        Replacements by kind; `withheld` if names cannot be recognised in its language.
     spans : tuple of Span
-        What was replaced, by place in `source`.
+        Replaced parts, ordered by position in `source`.
     source : str
-        The note as it was read: composed letters, plain spaces, nothing invisible. It identifies the patient.
+        The note before cleaning, normalised by `plain_text`. It identifies the patient.
     """
 
     text: str
@@ -49,7 +49,7 @@ class CleanNote:
 
 
 def plain_text(text: str) -> str:
-    """Give a text with composed letters, plain spaces and hyphens, and nothing invisible: what patterns can read."""
+    """Normalise a text for the patterns: composed letters, plain spaces and hyphens, no invisible characters."""
     composed = unicodedata.normalize("NFC", INVISIBLE.sub("", text))
     return re.sub("[\u00a0\u2002-\u200a\u202f\u3000]", " ", composed).replace("\u2011", "-").replace("\r\n", "\n")
 
@@ -63,20 +63,20 @@ def clean_note(
     listed: re.Pattern[str] | None = None,
     model: NameModel | None = None,
 ) -> CleanNote:
-    """Replace what identifies a person in a clinical note.
+    """Replace identifiers in a clinical note.
 
-    `identifying`: finds the patient's own values in folded text (see files.identity). `listed`: as `identifying`, for values of the
-    patient's health record. Returns: The note with `[NAME]`, `[DATE]`, `[ID]`... in the place of values. A note in another script, or in a
-    language for which there are no patterns and which the model does not know, is withheld as a whole.
+    `identifying`: matches the patient's own values in folded text (see `files.identity`). `listed`: the same for values of the patient's
+    health record. Returns the note with `[NAME]`, `[DATE]`, `[ID]`... in place of values. A note in another script, or in a language that
+    neither patterns nor model cover, is withheld as a whole.
     """
     plain = plain_text(text)
     languages = languages_of(plain)
     known = model if model is not None and model.language in languages else None
     if "en" not in languages and known is None:
         return CleanNote("", Counter({"withheld": 1}), (), plain)
-    # The order matters: what is covered is out of reach of later patterns. Births and addresses of the net first, which hold dates and numbers;
-    # then the patient's own values; numbers that cannot be dates before the dates, other numbers after them; places, because towns and
-    # hospitals bear names; names; towns, once no person is left in them; and ages last.
+    # The order matters, because later patterns do not see what is covered. Dates of birth and internet addresses first, which contain dates and
+    # numbers; then the patient's own values; numbers that cannot be dates before the dates, other numbers after them; places before names,
+    # because hospitals and streets bear names of persons; then names; towns, once no names are left; and ages last.
     note = Redaction(plain)
     note.replace(BORN, "date", "[DATE]")
     for found, kind, shown in (
@@ -101,7 +101,7 @@ def clean_note(
 
 
 def _replace_found(note: Redaction, model: NameModel) -> int:
-    """Replace what a model finds and no pattern did; eponyms stay."""
+    """Replace names detected only by the model; eponyms are kept. Returns their number."""
     before = len(note.spans)
     for start, end, kind, shown in model.find(note.source):
         if not is_eponym(note.source[start:end]):
@@ -110,7 +110,7 @@ def _replace_found(note: Redaction, model: NameModel) -> int:
 
 
 def _replace_own(note: Redaction, patterns: Iterable[re.Pattern[str] | None]) -> None:
-    """Replace the patient's own values; they are searched in folded text, which has the same length."""
+    """Replace the patient's own values, also if broken by a hyphen at the end of a line; folded text has the same length."""
     for identifying in patterns:
         for match in list(identifying.finditer(fold(note.text))) if identifying else ():
             note.cover(*match.span(), "own_value", OWN_VALUES[match.lastgroup or "name"])
@@ -121,7 +121,7 @@ def _replace_own(note: Redaction, patterns: Iterable[re.Pattern[str] | None]) ->
 
 
 def _without_breaks(text: str) -> tuple[str, list[int]]:
-    """Give a text without the hyphens that break words at the end of a line, and where each of its letters stood."""
+    """Return a text without the hyphens that break words at the end of a line, and the original position of each letter."""
     broken = {place for match in BREAK.finditer(text) for place in range(*match.span())}
     places = [place for place in range(len(text)) if place not in broken]
     return "".join(text[place] for place in places), places
@@ -149,8 +149,9 @@ def _replace_numbers(note: Redaction) -> None:
 
 
 def _replace_more_numbers(note: Redaction) -> None:
-    """Replace what is left after the dates are gone and looks like a number of a person or a thing."""
+    """Replace remaining numbers that look like identifiers, after the dates are gone."""
     _replace_known_phones(note)
+    # groups of three and four digits of which the second is round are not taken for a telephone number
     note.replace(patterns.LOCAL_PHONE, "phone", lambda match: None if int(match["line"]) % 50 == 0 else "[PHONE]")
     note.replace(patterns.VEHICLE, "id", "[ID]")
     note.replace(patterns.LETTER_AND_GROUPS, "id", "[ID]")
@@ -160,7 +161,7 @@ def _replace_more_numbers(note: Redaction) -> None:
 
 
 def _replace_known_phones(note: Redaction) -> None:
-    """Replace numbers that a telephone plan of the world knows."""
+    """Replace numbers that are valid in a national telephone plan."""
     from phonenumbers import Leniency, PhoneNumberMatcher
 
     for region in PHONE_REGIONS:
@@ -169,7 +170,7 @@ def _replace_known_phones(note: Redaction) -> None:
 
 
 def _is_number_of_a_thing(match: re.Match[str]) -> bool:
-    """Tell a number of a thing from a laboratory value, a sequence parameter and a gene."""
+    """Return False for a laboratory value, a sequence parameter or a gene, True for an identifier."""
     found, digits = match[0], sum(letter.isdigit() for letter in match[0])
     if patterns.MEASURED.match(match.string, match.end()) or patterns.LABORATORY.search(match.string[: match.start()]):
         return False
@@ -196,7 +197,7 @@ def _is_generic(house: str) -> bool:
 
 
 def _replace_towns(note: Redaction) -> None:
-    """Replace towns, after the names of persons are gone."""
+    """Replace towns, after names of persons were replaced."""
     for found in (patterns.NAMED_FROM, patterns.PLACED, patterns.GOING):
         for match in list(found.finditer(note.text)):
             group = next(name for name in ("value", "second", "third") if name in found.groupindex and match[name])

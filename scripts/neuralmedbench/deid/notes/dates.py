@@ -1,4 +1,4 @@
-"""Dates and ages of a note: moved by the days of the patient's scans, or taken out where no day can be read."""
+"""Dates and ages in a note: dates are shifted by the patient's days, or removed if no day can be read; ages over 89 are top-coded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BORN = re.compile(
 COMPACT_DATE = re.compile(r"(?<![\w.-])(?P<a>(?:19|20)\d{2})(?P<b>0[1-9]|1[0-2])(?P<c>0[1-9]|[12]\d|3[01])(?![\w-]|\.\d)")
 NUMERIC_DATE = re.compile(r"(?<![\d/.-])(?P<a>\d{1,4})(?P<mark>[-./])(?P<b>\d{1,2})(?P=mark)(?P<c>\d{4}|\d{2})(?![\d/-]|\.\d)")
 SCORED = re.compile(r"\b(?:apgar|scores?|power|strength|reflexes|MRC)\W*$", re.IGNORECASE)
-"""What stands before figures that are scores: Apgar 8/9/10."""
+"""Words before numbers that are scores: Apgar 8/9/10."""
 ROMAN_DATE = re.compile(r"\b(?P<day>\d{1,2})[-./ ](?P<roman>[IVX]{1,4})[-./ ](?P<year>\d{4})\b")
 DAY_RANGE = re.compile(
     rf"\b(?P<value>\d{{1,2}}{_ORDINAL} ?(?:to|until|through|and|-|–|/) ?)(?=\d{{1,2}}{_ORDINAL}(?: of)? {_MONTH}\b)", re.IGNORECASE
@@ -45,11 +45,11 @@ MONTH_YEAR = re.compile(rf"\b(?P<month>{_MONTH}),?[ -](?:of )?(?P<year>\d{{4}}\b
 FIGURE_MONTH = re.compile(
     r"(?<![\w/.:-])(?:(?P<month>0?[1-9]|1[0-2])(?P<mark>[/-])(?P<year>(?:19|20)\d{2})|(?P<iso>(?:19|20)\d{2})[/-](?P<second>0[1-9]|1[0-2]))(?![\w/%-]|[.:]\d)"
 )
-"""A month in figures: `2031-03`, `03/2031`, `3/2031`."""
+"""A numeric month: `2031-03`, `03/2031`, `3/2031`."""
 DILUTED = re.compile(r"\b(?:titres?|titers?|dilut\w+|ratio|scale)\W*(?:of |was |is )?$", re.IGNORECASE)
-"""What stands before figures that are a dilution."""
+"""Words before numbers that are a dilution."""
 MONTH_SPAN = re.compile(r"(?<![\w/.:-])(?:0?[1-9]|1[0-2])/\d{2} ?(?:-|–|to|until) ?(?:0[1-9]|1[0-2])/\d{2}(?![\w/%-]|[.:]\d)")
-"""Two months with years of two digits, the second with its zero: `12/28 - 02/29`; blood pressure 120/80 is none."""
+"""Two months with two-digit years, the second with a leading zero: `12/28 - 02/29`, but not a blood pressure."""
 SEASON = re.compile(
     r"\b(?:(?:early|late|mid)[ -])?(?P<part>spring|summer|autumn|fall|winter|Q[1-4])(?: of)?[ /-]?(?P<year>(?:19|20)\d{2})\b", re.IGNORECASE
 )
@@ -71,7 +71,7 @@ SPELLED_DAY = re.compile(
     re.IGNORECASE,
 )
 NEXT_DAY = re.compile(rf"(?<={COVER})(?P<value>,? ?(?:and|&|to|until|-|–) ?\d{{1,2}}(?:st|nd|rd|th))(?!\w)")
-"""Another day of a month that was named before: `May 12th and 13th`."""
+"""A second day of the same month: `May 12th and 13th`."""
 MONTH_ALONE = re.compile(
     rf"\b(?:in|since|until|till|last|next|this|early|late|mid|by|from|during|of|and|or|end of)[ -](?P<value>{_MONTH})(?![\w]|[ ](?:be|have|not)\b)"
     rf"|\b(?i:in|since|until|till|last|next|early|late|mid|during|end of)[ -](?P<also>(?i:(?!may|mar\b|dec\b){_MONTH}|may|march))(?![\w]|[ ](?i:be|have|not)\b)"
@@ -91,11 +91,11 @@ SPELLED_AGE = re.compile(
     re.IGNORECASE,
 )
 UNREAD = "[DATE]"
-"""What is shown in place of a date in which no day can be read."""
+"""Replacement of a date in which no day can be read."""
 
 
 def replace_dates(note: Redaction, dates: DateShift, scan_day: date | None) -> None:
-    """Replace every date of a note."""
+    """Replace every date of a note; `scan_day` helps to decide between the two readings of 03/04/2031."""
     day_first = _reads_day_first(note.text, scan_day)
     note.replace(COMPACT_DATE, "date", lambda match: _show(_day(int(match["a"]), int(match["b"]), int(match["c"])), dates))
     note.replace(
@@ -123,18 +123,18 @@ def replace_dates(note: Redaction, dates: DateShift, scan_day: date | None) -> N
 
 @dataclass(frozen=True)
 class _DayRecorder(DateShift):
-    """Remembers the days that it was asked to change."""
+    """Records days instead of shifting them."""
 
     named: list[date] = field(default_factory=list)
 
     def shifted(self, day: date) -> date:
-        """Give the day as it is."""
+        """Return the day unchanged."""
         self.named.append(day)
         return day
 
 
 def days_named(text: str, scan_day: date | None) -> list[date | None]:
-    """Give the days that a text names (of a month its middle), and None for each that it names in a way in which no day can be read.
+    """Return the days mentioned in a text (of a month its middle), and None for each mention in which no day can be read.
 
     `scan_day`: as for `replace_dates`.
     """
@@ -150,10 +150,11 @@ def _replace_days(note: Redaction) -> None:
 
 
 def _reads_day_first(text: str, scan_day: date | None) -> bool | None:
-    """Whether 03/04/2031 is the third of April: by the dates of the note that leave no doubt, or by the day of the scan; None when open."""
+    """Return True if 03/04/2031 means 3 April: by unambiguous dates in the note, or by the day of the scan; None if undecided."""
     votes: Counter[bool] = Counter()
     for match in NUMERIC_DATE.finditer(text):
         a, b = int(match["a"]), int(match["b"])
+        # an unambiguous date has two votes, a reading that gives the day of the scan one
         if len(match["a"]) < 3 and (a > 12) != (b > 12):
             votes[a > 12] += 2
         elif scan_day is not None and a != b:
@@ -163,7 +164,7 @@ def _reads_day_first(text: str, scan_day: date | None) -> bool | None:
 
 
 def numeric_day(match: re.Match[str], day_first: bool | None) -> date | None:
-    """Read a date in figures; None when it is none, or when it is not known whether day or month comes first."""
+    """Read a numeric date; None if it is not a date, or if the order of day and month is unknown."""
     a, b, c = int(match["a"]), int(match["b"]), int(match["c"])
     if len(match["a"]) > 2:
         return _day(a, b, c)
@@ -215,14 +216,14 @@ def _show_month(year: int, month: int, dates: DateShift) -> str:
 
 
 def _show_figures(match: re.Match[str], dates: DateShift) -> str | None:
-    """Show a month in figures like a month in words; a dilution of a titre (1/2000) is none."""
+    """Replace a numeric month like a written one; None for the dilution of a titre (1/2000)."""
     if DILUTED.search(match.string[: match.start()]):
         return None
     return _show_month(int(match["year"] or match["iso"]), int(match["month"] or match["second"]), dates)
 
 
 def _show_year(year: int, part: str, dates: DateShift) -> str:
-    """Show the year of a season or a quarter, by its middle."""
+    """Replace a season or quarter by its year, after shifting its middle."""
     day = _day(year, MIDDLE_MONTHS[part], 15)
     return UNREAD if day is None else str(dates.shifted(day).year)
 

@@ -1,4 +1,4 @@
-"""Which language a note is written in: names are only recognised where something knows the language."""
+"""Recognise the language of a note: names are detected only in languages that patterns or a model cover."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from neuralmedbench.files.identity import fold
 from neuralmedbench.files.words import word_set
 
 LATIN_SHARE = 0.6
-"""Less Latin than this is a note in another script; single words of it are replaced in an English note."""
+"""A note with a smaller fraction of Latin letters is in another script; single words in other scripts are replaced in an English note."""
 FEW_WORDS, ENGLISH_SHARE = 12, 0.07
-"""A note of this many words in which fewer than this part are English words is in a language that is not known here."""
+"""A note with at least this many words and a smaller fraction of English words is in an unknown language."""
 STOP_WORDS = {
     "en": word_set("""
         the and of with was is in to for on no at not has had her his she he from by a an or were been patient left right seen year old day days two
@@ -52,9 +52,9 @@ SCRIPTS = {
     "CYRILLIC": ("ru", "uk", "bg", "sr"), "GREEK": ("el",), "ARABIC": ("ar", "fa", "ur"), "HEBREW": ("he",), "HANGUL": ("ko",), "HIRAGANA": ("ja",),
     "KATAKANA": ("ja",), "CJK": ("zh", "ja"), "DEVANAGARI": ("hi", "mr"), "THAI": ("th",),
 }  # fmt: skip
-"""Languages by the script of their letters, as Unicode names it; the first is taken unless a model for another one is there."""
+"""Languages by script (first word of Unicode's letter names); the first counts unless there is a model for another."""
 VERB_ENDING = re.compile(r"(?:[^s]ed|ing|ly|[^aeiou]ies|[st]ays|[kt]es|alks|ives|ays|ies|nts|rts|pts|cts)$")
-"""How verbs end that stand behind a name; names that end so are found by their title or header alone."""
+"""Endings of verbs that follow a name; names with such an ending are detected only by title or header."""
 _PLAIN = word_set(
     "about above across again against ago all almost alone along also although always am among another any anyone anything are area around as ask asks away",
     "back bad became because become been before began being below best better between big bit blood bloods board body book born bottle bowel box breath bring but buy",
@@ -88,14 +88,14 @@ _PLAIN = word_set(
     "afterwards meanwhile therefore thereafter throughout despite except including regarding",
 )
 COMMON = _PLAIN | STOP_WORDS["en"] | DESCRIPTOR_WORDS
-"""Function words, verbs, parts of the body, drugs, diseases and the shorthand of a ward."""
+"""Ordinary words of notes, which are never names by themselves: function words, verbs, body parts, drugs, diseases, ward shorthand."""
 
 
 def languages_of(text: str) -> tuple[str, ...]:
-    """Languages that a note may be in.
+    """Return the languages that a note may be in.
 
-    Returns: Codes (ISO 639-1): one for a known Latin language, several for a script that several share, none when it cannot be told. A note
-    in English of which a line is in another language counts as that language.
+    Codes (ISO 639-1): one for a known language in Latin script, several for a script shared by several, none if unknown. An English note
+    with a line in another language counts as that language.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def _words(text: str) -> list[str]:
 
 
 def _foreign(words: list[str], *, least: int, margin: int) -> str:
-    """Give the other language of which there are at least `least` function words, and more than `margin` times those of English."""
+    """Return the foreign language with at least `least` different function words and more than `margin` times as many as English."""
     hits = {language: sum(word in stop for word in words) for language, stop in STOP_WORDS.items()}
     different = {language: len(stop & set(words)) for language, stop in STOP_WORDS.items()}
     best = max((language for language in STOP_WORDS if language != "en"), key=lambda language: hits[language])

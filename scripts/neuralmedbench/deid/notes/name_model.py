@@ -1,4 +1,4 @@
-"""An optional local model that recognises names, run by Presidio without any download."""
+"""An optional local model for name recognition, run by Presidio without downloads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from presidio_analyzer import AnalyzerEngine
 
 SHOWN = {"PERSON": ("name", "[NAME]"), "LOCATION": ("place", "[PLACE]"), "ORGANIZATION": ("place", "[PLACE]")}
-"""What is done with the finds of a model; dates and nationalities of a model are left: `two days ago` is no identifier."""
+"""Kind and replacement by entity; dates and nationalities are not taken from a model, as `two days ago` is not an identifier."""
 LABELS = {
     "PER": "PERSON", "PERSON": "PERSON", "PS": "PERSON", "PATIENT": "PERSON", "STAFF": "PERSON", "DOCTOR": "PERSON", "NAME": "PERSON", "HCW": "PERSON",
     "LOC": "LOCATION", "LOCATION": "LOCATION", "GPE": "LOCATION", "FAC": "LOCATION", "LC": "LOCATION", "CITY": "LOCATION",
     "ORG": "ORGANIZATION", "ORGANIZATION": "ORGANIZATION", "OG": "ORGANIZATION", "HOSP": "ORGANIZATION", "HOSPITAL": "ORGANIZATION", "PATORG": "ORGANIZATION",
 }  # fmt: skip
-"""Labels of common models and what they mean here."""
+"""Labels of common models, mapped to Presidio's entities."""
 THRESHOLD = 0.3
 NO_TRANSFORMERS = (
     "ner_model: a transformers model needs torch and transformers, which the environment of this stage leaves out because few need them;"
@@ -33,16 +33,16 @@ class NameModel:
     Attributes
     ----------
     language : str
-        Code of the language that it knows.
+        Code of its language.
     engine : AnalyzerEngine
-        What runs it.
+        Presidio engine with the model.
     """
 
     language: str
     engine: AnalyzerEngine
 
     def find(self, text: str) -> list[tuple[int, int, str, str]]:
-        """Find names: start and end (characters) of each, its kind, and what is shown instead."""
+        """Detect names: start and end (characters), kind and replacement of each."""
         found = self.engine.analyze(text, language=self.language, entities=list(SHOWN), score_threshold=THRESHOLD)
         return sorted((one.start, one.end, *SHOWN[one.entity_type]) for one in found)
 
@@ -55,7 +55,7 @@ def load_name_model(folder: Path, language: str) -> NameModel:
     folder : Path
         A spaCy pipeline (`meta.json`), or a transformers model for token classification (`config.json`) with its tokenizer.
     language : str
-        Code of the language that it knows (ISO 639-1).
+        Code of its language (ISO 639-1).
 
     Returns
     -------
@@ -65,12 +65,12 @@ def load_name_model(folder: Path, language: str) -> NameModel:
     Raises
     ------
     ConfigError
-        If the folder holds neither, it cannot be loaded, or what loads it is not installed.
+        If the folder holds neither, the model cannot be loaded, or a required package is not installed.
 
     Notes
     -----
-    Only the recogniser of names is registered: the patterns of deid.notes are stronger for everything else, and Presidio's recogniser of mail
-    addresses would ask the network for the list of public suffixes.
+    Only the recogniser of names is registered: the patterns of deid.notes are better at everything else, and Presidio's recogniser of e-mail
+    addresses would download the list of public suffixes.
     """
     if (folder / "meta.json").is_file():
         load = _spacy_engine
@@ -95,7 +95,7 @@ def _spacy_engine(folder: Path, language: str) -> AnalyzerEngine:
     from presidio_analyzer.nlp_engine import NerModelConfiguration, SpacyNlpEngine
     from presidio_analyzer.predefined_recognizers import SpacyRecognizer
 
-    # Presidio leaves organisations out by itself; here a hospital is one
+    # by default Presidio ignores organisations, which here include hospitals
     settings = NerModelConfiguration(labels_to_ignore=[], model_to_presidio_entity_mapping=LABELS, low_score_entity_names=[])
     engine = SpacyNlpEngine(models=[{"lang_code": language, "model_name": folder.as_posix()}], ner_model_configuration=settings)
     engine.load()

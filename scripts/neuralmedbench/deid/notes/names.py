@@ -1,4 +1,4 @@
-"""Persons' names in a note: by title, role, place in a letter, given name; and wherever a name that was found stands again."""
+"""Persons' names in a note: by title, role, position in a letter or given name, and every repetition of a detected name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from neuralmedbench.files.eponyms import AS_EPONYM, EPONYMS, is_eponym
 from neuralmedbench.files.identity import GENERIC, ORDINARY, fold
 
 LEAST_WORDS, CAPITAL_SHARE = 3, 0.8
-"""A line of fewer words tells nothing of its case; a line is in capitals when so many of its words are."""
+"""Lines with fewer words are not judged; a line is in capitals (or small letters) if at least this fraction of its words is."""
 WORD = rf"[^\W\d_{COVERS}]+(?:['’-][^\W\d_{COVERS}]+)*"
 TITLED = re.compile(
     rf"(?<![\w'’-])(?P<title>(?:mrs?|ms|miss|dr|prof|sr|mx|professor|doctor|sister|nurse|matron)\.?)[ ]+(?P<initials>(?:[a-z]\.?[ ]+){{0,2}})(?P<particle>(?:(?:van|von|de|der|den|del|di|da|al|el|la|le|bin|ibn)[ ])*)(?=(?P<value>{WORD}(?:[ ]{WORD}){{0,3}}))"
@@ -40,20 +40,23 @@ PLACED = re.compile(
 )
 KNOWN = COMMON | MEDICAL_WORDS | NO_NAMES | EPONYMS | GENERIC | HOUSE_WORDS | NOT_TOWNS
 DISEASE_BEFORE = re.compile(r"\b(?:relapsing|remitting|progressive|with|of|has|known|the|for|in|pmh|hx|dx|rr|pp|sp|primary|secondary)[ ]+$")
-"""What stands before an `ms` that is multiple sclerosis."""
+"""Words before an `ms` that means multiple sclerosis."""
 SHOWN = "[NAME]"
 SHORT = 4
-"""A single word of capitals that is no longer than this is an abbreviation."""
+"""A single word in capitals of at most this length is an abbreviation."""
 NO_INITIALS = frozenset(
     {"MR", "DR", "MS", "BY", "TO", "OF", "IN", "AT", "ON", "OR", "AS", "IS", "HE", "WE", "NO", "RE", "GP", "RN", "PT", "OT", "AN"}
 )
-"""Two capitals before a name that are none of its initials."""
+"""Pairs of capitals before a name that are not its initials."""
 
 
 def replace_names(note: Redaction, *, other_scripts: bool = True) -> None:
-    """Replace the names of persons that patterns find; eponyms stay where they name a disease, a sign or a score."""
-    # surest patterns first (titles, roles, places in a letter), then given names, then mere pairs of capitalised words; at last every name that
-    # was found is covered wherever it stands again, with the initials that touch it
+    """Replace names of persons by pattern; eponyms that name a disease, a sign or a score are kept.
+
+    `other_scripts`: replace words in non-Latin scripts too.
+    """
+    # most reliable patterns first (titles, roles, positions in a letter), then given names, then mere pairs of capitalised words; last, every
+    # repetition of a detected name, with adjoining initials
     before = len(note.spans)
     if other_scripts:
         note.replace(patterns.OTHER_SCRIPT, "other_script", "[TEXT]")
@@ -75,7 +78,7 @@ def replace_names(note: Redaction, *, other_scripts: bool = True) -> None:
 
 
 def widen_names(note: Redaction) -> None:
-    """Replace initials and particles that touch a name: `J. van den [NAME]`, `[NAME], P.`."""
+    """Replace initials and particles next to a name: `J. van den [NAME]`, `[NAME], P.`."""
     for match in list(patterns.JOINED_NAME.finditer(note.text)):
         note.cover(*match.span("value" if match["value"] else "before"), "name", SHOWN)
     for pattern in (patterns.BETWEEN_NAMES, patterns.BEFORE_NAME, patterns.AFTER_NAME):
@@ -83,11 +86,10 @@ def widen_names(note: Redaction) -> None:
 
 
 def replace_in_one_case(note: Redaction) -> None:
-    """Replace names and places in lines of one case, where a capital letter tells nothing.
+    """Replace names and places in lines all in capitals or all in small letters, where capitals carry no information.
 
-    A word counts as a name behind a title, a relation or an initial, or when it is a common given name; never when it is one of the words
-    that notes are made of. A surname that stands alone is found only where it was found elsewhere (`_repeat`) or by the patient's
-    header.
+    A word counts as a name after a title, a relation or an initial, or if it is a common given name, but never if it is an ordinary word of
+    notes. A surname without any of these is detected only as a repetition (`_repeat`) or from the patient's header.
     """
     for start, end in _lines_of_one_case(note.text):
         line = note.text[start:end].casefold()
@@ -109,6 +111,8 @@ def _lines_of_one_case(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _replace_line(note: Redaction, line: str, start: int) -> None:
+    """Replace addresses, hospitals, names and towns of one line in small letters that begins at `start`."""
+
     def cover(first: int, last: int, kind: str, shown: str) -> None:
         note.cover(start + first, start + last, kind, shown)
 
@@ -132,7 +136,7 @@ def _replace_line(note: Redaction, line: str, start: int) -> None:
 
 
 def _first_own_word(line: str, start: int, end: int) -> int | None:
-    """Where the own name of a house begins: behind the last word that notes are made of; None when it has none."""
+    """Return where the proper name of a hospital begins, after the last ordinary word; None if it has no proper name."""
     words = list(re.finditer(WORD, line[start:end]))
     first = None
     for word in reversed(words):
@@ -154,7 +158,7 @@ def _is_name(word: str) -> bool:
 
 
 def _grow(line: str, words: list[re.Match[str]]) -> int:
-    """Where a name ends that begins with the first of some words: before the first word that is none."""
+    """Return the end of a name that begins with the first word: before the first word that cannot be a name."""
     end, given = words[0].end(), words[0][0] in given_names()
     for word in words[1:3]:
         if not (_is_name(word[0]) or (given and not _is_known(word[0]))):
@@ -201,7 +205,7 @@ def _initialled(line: str) -> Iterator[tuple[int, int]]:
 
 
 def _replace_unless_medicine(note: Redaction, pattern: re.Pattern[str]) -> None:
-    """Replace what a pattern takes for a name, without the words before it that are none."""
+    """Replace a pattern's matches without leading words that are not names, unless the match is a medical term."""
     for match in list(pattern.finditer(note.text)):
         start, end = match.span("value" if match["value"] else "also")
         while first := re.match(r"([^\W\d_]+)[.,]?[ ]+", note.text[start:end]):
@@ -224,7 +228,7 @@ def _is_medicine(name: str) -> bool:
 
 
 def _is_initial(match: re.Match[str]) -> bool:
-    """Whether letters beside a name belong to it: `I`, `A` and `T` are words, unless a field begins or ends there (`RE: I Ravenscroft`)."""
+    """Return True if letters next to a name are its initials: `I`, `A` and `T` are words unless at the edge of a field (`RE: I Ravenscroft`)."""
     letters = match[0].strip()
     if NO_INITIALS.issuperset(letters.split()):
         return False
@@ -251,7 +255,7 @@ def _given(match: re.Match[str]) -> str | None:
 
 
 def _repeat(note: Redaction, before: int) -> None:
-    """Replace the names that were found wherever else they stand in the note."""
+    """Replace every other occurrence in the note of the names detected since the first `before` spans."""
     words = {
         word
         for span in note.spans[before:]

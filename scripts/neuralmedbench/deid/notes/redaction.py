@@ -1,4 +1,4 @@
-"""A text whose replaced parts are out of reach of later patterns, and that knows where they stood."""
+"""A text being redacted: replaced parts are hidden from later patterns, and their positions are recorded."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 COVER, COVER_NAME, COVER_ID = "\ue000", "\ue001", "\ue002"
-"""What replaced letters become until the end, one for one: places stay what they were, and later patterns can ask for a name or a number beside them."""
+"""Private-use characters that cover replaced letters one for one: positions stay valid, and later patterns can match next to a name or number."""
 
 COVERS = COVER + COVER_NAME + COVER_ID
 
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """A part of a text that is replaced: from `start` to before `end` (characters), its kind, and what is shown instead."""
+    """A replaced part of a text: characters `start` to `end` (exclusive), its kind, and its replacement."""
 
     start: int
     end: int
@@ -36,7 +36,7 @@ class Redaction:
     text : str
         The text with replaced letters covered; as long as the given one.
     spans : list of Span
-        What is replaced, in the order in which it was found; spans do not overlap.
+        Replaced parts in the order of detection; they do not overlap.
     """
 
     def __init__(self, text: str) -> None:
@@ -44,7 +44,7 @@ class Redaction:
         self.spans: list[Span] = []
 
     def cover(self, start: int, end: int, kind: str, shown: str) -> None:
-        """Replace a part; a part of it that is covered already stays as it is."""
+        """Replace a part, except for what is already covered in it."""
         cover = {"[NAME]": COVER_NAME, "[ID]": COVER_ID}.get(shown, COVER)
         place = start
         while place < end:
@@ -63,11 +63,11 @@ class Redaction:
                 self.cover(*match.span(group), kind, text)
 
     def counts(self) -> Counter[str]:
-        """How often each kind was replaced."""
+        """Count the replacements by kind."""
         return Counter(span.kind for span in self.spans)
 
     def result(self) -> str:
-        """Give the text with what is shown in place of the replaced parts."""
+        """Return the text with all replacements."""
         parts, place = [], 0
         for span in sorted(self.spans):
             parts += [self.source[place : span.start], span.shown]
