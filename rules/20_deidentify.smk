@@ -1,11 +1,11 @@
-"""De-identification: a gate. What leaves this stage identifies nobody, and the audit is the pass token for everything after it."""
+"""De-identification, a gate: no output of this stage identifies anybody, and the audit is the pass token for all later stages."""
 
 
 rule deidentify_case:
-    """Clean headers, sidecars, notes and record of one case, convert it to BIDS and take its face away."""
+    """Clean headers, sidecars, notes and record of one case, convert it to BIDS and remove its face."""
     input:
         case="data/ingested/{benchmark}/sub-{case}/case.json",
-        # of a phantom: what was planted in it, so that its cleaning is scored
+        # answer key of a phantom, to score its cleaning
         planted=lambda wildcards: (
             f"data/raw/{wildcards.benchmark}/{wildcards.case}/answer_key.json"
             if RUN.benchmarks[wildcards.benchmark].source == "phantoms"
@@ -40,7 +40,7 @@ rule deidentify_case:
 
 
 rule deidentify_pictures:
-    """Write loose pictures anew without metadata, look for text that is burned in, and clean notes and records of own cases."""
+    """Rewrite loose pictures without metadata, search them for burned-in text, and clean notes and records of own cases."""
     input:
         manifest="data/ingested/{benchmark}/pictures.json",
     output:

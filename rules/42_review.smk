@@ -1,8 +1,8 @@
-"""Review: what a person looks at and signs, and the audit that is the pass token for everything after it."""
+"""Review: the sheets that a person signs, and the audit, which is the pass token for all later stages."""
 
 
 rule build_review:
-    """Write everything that a person looks at before anything may be used: a first page, and one offline sheet per case."""
+    """Write everything that a person must look at before the data may be used: a first page, and one offline sheet per case."""
     input:
         unpack(lambda wildcards: RUN.review_files(wildcards.benchmark)),
     output:
@@ -31,12 +31,12 @@ rule build_review:
 
 
 rule gather_audit:
-    """Gather the audit of a benchmark; for patients it stays pending until a person signed what they saw."""
+    """Gather the audit of a benchmark; for patients it stays pending until a person has signed the review."""
     input:
         unpack(lambda wildcards: RUN.audit_files(wildcards.benchmark)),
-        # nothing is read of it: who has the audit has the data set
+        # not read here, but whoever has the audit must have the description of the data set too
         described=lambda wildcards: RUN.description_files(wildcards.benchmark),
-        # the sheets show the chosen pictures too: a signature is worth nothing before they are cut
+        # the sheets show the chosen slices too, so they must exist before a signature counts
         shown="data/reviews/{benchmark}/review.json",
         signed=lambda wildcards: [
             path

@@ -1,4 +1,4 @@
-"""Gather what de-identification did into the pass token of a benchmark: checks and counts, never values."""
+"""Gather the de-identification of a benchmark into its audit, the pass token: checks and counts, never values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FAMILIES = {
     "note_": "notes, by what was done to them",
     "pictures_": "pictures, by what was done to them",
 }
-"""Checks of one family share its words when they have none of their own."""
+"""Descriptions by prefix for checks without their own."""
 OTHER = "what this check found"
 REASONS = (
     ("identifying_values_left", r"identifying values are left"),
@@ -71,23 +71,23 @@ REASONS = (
     ("notes", r"\bnotes?\b|encoding"),
     ("record", r"\brecord\b"),
 )
-"""Kinds of reasons, and the words by which the line of a reason is known; the line itself can hold numbers and is not repeated."""
+"""Kinds of reasons, and the pattern that recognises each; the reason itself can contain numbers and is not repeated."""
 PIECES = "review/"
-"""What is made for the reviewer alone is no data: the audit does not cover it."""
+"""Files for the reviewer are not data and are not covered by the audit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRules:
-    """Under which rules a benchmark was de-identified.
+    """Rules by which a benchmark was de-identified.
 
     Attributes
     ----------
     benchmark, profile : str
-        Whose, and under which profile.
+        Name of the benchmark, and de-identification profile.
     subjects : str
-        Whose data they are: `phantom`, `public` or `patient`.
+        Kind of subjects: `phantom`, `public` or `patient`.
     options : tuple of str
-        Options of DICOM PS3.15 Annex E, by code.
+        Codes of the options of DICOM PS3.15 Annex E.
     """
 
     benchmark: str
@@ -101,15 +101,15 @@ def audit_cases(rules: AuditRules, cases: Sequence[tuple[CaseRecord, Path]]) -> 
 
     Parameters
     ----------
-    rules : Rules
-        Under which they were de-identified.
+    rules : AuditRules
+        Rules of their de-identification.
     cases : sequence of tuple of CaseRecord and Path
-        Every de-identified case with its folder, quarantined ones too.
+        Every de-identified case with its folder, including quarantined ones.
 
     Returns
     -------
     Audit
-        `passed` for phantoms and public data, `pending` for patients, `failed` when identifiers were found or nothing is left.
+        `passed` for phantoms and public data, `pending` for patients, `failed` if identifiers remain or no case is left.
     """
     used = [(case, folder) for case, folder in cases if case.state is State.OK]
     checks: Counter[str] = Counter()
@@ -135,7 +135,7 @@ def audit_pictures(rules: AuditRules, manifest: PictureManifest) -> Audit:
 
 
 def words_for(check: str) -> str:
-    """Say what a check counts.
+    """Return the description of a check.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def words_for(check: str) -> str:
 
 
 def kind_of_reason(reason: str) -> str:
-    """Name the kind of a reason.
+    """Return the kind of a reason.
 
     Examples
     --------
@@ -158,12 +158,12 @@ def kind_of_reason(reason: str) -> str:
 
 
 def covered_files(case: CaseRecord) -> dict[str, str]:
-    """Digests of the files of a de-identified case that may be used: scans, sidecars and texts, by path."""
+    """Return the digests of a de-identified case's usable files (scans, sidecars, texts) by path."""
     return {path: digest for path, digest in case.files.items() if not path.startswith(PIECES)}
 
 
 def _tools(folders: Sequence[Path]) -> dict[str, str]:
-    """Join the versions of the packages that cleaned the cases."""
+    """Join the versions of the packages that cleaned each case."""
     versions: dict[str, set[str]] = {}
     for folder in folders:
         for name, version in read_tools(folder).items():
@@ -174,7 +174,7 @@ def _tools(folders: Sequence[Path]) -> dict[str, str]:
 def _audit(
     rules: AuditRules, checks: Counter[str], covered: dict[str, str], flow: dict[str, int], *, reasons: Counter[str], tools: dict[str, str]
 ) -> Audit:
-    """Put the audit together and decide."""
+    """Build the audit and decide its state."""
     leaks = checks.pop("leaks", 0)
     names = sorted(checks)
     audit = Audit(
@@ -193,7 +193,7 @@ def _audit(
     )
     if leaks:
         return replace(audit, state="failed", reason=f"{leaks} identifying values are left", covered={})
-    if not covered and flow["listed"]:  # a data set of words alone lists nothing
+    if not covered and flow["listed"]:  # a text-only data set lists nothing
         return replace(audit, state="failed", reason="no case is left: see why they were quarantined")
     if rules.subjects == "patient":
         return replace(audit, state="pending", reason="a person has to look at review.html and sign it (nmb deid sign)")

@@ -1,4 +1,4 @@
-"""The de-identified cases of a benchmark as one BIDS data set: description and participants."""
+"""Describe the de-identified cases of a benchmark as one BIDS data set: description and participants."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from neuralmedbench.records.case import CaseRecord, State
 from neuralmedbench.runtime.atomic_write import atomic_file
 
 IGNORED = ("audit*", "review*", "score*", "**/case.json", "**/text", "**/text/**", "**/review", "**/review/**")
-"""Our own files: records, the audit, cleaned notes and what a reviewer looks at."""
+"""Files that are not part of BIDS: records, the audit, cleaned notes, and files for the reviewer."""
 COLUMNS = ("participant_id", "patient_id", "age", "sex", "state")
 OLDEST = 89
-"""BIDS writes this age and every higher one as `89+`; HIPAA wants it from 90 on."""
+"""BIDS writes this and every higher age as `89+`; HIPAA requires it from 90 on."""
 UNKNOWN = "n/a"
 ABOUT = """
 De-identified head scans of the benchmark {benchmark}: headers cleaned, faces removed in native space, names and dates replaced.
@@ -28,16 +28,16 @@ SEXES = {"f": "F", "female": "F", "w": "F", "m": "M", "male": "M", "o": "O", "ot
 
 
 def write_dataset(folder: Path, benchmark: str, cases: Sequence[tuple[CaseRecord, Path]]) -> None:
-    """Write the files that make the cases a data set.
+    """Write the description of the data set and its participants.
 
     Parameters
     ----------
     folder : Path
         Root of the data set.
     benchmark : str
-        Whose.
+        Name of the benchmark.
     cases : sequence of (CaseRecord, Path)
-        Every case with its folder. One that was kept back is a participant without scans, because its folder is there.
+        Every case with its folder. A quarantined case is a participant without scans, because its folder exists.
     """
     write_description(folder, f"{benchmark}, de-identified", "raw", ABOUT.format(benchmark=benchmark), IGNORED)
     with atomic_file(folder / "participants.tsv") as partial, partial.open("w", encoding="utf-8", newline="") as file:
@@ -60,7 +60,7 @@ def write_dataset(folder: Path, benchmark: str, cases: Sequence[tuple[CaseRecord
 def age_and_sex(case: CaseRecord, folder: Path) -> tuple[str, str]:
     """Read age and sex from the cleaned record of a case.
 
-    Returns: Age in whole years, top-coded, and `F`, `M` or `O`; `n/a` for what the record does not say.
+    Returns age in whole years, top-coded, and `F`, `M` or `O`; `n/a` if absent.
     """
     if not case.record or not (folder / case.record).is_file():
         return UNKNOWN, UNKNOWN

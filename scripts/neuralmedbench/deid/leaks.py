@@ -1,4 +1,4 @@
-"""Search the files of a finished case for anything that identifies the patient."""
+"""Search the files of a de-identified case for the patient's identifiers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from neuralmedbench.files.dicom import header_bytes
 from neuralmedbench.files.identity import Identity, fold, identity_pattern
 
 DIGESTS = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{12})\b")
-"""Digests and pseudonyms hold runs of digits that mean nothing."""
+"""Digests and pseudonyms, which contain meaningless runs of digits."""
 NOT_TEXT = frozenset({".png"})
 
 
 def require_no_leaks(folder: Path, identity: Identity) -> None:
-    """Refuse a cleaned case in which identifying values are left; DeidentificationError says how many, never which."""
+    """Refuse a cleaned case in which identifying values are left; DeidentificationError states how many, never which."""
     if leaks := count_leaks(folder, identity):
         message = f"{leaks} identifying values are left after cleaning: the case is kept back; report the kind of file, never the value"
         raise DeidentificationError(message)
@@ -26,8 +26,8 @@ def require_no_leaks(folder: Path, identity: Identity) -> None:
 def count_leaks(folder: Path, identity: Identity) -> int:
     """Count identifying values in the files of a folder.
 
-    `identity`: the patient's values, found as `files.identity.identity_pattern` finds them; accents make no difference. Returns: Number of
-    values found; 0 is a pass.
+    `identity`: the patient's values, matched by `files.identity.identity_pattern` regardless of accents. Returns the number of matches in
+    names and contents of files.
     """
     pattern = identity_pattern(identity)
     if pattern is None:
@@ -46,7 +46,7 @@ def _hits(pattern: re.Pattern[str], text: str) -> int:
 
 
 def _readable(path: Path) -> str:
-    """Give what can be read in a file: its text, or the header and extensions of a NIfTI file, or all before the pixels of a DICOM file."""
+    """Return the readable part of a file: its text, the header and extensions of NIfTI, or everything before the pixels of DICOM."""
     if path.suffix == ".dcm":
         return header_bytes(path.read_bytes()).decode("latin-1").replace("\0", " ")
     if not path.name.endswith(".nii.gz"):
@@ -55,7 +55,7 @@ def _readable(path: Path) -> str:
         header = file.read(352)
         offset = _voxel_offset(header)
         extensions = file.read(max(0, min(offset, 1 << 20) - len(header)))
-    # zero bytes end words, and nothing else in a header does
+    # text in a header is terminated by zero bytes
     return (header + extensions).decode("latin-1").replace("\0", " ")
 
 

@@ -1,4 +1,4 @@
-"""Loose pictures without identity: metadata stripped again, and text that is burned in hidden, or its picture dropped."""
+"""De-identify loose pictures: metadata is stripped again, and burned-in text is hidden or its picture dropped."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 COLOURED = 48
-"""Difference of the colour channels (of 255) above which a pixel of a grey scan was drawn by a program."""
+"""A pixel whose colour channels differ by more (of 255) was drawn onto the grey scan."""
 MAX_COLOURED_PART = 0.1
-"""A picture with more colour is no grey scan: a map, or a photograph."""
+"""A picture with more coloured pixels is not a grey scan but a map or a photograph."""
 PICTURES_AT_ONCE, PIXELS_AT_ONCE = 64, 16_000_000
-"""How many pictures are held in memory together."""
+"""Limits of the pictures held in memory together."""
 
 
 def deidentify_pictures(
@@ -48,7 +48,7 @@ def deidentify_pictures(
     burned_in: PicturePolicy = "hide",
     subjects: str = "patient",
 ) -> PictureManifest:
-    """Write every picture anew, without text that is burned in.
+    """Rewrite every picture without burned-in text.
 
     Parameters
     ----------
@@ -61,16 +61,16 @@ def deidentify_pictures(
     out : Path
         Folder for `pictures/`.
     burned_in : str
-        `hide` the text, or `drop` the picture: it is quarantined then, as one is whose text cannot be hidden. `keep` it in pictures that
-        are public as they are: the letters of a published figure belong to the question. Patients' pictures are searched all the same,
-        and flagged where text is found: a person decides.
+        `hide` the text, or `drop` the picture, which is then quarantined, like one whose text cannot be hidden. `keep` it in public
+        pictures: the letters of a published figure belong to the question. With `keep`, patients' pictures are still searched and flagged
+        if text is detected, for a person to decide.
     subjects : str
-        Whose pictures they are: `phantom`, `public` or `patient`; see `reported_checks`.
+        Kind of subjects: `phantom`, `public` or `patient`; see `reported_checks`.
 
     Returns
     -------
     PictureManifest
-        Quarantined pictures are passed on. Checks: `pictures_rewritten`, and those of `count_text`. Flags: `burned_in_text_hidden`,
+        All pictures, including quarantined ones. Checks: `pictures_rewritten`, and those of `count_text`. Flags: `burned_in_text_hidden`,
         `burned_in_text_kept`.
     """
     checks: Counter[str] = Counter({"pictures_rewritten": 0})
@@ -82,32 +82,32 @@ def deidentify_pictures(
                 shutil.copyfile(source / fates[number].path, partial)  # ingest wrote pixels and nothing else
             checks["pictures_kept"] += 1
     else:
-        for some in _together([(number, source / fates[number].path) for number in used]):
-            read = read_pictures(_grey(np.asarray(picture)) for _, picture in some if not isinstance(picture, DataError))
+        for batch in _batches([(number, source / fates[number].path) for number in used]):
+            read = read_pictures(_grey(np.asarray(picture)) for _, picture in batch if not isinstance(picture, DataError))
             words = iter(read)
-            for number, picture in some:
-                own = None if isinstance(picture, DataError) else [next(words)]
-                fates[number] = _clean_picture(fates[number], picture, own, out, checks=checks, policy=burned_in)
+            for number, picture in batch:
+                of_picture = None if isinstance(picture, DataError) else [next(words)]
+                fates[number] = _clean_picture(fates[number], picture, of_picture, out, checks=checks, policy=burned_in)
     counts = {**reported_checks(checks, subjects), "leaks": 0}
     return replace(manifest, stage="deidentify", source_sha256=source_sha256, pictures=tuple(fates), checks=counts)
 
 
-def _together(paths: list[tuple[int, Path]]) -> Iterator[list[tuple[int, Image | DataError]]]:
-    """Open pictures, as many at a time as tesseract reads in one call; a damaged one is given as its error."""
-    some: list[tuple[int, Image | DataError]] = []
+def _batches(paths: list[tuple[int, Path]]) -> Iterator[list[tuple[int, Image | DataError]]]:
+    """Open pictures in batches that tesseract reads in one call; a damaged picture is replaced by its error."""
+    batch: list[tuple[int, Image | DataError]] = []
     pixels = 0
     for number, path in paths:
         try:
             picture = open_picture(path.read_bytes())
             pixels += picture.width * picture.height
-            some.append((number, picture))
+            batch.append((number, picture))
         except DataError as error:
-            some.append((number, error))
-        if pixels >= PIXELS_AT_ONCE or len(some) >= PICTURES_AT_ONCE:
-            yield some
-            some, pixels = [], 0
-    if some:
-        yield some
+            batch.append((number, error))
+        if pixels >= PIXELS_AT_ONCE or len(batch) >= PICTURES_AT_ONCE:
+            yield batch
+            batch, pixels = [], 0
+    if batch:
+        yield batch
 
 
 def _clean_picture(
@@ -132,8 +132,8 @@ def _clean_picture(
 def without_text(picture: Image, words: Words | None = None, policy: Policy = "hide") -> tuple[Image, BurnedIn]:
     """Hide the text of one picture.
 
-    `policy`: as for `hide_text`. Returns: The same picture when nothing was found, or nothing is hidden. Returns: What is hidden; one plane
-    (rows, columns, 1). Raises DeidentificationError if text is left after it was hidden.
+    `policy`: as for `hide_text`. Returns the picture, unchanged if nothing is hidden, and the detected text with a mask of shape
+    (rows, columns, 1). Raises DeidentificationError if text remains after it was hidden.
     """
     from PIL import Image as Pillow
 
@@ -148,7 +148,7 @@ def without_text(picture: Image, words: Words | None = None, policy: Policy = "h
 
 
 def _grey(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Give the brightest channel, and what is drawn in colour as white: letters on a grey scan stand out in it."""
+    """Return the brightest channel, with coloured pixels set to white so that coloured letters on a grey scan stand out."""
     if pixels.ndim == 2:
         return pixels
     brightest = pixels.max(axis=2)
@@ -166,14 +166,14 @@ def deidentify_picture_cases(manifest: PictureManifest, source: Path, out: Path,
     manifest : PictureManifest
         The ingested pictures.
     source, out : Path
-        Folder that holds them with `sub-<case>/case.json`, and folder to fill; what it held of cases before is removed.
+        Folder of the pictures with `sub-<case>/case.json`, and output folder, from which previous cases are removed.
     policy : CleaningPolicy
         How the benchmark is de-identified.
 
     Returns
     -------
     PictureManifest
-        Every picture; a case whose texts or pictures cannot be cleaned is kept back whole, a single picture alone where others are left.
+        Every picture. A picture that cannot be cleaned is quarantined; the whole case is if its texts cannot be cleaned or no picture is left.
     """
     for old in out.glob("sub-*"):
         shutil.rmtree(old)
@@ -187,7 +187,7 @@ def deidentify_picture_cases(manifest: PictureManifest, source: Path, out: Path,
 
 
 def _clean_case(case: CaseRecord, source: Path, out: Path, policy: CleaningPolicy) -> CaseRecord:
-    """Clean one case; nothing is left in `out` when it cannot be."""
+    """Clean one case; `out` is removed if that fails."""
     try:
         cleaning = begin_cleaning(case, source, out, policy)
         pictures = PictureManifest(benchmark=case.benchmark, stage="ingest", source_sha256="", pictures=case.pictures)
@@ -198,7 +198,7 @@ def _clean_case(case: CaseRecord, source: Path, out: Path, policy: CleaningPolic
         cleaning.checks.update(clean.checks)
         write_tools_piece(out)
         notes, record = clean_texts(cleaning)
-        # no picture has a header: who the patient is called, nobody says for sure
+        # pictures have no headers, so the patient's name is not known for certain
         cleaning.checks["notes_without_known_names"] += len(notes)
         require_no_leaks(out, cleaning.identity)
     except (DataError, DeidentificationError):

@@ -194,8 +194,8 @@ def test_a_review_that_takes_every_case_out_leaves_nothing_to_pass(tmp_path: Pat
     [
         ((), "2 cases are undecided"),
         (("--accept", "c1"), r"1 cases are undecided \(first: c2\)"),
-        (("--accept", "c7", "--accept-rest"), "c7: no case of this review"),
-        (("--accept", "c1", "--exclude", "c1=other", "--accept-rest"), "accepted and excluded at once"),
+        (("--accept", "c7", "--accept-rest"), "c7: not a case of this review"),
+        (("--accept", "c1", "--exclude", "c1=other", "--accept-rest"), "both accepted and excluded"),
         (("--exclude", "c1=ugly", "--accept-rest"), "give one of the reasons face_left"),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_signature_needs_a_decision_for_every_case(tmp_path: Path, arguments: 
 @pytest.mark.parametrize("digest", ["0" * 12, "short"])
 def test_a_signature_needs_the_digits_of_the_first_page(tmp_path: Path, digest: str) -> None:
     gather(tmp_path)
-    with pytest.raises(DeidentificationError, match="does not fit"):
+    with pytest.raises(DeidentificationError, match="does not match"):
         sign(tmp_path, "--accept-rest", digest=digest if digest != "short" else shown_digest(tmp_path)[:11])
 
 

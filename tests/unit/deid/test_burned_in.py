@@ -169,7 +169,7 @@ def test_what_is_left_after_hiding_keeps_the_case_back(monkeypatch: pytest.Monke
     found = find_burned_in(voxels)
     nothing_known = find.BurnedIn(np.zeros_like(found.mask), found.boxes, found.evidence)
     monkeypatch.setattr(hide, "find_burned_in", lambda *_, **__: nothing_known)
-    with pytest.raises(DeidentificationError, match="text is left"):
+    with pytest.raises(DeidentificationError, match="text remains"):
         hide_text(voxels)
 
 

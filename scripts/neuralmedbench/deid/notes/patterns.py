@@ -1,4 +1,4 @@
-"""Patterns of persons' names, places and identifying numbers in clinical English; dates have theirs in `dates`."""
+"""Patterns of persons' names, places and identifying numbers in clinical English; for dates see `dates`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARTICLE = r"(?:[Vv]an|[Vv]on|[Dd]e|[Dd]er|[Dd]en|[Dd]el|[Dd]ella|[Dd]i|[Dd]a|[D
 CAPITAL = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]*(?:['’-][^\W\d_]+)*"
 """A word that starts with a capital letter, in any Latin spelling."""
 PROPER = r"[^\W\d_a-zß-öø-ÿ][^\W\d_A-ZÀ-ÖØ-Þ][^\W\d_]+(?:['’-][^\W\d_]+)*"
-"""A capitalised word of at least three letters that is no abbreviation."""
+"""A capitalised word of at least three letters that is not an abbreviation."""
 INITIAL = r"(?:[A-Z]\.[ -]?){1,3}"
 _NOT_A_NAME = r"(?!(?:MRI?|MRA|CTA?|CTP|EEG|EMG|ECG|EKG|EVD|ICU|ED|ER|GP|ENT|FAST|GCS|NIHSS|BP|HR|MD|RN|DO|PhD|FRC\w+|MB\w+|IV|LKW|DOB|MRN|ID|ISS|TIA|SAH|ICH|PT|OT|SLT|WHO|MS)\b)"
 NAME = rf"(?:(?:{INITIAL})?(?:{PARTICLE}[ ])*{CAPITAL}(?:[ ]{_NOT_A_NAME}(?:{PARTICLE}[ ])*(?:[A-Z]\.[ ]?)?{CAPITAL}){{0,3}})"
@@ -35,7 +35,7 @@ LABELLED_NAME = re.compile(
     re.IGNORECASE,
 )
 TABLED_NAME = re.compile(rf"(?:^|(?<=\n))(?:{ROLES})\t[ ]*(?P<value>(?-i:{NAME}(?:, {NAME})?))(?=[ ]*(?:\n|$))", re.IGNORECASE)
-"""A name beside its title in a table of two columns."""
+"""A name next to its title in a two-column table."""
 ADDRESSED_NAME = re.compile(
     rf"(?:^|(?<=\n)|(?<=[.:!] ))[ ]*(?:Dear|Hello|Hi|Hey|Liebe[r]?|Beste|Chère?|Best|Thanks|Cheers|Regards|Groet|(?:With )?(?:K|k)ind regards|(?:Yours )?(?:S|s)incerely|Love)"
     rf",?\s+(?P<value>{NAME})(?=[\s,.!]|$)"
@@ -63,7 +63,7 @@ SUFFIXED_NAME = re.compile(
 INVERTED_NAME = re.compile(
     r"(?:^|(?<=\n)|(?<=: )|(?<=- ))(?P<value>[A-Z][A-Z'’-]{2,}, ?(?:[A-Z]\.?(?![\w])|[A-Z][a-z]+(?: [A-Z]\.?(?!\w))?))(?=[\s,.;/]|$)"
 )
-"""`MONTGOMERY, Q.` and `HADDAD, Layla` where a line or a field starts."""
+"""`MONTGOMERY, Q.` and `HADDAD, Layla` at the start of a line or field."""
 PLAIN_INVERTED = re.compile(rf"(?:^|(?<=\n)|(?<=: )|(?<=- ))(?P<value>{PROPER}, ?[A-Z]\.)(?=[\s,;/]|$)")
 CARETS = re.compile(r"\b[^\W\d_]{1,60}(?:\^[^\W\d_]{0,60}){1,6}")
 TYPIST = re.compile(
@@ -76,7 +76,7 @@ NICKNAMED = re.compile(rf"[\"“](?P<value>{PROPER}[\"”](?:[ ]{PROPER}){{1,2}}
 SAYING_NAME = re.compile(
     rf"(?<![\w'’-])(?P<value>{PROPER}(?:[ ][A-Z]\.?)?[ ]{PROPER})(?=[ ](?:reports?|complains|says|said|called|phoned|denies|agreed|agrees|consents|consented|takes|has|had|is|was|will|remains|needs|asked|feels|lives|works)\b)"
 )
-"""Two capitalised words that do something; counts when neither is a word of medicine."""
+"""Two capitalised words followed by a verb of saying or doing; counts if neither is a medical word."""
 INITIALLED_NAME = re.compile(rf"(?<![\w.&/])(?P<value>(?:[A-Z]\.[ -]?){{1,3}}(?:{PARTICLE}[ ])*{PROPER})(?!\w)")
 ROLE_NAME = re.compile(
     rf"\b(?:PCP|GP|[Aa]ttending|[Cc]onsultant|[Rr]egistrar|[Cc]arer|[Ee]scort|[Pp]hysician|[Tt]herapist|[Ss]urgeon|[Aa]ssistant|[Oo]perator|[Aa]naesthetist|[Aa]nesthesiologist|[Pp]er|[Cc]olleague|-old(?:[ ](?:boy|girl|man|woman|male|female|infant))?)[ ](?P<value>{PROPER})(?!\w)"
@@ -84,14 +84,14 @@ ROLE_NAME = re.compile(
 LISTED_NAME = re.compile(
     rf"(?:^|(?<=\n))[ \t]*(?:[-*•–]|\d{{1,2}}[.)])[ ]+(?P<value>{PROPER}[ ](?:[A-Z]\.?[ ])?{PROPER})(?=[ ]*(?:,|\n|$|\())|(?<=\t)(?P<also>{PROPER}[ ](?:[A-Z]\.?[ ])?{PROPER})(?=[ ]*(?:\t|\n|$))"
 )
-"""Two capitalised words that open an item of a list or fill a cell of a table; counts when neither is a word of medicine."""
+"""Two capitalised words that begin a list item or fill a table cell; counts if neither is a medical word."""
 PAIR = re.compile(rf"(?<=[a-z,(] )(?P<value>{PROPER}(?:[ ][A-Z]\.)?[ ]{PROPER})(?![\w'’]|[ ]{PROPER})")
-"""Two capitalised words within a sentence; counts when neither is a word of medicine."""
+"""Two capitalised words within a sentence; counts if neither is a medical word."""
 PRESENTED_NAME = re.compile(
     rf"(?<![\w'’-])(?P<value>{PROPER}(?:[ ][A-Z]\.?)?(?:[ ]{PROPER})?[ ](?:{PARTICLE}[ ])*{PROPER})(?=,? \(?(?:aged?\b|\d{{1,3}}[ -]?(?:y\b|yo\b|yrs?\b|years?\b|year-old|y/o|[MF]\b)"
     r"|born\b|DOB\b|MRN\b|was (?:born|an? (?:in|out)patient|admitted|seen|referred|brought)|is (?:an?|my) |presents\b|presented\b|returns\b|attended\b|came\b|lives\b))"
 )
-"""Two or three capitalised words before words that present a person."""
+"""Two or three capitalised words before words that introduce a person."""
 _BESIDE = rf"(?:(?:[A-Z]\.[ -]?){{1,3}}|[A-Z]{{1,2}}(?!\w)|{PARTICLE})"
 BEFORE_NAME = re.compile(rf"(?<![\w.&/])(?P<value>{_BESIDE}(?:[ ]{_BESIDE})*(?:[ ]|(?<=['’])))(?={COVER_NAME})")
 AFTER_NAME = re.compile(
@@ -99,7 +99,7 @@ AFTER_NAME = re.compile(
 )
 JOINED_NAME = re.compile(rf"(?<={COVER_NAME})(?P<value>-{CAPITAL})|(?<!\w)(?P<before>{CAPITAL}-)(?={COVER_NAME})")
 BETWEEN_NAMES = re.compile(rf"(?<={COVER_NAME})(?P<value>[ ](?:[A-Z]\.?|{PARTICLE}|[A-Z]\.? {PARTICLE})[ ])(?={COVER_NAME})")
-"""Initials and particles that touch a name that was found."""
+"""Initials and particles next to a detected name."""
 NO_NAMES = word_set(
     "the he she it they we no not and or in on at to by of with via if is was has had who what patient mri ct eeg emg home today now team ward unit hospital clinic",
     "department service general practitioner neurology radiology surgery emergency stroke nursing family history report findings impression notes",
@@ -118,18 +118,18 @@ MEDICAL_WORDS = word_set(
     "middle anterior posterior inferior superior artery arteries sinus territory circle lobe infarct gliosis glioblastoma meningioma schwannoma astrocytoma",
     "csf leak virus herpes simplex varicella zoster lyme borrelia covid influenza streptococcus staphylococcus tuberculosis botulinum toxin immunoglobulin plasma exchange rituximab natalizumab",
 )
-"""Words that are written with capitals in notes and name nobody."""
+"""Words capitalised in notes that are not names."""
 MEDICAL_ENDING = re.compile(
     r"(?:itis|omas?|osis|asis|pathy|aemia|emia|algia|plegia|paresis|trophy|tion|sion|ment|plasia|otomy|ectomy|graphy|scopy|cysts?|ical|nial|ular|eral|ous|itic|atic|otic|emic|enic"
     r"|ysm|injury|gravis|atosis|lysis|ural|bral|inal|dural|ynal|oid|onal|cephalus|ity|ities|bolic|ocal|glial|plasms?|asts?ases|tases|teri?al|ebri|signal|matter|infarcts?|douloureux|Attack|Ventricle|Disease|Disorder)\b",
     re.IGNORECASE,
 )
-"""How words of diseases end that are written with capitals."""
+"""Endings of capitalised names of diseases."""
 
 
 @cache
 def given_names() -> frozenset[str]:
-    """Give common given names of many countries, in lower case; those that are words or eponyms are not among them."""
+    """Return common given names of many countries in lower case, without those that are ordinary words or eponyms."""
     words = word_set(Path(__file__).with_name("given_names.txt").read_text(encoding="utf-8"))
     return words - EPONYMS - ORDINARY - GENERIC
 
@@ -137,9 +137,9 @@ def given_names() -> frozenset[str]:
 GIVEN_NAME = re.compile(
     rf"(?<![\w'’-])(?P<value>(?P<given>{CAPITAL})(?:[ ](?:[A-Z]\.?[ ])?(?:{PARTICLE}[ ])*{PROPER})?(?:[ ]{PROPER})?)(?!\w)"
 )
-"""A capitalised word, perhaps with more behind it; counts when the first is a given name."""
+"""A capitalised word, optionally followed by others; counts if the first is a given name."""
 OTHER_SCRIPT = re.compile(r"[^\W\d_A-Za-zªµºÀ-ɏͰ-ϿḀ-ỿﬀ-ﬆ]{2,}(?:[ ·][^\W\d_A-Za-zªµºÀ-ɏͰ-ϿḀ-ỿ]+)*")
-"""Words in a script other than Latin (single Greek letters are symbols): nothing here can tell what they say."""
+"""Words in non-Latin scripts, which no pattern covers; single Greek letters are symbols."""
 
 
 _STREET = r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive|Dr|Boulevard|Blvd|Way|Court|Ct|Square|Sq|Place|Pl|Terrace|Close|Crescent|Gardens|Grove|Mews|Mansions|Row|Hill|Walk|Highway|Hwy|Parkway|Pkwy|Circle|Quay|Pike|Turnpike|Trail|Loop|Bend|Wharf|Rise|View)"
@@ -179,7 +179,7 @@ NAMED_STREET = re.compile(
 BARE_HOUSE = re.compile(
     rf"\b(?P<value>{PROPER} (?:General|Memorial|Royal|Regional|County|Infirmary))(?=[ ]*(?:[|,;.)\n]|$|ED\b|A&E\b|ICU\b))|(?<=\bat )(?P<also>{PROPER} (?:Imaging|Radiology|Diagnostics))(?!\w)"
 )
-"""A hospital that is named without the word: `Wexmoor General`."""
+"""A hospital named without the word: `Wexmoor General`."""
 SAINT = re.compile(rf"\b(?P<value>St\.? {PROPER}(?:['’]s)?)(?!\w)(?! wort)")
 NAMED_FROM = re.compile(rf"(?<={COVER_NAME}) (?:of|from) (?P<value>{_TOWN})(?!\w)")
 PLACED = re.compile(rf"\b(?:in|from|near)[ ](?:the[ ])?(?P<value>{_TOWN}(?:, {_TOWN})?)(?!\w)")
@@ -207,7 +207,7 @@ NOT_TOWNS = word_set(
     "virginia wisconsin wyoming table figure section case patient cerebral spinal brain mental other status type grade stage part view both left right",
     "resus theatres recovery majors minors triage angio surgery court trauma stroke rehab rehabilitation casualty sister doctor nurse",
 )
-"""Capitalised words after `in` or `from` that are no place below a state."""
+"""Capitalised words after `in` or `from` that are not places smaller than a state."""
 
 
 EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}")
@@ -250,7 +250,7 @@ SPOKEN = re.compile(
     r"\b(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|double|triple)[ ,-]+){4,30}(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)\b",
     re.IGNORECASE,
 )
-"""A number that was dictated digit by digit."""
+"""A number dictated digit by digit."""
 DONATION = re.compile(r"\b[A-Z]\d{4} ?\d{2} ?\d{6}(?: ?[A-Z\d]{1,2})?\b")
 """Number of a unit of blood (ISBT 128)."""
 IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z\d]{4}){3,7}(?: ?[A-Z\d]{1,4})?\b")
@@ -260,16 +260,16 @@ INSURANCE = re.compile(
     re.IGNORECASE,
 )
 GROUPED_NUMBER = re.compile(r"(?<![\w.,/-])\d{2,5}(?:[ -]\d{2,6}){1,4}(?![\w/-]|[.,]\d)")
-"""Groups of digits that are one number when they hold enough of them."""
+"""Groups of digits; count as one number if they have enough digits."""
 LETTER_AND_GROUPS = re.compile(r"(?<![\w.-])[A-Z]{1,2} \d{3} \d{3}(?![\w/%-]|[.,]\d)")
 CODE = re.compile(r"(?<![\w.-])(?=[A-Z\d/-]{0,40}[A-Z])(?=(?:[A-Z/-]{0,20}\d){4})[A-Z\d]{1,40}(?:[-/][A-Z\d]{1,40}){0,8}(?![\w-])")
-"""Capital letters and at least four digits in one word; counts with five digits, or four after a hyphen."""
+"""A word of capital letters and at least four digits; counts with five digits, or with four after a hyphen."""
 LONG_NUMBER = re.compile(r"(?<![\w.,/])\d{6,}(?![\w/]|[.,]\d)|(?<!\w)[A-Z]{1,4}-?\d{5,}(?!\w)")
 MEASURED = re.compile(r"\s*(?:cells?|copies|IU|U|mg|ug|mcg|ng|pg|[fpnmuµ]mol|ml|mL|/|per\b|x\b|%|kcal|ms\b|mm\b|Hz)")
 LABORATORY = re.compile(
     r"(?:platelets?|plt|wbc|rbc|leu[ck]ocytes|ck|ferritin|bnp|pro-?bnp|copies|titre|titer|viral load|count)[ :=<>]*(?:of )?$", re.IGNORECASE
 )
-"""What stands before or behind a long number that is a laboratory value."""
+"""Words before (`LABORATORY`) and after (`MEASURED`) a long number that is a laboratory value."""
 VEHICLE = re.compile(
     r"\b(?:plates?|registration|reg|licen[cs]e plate|number plate|car|van|tail(?: number)?|sticker|helicopter)\b\.?(?: tail| no\.?| number)?[ :]{1,2}(?P<value>(?=[A-Z -]*\d)[A-Z\d]{1,4}(?:(?:[ -][A-Z\d]{1,4}){1,2}|[A-Z\d]{1,4}))\b"
     r"|(?<!\w)(?P<also>[A-Z]{2}\d{2} [A-Z]{3}|\d[A-Z]{3}\d{3})(?!\w)"
@@ -284,7 +284,7 @@ STATION = re.compile(
 BESIDE_NUMBER = re.compile(
     rf"(?<={COVER_ID})(?P<value>[-/.]?[A-Z\d]{0, 20}\d[A-Z\d-]{0, 20})(?!\w)|(?<![\w.])(?P<also>[A-Z\d-]{0, 20}\d[A-Z\d]{0, 20}[-/.]?)(?={COVER_ID})"
 )
-"""What is left of a longer number around a part that was found."""
+"""Remains of a longer number around a detected part."""
 LOGIN = re.compile(
     r"\b(?:log-?in|user ?name|user|account name|handle|twitter|instagram|skype)[ :]+(?P<value>@?[\w.:-]{0,40}(?:\d|_|\.|:)[\w.:-]{0,40}\w)|(?<![\w.])@\w{3,}",
     re.IGNORECASE,

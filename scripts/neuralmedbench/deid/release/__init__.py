@@ -1,1 +1,1 @@
-"""De-identification by itself: a folder of scans in, one that identifies nobody out, without the workflow."""
+"""De-identification of a folder of scans without the workflow."""

@@ -1,4 +1,4 @@
-"""The audit of a release: checks, counts, reasons and digests, and never a value."""
+"""The audit of a release: checks, counts, reasons and digests, never values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class CaseOutcome:
-    """What became of one case.
+    """The result for one case.
 
     Attributes
     ----------
@@ -32,17 +32,17 @@ class CaseOutcome:
     state : State
         `ok` or `quarantined`.
     reason : str
-        Why it was kept back; empty when ok.
+        Reason of its quarantine; empty if ok.
     raw_files : int
-        Files that were read.
+        Number of files read.
     raw_files_left_out : dict of str to int
-        By reason, how many of them are part of no scan.
+        Number of files that belong to no scan, by reason.
     series : dict of str to str
-        Kind of each scan that was written, by its id.
+        Sequence of each written scan, by series id.
     series_left_out : dict of str to str
-        Why a scan was not written.
+        Reason for each scan not written.
     checks : dict of str to int
-        What each check removed, replaced or found.
+        Number of removals, replacements or detections by check.
     """
 
     patient_id: str
@@ -57,24 +57,24 @@ class CaseOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseAudit:
-    """What became of a folder.
+    """The result for a folder.
 
     Attributes
     ----------
     format, profile : str
-        As asked for.
+        As in `ReleaseSettings`.
     options : tuple of str
-        Options of DICOM PS3.15 that held, by code.
+        Codes of the applied options of DICOM PS3.15.
     cases : dict of str to CaseOutcome
-        By case id.
+        Results by case id.
     files_of_no_case : dict of str to int
-        By reason, how many files of the folder belong to no case.
+        Number of files that belong to no case, by reason.
     checks : dict of str to int
-        Sums over the cases and the notes.
+        Sums over cases and notes.
     file_kinds : dict of str to int
-        How many files of each kind were written.
+        Number of written files by kind.
     files : dict of str to str
-        SHA-256 of every file that was written, by its path in the output.
+        SHA-256 of every written file, by its path in the output.
     """
 
     format: str
@@ -88,7 +88,7 @@ class ReleaseAudit:
 
 
 def outcome_of(ingested: CaseRecord, cleaned: CaseRecord, left_out: dict[str, str]) -> CaseOutcome:
-    """Sum up one case."""
+    """Build the result for one case."""
     reasons = Counter(fate.reason for fate in ingested.fates if fate.fate != "used")
     kept = {} if cleaned.state is State.QUARANTINED else {series.series_id: series.sequence.value for series in cleaned.series}
     return CaseOutcome(
@@ -109,7 +109,7 @@ def write_release_audit(path: Path, audit: ReleaseAudit) -> None:
 
 
 def count_kinds(paths: Iterable[str]) -> dict[str, int]:
-    """Count files by kind, as their names tell it."""
+    """Count files by kind, which follows from their names."""
     kinds = Counter(next((kind for kind, ends in KINDS if path.endswith(ends)), "other") for path in paths)
     return dict(sorted(kinds.items()))
 

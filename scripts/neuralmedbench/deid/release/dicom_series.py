@@ -1,4 +1,4 @@
-"""The scans of a case as DICOM files that identify nobody: headers cleaned, text hidden and the face gone in their pixels."""
+"""Write the scans of a case as de-identified DICOM files: headers cleaned, burned-in text and faces removed from the pixels."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 MIN_SLICES = 3
 SAME_DIRECTION = 1e-3
 UNEVEN = 0.05
-"""Part of the distance of two slices by which a slice may lie off the even grid."""
+"""Largest distance of a slice from the even grid, as a part of the slice distance."""
 STALE = ("SmallestImagePixelValue", "LargestImagePixelValue", "PixelPaddingRangeLimit")
-"""Elements that changed pixels can make wrong; none of them is needed."""
-ONLY_BIDS = "not plain DICOM images of one volume (it came as NIfTI, or was converted when it was read): --format bids gives it"
+"""Optional elements that changed pixels can make wrong."""
+ONLY_BIDS = "not plain DICOM images of one volume (it arrived as NIfTI, or was converted when it was read): --format bids writes it"
 
 
 def clean_dicom_case(cleaning: Cleaning) -> dict[str, str]:
-    """Write the series of a case as `out`/<series_id>/000001.dcm...; gives why series were left out, by id.
+    """Write the series of a case as `out`/<series_id>/000001.dcm...; returns the reasons of excluded series, by id.
 
-    A series that cannot be defaced is never written; DataError when none is left.
+    A series that cannot be defaced is never written; DataError if none is left.
     """
     case, excluded = cleaning.case, cleaning.excluded
     for series in defacing_order(case.series):
@@ -60,13 +60,13 @@ def clean_dicom_case(cleaning: Cleaning) -> dict[str, str]:
 def clean_dicom_series(
     source: Path, target: Path, rules: HeaderRules, checks: Counter[str], *, is_map: bool = False, heads: list[Head] | None = None
 ) -> None:
-    """Write the files of one series without what identifies a patient, in the order of their positions.
+    """Write the de-identified files of one series, in the order of their positions.
 
-    `source`, `target`: folder of the raw files, one image each, and new folder for `000001.dcm`. `checks`: counts what was done: `header_*`
-    as in `cleaner.clean_header`, `dicom_files_cleaned`, `dicom_images_changed`, `burned_in_*` as in `hide.count_text`, `faces_removed`, and
-    `deface_*` for each flag of `deface`. `is_map`: as for `deface`. `heads`: other scans of the same case, as for `deface`; this one is
-    added. Raises DataError if the images are no stack, or cannot be unpacked: nothing could be said about their faces. Raises
-    DeidentificationError if a face cannot be located, text cannot be hidden, or a file cannot be written.
+    `source`, `target`: folder of the raw files, one image each, and new folder for `000001.dcm`... Adds to `checks`: `header_*` as in
+    `cleaner.clean_header`, `dicom_files_cleaned`, `dicom_images_changed`, `burned_in_*` as in `hide.count_text`, `faces_removed`, and
+    `deface_*` for each flag of `deface`. `is_map`, `heads`: as for `deface`; this scan is added to `heads`. Raises DataError if the images are
+    not a stack or cannot be decoded, as their faces could not be removed. Raises DeidentificationError if a face cannot be located, text
+    cannot be hidden, or a file cannot be written.
     """
     stack = stack_images([dicom.read_dicom(path) for path in sorted(source.glob("*.dcm"))])
     hidden = hide_text(stack.volume.voxels, 2, suspect=has_suspect_header(stack.images[0]))
@@ -80,7 +80,7 @@ def clean_dicom_series(
     for number, (image, plane) in enumerate(zip(stack.images, stored, strict=True), start=1):
         changed = not bool((image.pixel_array == plane).all())
         counts.update({f"header_{name}": count for name, count in cleaner.clean(image).items()})
-        put_pixels(image, plane)  # of every image: bytes after its pixels, unused bits and comments of a codec would stay in the old ones
+        put_pixels(image, plane)  # even if unchanged: trailing bytes, unused bits and codec comments would remain in the old pixel data
         image.BurnedInAnnotation = "NO"
         declare(image, rules.held | OF_PIXELS)
         write_dicom(target / f"{number:06d}.dcm", image, f"file {number} of {len(stack.images)} of a series")
@@ -99,9 +99,9 @@ class DicomStack:
     Attributes
     ----------
     images : tuple of Dataset
-        One file each.
+        One dataset per file.
     stored : ndarray, shape (Z, Y, X)
-        Pixels as stored: slice, row, column; bits beyond BitsStored cleared, as overlays hide there.
+        Pixels as stored: slice, row, column; bits beyond BitsStored, which may hold overlays, are cleared.
     volume : Volume
         Voxels (X, Y, Z) = (column, row, slice) with rescale slope and intercept, and the affine to RAS+ mm.
     """
@@ -112,17 +112,16 @@ class DicomStack:
 
 
 def stack_images(images: list[Dataset]) -> DicomStack:
-    """Stack the images of a series by their positions.
+    """Stack the images of a series by their positions, without resampling.
 
-    Returns: Nothing is resampled: a voxel is a pixel. Raises DataError if they are no even stack of parallel images of one size, or cannot
-    be unpacked.
+    Raises DataError if they are not an evenly spaced stack of parallel images of one size, or cannot be decoded.
     """
     first = images[0]
     cosines = np.array([dicom.numbers(image, "ImageOrientationPatient") or (np.nan,) * 6 for image in images])
     origins = np.array([dicom.numbers(image, "ImagePositionPatient") or (np.nan,) * 3 for image in images])
     spacing = dicom.numbers(first, "PixelSpacing")
     if len(images) < MIN_SLICES or len(spacing) != 2 or not np.isfinite(cosines).all() or not np.isfinite(origins).all():
-        message = f"no stack of at least {MIN_SLICES} images with a position in space"
+        message = f"not a stack of at least {MIN_SLICES} images with a position in space"
         raise DataError(message)
     if np.abs(cosines - cosines[0]).max() > SAME_DIRECTION:
         message = "its images are not parallel"
@@ -149,8 +148,10 @@ def _unpack(images: tuple[Dataset, ...]) -> npt.NDArray[Any]:
     for image in images:
         try:
             plane = image.pixel_array
-        except Exception:  # pydicom raises many kinds where a decoder lacks or the pixels are damaged, with values in their texts
-            message = "its pixels cannot be unpacked here (damaged, or a compression without a decoder): store it without compression"
+        except Exception:  # without a decoder or with damaged pixels pydicom raises various exceptions, whose messages may hold values
+            message = (
+                "its pixels cannot be decoded (damaged, or compressed in a way for which there is no decoder): store it without compression"
+            )
             raise DataError(message) from None
         planes.append(_without_unused_bits(plane, image))
     if any(plane.ndim != 2 or plane.shape != planes[0].shape or plane.dtype != planes[0].dtype for plane in planes):
@@ -163,19 +164,19 @@ def _without_unused_bits(plane: npt.NDArray[Any], image: Dataset) -> npt.NDArray
     unused = plane.dtype.itemsize * 8 - int(dicom.number(image, "BitsStored") or plane.dtype.itemsize * 8)
     if plane.dtype.kind not in "iu" or unused <= 0:
         return plane
-    return np.asarray((plane << unused) >> unused, dtype=plane.dtype)  # of signed pixels the sign is carried on
+    return np.asarray((plane << unused) >> unused, dtype=plane.dtype)  # the right shift extends the sign of signed pixels
 
 
 def rescale(image: Dataset) -> tuple[float, float]:
-    """Slope and intercept from stored values to what they mean; 1 and 0 where a header gives none."""
+    """Return rescale slope and intercept; 1 and 0 if a header has none."""
     return dicom.number(image, "RescaleSlope") or 1.0, dicom.number(image, "RescaleIntercept") or 0.0
 
 
 def blank(stack: DicomStack, mask: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
     """Set masked voxels to the background of the series, in stored values.
 
-    `mask`: shape (X, Y, Z). Returns: ndarray, shape (Z, Y, X); Stored pixels; the background is the lowest value of the volume, as each
-    image stores it.
+    `mask`: shape (X, Y, Z). Returns stored pixels, shape (Z, Y, X); the background is the lowest value of the volume, converted with each
+    image's rescale slope and intercept.
     """
     stored = stack.stored.copy()
     low = float(stack.volume.voxels.min())
@@ -188,7 +189,7 @@ def blank(stack: DicomStack, mask: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
 
 
 def put_pixels(image: Dataset, plane: npt.NDArray[Any]) -> None:
-    """Put pixels (rows, columns) into an image whose file meta names its transfer syntax, and nothing else; a compressed one becomes plain."""
+    """Set the pixels (rows, columns) of an image whose file meta group holds the transfer syntax; a compressed image becomes uncompressed."""
     from pydicom.uid import ExplicitVRLittleEndian
 
     syntax = image.file_meta.TransferSyntaxUID

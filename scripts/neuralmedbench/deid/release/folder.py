@@ -1,4 +1,4 @@
-"""A folder of raw scans to a folder that identifies nobody: found, read and cleaned case by case."""
+"""De-identify a folder of raw scans case by case, as BIDS or DICOM."""
 
 from __future__ import annotations
 
@@ -45,23 +45,24 @@ def release_folder(source: Path, out: Path, settings: ReleaseSettings, notes: Pa
     settings : ReleaseSettings
         Format, profile, key, options.
     notes : Path, optional
-        A text about these patients; cleaned to `out`/notes.txt.
+        A text about these patients; its cleaned form is written to `out`/notes.txt.
     work : Path, optional
-        Private folder for what lies between: raw headers and faces, gone at the end. The system's temporary folder when absent.
+        Private folder for intermediate files, which show raw headers and faces; they are removed at the end. Default: the system's
+        temporary folder.
 
     Returns
     -------
     ReleaseAudit
-        What became of every case and file.
+        The result for every case and file.
 
     Raises
     ------
     ConfigError
         As in `ingest.listing.list_cases`.
     DataError
-        If the text cannot be read; nothing was written then.
+        If the text cannot be read; nothing is written then.
     """
-    text = read_notes(notes) if notes is not None else None  # before hours of work
+    text = read_notes(notes) if notes is not None else None  # fails before hours of work
     listing = list_cases(source, settings.pseudonyms)
     out.mkdir(parents=True, exist_ok=True)
     done: list[tuple[CaseRecord, Path]] = []
@@ -100,7 +101,7 @@ def release_folder(source: Path, out: Path, settings: ReleaseSettings, notes: Pa
 def _release_case(
     listed: ListedCase, private: Path, folder: Path, settings: ReleaseSettings
 ) -> tuple[CaseRecord, CaseRecord, dict[str, str]]:
-    """Read and clean one case; gives it as it was read, as it was cleaned, and why series of it were left out."""
+    """Read and clean one case; returns the ingested case, the cleaned case, and the reasons of excluded series."""
     index = with_facts(listed.index, listed.facts, private)
     base = CaseRecord(benchmark=NAME, case_id=index.case_id, patient_id=index.patient_id, stage="ingest", source_sha256=index.source_sha256)
     write_identity(private / "identity.json", Identity())
@@ -127,15 +128,15 @@ def _as_dicom(case: CaseRecord, private: Path, folder: Path, settings: ReleaseSe
 
 
 def check_release(audit: ReleaseAudit) -> None:
-    """Refuse a release of which nothing is left; DataError names the first reason."""
+    """Refuse a release without any case; DataError states the first reason."""
     if not any(outcome.state is State.OK for outcome in audit.cases.values()):
         reasons = [outcome.reason for outcome in audit.cases.values()]
-        message = f"none of {len(reasons)} cases could be released: {reasons[0] if reasons else 'there is none'}; see the audit"
+        message = f"none of {len(reasons)} cases could be released: {reasons[0] if reasons else 'no case was found'}; see the audit"
         raise DataError(message)
 
 
 def read_notes(path: Path) -> str:
-    """Read the text; DataError when it is none (a document of a program, an unknown encoding), or cannot be read."""
+    """Read the text; DataError if it is not plain text (a word processor's file, an unknown encoding), or cannot be read."""
     try:
         return decode_text(path.read_bytes())
     except OSError:
@@ -148,8 +149,7 @@ def read_notes(path: Path) -> str:
 def write_notes(notes: str, out: Path, people: Sequence[tuple[str, Identity]], settings: ReleaseSettings) -> Counter[str]:
     """Clean a text to `out`/notes.txt.
 
-    `notes`: the text, see `read_notes`. Returns: What was replaced; `notes_withheld` when nothing of it may be shown: then no file is
-    written.
+    `notes`: result of `read_notes`. Returns replacements by kind; `notes_withheld` if the text is withheld, and then no file is written.
     """
     patients = sorted({patient for patient, _ in people})
     known = [identity for _, identity in people]
@@ -159,6 +159,7 @@ def write_notes(notes: str, out: Path, people: Sequence[tuple[str, Identity]], s
         numbers=tuple(sorted({value for identity in known for value in identity.numbers})),
         uids=tuple(sorted({value for identity in known for value in identity.uids})),
     )
+    # the dates of several patients have no common shift: only years are kept
     dates = DateShift(-1, years_only=True)
     if len(patients) == 1:
         dates = settings.policy.rules_of(patients[0], everyone).dates

@@ -1,4 +1,4 @@
-"""What a release is made with, and the mistakes that are said before anything is read."""
+"""Settings of a release, and checks of its arguments before anything is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PUBLISHED = Path("config/demo.key")
 
 @dataclass(frozen=True)
 class ReleaseSettings:
-    """What a release is made with.
+    """Settings of a release.
 
     Attributes
     ----------
@@ -29,9 +29,9 @@ class ReleaseSettings:
     key : bytes
         Secret of the pseudonyms.
     options : tuple of str
-        Options of DICOM PS3.15 that hold, by code.
+        Codes of the options of DICOM PS3.15 that apply.
     pseudonyms : callable
-        Gives patient and case pseudonym of a patient's and a study's id.
+        Returns patient and case pseudonym for a patient's and a study's id.
     """
 
     form: str
@@ -42,90 +42,90 @@ class ReleaseSettings:
 
     @property
     def policy(self) -> CleaningPolicy:
-        """How its cases are cleaned."""
+        """Policy by which its cases are cleaned."""
         return CleaningPolicy(key=self.key, profile=self.profile, options=self.options)
 
 
 def make_settings(form: str, profile: str, key_file: Path, linkage: Path | None, options: list[str] | None) -> ReleaseSettings:
-    """Check what was asked for.
+    """Check the arguments and build the settings.
 
     Parameters
     ----------
     form, profile : str
         As in `ReleaseSettings`.
     key_file : Path
-        The key.
+        File of the key.
     linkage : Path or None
-        Table of the random ids of `safe_harbor`; made when it is not there.
+        Table of the random ids of `safe_harbor`; created if absent.
     options : list of str or None
-        Options of PS3.15; None takes all that the profile allows.
+        Codes of options of PS3.15; None means all that the profile allows.
 
     Raises
     ------
     ConfigError
-        If the key is absent or too short, the options contradict each other or the profile, or `safe_harbor` has no table.
+        If the key is missing or too short, the options contradict each other or the profile, or `safe_harbor` lacks a table.
     """
     wanted = check(DeidentificationConfig, {"options": options}, "--options")
     if profile == "safe_harbor" and linkage is None:
-        message = "the profile safe_harbor gives random ids: name the private file that keeps them with --linkage FILE (outside --out)"
+        message = "the profile safe_harbor uses random ids: name the private file that keeps them with --linkage FILE (outside --out)"
         raise ConfigError(message)
     if profile != "safe_harbor" and linkage is not None:
-        message = "--linkage belongs to the profile safe_harbor; the profile pseudonymised makes its ids from the key"
+        message = "--linkage belongs to the profile safe_harbor; the profile pseudonymised derives its ids from the key"
         raise ConfigError(message)
     if profile == "safe_harbor" and "113107" in (options or ()):
         message = "--options: 113107 shifts dates, the profile safe_harbor keeps years only; leave 113107 out"
         raise ConfigError(message)
     key = read_key(key_file)
     if PUBLISHED.exists() and key == read_key(PUBLISHED):
-        message = "the key of the demo is published: whoever has it can test who is who; make your own with `nmb cases list --new-key FILE`"
+        message = "the key of the demo is public, so anybody could re-identify patients; make your own with `nmb cases list --new-key FILE`"
         raise ConfigError(message)
     try:
         pseudonyms = linked_pseudonyms(linkage) if linkage is not None else keyed_pseudonyms(key)
-    except (OSError, ValueError):  # the text of these errors would show what stands in the table
-        message = "--linkage: the table of the ids cannot be read; give the file that this command wrote, or one that is not there yet"
+    except (OSError, ValueError):  # the messages of these errors would show the contents of the table
+        message = "--linkage: the table of the ids cannot be read; give the file that this command wrote, or a new path"
         raise ConfigError(message) from None
     return ReleaseSettings(form, profile, key, header_options(profile, wanted), pseudonyms)
 
 
 def check_places(source: Path, out: Path, private: dict[str, Path | None], audit: Path) -> None:
-    """Refuse places of which one would spoil the other.
+    """Refuse folders and files that would overwrite or expose one another.
 
     Parameters
     ----------
     source, out : Path
         `--in` and `--out`.
     private : dict of str to Path or None
-        Arguments that name private files: none may lie in `out`.
+        Arguments with private files; none may lie in `out`.
     audit : Path
-        Where the audit is written.
+        Output file of the audit.
 
     Raises
     ------
     ConfigError
-        If `source` is no folder, `out` holds something or lies inside `source` or around it, or a private file lies in `out`.
+        If `source` is not a folder, `out` is not empty, lies inside `source` or contains it, or a private file lies in `out`.
     """
     if not source.is_dir():
-        message = "--in: expected a folder with scans, found none; check the path"
+        message = "--in: expected a folder with scans, but there is no such folder; check the path"
         raise ConfigError(message)
     inside, outside = source.resolve(), out.resolve()
     if inside == outside or inside in outside.parents or outside in inside.parents:
-        message = "--out and --in lie inside each other: raw scans and cleaned ones must be apart; name another folder for --out"
+        message = "--out and --in are nested: raw and cleaned scans must be kept apart; name another folder for --out"
         raise ConfigError(message)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        message = "--out: expected a new or an empty folder, found something in it; name another one, or empty it"
+        message = "--out: expected a new or empty folder, but it is not empty; name another one, or empty it"
         raise ConfigError(message)
     for name, path in private.items():
         if path is not None and outside in (path.resolve(), *path.resolve().parents):
-            message = f"{name} lies in --out, which is given away; keep it elsewhere"
+            message = f"{name} lies in --out, which is meant for sharing; keep it elsewhere"
             raise ConfigError(message)
     work = private.get("--work")
     for name, path in {"--audit": audit, "--work": work, "--linkage": private.get("--linkage")}.items():
         if path is not None and inside in (path.resolve(), *path.resolve().parents):
-            message = f"{name} lies in --in; the folder of the raw scans stays as it is, name another place"
+            message = f"{name} lies in --in, but the folder of the raw scans is not changed; name another path"
             raise ConfigError(message)
     if work is not None and not work.is_dir():
-        message = "--work: expected a folder, found none; make it, or leave the argument out"
+        message = "--work: expected a folder, but there is none; create it, or omit the argument"
         raise ConfigError(message)
     if private.get("--notes") is not None and not Path(private["--notes"] or "").is_file():
-        message = "--notes: expected a text file, found none; check the path"
+        message = "--notes: expected a text file, but there is none; check the path"
         raise ConfigError(message)

@@ -1,1 +1,1 @@
-"""What a person looks at before signing: pieces, sheets, first page, signature."""
+"""The review before signing: pictures and counts, sheets, first page, signature."""

@@ -1,4 +1,4 @@
-"""What is checked before a signature counts: the sheets are as new as the data, the case table knows who was taken out."""
+"""Checks before a signature: the sheets show the current data, and excluded cases are entered in the case table."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from neuralmedbench.records.case import State
 from neuralmedbench.records.review import ExcludeReason, ReviewedFiles
 
 TABLE_WORDS = "review"
-"""How the reason begins that stands in the case table."""
+"""Prefix of the reason in the case table."""
 
 
 def read_decisions(entries: Sequence[str], config: BenchmarkConfig) -> dict[str, ExcludeReason]:
-    """Read `CASE=REASON` entries; DeidentificationError for a reason that is not known, or a benchmark that has no cases."""
+    """Read `CASE=REASON` entries; DeidentificationError for an unknown reason, or a benchmark without cases."""
     if entries and not config.has_cases:
-        message = "single pictures cannot be taken out here: take them out of the table of the data set, and run the pipeline again"
+        message = "single pictures cannot be excluded here: take them out of the table of the data set, and run the pipeline again"
         raise DeidentificationError(message)
     excluded: dict[str, ExcludeReason] = {}
     for entry in entries:
@@ -37,12 +37,12 @@ def read_decisions(entries: Sequence[str], config: BenchmarkConfig) -> dict[str,
 
 
 def check_up_to_date(sheets: ReviewedFiles, config: BenchmarkConfig, config_folder: Path, data: Path) -> None:
-    """Refuse a signature under sheets that do not show the data as they are now.
+    """Refuse a signature if the sheets do not show the current data.
 
     Parameters
     ----------
-    sheets : Shown
-        What the sheets show.
+    sheets : ReviewedFiles
+        Files shown in the sheets.
     config : BenchmarkConfig
         The benchmark.
     config_folder, data : Path
@@ -51,7 +51,7 @@ def check_up_to_date(sheets: ReviewedFiles, config: BenchmarkConfig, config_fold
     Raises
     ------
     DeidentificationError
-        If the audit failed, the sheets are older than the data, or a file is not the one that its record names.
+        If the audit failed, the sheets are older than the data, or a file differs from its record.
     """
     name = sheets.benchmark
     folder = data / "deidentified" / name
@@ -72,12 +72,12 @@ def check_up_to_date(sheets: ReviewedFiles, config: BenchmarkConfig, config_fold
         message = f"{name}: the sheets are older than the data: run the pipeline again, and look at what changed"
         raise DeidentificationError(message)
     if changed:
-        message = f"{name}: {changed} files are not those that were shown: somebody changed them by hand; run their stage again"
+        message = f"{name}: {changed} files are not those that were shown: they were changed by hand; run their stage again"
         raise DeidentificationError(message)
 
 
 def _changed_files(benchmark: str, cases: Sequence[str], data: Path) -> int:
-    """Count covered files and chosen pictures that are gone or not what the records say."""
+    """Count covered files and chosen slices that are missing or differ from their records."""
     changed = 0
     for case in cases:
         stages = stages_of(case, stage_folders(data, benchmark))
@@ -88,7 +88,7 @@ def _changed_files(benchmark: str, cases: Sequence[str], data: Path) -> int:
 
 
 def exclude_cases(table: Path, excluded: Mapping[str, ExcludeReason]) -> None:
-    """Write why a reviewer took cases out into the case table, so that they run no further."""
+    """Enter excluded cases and their reasons in the case table, so that later stages skip them."""
     if excluded:
         rows = read_case_table(table)
         why = {case: f"{TABLE_WORDS}: {reason.value.replace('_', ' ')}" for case, reason in excluded.items()}

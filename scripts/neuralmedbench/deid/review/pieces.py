@@ -1,4 +1,4 @@
-"""What de-identification shows of a case to the person who signs: small files in `review/` beside `case.json`."""
+"""Files that de-identification writes for the reviewer of a case: rendered skin, slice borders, header changes, versions of packages."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from neuralmedbench.files.small_pictures import GREYS, Levels, side_by_side, to_
 Floats = npt.NDArray[np.float32]
 GRID_MM = 1.5
 SKIN, SKIN_HU = 0.12, -300.0
-"""What is skin: this part of the way from background to bright tissue; in CT, denser than this."""
+"""Threshold of the skin: this part of the way from background to bright tissue, in CT this density."""
 LIGHT = (-0.35, -0.45, 0.82)
-"""Direction of the light: from the left, from above, from the eye."""
+"""Direction of the light: from the left, from above, from the viewer."""
 BORDER = 0.18
 """Part of a slice's height and width in which scanners write."""
 BORDER_PX = 240
 GAMMA = 0.5
-"""Dim letters beside bright anatomy shall show."""
+"""Makes dim letters visible next to bright anatomy."""
 REVIEW = "review"
-"""Folder of the pieces, of this stage and of the normalise stage."""
+"""Folder of these files, in this stage and in normalisation."""
 TOOLS = (
     "dcm2niix", "dicom-anonymizer", "nibabel", "nilearn", "numpy", "phonenumbers", "presidio-analyzer", "pydicom", "scipy", "SimpleITK", "spacy",
 )  # fmt: skip
-"""Packages that clean; their versions stand in the audit."""
+"""Packages used for cleaning; their versions are recorded in the audit."""
 
 
 def write_scan_pieces(folder: Path, series_id: str, volume: Volume) -> None:
-    """Write what a person looks at to see whether a face or burned-in text is left in a scan.
+    """Write the pictures in which a reviewer looks for a face or burned-in text in a scan.
 
-    `folder`: folder of the de-identified case; `review/<series_id>_surface.png` and `review/<series_id>_border.png` appear in it.
+    `folder`: de-identified case, in which `review/<series_id>_surface.png` and `review/<series_id>_border.png` are written.
     """
     voxels, sizes = upright(volume)
     write_levels(folder / REVIEW / f"{series_id}_surface.png", surface_views(voxels, sizes))
@@ -45,13 +45,13 @@ def write_scan_pieces(folder: Path, series_id: str, volume: Volume) -> None:
 
 
 def write_header_piece(folder: Path, series_id: str, changed: Counter[tuple[str, str]]) -> None:
-    """Write what became of the headers of a series, `review/<series_id>_headers.json`: by action, how many elements of which name."""
+    """Write the header changes of a series, `review/<series_id>_headers.json`: number of elements by action and name."""
     lines = {action: {name: changed[name, action] for name, other in sorted(changed) if other == action} for action in ACTIONS}
     write_json(folder / REVIEW / f"{series_id}_headers.json", {action: names for action, names in lines.items() if names})
 
 
 def write_tools_piece(folder: Path) -> None:
-    """Write which versions of which packages cleaned, `review/tools.json`."""
+    """Write the versions of the packages used for cleaning, `review/tools.json`."""
     found: dict[str, str] = {}
     for name in TOOLS:
         try:
@@ -62,16 +62,13 @@ def write_tools_piece(folder: Path) -> None:
 
 
 def read_tools(folder: Path) -> dict[str, str]:
-    """Read which versions of which packages cleaned a case; nothing when it does not say."""
+    """Read the versions of the packages that cleaned a case; empty if not recorded."""
     path = folder / REVIEW / "tools.json"
     return {str(name): str(number) for name, number in read_json(path).items()} if path.exists() else {}
 
 
 def upright(volume: Volume) -> tuple[Floats, tuple[float, float, float]]:
-    """Bring a scan to RAS+ by swapping and flipping axes.
-
-    Returns: Voxels (X, Y, Z): to the right, to the front, upwards; and the size of a voxel in mm.
-    """
+    """Reorient a scan to RAS+ by swapping and flipping axes; returns voxels (X, Y, Z) and the voxel size in mm."""
     import nibabel
 
     reorient: Any = nibabel.as_closest_canonical
@@ -83,10 +80,9 @@ def upright(volume: Volume) -> tuple[Floats, tuple[float, float, float]]:
 def surface_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
     """Render the skin from the front, from the patient's right and from the patient's left.
 
-    `voxels`: shape (X, Y, Z), RAS+. `sizes`: size of a voxel in mm. Returns: The three views side by side, `GRID_MM` a pixel; what is empty
-    is black.
+    `voxels`: shape (X, Y, Z), RAS+. `sizes`: voxel size in mm. Returns the three views side by side on black, `GRID_MM` per pixel.
 
-    The skin is the first voxel on a ray that is brighter than `SKIN`; its distance, refined between voxels, gives the slope, and the slope
+    The skin is the first voxel on a ray brighter than `SKIN`. Its depth, interpolated between voxels, gives the surface normal, and the normal
     the shade (Lambert's cosine law).
     """
     from scipy import ndimage
@@ -108,7 +104,7 @@ def surface_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
 
 
 def _on_even_grid(voxels: Floats, sizes: tuple[float, float, float]) -> Floats:
-    """Resample to voxels of `GRID_MM` by linear interpolation, one axis after the other, those that lose most voxels first."""
+    """Resample to voxels of `GRID_MM` by linear interpolation, axis by axis, starting with the axes that lose most voxels."""
     for axis in sorted(range(3), key=lambda number: sizes[number]):
         before, after = voxels.shape[axis], max(1, round(voxels.shape[axis] * sizes[axis] / GRID_MM))
         if before < 2:
@@ -127,7 +123,7 @@ def _on_even_grid(voxels: Floats, sizes: tuple[float, float, float]) -> Floats:
 
 
 def _shaded(view: Floats, skin: float) -> Levels:
-    """Shade a surface that is looked at along axis 1; axes 0 and 2 are the columns and rows of the picture."""
+    """Shade a surface seen along axis 1; axes 0 and 2 are the columns and rows of the picture."""
     over = view > skin
     hit = over.any(axis=1)
     first = over.argmax(axis=1)
@@ -142,10 +138,10 @@ def _shaded(view: Floats, skin: float) -> Levels:
 
 
 def border_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
-    """Project the rim of the slices onto one picture: what is written into every slice stands out, whatever lies beneath.
+    """Project the border of all slices onto one picture (maximum), in which text written into any slice stands out.
 
-    `voxels`, `sizes`: as in `surface_views`. Returns: One picture for a scan of thick slices, else one along each axis (right-left,
-    front-back, feet-head); the middle is left grey.
+    `voxels`, `sizes`: as in `surface_views`. Returns one picture for a scan of thick slices, otherwise one per axis (right-left, front-back,
+    feet-head); the middle is grey.
     """
     thick = max(sizes) > 1.5 * sorted(sizes)[1]
     axes = [int(np.argmax(sizes))] if thick else [0, 1, 2]
@@ -153,7 +149,7 @@ def border_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
 
 
 def _border(voxels: Floats, axis: int, side: int) -> Levels:
-    highest = voxels.max(axis=axis).T[::-1, ::-1]  # as a reader sees it: rows from above or from the front
+    highest = voxels.max(axis=axis).T[::-1, ::-1]  # in radiological view: rows from above or from the front
     step = max(1, -(-max(highest.shape) // side))
     padded = np.pad(highest, [(0, -length % step) for length in highest.shape], mode="edge")
     small = padded.reshape(padded.shape[0] // step, step, padded.shape[1] // step, step).max(axis=(1, 3))

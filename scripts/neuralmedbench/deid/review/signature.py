@@ -1,4 +1,4 @@
-"""What a person signs, and what a signature is worth: exactly what was shown, case by case."""
+"""Signatures of a review: each covers exactly the files that were shown, by case."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ TYPED_DIGITS = 12
 
 
 def case_digest(clean: CaseRecord, cut: CaseRecord) -> str:
-    """Digest of everything of a case that is shown and covered."""
+    """Compute the digest of all covered and shown files of a case: `clean` after de-identification, `cut` after slice selection."""
     return sha256_of_value({"files": covered_files(clean), "pictures": sorted(entry.sha256 for entry in cut.slices)})
 
 
 def reviewed_files(benchmark: str, profile: str, digests: Mapping[str, str]) -> ReviewedFiles:
-    """Put together what the sheets of a benchmark show.
+    """Build the record of the files shown in the sheets of a benchmark.
 
-    `digests`: `case_digest` by case, or by picture the digest of its file. Cases that de-identification kept back are no part of it:
-    nothing of them can be used.
+    `digests`: `case_digest` by case, or the digest of the file by picture. Cases quarantined by de-identification are not part of it, as none
+    of their files can be used.
     """
     cases = {case: digests[case] for case in sorted(digests)}
     digest = sha256_of_value({"benchmark": benchmark, "cases": cases, "profile": profile})
@@ -36,22 +36,22 @@ def reviewed_files(benchmark: str, profile: str, digests: Mapping[str, str]) -> 
 def sign(
     sheets: ReviewedFiles, digest: str, reviewer: str, *, accepted: Sequence[str], accept_rest: bool, excluded: Mapping[str, ExcludeReason]
 ) -> SignedReview:
-    """Sign what was sheets.
+    """Sign the sheets of a review.
 
     Parameters
     ----------
-    sheets : Shown
-        What they show.
+    sheets : ReviewedFiles
+        Files shown in the sheets.
     digest : str
-        What the reviewer typed: at least the first `TYPED_DIGITS` digits.
+        Digest as typed by the reviewer: at least the first `TYPED_DIGITS` digits.
     reviewer : str
-        Who signs.
+        Initials of the reviewer.
     accepted : sequence of str
-        Cases that are accepted by name.
+        Cases accepted by name.
     accept_rest : bool
-        Whether every case that is not named is accepted.
+        True to accept every case that is not named.
     excluded : dict of str to ExcludeReason
-        Cases that are taken out.
+        Cases to exclude.
 
     Returns
     -------
@@ -61,16 +61,16 @@ def sign(
     Raises
     ------
     DeidentificationError
-        If the digest does not fit, a case is not known, is decided twice, or is not decided.
+        If the digest does not match, or a case is unknown, decided twice or undecided.
     """
     if len(digest) < TYPED_DIGITS or not sheets.digest.startswith(digest):
-        message = f"the digest does not fit what review.html shows: open it and take the {TYPED_DIGITS} digits from there"
+        message = f"the digest does not match review.html: open it and copy the {TYPED_DIGITS} digits from there"
         raise DeidentificationError(message)
     if unknown := sorted({*accepted, *excluded} - set(sheets.cases)):
-        message = f"{unknown[0]}: no case of this review; take the ids from review.html"
+        message = f"{unknown[0]}: not a case of this review; take the ids from review.html"
         raise DeidentificationError(message)
     if twice := sorted(set(accepted) & set(excluded)):
-        message = f"{twice[0]}: accepted and excluded at once; decide for one"
+        message = f"{twice[0]}: both accepted and excluded; choose one"
         raise DeidentificationError(message)
     open_cases = [case for case in sheets.cases if case not in excluded and case not in accepted]
     if open_cases and not accept_rest:
@@ -91,22 +91,22 @@ def sign(
 
 
 def apply_review(audit: Audit, sheets: ReviewedFiles, signed: SignedReview | None) -> Audit:
-    """Let a signature turn a pending audit into a passed one.
+    """Turn a pending audit into a passed one if the review was signed.
 
     Parameters
     ----------
     audit : Audit
-        Before the signature.
-    sheets : Shown
-        What the sheets show now.
+        Audit before the signature.
+    sheets : ReviewedFiles
+        Files shown in the current sheets.
     signed : SignedReview or None
-        What was signed.
+        The signature.
 
     Returns
     -------
     Audit
-        `passed` when every case that is shown now was accepted as it is now, or excluded; excluded cases are not covered. A case that was
-        withdrawn since takes nothing from what was seen of the others.
+        `passed` if every case of the current sheets was accepted with its current files, or excluded; excluded cases are not covered. A case
+        withdrawn after signing does not invalidate the others.
     """
     if audit.state != "pending" or signed is None:
         return audit
@@ -123,12 +123,12 @@ def apply_review(audit: Audit, sheets: ReviewedFiles, signed: SignedReview | Non
 
 
 def read_shown(path: Path) -> ReviewedFiles:
-    """Read what the sheets show; DataError when it is absent or does not fit."""
+    """Read the record of the files shown in the sheets; DataError if it is absent or not valid."""
     return read_json_record(path, ReviewedFiles, remedy="run the pipeline again")
 
 
 def read_signed(path: Path) -> SignedReview | None:
-    """Read a signed review; None when there is none, DataError when it does not fit."""
+    """Read a signed review; None if absent, DataError if it is not valid."""
     return read_json_record(path, SignedReview, remedy="sign it again with nmb deid sign") if path.exists() else None
 
 

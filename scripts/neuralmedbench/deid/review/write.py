@@ -1,4 +1,4 @@
-"""Everything that a person is shown before the data of a benchmark may be used: a first page, and one offline sheet per case."""
+"""Write the review of a benchmark: a first page, and one offline sheet per case or group of pictures."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def write_case_review(rules: AuditRules, case_ids: Sequence[str], data: Path, ou
 
     Parameters
     ----------
-    rules : Rules
-        Under which it was de-identified.
+    rules : AuditRules
+        Rules of its de-identification.
     case_ids : sequence of str
-        The cases that its table does not exclude.
+        Cases that its table does not exclude.
     data : Path
         Folder of the data.
     out : Path
-        Folder to write `review.html` and `sheets/` to; sheets that lay there before are replaced.
+        Folder for `review.html` and `sheets/`; previous sheets are replaced.
 
     Returns
     -------
-    Shown
-        What the sheets show.
+    ReviewedFiles
+        Files shown in the sheets.
     """
     names = sorted(case_ids)
     digests: dict[str, str] = {}
@@ -68,14 +68,14 @@ def write_picture_review(rules: AuditRules, manifest: PictureManifest, folder: P
 
     Parameters
     ----------
-    rules : Rules
-        Under which it was de-identified.
+    rules : AuditRules
+        Rules of its de-identification.
     manifest : PictureManifest
         The de-identified pictures.
     folder : Path
-        Folder that holds them.
+        Folder of the pictures.
     out : Path
-        Folder to write to.
+        Output folder.
     """
     lines: list[IndexLine] = []
     with atomic_folder(out / SHEETS) as sheets:
@@ -92,7 +92,7 @@ def write_picture_review(rules: AuditRules, manifest: PictureManifest, folder: P
 
 
 def shown_now(rules: AuditRules, case_ids: Sequence[str], data: Path) -> ReviewedFiles:
-    """Tell what the sheets of a benchmark of scans would show of the data as they are now; parameters as in `write_case_review`."""
+    """Return the files that the sheets of a benchmark of scans would show now; parameters as in `write_case_review`."""
     digests = {}
     for case in case_ids:
         stages = stages_of(case, stage_folders(data, rules.benchmark))
@@ -102,7 +102,7 @@ def shown_now(rules: AuditRules, case_ids: Sequence[str], data: Path) -> Reviewe
 
 
 def stage_folders(data: Path, benchmark: str) -> list[Path]:
-    """Give the folders of the three stages that a review shows."""
+    """Return the folders of the three stages shown in a review."""
     return [data / stage / benchmark for stage in ("deidentified", "normalised", "slices")]
 
 
@@ -113,13 +113,13 @@ class IndexLine:
     Attributes
     ----------
     name, sheet : str
-        What it is called, and the file of its sheet.
+        Its name, and the file of its sheet.
     holds : str
-        What it holds, in words.
+        Description of its contents.
     warnings : tuple of str
-        What a reviewer should look at first.
+        Reasons to look at it first.
     kept_back : str
-        Why it is quarantined; empty when it is used.
+        Reason of its quarantine; empty if it is used.
     """
 
     name: str
@@ -130,7 +130,7 @@ class IndexLine:
 
 
 def index_page(audit: Audit, reviewed_files: ReviewedFiles, lines: Sequence[IndexLine]) -> str:
-    """HTML of the first page."""
+    """Build the HTML of the first page; all text is escaped."""
     first = [line for line in lines if line.warnings and not line.kept_back]
     rest = [line for line in lines if not line.warnings and not line.kept_back]
     kept = [line for line in lines if line.kept_back]
@@ -156,7 +156,7 @@ def index_page(audit: Audit, reviewed_files: ReviewedFiles, lines: Sequence[Inde
 
 
 def _without_second_opinion(audit: Audit) -> Iterator[str]:
-    """Tell how many pictures nobody but our own tests read; the audits of phantoms and public data do not say."""
+    """Yield warnings about pictures without OCR; the audits of phantoms and public data do not record this."""
     for kind in ("series", "pictures"):
         if number := audit.checks.get(f"burned_in_{kind}_without_ocr"):
             yield (
@@ -177,7 +177,7 @@ def _case_list(title: str, lines: Sequence[IndexLine]) -> str:
 
 
 def _score(rows: Sequence[ScoreRow]) -> str:
-    """Show how cleaning did on planted identities (phantoms only): the sums, what went wrong, and every line behind them."""
+    """Build the HTML of the score on planted identities (phantoms only): totals, errors, and all rows."""
     if not rows:
         return ""
     sums = {(row.place, row.action): row for row in rows if (row.place, row.action) in {TOTAL[:2], REMOVALS_TOTAL[:2]}}

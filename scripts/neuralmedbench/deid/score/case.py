@@ -1,4 +1,4 @@
-"""Watch the cleaning of a simulated patient and score it against the answer key; of everybody else nothing is watched."""
+"""Score the de-identification of a phantom against its answer key; for all other subjects nothing is observed."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ SIDECAR = {
     "00180023": "MRAcquisitionType", "00180080": "RepetitionTime", "00180081": "EchoTime", "00180082": "InversionTime", "00181314": "FlipAngle",
     "00180087": "MagneticFieldStrength", "00180084": "ImagingFrequency",
 }  # fmt: skip
-"""Keys of a sidecar by the header element that they come from."""
+"""Sidecar key for each header element."""
 NOTE_WORD = re.compile(r"[\w@.+:/=-]*\w")
 
 
 class Observer:
-    """Sees the scans of a case on their way; this one looks at nothing."""
+    """Hooks called while a case is cleaned; this class does nothing."""
 
     def cleaned(self, raw: Path, cleaned: Path) -> None:
-        """See the DICOM files of a series before and after their headers were cleaned."""
+        """Receive the folders of a series before and after its headers were cleaned; files have the same names in both."""
 
     def converted(self, raw: Path, volume: Volume) -> None:
-        """See a scan after burned-in text was hidden, and before its face is removed."""
+        """Receive a scan after burned-in text was hidden and before its face is removed."""
 
     def finish(self, case: CaseRecord, source: Path, out: Path) -> None:
-        """See the finished case: `case` is as this stage leaves it."""
+        """Receive the finished case as this stage writes it, with the folders of the ingested and the de-identified case."""
 
 
 class PhantomScorer(Observer):
-    """Scores a simulated patient.
+    """Scores a phantom.
 
     Parameters
     ----------
     answer_key : Path
-        `answer_key.json` beside the raw files of the phantom.
+        `answer_key.json` next to the raw files of the phantom.
     patient_id : str
-        The pseudonym that has to stand in the headers.
+        Pseudonym expected in the headers.
     dates : DateShift
-        How dates are changed.
+        Expected shift of dates.
     """
 
     def __init__(self, answer_key: Path, patient_id: str, dates: DateShift) -> None:
@@ -67,14 +67,14 @@ class PhantomScorer(Observer):
         self._headers.score_series(raw, cleaned)
 
     def converted(self, raw: Path, volume: Volume) -> None:
-        """Score every picture of a series."""
+        """Score the pixels of a series."""
         rules = self._rules_of(raw)
         if rules is not None:
             self._compared.add(rules.series_uid)
             score_pixels(raw, volume, rules, self._tally)
 
     def finish(self, case: CaseRecord, source: Path, out: Path) -> None:
-        """Score what is shareable, and write `score.json`."""
+        """Score the shareable files, and write `score.json`."""
         self._headers.finish()
         for lost in self._key.series:
             if lost.series_uid not in self._compared:
@@ -98,14 +98,15 @@ class PhantomScorer(Observer):
 
 
 def observer_of(answer_key: Path | None, patient_id: str, dates: DateShift) -> Observer:
-    """Give the scorer of a simulated patient, or the watch that looks at nothing when there is no answer key."""
+    """Return the scorer of a phantom, or an observer that does nothing if there is no answer key."""
     return NO_OBSERVER if answer_key is None else PhantomScorer(answer_key, patient_id, dates)
 
 
 def score_files(key: AnswerKey, out: Path, series: dict[str, Series], tally: ScoreTally) -> None:
     """Score the folder of a de-identified case.
 
-    `tally`: `text_removed` for every planted string, `tag_retained` for every key of a sidecar.
+    `series`: converted scans by raw SeriesInstanceUID. Adds `text_removed` for every planted string and `tag_retained` for every sidecar key
+    to `tally`.
     """
     text = "\n".join(text_of_files(out))
     left = len(left_in(text, key.strings))
@@ -123,7 +124,7 @@ def score_files(key: AnswerKey, out: Path, series: dict[str, Series], tally: Sco
 
 
 def text_of_files(folder: Path) -> Iterator[str]:
-    """Give the names of all files of a folder and what can be read in each of them, as `searchable` text."""
+    """Yield the name and the readable content of every file in a folder, as `searchable` text."""
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         yield searchable(path.relative_to(folder).as_posix().encode())
         content = path.read_bytes()
@@ -136,7 +137,7 @@ def text_of_files(folder: Path) -> Iterator[str]:
 
 
 def png_text(content: bytes) -> bytes:
-    """Give everything in a PNG but its pixels: the chunks of text, unpacked, and those of an unknown kind."""
+    """Return everything in a PNG but its pixels: text chunks, decompressed, unknown chunks, and bytes after the end."""
     parts, place = [], 8
     while place + 8 <= len(content):
         size, kind = int.from_bytes(content[place : place + 4], "big"), content[place + 4 : place + 8]
@@ -150,7 +151,7 @@ def png_text(content: bytes) -> bytes:
                     except zlib.error:
                         continue
         place += 12 + size
-        if kind == b"IEND":  # what stands behind the picture is no chunk
+        if kind == b"IEND":  # bytes after it are not a chunk
             break
     parts.append(content[place:])
     return b"\n".join(parts)
@@ -159,8 +160,8 @@ def png_text(content: bytes) -> bytes:
 def score_note(raw: str, cleaned: str, key: NoteKey, tally: ScoreTally) -> None:
     """Score one note.
 
-    `raw`, `cleaned`: the note before and after cleaning; empty when it was withheld. `tally`: `text_removed` by Safe Harbor kind,
-    `text_retained` for phrases that had to stay, and `words_removed`: of all words that went, those that had to.
+    `raw`, `cleaned`: the note before and after cleaning, empty if it was withheld. Adds to `tally`: `text_removed` by Safe Harbor kind,
+    `text_retained` for phrases to keep, and `words_removed`: how many of the removed words had to be removed.
     """
     for span in key.spans:
         gone = not any(_is_left(part, span.kind, cleaned) for part in span.parts)
@@ -174,17 +175,14 @@ def score_note(raw: str, cleaned: str, key: NoteKey, tally: ScoreTally) -> None:
 
 
 def _is_left(part: str, kind: str, cleaned: str) -> bool:
-    """Whether a planted word is left; a date by its own spelling, as its shifted digits may look alike."""
+    """Return True if a planted word remains; a date only if written exactly as planted, because its shifted digits may be similar."""
     if kind == "date":
         return re.search(rf"(?<!\d){re.escape(plain(part))}(?!\d)", plain(cleaned)) is not None
     return holds(cleaned, part)
 
 
 def removed_words(raw: str, cleaned: str, spans: tuple[NoteSpan, ...]) -> tuple[int, int]:
-    """Count the words of a note that cleaning took away.
-
-    Returns: Those of them that lie in a planted span, and all.
-    """
+    """Count the words removed from a note: those within a planted span, and all."""
     before = [(match.group(), match.start(), match.end()) for match in NOTE_WORD.finditer(raw)]
     after = [match.group() for match in NOTE_WORD.finditer(cleaned)]
     matcher = difflib.SequenceMatcher(a=[word for word, _, _ in before], b=after, autojunk=False)
@@ -198,9 +196,9 @@ def removed_words(raw: str, cleaned: str, spans: tuple[NoteSpan, ...]) -> tuple[
 
 
 def score_record(cleaned: str, go: tuple[str, ...], stay: tuple[str, ...], tally: ScoreTally) -> None:
-    """Score the record: no cell may hold what had to go, and the rows of measurements have to be there.
+    """Score the record: no cell may hold a planted string, and the rows of measurements must remain.
 
-    `cleaned`: the cleaned table (TSV), empty when it was withheld. `go`, `stay`: strings, and rows as `variable=value`.
+    `cleaned`: the cleaned table (TSV), empty if it was withheld. `go`: strings to remove; `stay`: rows to keep, as `variable=value`.
     """
     rows = list(csv.DictReader(io.StringIO(cleaned), delimiter="\t"))
     cells = [cell for row in rows for cell in row.values() if cell]

@@ -1,4 +1,4 @@
-"""The score of de-identification on a simulated patient: the ten actions of MIDI-B over the answer key, in counts and never in values."""
+"""Count how a phantom was de-identified: the ten actions of MIDI-B over its answer key, in counts and never in values."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from neuralmedbench.records.answer_key import CaseScore, ScoreRow
 
 NAME = "score.json"
 HEADER, NOTE, RECORD, FILES = "header", "note", "record", "files"
-"""Where an action was due: DICOM files as they are after cleaning, notes, the record, every shareable file."""
+"""Where an action was required: cleaned DICOM files, notes, the record, any shareable file."""
 
 Place = tuple[str, str, str]
 WORDS_REMOVED = "words_removed"
 TOTAL, REMOVALS_TOTAL = ("all", "actions", "all"), ("all", "removals", "all")
 REMOVALS = frozenset({"text_removed", "date_shifted", "uid_changed", "uid_consistent", "patid_consistent", "pixels_hidden"})
-"""Actions that are right when the whole file is gone."""
+"""Actions that count as right if the whole file is gone."""
 
 
 @dataclass
 class ScoreTally:
-    """Counts what was required and what was right, by place, action and category."""
+    """Counts of required and of correct actions, by place, action and category."""
 
     required: Counter[Place] = field(default_factory=Counter)
     right: Counter[Place] = field(default_factory=Counter)
     wrong: Counter[str] = field(default_factory=Counter)
 
     def add(self, place: Place, right: int, required: int = 1, *, where: str = "") -> None:
-        """Count some checks; `where` locates a wrong one without its value (a tag, a kind)."""
+        """Add counts; `where` locates an error without its value (a tag, a kind)."""
         self.required[place] += required
         self.right[place] += right
         if right < required:
             self.wrong[" ".join(part for part in (*place, where) if part)] += required - right
 
     def score(self, case_id: str) -> CaseScore:
-        """Give the counts of one case."""
+        """Return the counts of one case."""
         required, right = Counter(self.required), Counter(self.right)
         for place, number in self.required.items():
             for total in _totals(place):
@@ -55,7 +55,7 @@ class ScoreTally:
 
 
 def _totals(place: Place) -> list[Place]:
-    """Give the sums that a count belongs to; words that went from notes are counted apart, as they are no action that was asked for."""
+    """Return the totals to which a count belongs; words removed from notes belong to none, as they are not a required action."""
     if place[1] == WORDS_REMOVED:
         return []
     return [TOTAL, *([REMOVALS_TOTAL] if place[1] in REMOVALS else [])]
@@ -64,7 +64,7 @@ def _totals(place: Place) -> list[Place]:
 def sum_scores(scores: Iterable[CaseScore]) -> tuple[ScoreRow, ...]:
     """Sum the scores of cases, by place, action and category.
 
-    Returns: Sorted; `patients_right` counts the patients for whom every check was right.
+    Returns sorted rows; `patients_right` is the number of patients for whom every check was right.
     """
     sums: dict[Place, Counter[str]] = {}
     for score in scores:
@@ -86,6 +86,6 @@ def write_score(folder: Path, score: CaseScore) -> None:
 
 
 def read_scores(folders: Sequence[Path]) -> list[CaseScore]:
-    """Read the scores of de-identified cases; only phantoms have one. DataError when one does not fit."""
+    """Read the scores of de-identified cases; only phantoms have one. DataError if one is not valid."""
     paths = [folder / REVIEW / NAME for folder in folders]
     return [read_json_record(path, CaseScore, remedy="de-identify the case again") for path in paths if path.is_file()]
