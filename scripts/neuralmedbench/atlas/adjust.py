@@ -162,6 +162,7 @@ def transfer_fit(rough: sitk.Image, other: sitk.Image, fit: sitk.Transform, gues
     def agreement_on(target: Target) -> Callable[[Pose], float]:
         return lambda pose: agreement(target, other, movement(pose))
 
+    # coarse search, then a finer one only if the position is ambiguous
     best, rival = starts[0], 1.0
     for grid_mm, steps in LOOKS:
         target = _head_target(resample_to(rough, grid_over(rough, grid_mm)), grid_mm)
@@ -193,6 +194,7 @@ def _head_target(image: sitk.Image, grid_mm: float) -> Target:
 
 def _rigid_part(matrix: npt.NDArray[np.float64], centre: npt.NDArray[np.float64]) -> Pose:
     """Return the pose of the rigid movement closest to an affine one, about a centre: angles of SimpleITK's Euler3DTransform, shifts in mm."""
+    # polar decomposition: the rotation closest to the linear part
     left, _, right = np.linalg.svd(matrix[:3, :3])
     turn = left @ right
     shift = matrix[:3, :3] @ centre + matrix[:3, 3] - centre

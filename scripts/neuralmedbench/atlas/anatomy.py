@@ -38,6 +38,7 @@ def template_head(grid_mm: float) -> Target:
     mm = sitk.GetArrayFromImage(distance)
     pattern = sitk.GetArrayFromImage(resample_to(packaged_brain(), distance))
     height = _coordinates(distance)[0]
+    # paint the shells from the inside out
     inner = 0.0
     for outer, grey in SHELLS:
         pattern[(mm > inner) & (mm <= outer)] = grey
@@ -51,7 +52,7 @@ def distance_to_brain(grid_mm: float) -> sitk.Image:
     """Compute the distance to the brain's surface in mm, negative inside, on a grid from the neck to above the scalp."""
     import SimpleITK as sitk
 
-    low, high = np.array([-100.0, -104.0, -104.0]), np.array([104.0, 140.0, 112.0])
+    low, high = np.array([-100.0, -104.0, -104.0]), np.array([104.0, 140.0, 112.0])  # x, y, z in template mm, LPS+
     grid = sitk.Image([int(side) for side in (high - low) / grid_mm], sitk.sitkFloat32)
     grid.SetSpacing([grid_mm] * 3)
     grid.SetOrigin(low.tolist())
@@ -82,6 +83,7 @@ def face_regions(x: Floats, y: Floats, z: Floats) -> tuple[Floats, Floats]:
     front, ears : ndarray of float32
         Approximate mm, negative inside. Front: everything below a line from the angle of the jaw up to the forehead.
     """
+    # intersection of half-spaces: maximum of their signed distances
     front = np.maximum(z - 5.0, y + 20.0 + 0.45 * (z + 20.0))
     ears = np.maximum(np.maximum(68.0 - np.abs(x), np.abs(z + 37.5) - 45.0), np.abs(y - 25.0) - 45.0)
     return front, ears

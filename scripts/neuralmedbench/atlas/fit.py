@@ -60,7 +60,7 @@ def fit_template(rough: sitk.Image) -> sitk.Transform:
     """
     import SimpleITK as sitk
 
-    sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(1)
+    sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(1)  # deterministic
     similar = _search(template_head(SEARCH_GRID_MM), rough)
     head = template_head(GRID_MM)
     reached = agreement(head, rough, similar)
@@ -108,6 +108,7 @@ def _search(head: Target, moving: sitk.Image) -> sitk.Similarity3DTransform:
     The search is derivative-free because the agreement is weighted by the part of the head that is covered. Gradient descent on mutual
     information alone moves a slab out of the head and hardly rotates it.
     """
+    # starts: the head's upper part lies above the template's brain, centred in x and y
     points = _foreground_points(moving)
     top = float(np.percentile(points[:, 2], 99.5))
     upper = points[points[:, 2] > top - 110]
@@ -163,6 +164,7 @@ def fit_quality(rough: sitk.Image, transform: sitk.Transform) -> dict[str, float
     """
     import SimpleITK as sitk
 
+    # sample the scan at the template's voxels; -1 marks places out of view
     head = template_head(GRID_MM)
     back = transform.GetInverse()
     values = sitk.GetArrayFromImage(sitk.Resample(rough, head.pattern, back, sitk.sitkLinear, -1.0))
@@ -210,6 +212,7 @@ def template_points(like: sitk.Image, transform: sitk.Transform) -> tuple[Floats
     x, y, z : ndarray of float32, shape (Z, Y, X)
         MNI152, LPS+, mm.
     """
+    # an affine transform is linear in the voxel indices: origin plus three steps
     start = np.array(transform.TransformPoint(like.GetOrigin()))
     columns = (np.array(like.GetDirection()).reshape(3, 3) * like.GetSpacing()).T
     steps = np.array([transform.TransformVector(column.tolist(), (0.0, 0.0, 0.0)) for column in columns])

@@ -54,6 +54,7 @@ def make_target(pattern: sitk.Image, region: npt.NDArray[np.bool_]) -> Target:
     import SimpleITK as sitk
 
     values = sitk.GetArrayFromImage(pattern)[region]
+    # the target does not change during a search: bins and bounding box are computed once
     bins = (np.clip(values, 0, 255) * (BINS / 256)).astype(np.intp)
     sides = [np.flatnonzero(region.any(axis=others)) for others in ((1, 2), (0, 2), (0, 1))]
     z, y, x = (slice(int(side[0]), int(side[-1]) + 1) if len(side) else slice(0, 1) for side in sides)
@@ -113,6 +114,7 @@ def agreement(target: Target, moving: sitk.Image, transform: sitk.Transform) -> 
     """
     import SimpleITK as sitk
 
+    # 1. values of the scan at the region's voxels
     target.sampler.SetTransform(transform)
     sampled = target.sampler.Execute(moving)
     values, rows = sitk.GetArrayViewFromImage(sampled).ravel().take(target.inside), target.rows
@@ -123,7 +125,7 @@ def agreement(target: Target, moving: sitk.Image, transform: sitk.Transform) -> 
     if covered < 1:
         values, rows = values[seen], rows[seen]
     cells = rows + (values * (BINS / 256)).astype(np.intp)
-    # joint histogram, and the one expected if both were independent
+    # 2. joint histogram, and the one expected if both were independent
     joint = np.bincount(cells, minlength=BINS * BINS).reshape(BINS, BINS) / len(cells)
     expected = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
     filled = joint > 0
@@ -147,7 +149,7 @@ def climb(value: Callable[[Pose], float], starts: list[Pose], steps: Pose) -> Po
     tuple of float
         The best pose evaluated.
     """
-    value = cache(value)
+    value = cache(value)  # neighbouring poses are visited repeatedly
     best = max(starts, key=value)
     for fraction in (1.0, 0.5, 0.25):
         for _ in range(3):

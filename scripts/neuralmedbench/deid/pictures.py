@@ -141,6 +141,7 @@ def without_text(picture: Image, words: Words | None = None, policy: Policy = "h
     hidden = hide_text(_grey(pixels)[:, :, np.newaxis], words=words, policy=policy)
     if not hidden.burned_in or policy == "drop":
         return picture, hidden.burned_in
+    # darkest value of each channel outside the text
     mask = hidden.burned_in.mask[:, :, 0]
     clean = pixels.copy()
     clean[mask] = pixels[~mask].min(axis=0) if not mask.all() else 0

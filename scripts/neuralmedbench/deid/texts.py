@@ -144,6 +144,7 @@ def cut_sections(text: str, headings: Sequence[str]) -> tuple[str, int]:
         return text, 0
     if _is_report(places, names):
         return SECTION_CUT, 1
+    # walk over the headings: copy text outside sections to cut, skip it inside
     parts, place, cut, report, level = [], 0, 0, False, 0
     inside = False
     for start, marks, name, has_line in places:
@@ -291,6 +292,7 @@ def _clean_row(
 ) -> tuple[str, ...] | None:
     """Clean one row: the four cells of the result, or None if the row is dropped."""
     variable, value, unit = (_plain(row.get(column)) for column in ("variable", "value", "unit"))
+    # dropped: personal variables, long values, and cells with one of the patient's identifiers
     words = _title_words(variable)
     if not variable or PERSONAL & words:
         return None

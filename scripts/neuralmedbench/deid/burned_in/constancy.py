@@ -87,6 +87,7 @@ def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -
 
     if len(planes) < MIN_PLANES:
         return []
+    # 1. pixels that never change, without background and text already detected
     same = np.logical_and.reduce([one == other for one, other in zip(planes[1:], planes[:-1], strict=True)])
     kept = same & ~_background(planes[0], same)
     if skip is not None:
@@ -95,10 +96,12 @@ def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -
     kept[:EDGE_PX] = kept[-EDGE_PX:] = kept[:, :EDGE_PX] = kept[:, -EDGE_PX:] = False
     if not kept.any():
         return []
+    # 2. of these, the ones that contrast with the mean of the slices around them
     level = planes[:: max(1, len(planes) // 16)].mean(axis=0, dtype=np.float32)
     strong = kept & _stands_out(planes[0].astype(np.float32), level, span)
     if not strong.any() or strong.mean() > MAX_OVERLAY_PART:
         return []
+    # 3. group them to lines: the gaps between letters are wider than those within
     labels, _ = ndimage.label(ndimage.binary_dilation(kept, structure=np.ones((5, 9))))
     drawn = kept & np.isin(labels, np.unique(labels[strong]))  # keep letters whole, even where their ground is equally bright
     marks = []
@@ -153,7 +156,7 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
     pairs = [one == other for one, other in zip(planes[1:], planes[:-1], strict=True)]
     for first in range(len(planes) - run + 1):
         same = np.logical_and.reduce(pairs[first : first + run - 1])
-        if same.mean() > BACKGROUND_PART:
+        if same.mean() > BACKGROUND_PART:  # the background is constant too
             values, counts = np.unique(planes[first][same], return_counts=True)
             same &= ~np.isin(planes[first], values[counts > BACKGROUND_PART * same.size])
         if skip is not None:
@@ -163,6 +166,7 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
         plane = planes[first].astype(np.float32)
         same &= _stands_out(plane, plane, span)
         lines = find_lines(same)
+        # letters have one main value, which is rare around them
         clear, floor = _outside(plane.shape, lines), float(plane.min())
         for line in lines:
             part, colour = _main_colour(planes[first], same, line.box)
@@ -173,7 +177,7 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
 
 
 def _may_stand_out(plane: Planes, same: Mask, span: float) -> bool:
-    """Whether enough pixels of a mask differ from what lies a few pixels away: a quick look before the slow one."""
+    """Return True if enough pixels of a mask differ from pixels at a small distance: a fast test before `_stands_out`."""
     values, here = plane.ravel(), np.flatnonzero(same)
     level, far = values[here].astype(np.float32), SURROUNDINGS_PX // 2
     high, wide = plane.shape
@@ -186,14 +190,14 @@ def _may_stand_out(plane: Planes, same: Mask, span: float) -> bool:
 
 
 def _main_colour(plane: Planes, marks: Mask, box: Box2D) -> tuple[float, float]:
-    """Part of the marks in a box that has the most frequent value, and that value: letters have one, a smoothed surface has many."""
+    """Return the fraction of the marks in a box with the most frequent value, and that value: letters have one, a smooth surface has many."""
     top, bottom, left, right = box
     values, counts = np.unique(plane[top:bottom, left:right][marks[top:bottom, left:right]], return_counts=True)
     return (float(counts.max() / counts.sum()), float(values[counts.argmax()])) if len(values) else (0.0, 0.0)
 
 
 def _outside(shape: tuple[int, ...], lines: Sequence[TextLine]) -> Mask:
-    """Give what lies in no line's box."""
+    """Return the mask of pixels outside all boxes."""
     clear = np.ones(shape, dtype=bool)
     for line in lines:
         top, bottom, left, right = line.box
@@ -202,7 +206,7 @@ def _outside(shape: tuple[int, ...], lines: Sequence[TextLine]) -> Mask:
 
 
 def _share_around(plane: Planes, clear: Mask, box: Box2D, colour: float) -> float:
-    """Share of the pixels around a box that have a colour."""
+    """Return the fraction of the pixels around a box that have a value."""
     top, bottom, left, right = box
     pad = max(SURROUNDINGS_PX // 2, min(bottom - top, right - left))
     around = (slice(max(top - pad, 0), bottom + pad), slice(max(left - pad, 0), right + pad))

@@ -144,7 +144,7 @@ def _along(voxels: Voxels, axis: int, suspect: bool, hidden: Mask | None, words:
     order = (axis, *(other for other in range(3) if other != axis))
     if voxels.strides[order[1]] < voxels.strides[order[2]]:
         order = (order[0], order[2], order[1])  # rows contiguous in memory
-    planes = np.ascontiguousarray(voxels.transpose(order))
+    planes = np.ascontiguousarray(voxels.transpose(order))  # one axis is searched as a stack of planes
     if planes.dtype.kind == "f" and not np.isfinite(planes).all():
         planes = np.nan_to_num(planes, nan=0.0, posinf=0.0, neginf=0.0)
     done = None if hidden is None else np.ascontiguousarray(hidden.transpose(order))
@@ -168,6 +168,7 @@ def _search(planes: Voxels, suspect: bool, done: Mask | None, words: Words | Non
     few = len(differing) <= FEW_PLANES
     for test in (same_in_every_slice, same_in_neighbours, nearly_same):
         known = _mask_of(planes, marks, done)[differing] if marks or done is not None else None
+        # duplicate slices are left out of the comparison, and get the same marks afterwards
         drawn = test(planes[differing] if len(differing) < len(planes) else planes, span, known)
         marks += [(test.__name__, _grown(_in_doubles(mark, differing, len(planes)), planes)) for mark in drawn]
     marks += [("one_colour", _grown(mark, planes)) for mark in one_colour(planes, span, done)]

@@ -71,6 +71,7 @@ def find_lines(marks: Mask, *, min_glyphs: int = 3, min_strokes: float = 3.0) ->
     if count > MAX_MARKS:
         return []
     boxes = _boxes(labels)
+    # lines along the rows, then along the columns of the transposed mask
     lines = _along_rows(marks, boxes, min_glyphs, min_strokes)
     turned = _along_rows(marks.T, boxes[:, [2, 3, 0, 1]], min_glyphs, min_strokes)
     for line in turned:
@@ -153,6 +154,7 @@ def _as_line(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_str
         return None
     from scipy import ndimage
 
+    # strokes of letters are thin, the distance to their edge is small
     depth = ndimage.distance_transform_edt(np.pad(part, 1))
     thick = float(np.percentile(depth[1:-1, 1:-1][part], 95))
     if thick > max(1.5, THICKEST_STROKE * height):
@@ -192,6 +194,7 @@ def grow_line(plane: npt.NDArray[Any], box: Box2D, height: float, *, vertical: b
         whole = (rows.start > 0 or upper == 0) and (rows.stop < part.shape[0] or lower == plane.shape[0])
         if whole and columns.start > 0 and columns.stop < part.shape[1]:
             pieces.append((columns.start + first, columns.stop + first, rows.start + upper, rows.stop + upper))
+    # join marks to the right, then to the left, as long as the gap is small
     for one, other, high_row, low_row in sorted(pieces):
         if other > right and one - right <= GAP_TO_NEXT * height:
             right, top, bottom = other, min(top, high_row), max(bottom, low_row)

@@ -89,6 +89,7 @@ def words_in(planes: Planes, span: float, done: Mask | None, read: Sequence[list
         words = _read_planes(planes, some, span)
         if any(words.values()):
             words |= _read_planes(planes, [index for index in range(len(planes)) if index not in words], span)
+    # a word counts at the border, or if a neighbouring plane or the search for strokes confirms it
     marks = []
     for index, of_plane in words.items():
         near = [word for other in (index - 1, index + 1) for word in words.get(other, [])]
@@ -164,7 +165,7 @@ def _rows_of(pages: list[_Page]) -> list[dict[str, str]]:
             capture_output=True,
             check=False,
             timeout=TIMEOUT_S + len(pages),
-            env={**os.environ, "OMP_THREAD_LIMIT": "1"},
+            env={**os.environ, "OMP_THREAD_LIMIT": "1"},  # one thread per job, as the workflow declares
         )
     except subprocess.TimeoutExpired:
         return []
@@ -178,7 +179,7 @@ def _as_word(row: dict[str, str], scale: float) -> OcrWord | None:
     if letters < MIN_LENGTH or confidence < MIN_CONFIDENCE:
         return None
     left, top, width, height = (float(row[name]) for name in ("left", "top", "width", "height"))
-    left, top = left - MARGIN_PX, top - MARGIN_PX
+    left, top = left - MARGIN_PX, top - MARGIN_PX  # back to the original picture
     box = (int(top / scale), int((top + height) / scale) + 1, int(left / scale), int((left + width) / scale) + 1)
     return OcrWord((max(box[0], 0), box[1], max(box[2], 0), box[3]), confidence, letters)
 

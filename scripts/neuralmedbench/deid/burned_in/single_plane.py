@@ -61,6 +61,7 @@ def suspicious_lines(plane: Plane, span: float) -> list[Suspicion]:
     """
     values = plane.astype(np.float32)
     side = max(7, 2 * (max(plane.shape) // 90) + 1)
+    # contrast of structures thinner than the square: white and black top-hat
     bright = values - opening(values, side)
     dark = closing(values, side) - values
     found = []
@@ -79,6 +80,7 @@ def suspicious_planes(planes: Plane, span: float, count: int) -> list[int]:
     """
     air = float(np.percentile(planes.reshape(-1)[:: max(1, planes.size // 100_000)], 10)) + AIR * span
     marks = np.array([_thin_marks(plane, air, THRESHOLDS[1] * span) for plane in planes])
+    # increase over the previous plane and decrease to the next one
     excess = np.zeros(len(planes))
     excess[1:] = np.diff(marks)
     excess[:-1] = np.maximum(excess[:-1], -np.diff(marks))
@@ -114,6 +116,7 @@ def _is_sure(values: npt.NDArray[np.float32], marks: npt.NDArray[np.bool_], line
     extremes = (ndimage.maximum if bright else ndimage.minimum)(values[area], labels, np.arange(1, count + 1)[sizes >= 5])
     if len(extremes) < MIN_GLYPHS - 1:
         return False
+    # spread of the ground and of the letters, relative to their contrast
     contrast = abs(float(np.median(extremes)) - level)
     low, high = np.percentile(ground, (5, 95))
     first, last = np.percentile(extremes, (15, 85))
@@ -130,6 +133,7 @@ def one_colour(planes: Planes, span: float, skip: Mask | None = None) -> list[Ma
     as neighbours, so the gaps of a stretched histogram do not make its values colours.
     """
     marks = []
+    # signed, so that differences do not overflow
     whole = planes.dtype.kind in "iub"
     signed = planes.astype(np.int64 if whole and planes.dtype.itemsize > 2 else np.int32 if whole else np.float32, copy=False)
     many = len(planes) > MIN_PLANES and planes.dtype.itemsize > 1
@@ -150,6 +154,7 @@ def _colours(planes: Planes) -> Iterator[tuple[int, Any, float]]:
     counts = np.stack([np.bincount(plane.ravel(), minlength=len(values)) for plane in codes]).astype(np.float32)
     used = np.flatnonzero(counts.any(axis=0))
     counts = counts[:, used]
+    # mean count of the four values on each side
     near = (ndimage.uniform_filter1d(counts, 9, axis=1, mode="constant") * 9 - counts) / 8
     excess = counts / np.maximum(near, 1.0)
     prominent = (counts >= MIN_COLOUR_PX) & (excess >= COLOUR_EXCESS) & (counts <= MAX_COLOUR_PART * planes[0].size)
@@ -165,6 +170,7 @@ def _codes(planes: Planes) -> tuple[npt.NDArray[np.integer[Any]], npt.NDArray[An
     low, high = planes.min(), planes.max()
     if planes.dtype.kind in "iub" and int(high) - int(low) < 65536:
         return planes.astype(np.int32) - int(low), np.arange(int(low), int(high) + 1), 0.0
+    # floating-point or wide-range scans: bins instead of exact values
     steps = 4096
     scale = (float(high) - float(low)) / (steps - 1) or 1.0
     return ((planes.astype(np.float64) - float(low)) / scale).astype(np.int32), float(low) + np.arange(steps) * scale, scale
@@ -218,6 +224,7 @@ def _is_typed(core: Mask, line: TextLine, *, extreme: bool) -> bool:
         return False
     from scipy import ndimage
 
+    # lower edges of the letters, without parts such as dots
     top, bottom, left, right = line.box
     labels, _ = ndimage.label(core[top:bottom, left:right], structure=np.ones((3, 3)))
     feet = np.array([rows.stop for rows, _ in ndimage.find_objects(labels) if rows.stop - rows.start >= 0.6 * line.height])

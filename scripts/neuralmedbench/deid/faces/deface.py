@@ -75,6 +75,7 @@ def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), 
     the next, and a slab, which shows too little to be fitted, always borrows one. If no fit is trusted, the outer layer of the front of the
     head is removed instead, which is thinner than the distance to the brain. Skull-stripped scans are recognised and left unchanged.
     """
+    # 1. is there a head, and where?
     image = _as_image(volume)
     if _is_sparse(volume.voxels):
         return _untouched(volume, "no_surface", {})
@@ -87,9 +88,11 @@ def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), 
         return _without_front(volume, image, found, is_map=is_map)
     if _is_stripped(volume.voxels, image, found.seen):
         return _untouched(volume, "no_head_outside_brain", found.quality)
-    level = face_level(found.seen, found.distances)  # the face is where it is <= 0
+    # 2. the face is where the level set is <= 0
+    level = face_level(found.seen, found.distances)
     if not found.whole:
         return _slab(volume, image, found, level, is_map=is_map)
+    # 3. check what would remain before anything is removed
     left = what_is_left(level, found.seen)
     if left.get("face_surface_left", 0.0) > MAX_LEFT or left.get("face_recess_mm", np.inf) < MIN_RECESS_MM:
         if found.lender:  # a fit of its own may do better

@@ -105,6 +105,7 @@ def face_shell(seen: HeadView) -> Floats:
 
 def on_grid(level: Floats, seen: HeadView, image: sitk.Image) -> npt.NDArray[np.bool_]:
     """Interpolate a level set on the scan's own grid, whose axes are parallel to the coarse one; returns the mask, shape (X, Y, Z)."""
+    # position of each voxel of the scan on the coarse grid, axis by axis
     start = seen.grid.TransformPhysicalPointToContinuousIndex(image.GetOrigin())
     x, y, z = (
         _between(first + step / coarse * np.arange(side), number)
@@ -138,8 +139,10 @@ def what_is_left(level: Floats, seen: HeadView) -> dict[str, float]:
     rim = head & (seen.skin <= seen.grid.GetSpacing()[0])
     low, high = WINDOW_Z
     window = rim & (np.abs(seen.x) < WINDOW_X) & (seen.y < WINDOW_Y) & (seen.z > low) & (seen.z < high)
+    # share of the face's skin that remains
     if window.sum() > FEW:
         left["face_surface_left"] = round(float(stands[window].mean()), 4)
+    # foremost remaining points near the midline; y grows to the back
     middle = head & stands & (np.abs(seen.x) < PROFILE_X)
     nose, forehead = (seen.y[middle & (seen.z > low) & (seen.z < high)] for low, high in (NOSE_Z, FOREHEAD_Z))
     if len(nose) > FEW and len(forehead) > FEW:

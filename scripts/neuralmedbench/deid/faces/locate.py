@@ -127,6 +127,7 @@ def locate(image: sitk.Image, heads: Several[Head] = (), frame: str = "") -> Fac
         return placed
     if own.trusted:
         return own
+    # an untrusted fit still helps as a start for the fits of other heads
     return _by_others(rough, skin, heads, own.transform) or _by_place(rough, skin, heads, frame) or own
 
 

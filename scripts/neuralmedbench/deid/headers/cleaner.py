@@ -60,6 +60,7 @@ def clean_series(source: Path, target: Path, rules: HeaderRules, changed: Counte
     paths = sorted(source.glob("*.dcm"))
     for number, path in enumerate(paths, start=1):
         dataset = dicom.read_dicom(path)
+        # the comparison for the reviewer needs only files with elements not seen before
         is_new = changed is not None and not compared.issuperset(dataset.keys())
         compared.update(dataset.keys())
         before = snapshot(dicom.read_dicom(path)) if is_new else None
@@ -144,6 +145,7 @@ class HeaderCleaner:
     def _clean_element(self, dataset: Dataset, tag: Any, *, top: bool, meaning: str) -> str:
         """Clean one standard element; returns the name of the check that changed it, or `kept`."""
         action = action_of(tag)
+        # 1. elements whose action does not depend on the value
         if action is Action.REMOVE or (action is Action.PIXELS and not top):
             del dataset[tag]
             return TABLE
@@ -152,12 +154,14 @@ class HeaderCleaner:
         kinds = kinds_of(tag)
         if "SQ" in kinds:
             return self._clean_sequence(dataset, tag, action)
+        # 2. the encoded value, under a VR that the standard allows for the tag
         element: Any = dataset.get_item(tag)
         vr = element.VR if element.VR and element.VR != "UN" else next(iter(sorted(kinds)))
         value = element.value if isinstance(element.value, bytes) else _encoded(element.value)
         if vr not in kinds and not any(vr in alike and kinds & alike for alike in ALIKE):
             del dataset[tag]  # not a VR of the standard for this tag, so the meaning of the bytes is unknown
             return TABLE
+        # 3. clean it, unless an equal element was cleaned before
         times = Times(self._start, paired_time(dataset, tag)) if action is Action.DATE else NO_TIMES
         found = Element(tag, vr, value, self._enhanced, meaning, times)
         cleaned = self._known.get(found)
@@ -187,11 +191,11 @@ class HeaderCleaner:
     def _safe_private(self, dataset: Dataset) -> frozenset[int]:
         """Return the tags of private elements to keep: numbers of the safe list, and the creators of their blocks."""
         tags = [tag for tag in dataset.keys() if tag.group % 2]  # noqa: SIM118 (a Dataset iterates over decoded elements)
-        blocks = [tag for tag in tags if 0x10 <= tag.element <= 0xFF]
+        blocks = [tag for tag in tags if 0x10 <= tag.element <= 0xFF]  # private creators reserve blocks of elements
         names = {int(tag): name for tag in blocks if (name := dicom.text(dataset, tag)) in CREATORS}
         kept: set[int] = set()
         for tag in tags:
-            creator = tag.group << 16 | tag.element >> 8
+            creator = tag.group << 16 | tag.element >> 8  # (gggg,xxee) belongs to the creator at (gggg,00xx)
             if creator not in names:
                 continue
             element: Any = dataset.get_item(tag)
@@ -215,6 +219,7 @@ def _encoded(value: Any) -> bytes:
 
 def _replace(dataset: Dataset, tag: Any, element: Any, vr: str, value: bytes) -> None:
     if element.is_raw:
+        # DICOM values have an even length: UIDs are padded with a zero byte, text with a space
         padded = value + (b"\0" if vr == "UI" else b" ") * (len(value) % 2)
         dataset[tag] = element._replace(value=padded, length=len(padded))
     else:
@@ -231,6 +236,7 @@ def _clean_meta(dataset: Dataset) -> None:
     meta.MediaStorageSOPClassUID = dataset.SOPClassUID
     meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
     implicit, little = dataset.original_encoding
+    # without a transfer syntax it follows from the encoding that was read
     guessed = ImplicitVRLittleEndian if implicit is not False else ExplicitVRBigEndian if little is False else ExplicitVRLittleEndian
     meta.TransferSyntaxUID = (old.get("TransferSyntaxUID") if old is not None else None) or guessed
     dataset.file_meta = meta

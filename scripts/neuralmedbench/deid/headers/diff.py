@@ -54,7 +54,7 @@ def _name(tag: int, keyword: str, outer: str) -> str:
 
 def _text(dataset: Dataset, tag: Any, element: Any) -> str:
     value = element.value
-    return str(hash(value)) if isinstance(value, bytes) else dicom.text(dataset, tag)
+    return str(hash(value)) if isinstance(value, bytes) else dicom.text(dataset, tag)  # only compared within one process
 
 
 def changes(before: Snapshot, dataset: Dataset) -> Counter[tuple[str, str]]:

@@ -77,12 +77,15 @@ def clean_value(element: Element, rules: HeaderRules) -> CleanValue:
     """Clean the value of one element; returns the new value (None if the element is removed) and the check that changed it."""
     tag, vr, value = element.tag, element.vr, element.value
     action = action_of(tag)
+    # removed: by the table, or because the value is not in the element's closed list
     bare = value.rstrip(b"\0 ")
     unlisted = tag in CLOSED_LISTS and not CLOSED_LISTS[tag].fullmatch(bare.decode("ascii", "replace"))
     if action is Action.REMOVE or unlisted:
         return None, TEXT if unlisted else TABLE
+    # kept unchanged: empty values, pixels, and safe values that the table keeps
     if not bare or action is Action.PIXELS or (action is Action.KEEP and is_safe_value(vr, value if vr in BINARY_NUMBERS else bare, rules)):
         return value, KEPT
+    # changed
     if action is Action.UID:
         return _clean_uids(bare, rules, value)
     if action is Action.DATE:

@@ -114,6 +114,7 @@ def _replace_own(note: Redaction, patterns: Iterable[re.Pattern[str] | None]) ->
     for identifying in patterns:
         for match in list(identifying.finditer(fold(note.text))) if identifying else ():
             note.cover(*match.span(), "own_value", OWN_VALUES[match.lastgroup or "name"])
+        # the same with hyphenation at line ends undone
         joined, places = _without_breaks(note.text)
         for match in list(identifying.finditer(fold(joined))) if identifying and len(joined) < len(note.text) else ():
             note.cover(places[match.start()], places[match.end() - 1] + 1, "own_value", OWN_VALUES[match.lastgroup or "name"])
@@ -176,6 +177,7 @@ def _is_number_of_a_thing(match: re.Match[str]) -> bool:
         return False
     if found.isdigit():
         return True
+    # groups of digits, then codes with letters
     if found[0].isdigit() and not any(letter.isalpha() for letter in found):
         return digits >= 9
     return digits >= 5 or (digits == 4 and bool(re.search(r"[A-Z]-?\d{4}$|\d-\d{4}$|\d[A-Z]+\d", found)) and "/" not in found)

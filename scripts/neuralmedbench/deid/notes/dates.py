@@ -96,6 +96,7 @@ UNREAD = "[DATE]"
 
 def replace_dates(note: Redaction, dates: DateShift, scan_day: date | None) -> None:
     """Replace every date of a note; `scan_day` helps to decide between the two readings of 03/04/2031."""
+    # full dates first, then months and parts of a year, which would match inside them; last, dates without a year
     day_first = _reads_day_first(note.text, scan_day)
     note.replace(COMPACT_DATE, "date", lambda match: _show(_day(int(match["a"]), int(match["b"]), int(match["c"])), dates))
     note.replace(

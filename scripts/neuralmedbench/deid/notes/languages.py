@@ -110,12 +110,14 @@ def languages_of(text: str) -> tuple[str, ...]:
         if "HIRAGANA" in scripts or "KATAKANA" in scripts:
             return ("ja",)
         return SCRIPTS.get(scripts.most_common(1)[0][0], ())
+    # a single foreign line or sentence decides, then the note as a whole
     foreign = [language for line in re.split(r"\n+|(?<=[.!?])\s+", text) if (language := _foreign(_words(line), least=3, margin=2))]
     if foreign:
         return (foreign[0],)
     words = _words(text)
     if other := _foreign(words, least=2, margin=1):
         return (other,)
+    # short notes have too few function words to be judged
     english = sum(word in STOP_WORDS["en"] for word in words)
     return ("en",) if len(words) < FEW_WORDS or english >= ENGLISH_SHARE * len(words) else ()
 

@@ -126,6 +126,7 @@ def stack_images(images: list[Dataset]) -> DicomStack:
     if np.abs(cosines - cosines[0]).max() > SAME_DIRECTION:
         message = "its images are not parallel"
         raise DataError(message)
+    # sort along the normal of the slices, and check that they are evenly spaced
     row, column = cosines[0, :3], cosines[0, 3:]
     order = np.argsort(origins @ np.cross(row, column), kind="stable")
     origins = origins[order]
@@ -135,6 +136,7 @@ def stack_images(images: list[Dataset]) -> DicomStack:
         message = "its slices do not lie on an even grid"
         raise DataError(message)
     ordered = tuple(images[place] for place in order)
+    # affine from (column, row, slice) to LPS+ mm, then to RAS+
     stored = _unpack(ordered)
     lps = np.eye(4)
     lps[:3, :4] = np.column_stack([row * spacing[1], column * spacing[0], step, origins[0]])
@@ -198,7 +200,7 @@ def put_pixels(image: Dataset, plane: npt.NDArray[Any]) -> None:
     big = not syntax.is_compressed and not syntax.is_little_endian
     encoded = plane.astype(plane.dtype.newbyteorder(">") if big else plane.dtype.newbyteorder("<")).tobytes()
     image.add_new("PixelData", "OW" if plane.dtype.itemsize > 1 else "OB", encoded)
-    if plane.nbytes % 2:
+    if plane.nbytes % 2:  # DICOM values have an even length
         image["PixelData"].value += b"\0"
     for keyword in STALE:
         image.pop(keyword, None)

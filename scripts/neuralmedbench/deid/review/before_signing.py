@@ -68,6 +68,7 @@ def check_up_to_date(sheets: ReviewedFiles, config: BenchmarkConfig, config_fold
         pictures = [picture for picture in read_pictures(folder / "pictures.json").pictures if picture.state is State.OK]
         now = reviewed_files(name, config.profile, {picture.image_id: picture.sha256 for picture in pictures})
         changed = sum(sha256_of(folder / picture.path) != picture.sha256 for picture in pictures)
+    # the records must be those of the sheets, and the files those of the records
     if now.digest != sheets.digest:
         message = f"{name}: the sheets are older than the data: run the pipeline again, and look at what changed"
         raise DeidentificationError(message)

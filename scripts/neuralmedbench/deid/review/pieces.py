@@ -124,12 +124,14 @@ def _on_even_grid(voxels: Floats, sizes: tuple[float, float, float]) -> Floats:
 
 def _shaded(view: Floats, skin: float) -> Levels:
     """Shade a surface seen along axis 1; axes 0 and 2 are the columns and rows of the picture."""
+    # first voxel over the threshold on each ray, refined to where the grey crosses it
     over = view > skin
     hit = over.any(axis=1)
     first = over.argmax(axis=1)
     at = np.take_along_axis(view, first[:, None, :], axis=1)[:, 0]
     before = np.take_along_axis(view, np.maximum(first - 1, 0)[:, None, :], axis=1)[:, 0]
     depth = first - np.where(first > 0, (at - skin) / np.maximum(at - before, 1e-6), 0)
+    # shade = cosine between surface normal and light
     across, down = np.gradient(depth)
     length = np.sqrt(across**2 + down**2 + 1)
     cosine = (across * LIGHT[0] + down * LIGHT[1] + LIGHT[2]) / length
@@ -150,12 +152,14 @@ def border_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
 
 def _border(voxels: Floats, axis: int, side: int) -> Levels:
     highest = voxels.max(axis=axis).T[::-1, ::-1]  # in radiological view: rows from above or from the front
+    # reduce by maxima over blocks, which keep thin strokes
     step = max(1, -(-max(highest.shape) // side))
     padded = np.pad(highest, [(0, -length % step) for length in highest.shape], mode="edge")
     small = padded.reshape(padded.shape[0] // step, step, padded.shape[1] // step, step).max(axis=(1, 3))
     rows, columns = (max(2, round(BORDER * length)) for length in small.shape)
     rim = np.ones(small.shape, dtype=bool)
     rim[rows:-rows, columns:-columns] = False
+    # brightness above ground and noise of the rim
     ground = float(np.median(small[rim]))
     noise = float(np.median(np.abs(small[rim] - ground)))
     bright = np.clip(small - ground - 3 * noise, 0, None)

@@ -145,7 +145,7 @@ def png_text(content: bytes) -> bytes:
         if kind != b"IDAT":
             parts.append(body)
             for start in range(len(body)) if kind in {b"zTXt", b"iTXt", b"iCCP"} else ():
-                if body[start : start + 1] == b"\x78":
+                if body[start : start + 1] == b"\x78":  # first byte of a zlib stream
                     try:
                         parts.append(zlib.decompress(body[start:]))
                     except zlib.error:

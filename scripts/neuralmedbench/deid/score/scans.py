@@ -74,6 +74,7 @@ class HeaderScorer:
             else:
                 self._score_absent(rules, 1)
         self._score_absent(rules, rules.files - len(paths))
+        # search one file per series as a whole, for strings in places without a rule
         last = cleaned / paths[-1].name
         if last.is_file():
             self._search(paths[-1], last)
@@ -229,6 +230,7 @@ def plane_of(dataset: Dataset, shape: tuple[int, ...], volume: Volume) -> Plane:
     origin, along = (np.array(dicom.numbers(dataset, name)) for name in ("ImagePositionPatient", "ImageOrientationPatient"))
     down_mm, across_mm = dicom.numbers(dataset, "PixelSpacing")
     back = np.linalg.inv(volume.affine)
+    # voxel index at the first pixel, and its step per column and per row
     start, across, down = (back[:3, :3] @ (LPS_TO_RAS * vector) for vector in (origin, across_mm * along[:3], down_mm * along[3:]))
     rows, columns = np.arange(shape[0])[:, None], np.arange(shape[1])[None, :]
     index = [np.rint(start[axis] + back[axis, 3] + rows * down[axis] + columns * across[axis]).astype(np.intp) for axis in range(3)]
@@ -277,7 +279,7 @@ def _read(program: str, cut: Plane) -> str:
     from PIL import Image
 
     grey: Any = 255 * (cut - cut.min()) / max(float(np.ptp(cut)), 1.0)
-    picture = Image.fromarray(255 - np.nan_to_num(grey).astype(np.uint8))
+    picture = Image.fromarray(255 - np.nan_to_num(grey).astype(np.uint8))  # tesseract expects dark letters
     held = io.BytesIO()
     picture.resize((picture.width * READ_AT, picture.height * READ_AT)).save(held, "PNG")
     done = subprocess.run([program, "-", "-", "--psm", "6"], input=held.getvalue(), capture_output=True, check=False, timeout=60)
