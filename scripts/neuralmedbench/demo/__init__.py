@@ -1,4 +1,4 @@
-"""The built-in cohort: phantoms with planted identities, and baselines that answer without a model.
+"""The built-in cohort: phantoms with planted identities, and baselines that answer without a vision-language model.
 
 Doors
 -----

@@ -14,19 +14,19 @@ from neuralmedbench.demo.head import Tissue
 from neuralmedbench.errors import DataError
 
 TEMPLATE_LOW = (-72, -98, -98)
-"""First voxel of the packaged templates after the turn to LPS+, (z, y, x) in mm."""
+"""First voxel of the packaged templates after reorientation to LPS+, (z, y, x) in mm."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeadShape:
-    """How a brain differs from the average.
+    """Difference of a brain from the average.
 
     Attributes
     ----------
     ventricles_mm : float
-        How far the ventricles' walls are pushed outwards.
+        Outward displacement of the ventricles' walls.
     temporal_horns_mm : float
-        The same for the temporal horns, which grow at the cost of the hippocampi.
+        The same for the temporal horns, which widen at the expense of the hippocampi.
     sulci : float
         Width of the sulci: 1 average, above 1 atrophy, below 1 crowding.
     convexity_sulci : float
@@ -44,7 +44,7 @@ class HeadShape:
 
 @dataclass(frozen=True)
 class Brain:
-    """Tissue fractions on the grid `BRAIN`, each from 0 to 1; together they are at most 1.
+    """Tissue fractions on the grid `BRAIN`, each from 0 to 1, with a sum of at most 1.
 
     Attributes
     ----------
@@ -69,25 +69,32 @@ def make_brain(shape: HeadShape, rng: np.random.Generator) -> Brain:
     Parameters
     ----------
     shape : HeadShape
-        How it differs on purpose.
+        Intended differences.
     rng : numpy.random.Generator
-        Source of chance for the patient's own form.
+        Random numbers for the patient's individual shape.
 
     Returns
     -------
     Brain
         The patient's tissue fractions.
+
+    Raises
+    ------
+    DataError
+        If nilearn's packaged templates are missing.
     """
     gm, wm, inside = (_template(name) for name in ("gm", "wm", "t1"))
     inside = (inside > 0).astype(np.float32)
     ventricles = _ventricles(inside - gm - wm)
     warp, cavity = _deformation(shape, ventricles, rng)
     gm, wm, inside = (ndimage.map_coordinates(part, warp, order=1, mode="constant") for part in (gm, wm, inside))
+    # widened cavities become fluid; interpolation blurred the edges, so they are sharpened again
     gm, wm = gm * (1 - cavity), wm * (1 - cavity)
     gm, wm = ramp(gm, 0.12, 0.88), ramp(wm, 0.12, 0.88)
     gm = np.minimum(gm, 1 - wm)
     depth = _distance(inside > 0.5)
     gm = _with_sulci(gm, wm, depth, shape)
+    # the rest inside the skull is fluid; the fractions of a voxel are scaled to sum to at most 1
     csf = inside - np.minimum(gm + wm, inside)
     total = np.maximum(gm + wm + csf, 1e-6)
     scale = inside / np.maximum(total, inside)
@@ -99,13 +106,13 @@ def _template(name: str) -> Volume:
 
     ras = np.asarray(nib.load(template_file(name)).dataobj)  # type: ignore[attr-defined]
     turned = ras[::-1, ::-1].transpose(2, 1, 0)
-    start = [mine - theirs for mine, theirs in zip(BRAIN.low, TEMPLATE_LOW, strict=True)]
+    start = [low - first for low, first in zip(BRAIN.low, TEMPLATE_LOW, strict=True)]
     z, y, x = (slice(low, low + count) for low, count in zip(start, BRAIN.shape, strict=True))
     return turned[z, y, x].astype(np.float32) / np.float32(255)
 
 
 def _ventricles(csf: Volume) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Lateral and third ventricles: the fluid that hangs together around the frontal horns and atria."""
+    """Mark the lateral and third ventricles: fluid connected with the frontal horns and atria."""
     reach = (ellipsoid(BRAIN, (0, -8, 12), (40, 60, 26)) < 1) & (csf > 0.5)
     labels, _ = ndimage.label(ndimage.binary_erosion(reach))
     seeds = [_index(point) for point in ((-10, 15, 8), (10, 15, 8), (-10, 0, 22), (10, 0, 22), (-25, -42, 12), (25, -42, 12))]
@@ -119,7 +126,7 @@ def _index(point: Point) -> tuple[int, int, int]:
 
 
 def _distance(inside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Volume:
-    """Distance in mm from the outside of a mask, found on every second voxel: smooth enough and eight times faster."""
+    """Compute the distance in mm to the outside of a mask on every second voxel: smooth enough and eight times faster."""
     coarse = ndimage.distance_transform_edt(inside[::2, ::2, ::2], sampling=2).astype(np.float32)
     return resize(coarse, [2, 2, 2], BRAIN.shape)
 
@@ -127,7 +134,7 @@ def _distance(inside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Volume
 def _deformation(
     shape: HeadShape, ventricles: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], rng: np.random.Generator
 ) -> tuple[Volume, Volume]:
-    """Where each voxel of the patient's brain is found in the average one, as (3, Z, Y, X) in voxels; and the widened cavities."""
+    """Return the position in the average brain of each voxel of the patient's, as (3, Z, Y, X) in voxels, and the widened cavities."""
     shift = [2.2 * smooth_noise(BRAIN, rng, 56) for _ in range(3)]
     cavity = np.zeros(BRAIN.shape, np.float32)
     if shape.ventricles_mm:
@@ -148,7 +155,7 @@ def _deformation(
 
 
 def _widen(shift: list[Volume], cavity: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], amount: float, reach: float) -> Volume:
-    """Push what surrounds a cavity outwards: each voxel takes what lay nearer to it before. Gives the widened cavity, 0 to 1."""
+    """Push the surroundings of a cavity outwards, changing `shift` in place, and return the widened cavity, 0 to 1."""
     signed = _distance(~cavity) - _distance(cavity)
     for _ in range(2):
         signed = ndimage.uniform_filter(signed, 3)
@@ -159,7 +166,7 @@ def _widen(shift: list[Volume], cavity: np.ndarray[tuple[int, ...], np.dtype[np.
 
 
 def _with_sulci(gm: Volume, wm: Volume, depth: Volume, shape: HeadShape) -> Volume:
-    """Thin or thicken the cortex: where grey matter shares a voxel with fluid, fluid wins (atrophy) or loses (crowding)."""
+    """Thin or thicken the cortex where grey matter shares a voxel with fluid: less grey matter (atrophy) or more (crowding)."""
     z, _, _ = BRAIN.axes()
     high = ramp(z, 38, 52)
     width = shape.sulci * (1 - high) + shape.convexity_sulci * high
@@ -177,7 +184,7 @@ class PhantomLesion:
     Attributes
     ----------
     signal : dict of str to float
-        Value by sequence, in the units of `contrast.PROTOCOLS`; a sequence that is absent does not show it.
+        Value by sequence, in the units of `contrast.PROTOCOLS`; the lesion is invisible on absent sequences.
     centres : tuple of (x, y, z)
         Centres of equal ellipsoids, MNI, mm; empty for a halo.
     radii : tuple of float
@@ -187,17 +194,17 @@ class PhantomLesion:
     tissue : str
         `brain` (grey and white matter), `white`, `inside` (fluid too) or `surface` (the outermost millimetres).
     rough : float
-        Irregularity of the outline, as a share of the radius.
+        Irregularity of the outline, as a fraction of the radius.
     form : int
-        Components with the same form share their irregularity (a ring and its core).
+        Components with the same form have the same irregularity (a ring and its core).
     main : bool
-        Whether it is what the answer speaks of; oedema around a tumour is not.
+        Whether the answer is about it; false for oedema around a tumour.
     texture : float
-        How much of the contrast between the tissues below it shows through, 0 to 1.
+        Fraction of the contrast between the underlying tissues that shows through, 0 to 1.
     strength : float
-        Largest share of a voxel that it takes.
+        Largest fraction of a voxel that it replaces.
     scale_mm : float
-        Distance over which the outline changes.
+        Distance over which the outline varies.
     """
 
     signal: dict[str, float]
@@ -214,12 +221,17 @@ class PhantomLesion:
 
 
 def lesion_mask(lesion: PhantomLesion, brain: Brain, seed: int) -> Volume:
-    """Find how much of each voxel a lesion takes.
+    """Compute the fraction of each voxel that a lesion replaces.
 
     Returns
     -------
     ndarray of float32, shape (Z, Y, X)
         From 0 to 1 on the grid `BRAIN`.
+
+    Raises
+    ------
+    DataError
+        If the lesion's tissue is unknown.
     """
     limits = {
         "brain": brain.gm + brain.wm,
@@ -228,7 +240,7 @@ def lesion_mask(lesion: PhantomLesion, brain: Brain, seed: int) -> Volume:
         "surface": ramp(brain.depth, 4, 1.5) * (brain.depth > 0),
     }
     if lesion.tissue not in limits:
-        message = f"tissue {lesion.tissue!r} is not known; choose from {', '.join(limits)}"
+        message = f"unknown tissue {lesion.tissue!r}; choose from {', '.join(limits)}"
         raise DataError(message)
     noise = smooth_noise(BRAIN, np.random.default_rng([seed, 7, lesion.form]), lesion.scale_mm)
     mask: Volume = np.zeros(BRAIN.shape, np.float32)
@@ -258,16 +270,16 @@ def paint(ideal: Volume, masks: list[tuple[PhantomLesion, Volume]], sequence: st
     Parameters
     ----------
     ideal : ndarray of float32, shape (Z, Y, X)
-        Signal on the grid `BRAIN`; it is not changed.
+        Signal on the grid `BRAIN`, not modified.
     masks : list of (PhantomLesion, ndarray)
         From :func:`lesion_mask`, in the order of painting.
     sequence : str
-        Key of `contrast.PROTOCOLS`; a T1 at 1 mm shows what a T1 shows.
+        Key of `contrast.PROTOCOLS`; a T1 at 1 mm uses the values of T1.
 
     Returns
     -------
     ndarray of float32, shape (Z, Y, X)
-        The changed signal.
+        The signal with lesions.
     """
     white_matter = PROTOCOLS[sequence].lookup()[Tissue.WM]
     for lesion, mask in masks:

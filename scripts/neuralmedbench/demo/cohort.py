@@ -1,4 +1,4 @@
-"""The twelve patients of the demo: invented people, each described by one file in `patients/`."""
+"""The twelve invented patients of the demo, each described by one file in `patients/`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLDER = Path(__file__).with_name("patients")
 TINY = ("stroke", "meningioma")
 """The patients of the benchmark `demo-tiny`."""
 SHORT = frozenset({"initials", "initials_bare", "zip", "family_broken", "given_possessive"})
-"""Planted values that a table of numbers or words may hold by chance."""
+"""Planted values that a shareable file may contain by chance."""
 
 
 class PhantomRecordRow(Part):
@@ -34,7 +34,7 @@ class PhantomRecordRow(Part):
 
 
 class PhantomAnswer(Part):
-    """What is right; the keys are columns of answers.csv."""
+    """The reference answer; its keys are columns of answers.csv."""
 
     icd10: str = ""
     aliases: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class PhantomAnswer(Part):
 
 
 class Cut(Part):
-    """One picture for the breadth benchmark: a sequence, a plane, and where (mm of the head, MNI)."""
+    """One picture for the breadth benchmark: sequence, plane and position (MNI, mm)."""
 
     sequence: str
     plane: str
@@ -85,21 +85,21 @@ class Patient:
 
     @property
     def lesions_shown(self) -> bool:
-        """Whether the disease shows in some places only, and not in the form of the whole brain."""
+        """True if the disease is focal in the pictures, not a change of the whole brain's shape."""
         return any(lesion.main for lesion in self.lesions)
 
     def keyed_notes(self) -> list[tuple[str, NoteKey]]:
-        """Fill the patient's identity into the clinical notes; each with what of it has to go and to stay."""
+        """Fill the patient's identity into the clinical notes; return each with its key of what must be removed and kept."""
         return [fill_note(self.identity, template) for template in planted_templates(self.identity, self.notes)]
 
     def written(self) -> list[str]:
-        """Give the clinical notes as they stand in the raw files."""
+        """Return the clinical notes as in the raw files."""
         return [text for text, _ in self.keyed_notes()]
 
     def planted(self) -> list[str]:
-        """Every string that must be gone after de-identification, long enough to be searched in every shareable file.
+        """List the strings planted in headers, file names, notes or record, by which every shareable file is searched for leaks.
 
-        Planted in headers, file names, notes or record. A word that is an ordinary one too, as a name that is a disease's, is left out.
+        Strings that are also ordinary words, such as a name that is also a disease's, are left out.
         """
         identity, words = self.identity, self.identity.values() | derived_values(self.identity)
         headers = [
@@ -134,15 +134,15 @@ class Patient:
             words["url"],
             *identity.operator_script.split(),
         ]
-        further = (name for name in derived_values(identity) if name not in SHORT)
-        return sorted({*headers, *(words[name] for name in (*dates, "email", *further) if words[name] in texts)} - {""})
+        derived = (name for name in derived_values(identity) if name not in SHORT)
+        return sorted({*headers, *(words[name] for name in (*dates, "email", *derived) if words[name] in texts)} - {""})
 
     def case_id(self, key: bytes) -> str:
-        """Pseudonym of the case under a key."""
+        """Return the pseudonym of the case under a key."""
         return case_pseudonym(key, self.identity.mrn, self.study_uid)
 
     def patient_id(self, key: bytes) -> str:
-        """Pseudonym of the patient under a key."""
+        """Return the pseudonym of the patient under a key."""
         return patient_pseudonym(key, self.identity.mrn)
 
 
@@ -152,7 +152,7 @@ def _adapter() -> TypeAdapter[Patient]:
 
 
 def read_patient(path: Path) -> Patient:
-    """Read one patient's file."""
+    """Read one patient's file; ConfigError if a key is missing or unknown, or a value does not fit."""
     value: dict[str, Any] = load_yaml(path.read_text(encoding="utf-8"))
     try:
         return _adapter().validate_python({"key": path.stem} | value)
@@ -169,15 +169,15 @@ def read_cohort() -> tuple[Patient, ...]:
 
 
 def find_patient(case_id: str, key: bytes) -> Patient:
-    """Find the patient behind a case id.
+    """Return the patient with a case id.
 
     Raises
     ------
     ConfigError
-        If no patient of the demo has it under this key.
+        If no patient of the demo has this id under this key.
     """
     for patient in read_cohort():
         if patient.case_id(key) == case_id:
             return patient
-    message = f"case {case_id} is none of the demo's; its ids hold for the key file config/demo.key only"
+    message = f"case {case_id} is not a case of the demo; the demo's case ids are valid only with the key file config/demo.key"
     raise ConfigError(message)

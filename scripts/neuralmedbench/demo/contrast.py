@@ -1,4 +1,4 @@
-"""What each tissue looks like in each sequence, and the scan settings that a header carries."""
+"""Signal of each tissue in each sequence, and the acquisition parameters for the DICOM header."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from neuralmedbench.demo.head import Tissue
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """One sequence of a scan.
+    """One sequence of a study.
 
     Attributes
     ----------
     description : str
         SeriesDescription and ProtocolName.
     signal : dict of Tissue to float
-        Intensity of each tissue, white matter about 100 in T1 (CT: Hounsfield units, ADC: 1e-6 mm2/s). Absent: 0.
+        Intensity of each tissue, white matter about 100 in T1 (CT: Hounsfield units, ADC: 1e-6 mm2/s); 0 if absent.
     noise : float
         Standard deviation of the noise in each channel, in units of `signal`.
     bias : float
         Largest relative deviation of the bias field; 0 for maps and CT, which have none.
     blur : int
-        Side of the box, in voxels, over which a slice is smeared within its plane (1: not).
+        Side of the box filter, in voxels, that blurs a slice within its plane (1: no blur).
     tags : dict
-        DICOM keywords with their values.
+        DICOM keywords and their values.
     image_type : tuple of str
-        ImageType.
+        DICOM ImageType.
     """
 
     description: str
@@ -42,7 +42,7 @@ class Protocol:
 
     @property
     def is_ct(self) -> bool:
-        """Whether it is computed tomography."""
+        """True if this is computed tomography."""
         return "KVP" in self.tags
 
     @property
@@ -51,7 +51,7 @@ class Protocol:
         return self.signal[Tissue.AIR]
 
     def lookup(self) -> Volume:
-        """Give the intensity by tissue number."""
+        """Return the intensities indexed by tissue number."""
         table = np.zeros(len(Tissue), np.float32)
         for tissue, value in self.signal.items():
             table[tissue] = value

@@ -1,4 +1,4 @@
-"""Write a simulated study as DICOM series full of planted, invented identifiers: the scans, and a screenshot or a localizer."""
+"""Write a simulated study as DICOM series with planted, invented identifiers: the scans, and a screenshot or a localizer."""
 
 from __future__ import annotations
 
@@ -26,26 +26,30 @@ PRIVATE_GROUP, PRIVATE_CREATOR = 0x0029, "DEMO PHANTOM HEADER"
 PRIVATE_UID = UID("1.2.826.0.1.3680043.10.543.9")
 CT_INTERCEPT = -1024
 OF_SLICE = ("SOPInstanceUID", "InstanceNumber", "AcquisitionTime", "ContentTime", "ImagePositionPatient", "SliceLocation", "PixelData")
-"""What differs between the files of a series."""
+"""Elements that differ between the files of a series."""
 
 
 @dataclass(frozen=True)
 class SeriesFiles:
-    """A series on the disk: its files in slice order, and what of it has to go and to stay."""
+    """A series on disk: its files in slice order, and the key of what must be removed and kept."""
 
     files: list[Path]
     key: SeriesKey
 
 
 def write_series(folder: Path, patient: Patient, number: int, protocol: Protocol, stack: SliceStack) -> list[Path]:
-    """Write one series and give its files, as :func:`write_keyed_series`."""
+    """Write one series as :func:`write_keyed_series` does, and return its files."""
     return write_keyed_series(folder, patient, number, protocol, stack).files
 
 
 def write_keyed_series(
     folder: Path, patient: Patient, number: int, protocol: Protocol, stack: SliceStack, *, burned: bool = False, graphics: bool = False
 ) -> SeriesFiles:
-    """Write one series."""
+    """Write one series into an existing folder: isotropic stacks as sagittal slices, others as axial ones.
+
+    `burned` burns name and record number into a corner of every slice; `graphics` adds an overlay plane and an icon with both (a converter
+    makes a separate volume of an overlay).
+    """
     header = series_header(patient, number, protocol.description)
     is_ct = protocol.is_ct
     header.SOPClassUID = CTImageStorage if is_ct else MRImageStorage
@@ -74,6 +78,7 @@ def write_keyed_series(
     if burned:
         stored, box = burn_in(stored, patient.identity)
         boxes = (box,)
+    # one header for all slices; the elements in OF_SLICE change from file to file
     paths: list[Path] = []
     encoded: Dataset | None = None
     for index, (plane, position) in enumerate(zip(stored, positions, strict=True)):
@@ -91,7 +96,7 @@ def write_keyed_series(
 def series_key(
     header: Dataset, patient: Patient, description: str, files: list[Path], *, boxes: tuple[PixelBox, ...] = (), kept: bool = True
 ) -> SeriesKey:
-    """Give the answer key of a series that was just written; `header` is that of its last file."""
+    """Return the answer key of a series that was just written; `header` is that of its last file."""
     return SeriesKey(
         series_uid=str(header.SeriesInstanceUID),
         kept=kept,
@@ -102,7 +107,7 @@ def series_key(
 
 
 def series_header(patient: Patient, number: int, description: str) -> Dataset:
-    """Give what all files of a series share: identity, where, when."""
+    """Return the elements that all files of a series share: people, institution, device, study, series and dates."""
     identity = patient.identity
     person = f"{identity.family}^{identity.given}"
     ds = Dataset()
@@ -139,11 +144,11 @@ def series_header(patient: Patient, number: int, description: str) -> Dataset:
 def _planes(
     stack: SliceStack,
 ) -> tuple[npt.NDArray[np.int16], list[tuple[float, float, float]], tuple[float, float], float, list[int]]:
-    """Planes in slice order with their positions, pixel spacing, thickness and orientation."""
+    """Return planes in slice order with their positions, pixel spacing, thickness and orientation."""
     x0, y0, z0 = stack.grid.origin
     dx, dy, dz = stack.grid.spacing
     depth, _, width = stack.voxels.shape
-    if dz > dx:
+    if dz > dx:  # axial
         positions = [(x0, y0, z0 + dz * index) for index in range(depth)]
         return stack.voxels, positions, (dy, dx), dz, [1, 0, 0, 0, 1, 0]
     sagittal = np.ascontiguousarray(stack.voxels[::-1].transpose(2, 0, 1)[::-1])
@@ -153,14 +158,14 @@ def _planes(
 
 
 def describe_pixels(header: Dataset, shape: tuple[int, ...], *, bits: int) -> None:
-    """Describe how the pixels are stored."""
+    """Set the elements that describe how the pixels are stored."""
     header.SamplesPerPixel, header.PhotometricInterpretation = 1, "MONOCHROME2"
     header.Rows, header.Columns = shape
     header.BitsAllocated, header.BitsStored, header.HighBit, header.PixelRepresentation = 16, bits, bits - 1, 0
 
 
 def number_slice(header: Dataset, patient: Patient, number: int, index: int, *, seconds: float) -> None:
-    """Give a slice its number, its UID and its time (`seconds` after the start of the study)."""
+    """Set number, UID and time of a slice (`seconds` after the start of the study)."""
     header.SOPInstanceUID = generate_uid(entropy_srcs=["neuralmedbench demo", patient.key, "image", str(number), str(index)])
     header.InstanceNumber, header.AcquisitionNumber = index + 1, 1
     header.AcquisitionTime = header.ContentTime = _clock(seconds)
@@ -172,12 +177,15 @@ def _clock(seconds: float) -> str:
 
 
 def read_encoded(path: Path) -> Dataset:
-    """Read the first file of a series for `save`: its elements stay as the bytes that they are."""
+    """Read the first file of a series for `save`; its elements stay encoded."""
     return dcmread(path)
 
 
 def save(header: Dataset, folder: Path, identity: PhantomIdentity, index: int, *, encoded: Dataset | None = None) -> Path:
-    """Write one file; its name begins with the patient's name."""
+    """Write one file; its name begins with the patient's name, as in exports.
+
+    `encoded` is the first file of the series: the elements that all files share are not encoded again, which takes nearly all of the time.
+    """
     meta = FileMetaDataset()
     meta.TransferSyntaxUID = ExplicitVRLittleEndian
     meta.MediaStorageSOPClassUID = header.SOPClassUID
@@ -196,18 +204,18 @@ def save(header: Dataset, folder: Path, identity: PhantomIdentity, index: int, *
 
 
 SCREEN_MM = 10
-"""Height of the slice on the screenshot, MNI z in mm."""
+"""Position of the slice on the screenshot, MNI z in mm."""
 
 
 def write_screenshot(folder: Path, patient: Patient, number: int, ideal: Volume) -> SeriesFiles:
-    """Write a secondary capture with the patient's name burned into its pixels: de-identification must not let it pass.
+    """Write a secondary capture with the patient's name burned into its pixels; de-identification must reject it.
 
     Parameters
     ----------
     folder, patient, number
         As in :func:`write_series`.
     ideal : ndarray of float32, shape (Z, Y, X), LPS+
-        Signal on the grid `HEAD`; the screen showed one slice of it.
+        Signal on the grid `HEAD`, of which the screenshot shows one slice.
     """
     from PIL import Image, ImageDraw, ImageFont
 

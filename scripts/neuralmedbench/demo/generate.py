@@ -37,18 +37,18 @@ SEED = 20_260_925
 
 @dataclass(frozen=True)
 class Phantom:
-    """One patient's head before it is scanned.
+    """One patient's head before scanning.
 
     Attributes
     ----------
     brain : Brain
         Tissue fractions.
     labels : ndarray of uint8, shape (Z, Y, X)
-        The rest of the head, on the grid `HEAD`.
+        Tissues of the rest of the head, on the grid `HEAD`.
     masks : list of (PhantomLesion, ndarray)
-        The disease.
+        Lesions with the fraction of each voxel that they replace, on the grid `BRAIN`.
     pose : Pose
-        Where the head lies in the scanner.
+        Position of the head in the scanner.
     """
 
     brain: Brain
@@ -57,7 +57,7 @@ class Phantom:
     pose: Pose
 
     def ideal(self, sequence: str) -> Volume:
-        """Give the signal of the whole head in one sequence, on the grid `HEAD`, without noise."""
+        """Return the noise-free signal of the whole head in one sequence, on the grid `HEAD`."""
         table = PROTOCOLS[sequence].lookup()
         signal = table[self.labels]
         window = HEAD.window(BRAIN)
@@ -68,11 +68,11 @@ class Phantom:
         return signal
 
     def inside(self) -> Volume:
-        """Give the brain with its fluid, from 0 to 1, on the grid `BRAIN`."""
+        """Return the fraction of brain and fluid, from 0 to 1, on the grid `BRAIN`."""
         return self.brain.gm + self.brain.wm + self.brain.csf
 
     def lesion(self) -> Volume:
-        """Give what the answer speaks of, from 0 to 1, on the grid `BRAIN`."""
+        """Return the fraction of main lesion (the one the answer is about), from 0 to 1, on the grid `BRAIN`."""
         main = np.zeros(BRAIN.shape, np.float32)
         for lesion, mask in self.masks:
             if lesion.main:
@@ -81,7 +81,7 @@ class Phantom:
 
 
 def make_phantom(patient: Patient) -> Phantom:
-    """Build a patient's head; the same patient always gets the same one."""
+    """Build a patient's head; the result depends on the patient alone."""
     rng = np.random.default_rng([SEED, patient.seed])
     angles, shift = rng.uniform(-4, 4, 3), rng.uniform(-3, 3, 3)
     size = np.array([0.95, 0.93, 0.95]) + rng.uniform(-0.02, 0.02, 3)
@@ -97,7 +97,7 @@ def _point(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
 
 
 def scan_phantom(phantom: Phantom, patient: Patient) -> Iterator[tuple[str, SliceStack, Pose]]:
-    """Scan every sequence of a patient; the head moves a little between series, not before the first one."""
+    """Scan every sequence of a patient; the head moves a little before each series but the first."""
     for number, sequence in enumerate(patient.series):
         rng = np.random.default_rng([SEED, patient.seed, number])
         pose = phantom.pose
@@ -108,7 +108,7 @@ def scan_phantom(phantom: Phantom, patient: Patient) -> Iterator[tuple[str, Slic
 
 
 def measure_lesion(phantom: Phantom) -> tuple[str, str]:
-    """Measure the largest connected lesion.
+    """Measure the largest connected part of the main lesions; at least one must exist.
 
     Returns
     -------
@@ -116,8 +116,8 @@ def measure_lesion(phantom: Phantom) -> tuple[str, str]:
         Largest extent in mm, and the centre as "x y z" in LPS+ mm of the scanner during the first series.
     """
     mask = phantom.lesion() > 0.5
-    labels, found = ndimage.label(mask)
-    largest = 1 + int(np.argmax(ndimage.sum_labels(mask, labels, range(1, found + 1))))
+    labels, parts = ndimage.label(mask)
+    largest = 1 + int(np.argmax(ndimage.sum_labels(mask, labels, range(1, parts + 1))))
     inside = np.argwhere(labels == largest)
     scale = np.array(phantom.pose.size[::-1])
     extent = float(((inside.max(axis=0) - inside.min(axis=0) + 1) * scale).max())
@@ -132,23 +132,23 @@ FURTHER_ROWS = (
     PhantomRecordRow(variable="brought by", value="{relative}"),
     PhantomRecordRow(variable="earlier scan", value="{dotted}"),
 )
-"""Rows of every patient's record that name a person, a number or a day."""
+"""Rows of every patient's record that contain a name, a number or a date."""
 ESTABLISHED = "simulated: the pathology was put into the phantom by the generator"
 
 
 def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path, *, answer: Path) -> None:
-    """Write everything about one invented patient.
+    """Write all files of one invented patient.
 
     Parameters
     ----------
     patient : Patient
-        Who.
+        The patient.
     case_id, patient_id : str
         Pseudonyms.
     out : Path
-        Folder; its former content is replaced.
+        Folder; its content is replaced.
     answer : Path
-        Where the answer goes; it is not private, and so not among the rest.
+        Output file of the answer; it is not private, so it is kept apart from the rest.
 
     Notes
     -----
@@ -174,7 +174,7 @@ def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path, *,
 
 
 def case_row(patient: Patient, key: bytes) -> CaseRow:
-    """Make a simulated patient and give its row of the case table."""
+    """Make a simulated patient and return its row of the case table."""
     case_id, patient_id = patient.case_id(key), patient.patient_id(key)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / case_id
@@ -197,6 +197,7 @@ def _write_scans(folder: Path, phantom: Phantom, patient: Patient) -> tuple[list
         files.append(
             write_keyed_series(target, patient, number, protocol, stack, burned=sequence == patient.burned_series, graphics=number == 1)
         )
+        # pictures for the breadth benchmark, from this sequence
         cuts = [cut for cut in patient.cuts if cut.sequence == sequence]
         if cuts:
             brain, lesion = (resample(mask, pose, stack.grid) > 0.4 for mask in (phantom.inside(), phantom.lesion()))
@@ -214,6 +215,7 @@ def _write_scans(folder: Path, phantom: Phantom, patient: Patient) -> tuple[list
                     "shows_lesion": shows,
                 }
             )
+    # the screenshot or localizer is the last series
     if patient.extra:
         number = len(patient.series) + 1
         write = {"localizer": write_localizer, "screenshot": write_screenshot}[patient.extra]
@@ -248,7 +250,7 @@ def _write_record(folder: Path, patient: Patient) -> Path:
 
 
 def _answer_key(case_id: str, patient: Patient, written: list[SeriesFiles]) -> AnswerKey:
-    """Give what of the case has to go and to stay."""
+    """Return what must be removed from the case, and what must be kept."""
     words = patient.identity.values() | derived_values(patient.identity)
     rows = (*patient.record, *FURTHER_ROWS)
     stay = [f"{row.variable}={row.value}" for row in patient.record if "{" not in row.value]
@@ -264,7 +266,7 @@ def _answer_key(case_id: str, patient: Patient, written: list[SeriesFiles]) -> A
 
 
 def _answer(phantom: Phantom, patient: Patient) -> dict[str, str]:
-    """Give the row of answers.csv, without the case id."""
+    """Return the row of answers.csv, without the case id."""
     answer = patient.answer
     size, position = measure_lesion(phantom) if patient.focal else ("", "")
     return {

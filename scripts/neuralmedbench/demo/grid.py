@@ -1,10 +1,10 @@
 """The head's own space: a 1 mm grid in MNI millimetres, stored LPS+ as (Z, Y, X).
 
-Positions are written in MNI coordinates (x > 0 is the patient's right, y > 0 the front, z > 0 the top) because anatomy is known by them;
-:func:`lps` is the only place that turns them into the LPS+ millimetres of the arrays.
+Positions are written in MNI coordinates (x > 0 is the patient's right, y > 0 anterior, z > 0 superior), as in anatomical atlases;
+:func:`lps` is the only place that converts them to the LPS+ millimetres of the arrays.
 
-All demo modules keep to operations that round the same on every processor (no exp, sin or matrix products over arrays), so that a
-phantom has the same bytes wherever it is made.
+All phantom modules use only operations that round the same on every processor (no exp, sin or matrix products over arrays), so that a
+phantom has the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Grid:
     step: int = 1
 
     def axes(self) -> tuple[Volume, Volume, Volume]:
-        """Coordinates z, y, x of the voxels in LPS+ mm, shaped for broadcasting."""
+        """Return the coordinates z, y, x of the voxels in LPS+ mm, shaped for broadcasting."""
         lines = [low + self.step * np.arange(count, dtype=np.float32) for low, count in zip(self.low, self.shape, strict=True)]
         return lines[0][:, None, None], lines[1][None, :, None], lines[2][None, None, :]
 
     def window(self, inner: Grid) -> tuple[slice, slice, slice]:
-        """Where a smaller grid of the same step lies within this one."""
-        starts = [(theirs - mine) // self.step for theirs, mine in zip(inner.low, self.low, strict=True)]
+        """Return the slices (Z, Y, X) of this grid that a smaller grid of the same step covers."""
+        starts = [(inside - outside) // self.step for inside, outside in zip(inner.low, self.low, strict=True)]
         z, y, x = (slice(start, start + count) for start, count in zip(starts, inner.shape, strict=True))
         return z, y, x
 
@@ -58,18 +58,18 @@ BRAIN = Grid((-72, -74, -74), (157, 183, 149))
 
 
 def lps(point: Point) -> Point:
-    """Turn MNI coordinates (x, y, z) into LPS+ millimetres."""
+    """Convert MNI coordinates (x, y, z) to LPS+ millimetres."""
     x, y, z = point
     return -x, -y, z
 
 
 def ellipsoid(grid: Grid, centre: Point, radii: Point) -> Volume:
-    """Squared distance from an ellipsoid's centre in units of its radii: below 1 inside.
+    """Compute the squared distance from an ellipsoid's centre in units of its radii (below 1 inside).
 
     Parameters
     ----------
     grid : Grid
-        Where.
+        Voxels at which it is computed.
     centre : tuple of float
         MNI coordinates (x, y, z), mm.
     radii : tuple of float
@@ -78,7 +78,7 @@ def ellipsoid(grid: Grid, centre: Point, radii: Point) -> Volume:
     Returns
     -------
     ndarray of float32, shape (Z, Y, X)
-        The squared distance.
+        The squared distance, dimensionless.
     """
     z, y, x = grid.axes()
     cx, cy, cz = lps(centre)
@@ -86,27 +86,28 @@ def ellipsoid(grid: Grid, centre: Point, radii: Point) -> Volume:
 
 
 def ramp(values: Volume, low: float, high: float) -> Volume:
-    """Linear ramp: 0 up to `low`, 1 from `high` on (falls when `high` is the smaller one)."""
+    """Apply a linear ramp: 0 up to `low`, 1 from `high` on (descending if `high` < `low`)."""
     return np.clip((values - np.float32(low)) / np.float32(high - low), 0, 1)
 
 
 def smooth_noise(grid: Grid, rng: np.random.Generator, scale_mm: float) -> Volume:
-    """Smooth random field, zero mean, unit standard deviation.
+    """Draw a smooth random field with zero mean and unit standard deviation.
 
     Parameters
     ----------
     grid : Grid
-        Where.
+        Voxels of the field.
     rng : numpy.random.Generator
-        Source of chance.
+        Random numbers.
     scale_mm : float
-        Distance over which it changes, mm.
+        Distance over which the field varies, mm.
 
     Returns
     -------
     ndarray of float32, shape (Z, Y, X)
         The field.
     """
+    # drawn on a coarse grid of half the scale, blurred, then enlarged
     stride = max(1, int(scale_mm // (2 * grid.step)))
     coarse = [count // stride + 4 for count in grid.shape]
     field = rng.standard_normal(coarse, dtype=np.float32)
@@ -117,7 +118,7 @@ def smooth_noise(grid: Grid, rng: np.random.Generator, scale_mm: float) -> Volum
 
 
 def resize(field: Volume, factors: list[int], shape: tuple[int, int, int]) -> Volume:
-    """Enlarge an array linearly by whole factors, axis by axis, and cut it to `shape`."""
+    """Enlarge an array by integer factors with linear interpolation, axis by axis, and crop it to `shape`."""
     for axis, (factor, count) in enumerate(zip(factors, shape, strict=True)):
         place = np.arange(count, dtype=np.float32) / np.float32(factor)
         low = np.minimum(place.astype(np.intp), field.shape[axis] - 2)

@@ -1,4 +1,4 @@
-"""Skull, scalp and a face around the brain of a simulated patient, so that defacing has something to take away."""
+"""Skull, scalp and face around the brain of a simulated patient, so that defacing has something to remove."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from scipy import ndimage
 from neuralmedbench.demo.grid import BRAIN, HEAD, HEAD_COARSE, Grid, Point, Volume, ellipsoid, resize
 
 Labels = npt.NDArray[np.uint8]
-"""Array (Z, Y, X), LPS+, one :class:`Tissue` a voxel."""
+"""Array (Z, Y, X), LPS+, one :class:`Tissue` per voxel."""
 
 
 class Tissue(IntEnum):
-    """What a voxel of the head is made of."""
+    """Tissue of a voxel of the head."""
 
     AIR = 0
     CSF = 1
@@ -67,20 +67,21 @@ SKULL_FROM_MM, MARROW_FROM_MM, MARROW_TO_MM, SKULL_TO_MM, SCALP_TO_MM = 3.0, 5.0
 
 
 def make_head(brain: npt.NDArray[np.bool_], rng: np.random.Generator) -> Labels:
-    """Build everything of the head that is not brain.
+    """Build everything in the head except the brain.
 
     Parameters
     ----------
     brain : ndarray of bool, shape (Z, Y, X)
         The brain with its fluid, on the grid `BRAIN`.
     rng : numpy.random.Generator
-        Source of chance for the patient's own features.
+        Random numbers for the patient's individual features.
 
     Returns
     -------
     ndarray of uint8, shape (Z, Y, X)
-        Tissues on the grid `HEAD`; within the brain they are CSF and are painted over by the brain's own fractions.
+        Tissues on the grid `HEAD`; the brain is filled with CSF, over which its tissue fractions are painted later.
     """
+    # thresholds are mm below the skin (depth) and mm outside the brain's hull (distance); later layers overwrite earlier ones
     distance, gap, depth = (resize(field, [2, 2, 2], HEAD.shape) for field in _distances(brain, rng))
     labels = np.full(HEAD.shape, Tissue.AIR, np.uint8)
     labels[depth > 0] = Tissue.SKIN
@@ -106,15 +107,18 @@ def make_head(brain: npt.NDArray[np.bool_], rng: np.random.Generator) -> Labels:
 
 
 def _distances(brain: npt.NDArray[np.bool_], rng: np.random.Generator) -> tuple[Volume, Volume, Volume]:
-    """Distance from the brain's smooth hull, from the brain itself, and signed depth below the skin, mm, on `HEAD_COARSE`."""
+    """Return the distance from the brain's smooth hull, the distance from the brain, and the signed depth below the skin, mm, on `HEAD_COARSE`."""
+    # the brain mask on the coarse grid
     grid = HEAD_COARSE
     mask = np.zeros(grid.shape, bool)
-    z, y, x = (slice(-(-(theirs - mine) // 2), None) for theirs, mine in zip(BRAIN.low, grid.low, strict=True))
+    z, y, x = (slice(-(-(inside - outside) // 2), None) for inside, outside in zip(BRAIN.low, grid.low, strict=True))
     part = brain[::2, ::2, ::2]
     mask[z, y, x][: part.shape[0], : part.shape[1], : part.shape[2]] = part
+    # closing by 14 mm gives a hull without sulci, from which skull and scalp are measured
     gap = _outside(mask)
     hull = ndimage.distance_transform_edt(gap < 14, sampling=2) >= 13
     distance = _outside(hull | mask)
+    # the head's surface: scalp, face with individual proportions (5 % SD), ears
     surface = distance < SCALP_TO_MM
     size = 1 + 0.05 * rng.standard_normal(len(FACE))
     for (centre, radii), scale in zip(FACE, size, strict=True):
@@ -139,7 +143,7 @@ def _rounded(surface: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 
 
 def _paint(labels: Labels, where: tuple[Point, Point], tissue: Tissue, allowed: npt.NDArray[np.bool_]) -> None:
-    """Paint an ellipsoid, looking only at the box around it."""
+    """Paint an ellipsoid, computing only its bounding box."""
     box, window = _box(*where)
     chosen = (ellipsoid(box, *where) < 1) & allowed[window]
     labels[window][chosen] = tissue
@@ -195,7 +199,7 @@ def _paint_midline_vessel(labels: Labels, distance: Volume) -> None:
 
 
 def _paint_spinal_canal(labels: Labels) -> None:
-    """Paint the cord below the template's lower end."""
+    """Paint the spinal canal and cord below the template's lower end."""
     below = HEAD.window(Grid((-100, -126, -100), (30, 251, 201)))
     z, y, x = HEAD.axes()
     radius = ((x / 9) ** 2 + ((y - 44) / 8) ** 2) * np.ones_like(z[:30])

@@ -1,4 +1,4 @@
-"""The invented identity of a simulated patient, in all the spellings that de-identification has to find, and the notes that carry it."""
+"""The invented identity of a simulated patient, in every spelling that de-identification must find, and the notes that contain it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from neuralmedbench.records.answer_key import NoteKey, NoteSpan
 
 
 class Part(BaseModel):
-    """A part of a patient's file; a key that is not listed is an error."""
+    """Part of a patient's file; an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PhantomIdentity(Part):
-    """Everything about an invented person that de-identification has to find."""
+    """Everything about an invented person that de-identification must find."""
 
     family: str
     given: str
@@ -47,16 +47,16 @@ class PhantomIdentity(Part):
     scanned: dt.date
 
     def born(self) -> dt.date:
-        """Date of birth: the patient's age in whole years is `age` on the day of the scan."""
+        """Return the date of birth: the patient is `age` years old on the day of the scan."""
         return (self.scanned - dt.timedelta(days=int(self.age * 365.25) + 97 + int(self.mrn[-2:]))).replace(day=14)
 
     @property
     def initials(self) -> str:
-        """Initials with full stops."""
+        """Initials with full stops, as in `J.V.`."""
         return f"{self.given[0]}.{self.family[0]}."
 
     def values(self) -> dict[str, str]:
-        """Placeholders of notes and record."""
+        """Return the values of the placeholders of notes and record."""
         day, born = self.scanned, self.born()
         return {
             "family": self.family,
@@ -109,12 +109,12 @@ KINDS = {
     "photo": "photo",
     "other": "trial",
 }
-"""Placeholders of the notes by the 18 kinds of HIPAA's Safe Harbor; an age over 89 counts as a date, as there."""
+"""Placeholders of the notes by the 18 kinds of identifier of HIPAA Safe Harbor, where an age over 89 counts as a date."""
 KIND_OF = {word: kind for kind, words in KINDS.items() for word in words.split()}
 
 
 def derived_numbers(identity: PhantomIdentity) -> dict[str, str]:
-    """Give numbers that a hospital file holds beside the record number; addresses and lines are those reserved for examples."""
+    """Return identifiers made out of the record number, so that no two patients share one; domains, IP addresses and phone lines are reserved for examples."""
     mrn, letters = identity.mrn, identity.given[0] + identity.family[0]
     family = ascii_lower(identity.family)
     return {
@@ -136,7 +136,7 @@ def derived_numbers(identity: PhantomIdentity) -> dict[str, str]:
 
 
 def derived_dates(identity: PhantomIdentity) -> dict[str, str]:
-    """Give the spellings of dates that hospitals write; each is another day around the scan."""
+    """Return dates in spellings that hospitals use, each on a different day around the scan."""
     days = [identity.scanned + dt.timedelta(days=shift) for shift in (12, -41, -6, 3, 9, 1, 19, -2, 26)]
     return {
         "weekday_ordinal": f"{days[0]:%A}, {days[0]:%b} {ordinal(days[0].day)}",
@@ -152,7 +152,7 @@ def derived_dates(identity: PhantomIdentity) -> dict[str, str]:
 
 
 def derived_values(identity: PhantomIdentity) -> dict[str, str]:
-    """Give every placeholder of the planted lines that `PhantomIdentity.words` does not have."""
+    """Return the placeholders of the planted lines that are not in `PhantomIdentity.values`."""
     return {
         **derived_numbers(identity),
         **derived_dates(identity),
@@ -174,12 +174,12 @@ def derived_values(identity: PhantomIdentity) -> dict[str, str]:
 
 
 def ordinal(day: int) -> str:
-    """Write a day as `1st`, `2nd`..."""
+    """Write a day as `1st`, `2nd`, ..."""
     return f"{day}{ORDINALS.get(day, 'th')}"
 
 
 def ascii_lower(text: str) -> str:
-    """Letters of a name as an e-mail address has them."""
+    """Return the letters of a name as written in an e-mail address."""
     return "".join(letter for letter in unicodedata.normalize("NFKD", text).casefold() if letter.isascii() and letter.isalnum())
 
 
@@ -227,7 +227,7 @@ LINES: tuple[tuple[str, ...], ...] = (
         "Trial subject {trial}; face photograph {photo}.",
     ),
 )
-"""One line of each group stands below a patient's last note; which one hangs on the record number."""
+"""One line of each group is appended to a patient's last note, chosen by the record number."""
 PASSPORT = "The passport says {original_script}."
 STAY_LINES = (
     "Form fields left open: Parkinson rating, Broca area, Wilson test, Glasgow scale.",
@@ -247,7 +247,8 @@ PLACE_WORDS = word_set(
 
 
 def planted_templates(identity: PhantomIdentity, notes: tuple[str, ...]) -> list[str]:
-    """Give the templates of a patient's notes, the last with the planted lines below it."""
+    """Return the templates of a patient's notes, with the planted lines appended to the last."""
+    # digits of the record number to base 7 choose one line per group
     number = int(identity.mrn)
     lines = [group[number // 7**place % len(group)] for place, group in enumerate(LINES)]
     if identity.original_script:
@@ -256,24 +257,25 @@ def planted_templates(identity: PhantomIdentity, notes: tuple[str, ...]) -> list
 
 
 def fill_note(identity: PhantomIdentity, template: str) -> tuple[str, NoteKey]:
-    """Fill the identity into one note."""
+    """Fill the identity into one note; return it with the spans of the values and the phrases that must be kept."""
     words = identity.values() | derived_values(identity)
-    text, found = "", []
+    text, spans = "", []
     for before, name, _, _ in string.Formatter().parse(template.strip() + "\n"):
         text += before
         if name is None:
             continue
         kind = "date" if name == "age" and identity.age > 89 else KIND_OF.get(name, "")
         if kind:
-            found.append((len(text), len(text) + len(words[name]), kind))
+            spans.append((len(text), len(text) + len(words[name]), kind))
         text += words[name]
-    outside = _outside(text, found)
-    spans = tuple(NoteSpan(start=start, end=end, kind=kind, parts=_parts(text[start:end], kind, outside)) for start, end, kind in found)
+    outside = _outside(text, spans)
+    keys = tuple(NoteSpan(start=start, end=end, kind=kind, parts=_parts(text[start:end], kind, outside)) for start, end, kind in spans)
     stay = {phrase for phrase in STAY if phrase in outside} | set(VALUE.findall(outside))
-    return text, NoteKey(spans=spans, stay=tuple(sorted(stay)))
+    return text, NoteKey(spans=keys, stay=tuple(sorted(stay)))
 
 
 def _outside(text: str, spans: list[tuple[int, int, str]]) -> str:
+    """Return the text with each span replaced by a null character."""
     kept, place = "", 0
     for start, end, _ in spans:
         kept, place = kept + text[place:start] + "\0", end
@@ -281,7 +283,7 @@ def _outside(text: str, spans: list[tuple[int, int, str]]) -> str:
 
 
 def _parts(value: str, kind: str, outside: str) -> tuple[str, ...]:
-    """Words of a name or a place that name it by themselves; one that the note uses as an ordinary word as well does not."""
+    """Return the words of a name or place that identify it on their own; not those that the note also uses as ordinary words."""
     if kind not in {"name", "place"}:
         return (value,)
     words = [word for word in re.findall(r"[^\W\d_]{3,}", value) if word.casefold() not in TITLES | PLACE_WORDS]

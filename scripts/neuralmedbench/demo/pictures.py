@@ -1,4 +1,4 @@
-"""Single 2-D pictures of the phantoms, as data sets of loose slices have them: the demo of the breadth axis."""
+"""Single 2-D pictures of the phantoms, as in data sets of loose slices: the demo of the breadth axis."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from neuralmedbench.runtime.atomic_write import atomic_folder
 
 SIDE_PX = 256
 LESION_MM2 = 40.0
-"""Area of lesion from which on a slice shows it."""
+"""Smallest lesion area on a slice that counts as shown, mm2."""
 
 IMAGE_COLUMNS = (*PICTURE_COLUMNS, "patient_id", "case_id")
-"""Columns of NeuroVLM-Bench's table, and whose the picture is."""
+"""Columns of NeuroVLM-Bench's table, plus patient and case."""
 
 Picture = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
@@ -36,18 +36,18 @@ def cut_picture(stack: SliceStack, brain: Mask, lesion: Mask, pose: Pose, cut: C
     stack : SliceStack
         The scan.
     brain, lesion : ndarray of bool, shape (Z, Y, X)
-        On the same voxels; the brain sets the window.
+        On the same voxels; the brain determines the window.
     pose : Pose
-        Where the head lies.
+        Position of the head.
     cut : Cut
-        Sequence, plane and place.
+        Sequence, plane and position.
 
     Returns
     -------
     picture : ndarray of uint8, shape (256, 256)
-        Radiological view: the patient's left is on the viewer's right; sagittal pictures have the front on the viewer's left.
+        Radiological view: the patient's left is on the viewer's right; sagittal pictures have anterior on the viewer's left.
     area : float
-        Area of the lesion on it, mm2.
+        Area of the lesion in the picture, mm2.
     """
     where: dict[str, Point] = {"axial": (0, 0, cut.at), "coronal": (0, cut.at, 0), "sagittal": (cut.at, 0, 0)}
     axis = {"axial": 0, "coronal": 1, "sagittal": 2}[cut.plane]
@@ -64,6 +64,7 @@ def cut_picture(stack: SliceStack, brain: Mask, lesion: Mask, pose: Pose, cut: C
 
 
 def _window(stack: SliceStack, brain: Mask, sequence: str) -> tuple[float, float]:
+    """Return the window as lowest and highest value: 0 to 80 HU for CT, else up to a percentile of the brain."""
     if sequence == "CT":
         return 0.0, 80.0
     high = {"DWI": 99.9, "T1C+": 99.8}.get(sequence, 99.5)
@@ -71,7 +72,7 @@ def _window(stack: SliceStack, brain: Mask, sequence: str) -> tuple[float, float
 
 
 def _stretch(plane: npt.NDArray[np.float32], spacing: float) -> npt.NDArray[np.float32]:
-    """Bring rows to 1 mm, linearly."""
+    """Resample rows to 1 mm with linear interpolation."""
     rows = np.arange(0, (len(plane) - 1) * spacing + 1, dtype=np.float32) / np.float32(spacing)
     low = np.minimum(rows.astype(int), len(plane) - 2)
     weight = (rows - low)[:, None]
@@ -79,6 +80,7 @@ def _stretch(plane: npt.NDArray[np.float32], spacing: float) -> npt.NDArray[np.f
 
 
 def _square(plane: Picture) -> Picture:
+    """Centre a picture on a black square."""
     canvas = np.zeros((SIDE_PX, SIDE_PX), np.uint8)
     height, width = plane.shape
     top, left = (SIDE_PX - height) // 2, (SIDE_PX - width) // 2
@@ -87,22 +89,22 @@ def _square(plane: Picture) -> Picture:
 
 
 def collect_pictures(folders: list[Path], key: bytes, pictures: Path, table: Path) -> None:
-    """Bring the cases' pictures together in one folder and list them.
+    """Collect the cases' pictures in one folder and list them in a table.
 
     Parameters
     ----------
     folders : list of Path
         `<case id>/slices` of each case.
     key : bytes
-        Secret of the pseudonyms.
+        Secret key of the pseudonyms.
     pictures : Path
-        Folder for the pictures; its former content is replaced.
+        Folder for the pictures; its content is replaced.
     table : Path
         `images.csv`; its paths are relative to its folder.
 
     Notes
     -----
-    Pictures of a diseased patient that do not show the disease are left out: their class would be a riddle.
+    Pictures of a diseased patient that do not show the disease are left out, because nothing in them supports their class.
     """
     rows = []
     with atomic_folder(pictures) as target:

@@ -30,7 +30,7 @@ PRIVATE = (
 
 
 def plant_header_values(header: Dataset, identity: PhantomIdentity, number: int) -> None:
-    """Plant what `series_header` has not planted yet."""
+    """Plant further identifiers into a header of `series_header`, in place; spellings vary with the series number."""
     words = identity.values() | derived_values(identity)
     day = identity.scanned
     _describe(header, identity, number)
@@ -63,7 +63,7 @@ def plant_header_values(header: Dataset, identity: PhantomIdentity, number: int)
 
 
 def _hide(header: Dataset, identity: PhantomIdentity, words: dict[str, str]) -> None:
-    """Plant where nobody looks: device names, codes, numbers, tags that no dictionary knows, and kinds of value that are not the tag's."""
+    """Plant in unexpected elements: device names, codes, numbers, tags in no dictionary, and value representations that are not the tag's."""
     family, day = identity.family.upper().replace("-", " "), identity.scanned
     header.SoftwareVersions, header.ReceiveCoilName = f"phantom 1.0 {identity.station}", f"Head {family}"[:16]
     header.ScanOptions, header.BodyPartExamined = ["FS", family[:16]], family[:16]
@@ -80,7 +80,7 @@ def _hide(header: Dataset, identity: PhantomIdentity, words: dict[str, str]) -> 
 
 
 def _describe(header: Dataset, identity: PhantomIdentity, number: int) -> None:
-    """Put name and record number into the words of description and protocol, as technicians do."""
+    """Add name and record number to description and protocol, as technicians do."""
     scan = str(header.SeriesDescription)
     family = identity.family.replace(" ", "")
     if number % 2:
@@ -90,6 +90,7 @@ def _describe(header: Dataset, identity: PhantomIdentity, number: int) -> None:
 
 
 def _name_people(header: Dataset, identity: PhantomIdentity) -> None:
+    # decomposed letters: accents as separate code points
     apart = unicodedata.normalize("NFD", f"{identity.family}^{identity.given}")
     header.OtherPatientNames = [apart, f"{identity.family.lower().replace('-', ' ')}^{identity.given.upper()}"]
     header.PatientMotherBirthName = _reversed(identity.relative)
@@ -99,7 +100,7 @@ def _name_people(header: Dataset, identity: PhantomIdentity) -> None:
 
 
 def _nest(header: Dataset, identity: PhantomIdentity, words: dict[str, str]) -> None:
-    """Plant in sequences, down to three levels."""
+    """Plant in sequences, up to three levels deep."""
     (request,) = header.RequestAttributesSequence
     request.RequestedProcedureID, request.ScheduledProcedureStepID = identity.mrn, identity.accession
     request.ReasonForRequestedProcedureCodeSequence = Sequence([_code("why", f"asked for by {identity.relative}")])
@@ -130,12 +131,12 @@ def _nest(header: Dataset, identity: PhantomIdentity, words: dict[str, str]) -> 
 
 
 def plant_graphics(header: Dataset, identity: PhantomIdentity, shape: tuple[int, int]) -> None:
-    """Plant an overlay plane and an icon, both with the name drawn into them.
+    """Plant an overlay plane and an icon, both with name and record number drawn into them.
 
     Parameters
     ----------
     header : Dataset
-        Header of a series, changed in place.
+        Header of a series, modified in place.
     identity : PhantomIdentity
         The invented person.
     shape : tuple of int
@@ -178,28 +179,28 @@ def _reference(uid: str) -> Dataset:
 
 
 def _reversed(name: str) -> str:
-    """Write a name as DICOM does: the family name first."""
+    """Write a name as DICOM does, family name first."""
     given, _, family = name.partition(" ")
     return f"{family}^{given}"
 
 
 EDGE = 3
-"""Pixels between the text and the border of the picture."""
+"""Margin between text and border of the picture, pixels."""
 
 
 def draw_text(lines: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-    """Draw some lines of text.
+    """Draw lines of text.
 
     Returns
     -------
     ndarray of bool, shape (rows, columns)
-        True where a letter is; no empty row or column at the edges.
+        True on letters; cropped to them.
     """
     from PIL import Image, ImageDraw, ImageFont
 
     picture = Image.new("L", (400, 12 * len(lines) + 4))
     for place, line in enumerate(lines):
-        # the packaged bitmap font: outlines would be drawn differently from one version of the library to the next
+        # the packaged bitmap font, because the rendering of outline fonts changes between versions of Pillow
         ImageDraw.Draw(picture).text((1, 1 + 12 * place), line, fill=255, font=ImageFont.load_default_imagefont())
     drawn = np.asarray(picture) > 127
     rows, columns = np.flatnonzero(drawn.any(axis=1)), np.flatnonzero(drawn.any(axis=0))
@@ -207,7 +208,7 @@ def draw_text(lines: tuple[str, ...]) -> npt.NDArray[np.bool_]:
 
 
 def burn_in(stored: npt.NDArray[np.uint16], identity: PhantomIdentity) -> tuple[npt.NDArray[np.uint16], PixelBox]:
-    """Draw name and record number into the upper left corner of every slice, where there is air.
+    """Draw name and record number into the upper left corner of every slice, where the picture shows air.
 
     Parameters
     ----------
@@ -219,9 +220,9 @@ def burn_in(stored: npt.NDArray[np.uint16], identity: PhantomIdentity) -> tuple[
     Returns
     -------
     stored : ndarray of uint16, shape (slices, rows, columns)
-        A copy; the letters have the highest value of the scan, everything else is as it was.
+        A copy in which the letters have the highest value of the scan.
     box : PixelBox
-        Where the text stands.
+        Position of the text.
     """
     lines = (identity.family.upper(), identity.mrn)
     text = draw_text(lines)
@@ -240,7 +241,7 @@ RETAINED = (
     "ImagePositionPatient", "ImageOrientationPatient", "PixelSpacing", "SliceThickness", "SpacingBetweenSlices", "SliceLocation", "SeriesNumber",
     "InstanceNumber", "AcquisitionNumber", "RescaleIntercept", "RescaleSlope", "WindowCenter", "WindowWidth",
 )  # fmt: skip
-"""What research needs of a scan, in the words of the standard."""
+"""Elements that research needs from a scan, by DICOM keyword."""
 PRESENT = (
     "Rows", "Columns", "BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation", "SamplesPerPixel", "PhotometricInterpretation",
 )  # fmt: skip
@@ -257,7 +258,10 @@ NOT_EMPTY = (
 
 
 def tag_rules(header: Dataset, identity: PhantomIdentity, description: str, *, kept: bool) -> tuple[TagRule, ...]:
-    """Give the rules of a series."""
+    """Return the answer-key rules of a series from one complete header, removals first.
+
+    Words of `description` must be kept. If not `kept` (a screenshot), there are only removals.
+    """
     planted = planted_strings(identity)
     rules = [rule for path, element in _walk(header) for rule in _removal(path, element, planted)]
     rules.append(TagRule(path=_path(header, "PatientID"), action="patid_consistent", category="DICOM"))
@@ -275,6 +279,7 @@ def tag_rules(header: Dataset, identity: PhantomIdentity, description: str, *, k
 
 
 def _removal(path: str, element: DataElement, planted: tuple[str, ...]) -> Iterator[TagRule]:
+    """Yield the rules of what must be removed from an element."""
     category = "DICOM" if element.tag.is_private or element.tag.group >= 0x5000 else "HIPAA"
     values = [str(value) for value in element.value] if element.VM > 1 else [str(element.value)]
     if element.VR in {"DA", "DT"}:
@@ -285,20 +290,20 @@ def _removal(path: str, element: DataElement, planted: tuple[str, ...]) -> Itera
     if element.keyword == "PatientAge" and element.value > "089Y":
         yield TagRule(path=path, action="text_removed", category="HIPAA", text=(element.value,))
     if element.VR in TEXT_KINDS | {"UI", "IS"}:
-        found = tuple(word for word in planted if any(_planted_in(value, word, element.VR) for value in values))
-        if found:
-            yield TagRule(path=path, action="text_removed", category=category, text=found)
+        strings = tuple(word for word in planted if any(_planted_in(value, word, element.VR) for value in values))
+        if strings:
+            yield TagRule(path=path, action="text_removed", category=category, text=strings)
     if element.VR in {"OB", "OW", "UN"} and (element.keyword != "PixelData" or "/" in path):  # the icon has pixels too
         yield TagRule(path=path, action="text_removed", category=category)
 
 
 def _planted_in(value: str, word: str, kind: str) -> bool:
-    """Whether a string was planted in a value; half a record number may stand right behind a name."""
+    """Return True if a string was planted in a value; half a record number may directly follow a name."""
     return holds(value, word) or (kind != "UI" and word.isdigit() and word in value)
 
 
 def _walk(dataset: Dataset, above: str = "") -> Iterator[tuple[str, DataElement]]:
-    """Every element that is no sequence, with its path."""
+    """Yield every element that is not a sequence, with its path."""
     for element in dataset:
         path = f"{above}{element.tag.group:04X}{element.tag.element:04X}"
         if element.VR != "SQ":
@@ -314,7 +319,7 @@ def _path(header: Dataset, keyword: str) -> str:
 
 
 def planted_strings(identity: PhantomIdentity) -> tuple[str, ...]:
-    """Everything about a person that stands somewhere in the headers, longest first."""
+    """Return every string about a person that the headers contain, longest first."""
     words = identity.values() | derived_values(identity)
     people = [identity.physician, identity.operator, identity.colleague, identity.relative]
     strings = {

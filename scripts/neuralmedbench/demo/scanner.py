@@ -1,4 +1,4 @@
-"""Put a simulated head into a simulated scanner: pose, slice thickness, bias field and noise."""
+"""Scan a simulated head: pose, slice thickness, bias field and noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Matrix = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Pose:
-    """Where the head lies: scanner = rotation * size * head + shift.
+    """Position of the head in the scanner: scanner = rotation * size * head + shift.
 
     Attributes
     ----------
@@ -34,13 +34,14 @@ class Pose:
     size: Point
 
     def moved(self, angles_deg: Point, shift_mm: Point) -> Pose:
-        """Give the pose after the head has moved a little."""
-        angles = tuple(one + other for one, other in zip(self.angles_deg, angles_deg, strict=True))
-        shift = tuple(one + other for one, other in zip(self.shift_mm, shift_mm, strict=True))
+        """Return the pose after a small movement of the head."""
+        angles = tuple(old + change for old, change in zip(self.angles_deg, angles_deg, strict=True))
+        shift = tuple(old + change for old, change in zip(self.shift_mm, shift_mm, strict=True))
         return Pose(angles, shift, self.size)  # type: ignore[arg-type]
 
     def matrix(self) -> Matrix:
-        """Give the 3 x 3 matrix from head to scanner, both (x, y, z) in LPS+ mm."""
+        """Return the 3 x 3 matrix from head to scanner, both (x, y, z) in LPS+ mm."""
+        # multiplied out in plain Python: matrix products of numpy round differently from processor to processor
         rotation = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
         for axis, angle in enumerate(self.angles_deg):
             c, s = math.cos(math.radians(angle)), math.sin(math.radians(angle))
@@ -51,7 +52,7 @@ class Pose:
         return np.array([[rotation[i][j] * self.size[j] for j in range(3)] for i in range(3)])
 
     def place(self, point: Point) -> Point:
-        """Take a point of the head (LPS+ mm) to the scanner (LPS+ mm)."""
+        """Map a point of the head (LPS+ mm) to the scanner (LPS+ mm)."""
         matrix = self.matrix()
         x, y, z = (sum(float(matrix[i][j]) * point[j] for j in range(3)) + self.shift_mm[i] for i in range(3))
         return x, y, z
@@ -59,14 +60,14 @@ class Pose:
 
 @dataclass(frozen=True)
 class ScanGrid:
-    """Voxels of a scan, parallel to the scanner's axes.
+    """Voxel grid of a scan, parallel to the scanner's axes.
 
     Attributes
     ----------
     origin : tuple of float
         Centre of the first voxel, (x, y, z), LPS+ mm.
     shape : tuple of int
-        Voxels, (Z, Y, X).
+        Number of voxels, (Z, Y, X).
     spacing : tuple of float
         (x, y, z), mm.
     """
@@ -87,7 +88,7 @@ class SliceStack:
     Attributes
     ----------
     grid : ScanGrid
-        Where its voxels lie.
+        Positions of its voxels.
     voxels : ndarray of int16, shape (Z, Y, X), LPS+
         MR: four times the signal. ADC: 1e-6 mm2/s. CT: Hounsfield units.
     """
@@ -97,18 +98,18 @@ class SliceStack:
 
 
 def resample(field: Volume, pose: Pose, grid: ScanGrid, *, outside: float = 0.0) -> Volume:
-    """Sample a field of the head on a scan's voxels; thick slices average over their thickness.
+    """Sample a field of the head on a scan's voxels, averaging over the thickness of thick slices.
 
     Parameters
     ----------
     field : ndarray of float32, shape (Z, Y, X)
         On the grid `HEAD`, or on `BRAIN`.
     pose : Pose
-        Where the head lies.
+        Position of the head.
     grid : ScanGrid
         The scan's voxels.
     outside : float
-        Value beyond the field.
+        Value outside the field.
 
     Returns
     -------
@@ -127,7 +128,7 @@ def resample(field: Volume, pose: Pose, grid: ScanGrid, *, outside: float = 0.0)
 
 
 def _inverse(matrix: Matrix) -> Matrix:
-    """Inverse of a 3 x 3 matrix by cofactors: the linear algebra libraries round differently from processor to processor."""
+    """Invert a 3 x 3 matrix by cofactors: linear algebra libraries round differently from processor to processor."""
     m = matrix.tolist()
     ring = (0, 1, 2, 0, 1)
     minors = [
@@ -142,7 +143,7 @@ def _inverse(matrix: Matrix) -> Matrix:
 
 
 def acquire(ideal: Volume, protocol: Protocol, pose: Pose, rng: np.random.Generator, *, isotropic: bool = False) -> SliceStack:
-    """Scan a head.
+    """Scan a head, with Rician noise in MR images and Gaussian noise in maps and CT.
 
     Parameters
     ----------
@@ -151,9 +152,9 @@ def acquire(ideal: Volume, protocol: Protocol, pose: Pose, rng: np.random.Genera
     protocol : Protocol
         Noise, bias field and blur.
     pose : Pose
-        Where the head lies during this series.
+        Position of the head during this series.
     rng : numpy.random.Generator
-        Source of chance.
+        Random numbers.
     isotropic : bool
         1 mm in all directions instead of 1 x 1 x 5 mm.
     """
@@ -161,6 +162,7 @@ def acquire(ideal: Volume, protocol: Protocol, pose: Pose, rng: np.random.Genera
     signal = resample(ideal, pose, grid, outside=protocol.air)
     if protocol.blur > 1:
         signal = ndimage.uniform_filter(signal, (1, protocol.blur, protocol.blur), mode="nearest")
+    # only magnitude images have a bias field; ADC maps and CT have none
     if protocol.bias:
         return SliceStack(grid, _magnitude(signal, protocol, grid, rng))
     noise = np.float32(protocol.noise) * rng.standard_normal(grid.shape, dtype=np.float32) * (signal != 0)
@@ -169,6 +171,7 @@ def acquire(ideal: Volume, protocol: Protocol, pose: Pose, rng: np.random.Genera
 
 
 def _magnitude(signal: Volume, protocol: Protocol, grid: ScanGrid, rng: np.random.Generator) -> npt.NDArray[np.int16]:
+    """Add a smooth bias field and Rician noise: the magnitude of a signal with noise in both channels, times four."""
     thickness = round(grid.spacing[2])
     depth, height, width = grid.shape
     field = smooth_noise(Grid((0, 0, 0), (depth * thickness, height, width)), rng, 110)[::thickness]

@@ -1,1 +1,1 @@
-"""Reference models that run inside the command: no key, no GPU, no download. They are baselines, not vision-language models."""
+"""Baseline models that run inside the command without a key, GPU or download. They are not vision-language models."""

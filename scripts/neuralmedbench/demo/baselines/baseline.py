@@ -1,4 +1,4 @@
-"""The three baselines (text, image, both): from an opinion to an answer, drawn by seed and written in the form that the prompt asks for."""
+"""The three baselines (text, image, fusion): an opinion becomes an answer, sampled with a seed and written in the form that the prompt requests."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ DIFFUSE_PLACES = {
     "small-vessel-disease": "periventricular white matter",
     "multiple-sclerosis": "periventricular white matter",
 }
-"""Where a disease of the whole brain shows, when no patch was found: both sides."""
+"""Location of diseases of the whole brain when no focal patch was found; the side is bilateral."""
 
 COLD = 1e-9
-"""Temperature at which only options that weigh alike are left to the draw."""
+"""Temperature at which only ties are decided by the random draw."""
 
 SURE_OF_CLASS = 0.35
-"""Below this the class of a single picture is left open."""
+"""Below this probability the class of a single picture is left open."""
 
 
 class Baseline:
-    """A built-in model: a reader, and the sampling and writing that all of them share.
+    """A built-in model: a reader that forms opinions, with the sampling and writing common to all.
 
     Parameters
     ----------
-    reader : Reader
+    reader : BaselineReader
         Forms the opinion.
     """
 
@@ -66,23 +66,23 @@ class Baseline:
         Parameters
         ----------
         messages : sequence of MessageInput
-            System message first; pictures in the order in which they are shown.
+            System message first; pictures in the order shown.
         seed : int
             Seed of this call, the same for all items of a run. Equal conversations with equal seeds give equal answers.
         temperature : float
-            0 is the most probable answer.
+            0 gives the most probable answer.
 
         Returns
         -------
         str
-            The answer in the form that the last user message asks for.
+            The answer in the form that the last user message requests.
         """
         messages = without_examples(messages)
         form = forms.requested_form(messages)
         if form is forms.BaselineForm.CHOICE:
             return self._choice(messages, generator(messages, seed, self._reader.name), temperature)
         if form is forms.BaselineForm.ANSWER:
-            return forms.short(forms.UNDETERMINED, 0.0)  # free words are not what these models have
+            return forms.short(forms.UNDETERMINED, 0.0)  # these models cannot answer in free text
         opinion = self._reader.read(messages)
         if opinion.scores is None:
             return _abstain(form, opinion)
@@ -94,16 +94,17 @@ class Baseline:
         return _written(form, entries, opinion, confidence)
 
     def _choice(self, messages: Sequence[MessageInput], random: np.random.Generator, temperature: float) -> str:
-        """Choose an option; options that weigh alike are drawn by the seed at every temperature."""
+        """Choose an option; ties are drawn by the seed at every temperature."""
         choice = read_choice(next(message.text for message in reversed(messages) if message.role == "user"))
         if not choice.options:
             return forms.short(forms.UNDETERMINED, 0.0)
         log_p = normalised(self._reader.weigh(choice))
+        # Gumbel noise on log probabilities samples an option in proportion to its probability
         chosen = int(np.argmax(log_p / max(temperature, COLD) + random.gumbel(size=len(log_p))))
         return forms.short(LETTERS[chosen], float(np.exp(log_p[chosen])))
 
     def _fields(self, opinion: Opinion, scores: npt.NDArray[np.float64], random: np.random.Generator, temperature: float) -> str:
-        """Sum the probabilities of the diagnoses of a class; a text alone says nothing of a single picture's kind."""
+        """Sum the probabilities of the diagnoses of each class; draw the class, and take its most probable subtype."""
         chances: dict[str, float] = {}
         parts: dict[str, dict[str, float]] = {}
         for key, chance in zip(self._reader.keys, np.exp(normalised(scores)), strict=True):
@@ -129,7 +130,7 @@ class Baseline:
 
 
 def _written(form: forms.BaselineForm, entries: Sequence[Diagnosis], opinion: Opinion, confidence: float) -> str:
-    """Write ranked diagnoses in the form that is asked for."""
+    """Write ranked diagnoses in the requested form."""
     if form is forms.BaselineForm.CHECKLIST:
         return forms.checklist([_candidate(entry, opinion) for entry in entries], _review(entries[0], opinion), confidence)
     if form is forms.BaselineForm.LESION_CHECKLIST:
@@ -141,7 +142,7 @@ def _written(form: forms.BaselineForm, entries: Sequence[Diagnosis], opinion: Op
 
 
 def _place(entry: Diagnosis, opinion: Opinion) -> tuple[str, str]:
-    """Give location and side of what a diagnosis shows."""
+    """Return location and side of the lesion under a diagnosis."""
     if entry.classes == NORMAL:
         return "none", "none"
     location, side = opinion.location, opinion.side
@@ -159,7 +160,7 @@ def _candidate(entry: Diagnosis, opinion: Opinion) -> forms.BaselineCandidate:
 
 
 def _review(entry: Diagnosis | None, opinion: Opinion) -> forms.ChecklistReview:
-    """Give what stands in a checklist beside the candidates; without a diagnosis the model abstains."""
+    """Return the sections of a checklist other than its candidates; without a diagnosis the model abstains."""
     location, side = _place(entry, opinion) if entry else (forms.UNDETERMINED, "none")
     return forms.ChecklistReview(
         seen=opinion.seen,
@@ -172,26 +173,26 @@ def _review(entry: Diagnosis | None, opinion: Opinion) -> forms.ChecklistReview:
 
 
 def _abstain(form: forms.BaselineForm, opinion: Opinion) -> str:
-    """Say that there is nothing to go by: an honest model does not guess from prevalence."""
+    """Write an abstention: without evidence the model does not guess from prevalence."""
     if form is forms.BaselineForm.FIELDS:
         return forms.fields(modality=None, kind=None, plane=None, diagnosis_class=None, subtype=None, confidence=None)
-    nobody = forms.BaselineCandidate(forms.UNDETERMINED, NOTHING, NOTHING)
+    candidate = forms.BaselineCandidate(forms.UNDETERMINED, NOTHING, NOTHING)
     if form is forms.BaselineForm.LESION_CHECKLIST:
-        return forms.lesion_checklist(nobody, _review(None, opinion), 0.0)
+        return forms.lesion_checklist(candidate, _review(None, opinion), 0.0)
     if form is forms.BaselineForm.CHECKLIST:
-        return forms.checklist([nobody], _review(None, opinion), 0.0)
+        return forms.checklist([candidate], _review(None, opinion), 0.0)
     if form is forms.BaselineForm.LESION:
         return forms.lesion(forms.UNDETERMINED, forms.UNDETERMINED, "none", opinion.findings, 0.0)
     return forms.differential([forms.UNDETERMINED], opinion.findings, opinion.reason(""), 0.0)
 
 
 class FusionReader:
-    """Adds the normalised log scores of both readers; one that abstains says nothing.
+    """Adds the normalised log scores of both readers; a reader that abstains is ignored.
 
     Parameters
     ----------
     text, image : TextReader, ImageReader
-        The two readers, over one vocabulary.
+        The two readers, with the same vocabulary.
     """
 
     name = "fusion"
@@ -224,11 +225,11 @@ class FusionReader:
             plane=image.plane,
             seen=image.seen,
             evidence=evidence,
-            missing=tuple(what for what in (*image.missing, *text.missing) if what not in {NO_WORDS, NO_PICTURES}),
+            missing=tuple(name for name in (*image.missing, *text.missing) if name not in {NO_WORDS, NO_PICTURES}),
         )
 
     def weigh(self, choice: ChoiceQuestion) -> npt.NDArray[np.float64]:
-        """Weigh options as the text reader does: the pictures say nothing about words."""
+        """Weigh options as the text reader does: the image reader reads no words."""
         return self.text.weigh(choice)
 
 
@@ -237,7 +238,7 @@ def _both(seen: str, read: str) -> str:
 
 
 encoder = cache(SentenceEncoder)
-"""The one encoder of the process: its weights are loaded when the first text is read."""
+"""The encoder, shared in the process; its weights are loaded when the first text is read."""
 
 READERS: dict[str, Callable[[Vocabulary], BaselineReader]] = {
     "text": lambda vocabulary: TextReader(vocabulary, encoder()),
@@ -247,24 +248,24 @@ READERS: dict[str, Callable[[Vocabulary], BaselineReader]] = {
 
 
 def build(model_id: str, vocabulary: Vocabulary) -> Baseline:
-    """Make a built-in model.
+    """Build a baseline model.
 
     Parameters
     ----------
     model_id : str
         `text`, `image` or `fusion`.
     vocabulary : Vocabulary
-        The diagnoses that it may name, with their descriptions.
+        Diagnoses that it may name, with their descriptions.
 
     Returns
     -------
     Baseline
-        It keeps what it has read and measured, so one instance should answer all requests of a job.
+        It caches what it has read and measured, so one instance should answer all requests of a job.
 
     Raises
     ------
     ConfigError
-        If there is no such model.
+        If there is no model of this name.
     """
     if model_id not in READERS:
         message = f"there is no built-in model {model_id!r}; choose one of {', '.join(READERS)}"

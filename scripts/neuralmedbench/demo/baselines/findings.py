@@ -1,4 +1,4 @@
-"""Where a lesion lies, in words: a coarse atlas over the position in the brain of an axial picture."""
+"""Findings of a set of pictures: features between 0 and 1 by sequence, and the patches of the main lesion."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from neuralmedbench.records.case import Sequence as Kind
 
 @dataclass(frozen=True)
 class Spot:
-    """A patch and the height of its picture: `z` from 0 (lowest picture of its sequence) to 1, None when unknown."""
+    """A patch and the relative height of its picture: `z` from 0 (lowest) to 1 (highest), None if unknown."""
 
     patch: Patch
     z: float | None
 
 
 def ramp(value: float, low: float, high: float) -> float:
-    """Rise from 0 at `low` to 1 at `high`."""
+    """Rise linearly from 0 at `low` to 1 at `high`."""
     return float(np.clip((value - low) / (high - low), 0, 1))
 
 
 def area_by_side(spots: Iterable[Spot]) -> tuple[float, float]:
-    """Area on the patient's left and on the right."""
+    """Sum the area on the patient's left and on the right."""
     pairs = [(spot.patch.area * spot.patch.left, spot.patch.area * (1 - spot.patch.left)) for spot in spots]
     return sum(left for left, _ in pairs), sum(right for _, right in pairs)
 
 
 class Reading:
-    """The frames of one request, by kind and height.
+    """The frames of one request, by sequence and height.
 
     Parameters
     ----------
@@ -53,22 +53,22 @@ class Reading:
         self.low, self.high = (min(heights), max(heights)) if heights else (0.0, 0.0)
 
     def of(self, *kinds: Kind) -> tuple[Frame, ...]:
-        """Give the useful frames of some kinds."""
+        """Return the useful frames of some sequences."""
         return tuple(frame for frame in self.useful if frame.sequence in kinds)
 
     def z(self, frame: Frame) -> float | None:
-        """Relative height of a frame, None when it is not known."""
+        """Return the relative height of a frame; None if unknown, or if the pictures span less than 30 mm."""
         if frame.z_mm is None or self.high - self.low < 30:
             return None
         return (frame.z_mm - self.low) / (self.high - self.low)
 
     def above(self, frame: Frame, level: float) -> bool:
-        """Whether a frame lies above a relative height; one whose height is not known counts as above."""
+        """Return True if a frame lies above a relative height; an unknown height counts as above."""
         height = self.z(frame)
         return height is None or height > level
 
     def partner(self, frame: Frame, *kinds: Kind) -> Frame | None:
-        """Find the picture of another kind in the same plane, within 2 mm, whose brain lies in the same place."""
+        """Find the picture of another sequence in the same plane, within 2 mm, whose brain mask overlaps by more than 75 %."""
         for other in self.of(*kinds):
             same_height = (
                 other.plane is frame.plane and None not in {other.z_mm, frame.z_mm} and abs((other.z_mm or 0) - (frame.z_mm or 0)) <= 2
@@ -78,7 +78,7 @@ class Reading:
         return None
 
     def spots(self, frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> list[Spot]:
-        """Describe the patches of a mask with their height."""
+        """Return the patches of a mask with their height."""
         return [Spot(patch, self.z(frame)) for patch in patches(frame, mask, smallest=smallest)]
 
 
@@ -87,7 +87,7 @@ def _order(frame: Frame) -> tuple[str, str, float, float]:
 
 
 def fluid_features(reading: Reading) -> dict[str, float]:
-    """Ventricles and sulci: Evans index above 0.30 is enlarged; tight sulci at the vertex speak for hydrocephalus."""
+    """Rate ventricles and sulci: an Evans index above 0.30 is enlarged; tight sulci at the vertex suggest hydrocephalus."""
     scans = next((found for kind in (Kind.T1W, Kind.CE_T1W, Kind.FLAIR, Kind.CT, Kind.T2W) if (found := reading.of(kind))), ())
     scans = tuple(frame for frame in scans if frame.plane in {Plane.AXIAL, None})
     if not scans:
@@ -111,7 +111,7 @@ def _middle(z: float | None) -> bool:
 
 
 def evans_index(frame: Frame) -> float:
-    """Width of the frontal horns over the width of the brain."""
+    """Return the width of the frontal horns over the width of the brain; 0 if no ventricle is visible."""
     row, _, height, width = frame.box
     part = frame.ventricles.copy()
     part[int(row + 0.05 * height) :] = False
@@ -125,18 +125,18 @@ def evans_index(frame: Frame) -> float:
 
 
 def sulcal_fraction(frame: Frame) -> float:
-    """Share of fluid in the outer fifth of the brain."""
+    """Return the fraction of fluid in the outer fifth of the brain."""
     shell = frame.brain & (frame.depth < 0.2 * frame.radius)
     return float((frame.fluid & shell).sum() / max(1, shell.sum()))
 
 
 def temporal_horns(frame: Frame) -> float:
-    """Fluid inside the mesial temporal lobes.
+    """Measure the fluid inside the mesial temporal lobes.
 
     Returns
     -------
     float
-        The smaller of both sides, as a fraction of the brain in the picture.
+        Of the smaller side, as a fraction of the brain in the picture.
     """
     row, column, height, width = frame.box
     y, x = np.indices(frame.brain.shape)
@@ -153,14 +153,14 @@ BLOOD_KINDS = (Kind.SWI, Kind.T2STARW)
 
 @dataclass(frozen=True)
 class Findings:
-    """What the pictures show.
+    """Findings of a request.
 
     Attributes
     ----------
     features : dict of str to float
-        By the names of `evidence.EVIDENCE`; absent when it could not be looked for.
+        From 0 (absent) to 1 (present), by the names in `opinion.EVIDENCE`; missing if the pictures cannot show it.
     lesion : tuple of Spot
-        Patches of the main lesion, the largest first; empty when nothing stands out.
+        Patches of the main lesion, the largest first; empty if nothing stands out.
     frames : tuple of Frame
         The pictures that could be measured.
     """
@@ -171,7 +171,7 @@ class Findings:
 
 
 def read_pictures(frames: Sequence[Frame]) -> Findings:
-    """Read all pictures of a request."""
+    """Compute features and main lesion from all pictures of a request, in any order."""
     reading = Reading(frames)
     features: dict[str, float] = {}
     found: list[list[Spot]] = []
@@ -183,6 +183,7 @@ def read_pictures(frames: Sequence[Frame]) -> Findings:
     loud = max((value for name, value in features.items() if name not in QUIET), default=0.0)
     if reading.useful:
         features["unremarkable"] = 1 - loud
+    # the first detector with a lesion of notable size, in the order of the loop above
     lesion = next((spots for spots in found if sum(spot.patch.area for spot in spots) > 0.004), [])
     if loud > 0.4 and lesion:
         features |= _position(lesion)
@@ -190,7 +191,8 @@ def read_pictures(frames: Sequence[Frame]) -> Findings:
 
 
 def _position(lesion: Sequence[Spot]) -> dict[str, float]:
-    """Share of the lesion that lies in each coarse zone; zones need not cover the brain and may overlap."""
+    """Return the fraction of the lesion in each coarse zone; zones may overlap and do not cover the brain."""
+    # an unknown height is NaN, for which every comparison is false: hence `~(z < ...)`
     areas = np.array([spot.patch.area for spot in lesion])
     x = np.array([spot.patch.x for spot in lesion])
     y = np.array([spot.patch.y for spot in lesion])
@@ -209,7 +211,7 @@ def _position(lesion: Sequence[Spot]) -> dict[str, float]:
 
 
 QUIET = frozenset({"tight_vertex", "wide_sulci"})
-"""Features that are no finding by themselves."""
+"""Features that are not findings on their own."""
 
 
 def _size(spots: Sequence[Spot]) -> float:
@@ -217,7 +219,7 @@ def _size(spots: Sequence[Spot]) -> float:
 
 
 def distinct(spots: Sequence[Spot]) -> int:
-    """Count lesions: patches at the same place of neighbouring pictures are one."""
+    """Count lesions; patches at the same position in different pictures are one."""
     places: list[tuple[float, float]] = []
     for spot in spots:
         if all(np.hypot(spot.patch.x - x, spot.patch.y - y) > 0.2 for x, y in places):
@@ -226,7 +228,7 @@ def distinct(spots: Sequence[Spot]) -> int:
 
 
 def _contrast(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
-    """Enhancement: the picture after contrast minus the one before, where both show the same slice."""
+    """Rate enhancement: the picture after contrast minus the one before, where both show the same slice."""
     enhanced = reading.of(Kind.CE_T1W)
     if not enhanced:
         return {}, []
@@ -257,7 +259,7 @@ def _contrast(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
 
 
 def _blood(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
-    """Blood: dense on CT, black on susceptibility-weighted pictures."""
+    """Rate blood: dense on CT, black on susceptibility-weighted pictures."""
     features: dict[str, float] = {}
     lesion: list[Spot] = []
     if scans := reading.of(*CT_KINDS):
@@ -268,7 +270,7 @@ def _blood(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
         features["ct_hypodensity"] = ramp(_size(pale), 0.015, 0.05) * (1 - features["dense_clot"])
         lesion = dense if features["dense_clot"] > 0.2 else pale
     if scans := reading.of(*BLOOD_KINDS):
-        # Air of the sinuses and of the mastoid is black as well: the base of the skull is left out.
+        # Air in sinuses and mastoid is black too, so the base of the skull is excluded.
         high = [frame for frame in scans if reading.above(frame, 0.3)]
         black = [spot for frame in high for spot in reading.spots(frame, (frame.depth > 0.1 * frame.radius) & (frame.ratio < 0.3))]
         tiny = [spot for frame in high for spot in reading.spots(frame, small_dark_spots(frame), smallest=0.0003)]
@@ -279,7 +281,7 @@ def _blood(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
 
 
 def _diffusion(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
-    """Diffusion: what is bright in DWI is restricted only where ADC is dark."""
+    """Rate diffusion: a DWI-bright spot is restricted only where ADC is dark."""
     scans = reading.of(Kind.DWI)
     restricted: list[Spot] = []
     shining: list[Spot] = []
@@ -290,6 +292,7 @@ def _diffusion(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
             if adc is None:
                 unknown.append(spot)
                 continue
+            # ratio to normal brain: below 0.85 restricted, above 1.1 shine-through, between them undecided
             value = float(np.median(adc.ratio[spot.patch.mask]))
             (restricted if value < 0.85 else shining if value > 1.1 else unknown).append(spot)
     features: dict[str, float] = {}
@@ -301,7 +304,7 @@ def _diffusion(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
 
 
 def _white_matter(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
-    """FLAIR (T2 without it): one large patch, many small ones, confluent caps, or the mesial temporal lobes."""
+    """Rate white matter on FLAIR (else T2): one large patch, many small ones, confluent caps, or mesial temporal lobes."""
     scans = reading.of(Kind.FLAIR) or reading.of(Kind.T2W)
     if not scans:
         return {}, []
@@ -327,12 +330,12 @@ def _white_matter(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
 
 
 def _is_mesial_temporal(spot: Spot) -> bool:
-    """Level of the hippocampus, between the midline and the lateral third, in the middle from front to back."""
+    """Return True at the level of the hippocampus, between midline and lateral third, in the middle third from front to back."""
     return spot.z is not None and 0.08 < spot.z < 0.4 and 0.15 < abs(spot.patch.x) < 0.7 and -0.35 < spot.patch.y < 0.35
 
 
 def _cavity(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
-    """Tissue replaced by fluid on one side: an old infarct, or the necrosis of a tumour."""
+    """Rate tissue replaced by fluid on one side: an old infarct, or tumour necrosis."""
     scans = reading.of(Kind.FLAIR, Kind.T1W)
     if not scans:
         return {}, []

@@ -1,4 +1,4 @@
-"""The forms of a prompt: which answer it asks for, which options it offers, and how an answer is written."""
+"""The answer form that a prompt requests, the options it offers, and how answers are written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PictureInput(Protocol):
 
     @property
     def label(self) -> str:
-        """Words shown before it; may be empty."""
+        """Text shown before it; may be empty."""
 
     @property
     def png(self) -> bytes:
@@ -29,7 +29,7 @@ class PictureInput(Protocol):
 
     @property
     def sha256(self) -> str:
-        """Digest of the bytes."""
+        """SHA-256 of the bytes."""
 
 
 class MessageInput(Protocol):
@@ -37,21 +37,21 @@ class MessageInput(Protocol):
 
     @property
     def role(self) -> str:
-        """Who says it: `system`, `user` or `assistant`."""
+        """`system`, `user` or `assistant`."""
 
     @property
     def text(self) -> str:
-        """The words."""
+        """The text."""
 
     @property
     def images(self) -> Sequence[PictureInput]:
-        """Pictures, in the order in which they are shown."""
+        """Pictures, in the order shown."""
 
 
 M = TypeVar("M", bound=MessageInput)
 
 UNDETERMINED = "undetermined"
-"""What stands for a diagnosis in an answer that abstains."""
+"""Diagnosis of an answer that abstains."""
 
 SEQUENCE_NAMES = {
     Kind.T1W: "T1",
@@ -66,7 +66,7 @@ SEQUENCE_NAMES = {
 
 
 class BaselineForm(StrEnum):
-    """What a prompt asks for."""
+    """Answer form that a prompt requests."""
 
     CHECKLIST = "checklist"
     LESION_CHECKLIST = "lesion_checklist"
@@ -86,12 +86,12 @@ FORM_MARKS = {
     BaselineForm.CHOICE: re.compile(r"^\s*ANSWER: <the letter", re.MULTILINE),
     BaselineForm.ANSWER: re.compile(r"^\s*ANSWER: <your whole", re.MULTILINE),
 }
-"""Where two marks stand at one place the first of them counts: a checklist has the headers of the short form too."""
+"""If two patterns match at one position the first counts: a checklist also has the headers of the short form."""
 
 
 @dataclass(frozen=True)
 class BaselineCandidate:
-    """A hypothesis, what speaks for it and what against it."""
+    """A hypothesis with the evidence for and against it."""
 
     name: str
     speaks_for: str
@@ -100,7 +100,7 @@ class BaselineCandidate:
 
 @dataclass(frozen=True, kw_only=True)
 class ChecklistReview:
-    """What stands in a checklist beside its candidates; every field is the section of this name."""
+    """Sections of a checklist other than its candidates, by field name."""
 
     seen: str
     location: str
@@ -111,7 +111,8 @@ class ChecklistReview:
 
 
 def requested_form(messages: Sequence[MessageInput]) -> BaselineForm:
-    """Find out which form the conversation asks for."""
+    """Find the form that the latest instruction requests; a differential if there is none."""
+    # the last match in a message counts: the instruction comes after quoted notes of a patient
     asked = [message for message in reversed(messages) if message.role == "user"]
     for message in (*asked, *(message for message in messages if message.role == "system")):
         places = {form: max((match.start() for match in mark.finditer(message.text)), default=-1) for form, mark in FORM_MARKS.items()}
@@ -128,7 +129,7 @@ def differential(names: Sequence[str], findings: str, rationale: str, confidence
 
 
 def lesion(name: str, location: str, side: str, findings: str, confidence: float) -> str:
-    """Write a lesion, its place and its side."""
+    """Write a lesion with its location and side."""
     return f"LESION: {name}\nLOCATION: {location}\nSIDE: {side}\nFINDINGS: {paragraph(findings)}\nCONFIDENCE: {_number(confidence)}"
 
 
@@ -139,7 +140,7 @@ def checklist(candidates: Sequence[BaselineCandidate], review: ChecklistReview, 
 
 
 def lesion_checklist(candidate: BaselineCandidate, review: ChecklistReview, confidence: float) -> str:
-    """Write a checklist on a lesion."""
+    """Write a checklist for one lesion."""
     return _sections(Family.LESION_RECOGNITION, review, {"LESION": f" {_line(candidate)}"}, confidence)
 
 
@@ -157,7 +158,7 @@ def fields(
     subtype: str | None,
     confidence: float | None,
 ) -> str:
-    """Write the fields of a single picture as one JSON object; None abstains."""
+    """Write the fields of a single picture as a JSON object; None abstains."""
     answer = {
         "modality": modality,
         "sequence": SEQUENCE_NAMES.get(kind) if kind else None,
@@ -170,7 +171,7 @@ def fields(
 
 
 def paragraph(text: str) -> str:
-    """One paragraph that cannot be taken for another part of the answer, even when it quotes a prompt."""
+    """Write one paragraph that a parser cannot mistake for another section, even if it quotes a prompt."""
     flat = " ".join(text.split())
     return re.sub(r"\b([A-Z]{4,}):", lambda found: f"{found.group(1).lower()} -", flat) or "None."
 
@@ -186,7 +187,7 @@ def _line(candidate: BaselineCandidate) -> str:
 
 
 def _evidence(text: str) -> str:
-    """Words that cannot be taken for another candidate or another part of its line."""
+    """Write evidence that a parser cannot mistake for another candidate or part of its line."""
     return re.sub(r"\b(for|against):", r"\1 -", paragraph(text).replace("|", "/"), flags=re.IGNORECASE)
 
 
@@ -205,9 +206,9 @@ class ChoiceQuestion:
     Attributes
     ----------
     case, question : str
-        What stands before the question (headings too), and the question.
+        Text before the question (with headings), and the question.
     options : tuple of str
-        In the order of their letters.
+        In letter order.
     """
 
     case: str
@@ -216,7 +217,7 @@ class ChoiceQuestion:
 
 
 def read_choice(text: str) -> ChoiceQuestion:
-    """Read question and options of a prompt; of several lists of options the last one, because the form stands below what is quoted."""
+    """Read question and options of a prompt (the last list, which follows any quoted text); without options if it offers none."""
     head, form, _ = f"\n{text}".rpartition("\n\nAnswer in this form:")
     before, offer, block = head.rpartition("\nOptions:\n")
     if not (form and offer):
@@ -233,10 +234,10 @@ def read_choice(text: str) -> ChoiceQuestion:
 
 
 def without_examples(messages: Sequence[M]) -> tuple[M, ...]:
-    """Take answered examples of other patients out of a conversation: the baselines learn nothing from them, and they are another's words."""
+    """Remove few-shot examples of other patients from a conversation: the baselines cannot learn from them."""
     return tuple(
         replace(
-            cast("Any", message),  # a dataclass, of which the protocol says nothing
+            cast("Any", message),  # a dataclass, which the protocol does not state
             text=message.text.rpartition(END_OF_EXAMPLES)[2].lstrip() if END_OF_EXAMPLES in message.text else message.text,
             images=tuple(image for image in message.images if not EXAMPLE.match(image.label)),
         )

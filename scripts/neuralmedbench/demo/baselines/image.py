@@ -1,6 +1,6 @@
-"""The image baseline: measurements on the pictures of the prompt, weighed by a table of textbook knowledge.
+"""The image baseline: measurements on the pictures of the prompt, weighted by a table of textbook knowledge.
 
-It reads no word about the patient; of the text it uses only the labels of the pictures.
+It ignores the text of the prompt except for the labels of the pictures.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.vocabulary import Vocabulary
 
 SHOWN = 0.4
-"""A feature above this is named in an answer."""
+"""Feature value above which an answer names the feature."""
 
 SPEAKS, MOST_NAMED = 0.3, 2
-"""Log-odds from which a feature speaks for or against a diagnosis, and how many of them are named as evidence."""
+"""Log-odds above which a feature counts for or against a diagnosis, and how many are named as evidence."""
 
 USUAL = (Kind.T1W, Kind.CE_T1W, Kind.T2W, Kind.FLAIR, Kind.DWI, Kind.ADC, Kind.SWI)
 """Sequences of a usual examination of the head."""
 
 
 class ImageReader:
-    """Measures pictures; a picture is measured once.
+    """Measures pictures, each once.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ImageReader:
         self._seen: dict[tuple[tuple[str, str], ...], Opinion] = {}
 
     def read(self, messages: Sequence[MessageInput]) -> Opinion:
-        """Form an opinion from the pictures of all user messages so far, in whatever order they stand."""
+        """Form an opinion from the pictures of all user messages so far, in any order."""
         images = {_key(image): image for message in messages if message.role == "user" for image in message.images}
         known = tuple(sorted(images))
         if known not in self._seen:
@@ -53,7 +53,7 @@ class ImageReader:
         return self._seen[known]
 
     def weigh(self, choice: ChoiceQuestion) -> npt.NDArray[np.float64]:
-        """Weigh all options alike: this model reads no words, so its choice is **chance**, drawn uniformly by the seed."""
+        """Weigh all options equally: this model reads no words, so its choice is **chance**, drawn uniformly by the seed."""
         return np.zeros(len(choice.options))
 
     def _frame(self, image: PictureInput) -> Frame | None:
@@ -72,6 +72,7 @@ class ImageReader:
                 missing=(NO_PICTURES, NO_WORDS),
             )
         found = read_pictures(usable)
+        # modality, sequence and plane are reported for single-picture questions only
         one = usable[0] if len(usable) == 1 else None
 
         def reason(key: str) -> str:
@@ -107,7 +108,7 @@ class ImageReader:
 
 
 def _key(image: PictureInput) -> tuple[str, str]:
-    """Bytes and what is said of them; the number of a picture in its label does not matter."""
+    """Return digest and label of a picture, without its number."""
     return image.sha256, image.label.partition(":")[2]
 
 
@@ -116,7 +117,7 @@ def _modality(frame: Frame) -> str:
 
 
 def _seen(frames: Sequence[Frame]) -> str:
-    """Modality; sequences; planes: those that the labels say or that were guessed from the pictures."""
+    """Write modality; sequences; planes, from the labels or guessed from the pictures."""
     kinds = {frame.sequence for frame in frames if frame.sequence and frame.sequence not in CT_KINDS}
     sequences = sorted(SEQUENCE_NAMES.get(kind, str(kind)) for kind in kinds)
     planes = sorted({str(frame.plane) for frame in frames if frame.plane})
@@ -125,14 +126,14 @@ def _seen(frames: Sequence[Frame]) -> str:
 
 
 def _not_shown(frames: Sequence[Frame]) -> list[str]:
-    """Name the usual kinds of pictures that were not among them."""
+    """List the usual sequences, and CT, that were not shown."""
     shown = {frame.sequence for frame in frames}
     kinds = [SEQUENCE_NAMES[kind] for kind in USUAL if kind not in shown]
     return kinds if shown & set(CT_KINDS) else [*kinds, "CT"]
 
 
 def _evidence(found: Findings, key: str) -> tuple[str, str]:
-    """Say which measurements speak most for a diagnosis, and which against it."""
+    """Name the strongest measurements for and against a diagnosis."""
     added = contributions(found.features, key)
     speak_for = sorted((name for name in added if added[name] > SPEAKS), key=lambda name: -added[name])[:MOST_NAMED]
     against = sorted((name for name in added if added[name] < -SPEAKS), key=lambda name: added[name])[:MOST_NAMED]
@@ -155,7 +156,7 @@ def _sentence(found: Findings) -> str:
 
 
 def side(spots: Sequence[Spot]) -> str:
-    """Side of a lesion."""
+    """Return the side of a lesion: `left`, `right`, `bilateral`, `midline`, or empty without patches."""
     if not spots:
         return ""
     left, right = area_by_side(spots)
@@ -167,7 +168,7 @@ def side(spots: Sequence[Spot]) -> str:
 
 
 def place(spots: Sequence[Spot]) -> str:
-    """Anatomical term for the centre of the largest patch, or of many small ones around the ventricles; empty without patches."""
+    """Return the anatomical term for the largest patch, or for many small ones around the ventricles; empty without patches."""
     if not spots:
         return ""
     near = [spot for spot in spots if spot.patch.gap < 0.25]
@@ -178,7 +179,7 @@ def place(spots: Sequence[Spot]) -> str:
 
 
 def _region(x: float, y: float, z: float) -> str:
-    """Region of a point: `x` from the midline (0) to the side (1), `y` from anterior (-1) to posterior (1), `z` from 0 to 1."""
+    """Return the region of a point: `x` from midline (0) to lateral (1), `y` from anterior (-1) to posterior (1), `z` from lowest (0) to highest (1)."""
     if z < 0.22 and y > 0.2:
         return "brainstem" if x < 0.2 and y < 0.45 else "cerebellum"
     if z < 0.38 and -0.45 < y < 0.4:

@@ -1,8 +1,8 @@
 """Measurements on one picture: brightness relative to brain, fluid, and patches that stand out.
 
-Thresholds come from general knowledge of how sequences look (fluid is black in FLAIR, an acute infarct is roughly
-twice as bright as brain in DWI...). They were not optimised, but several were set while looking at the demo's phantoms:
-what this baseline scores on the demo is therefore not a held-out result.
+Thresholds come from general knowledge of MR contrast (fluid is black in FLAIR, an acute infarct is roughly twice as bright as brain in
+DWI, ...). They were not optimised, but several were set while looking at the demo's phantoms, so the score of this baseline on the demo
+is not a held-out result.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ BRIGHT_LESION = {
     Sequence.CE_CT: 1.35,
     Sequence.CE_T1W: 1.4,
 }
-"""A patch brighter than this is abnormal wherever it lies."""
+"""A patch brighter than this is abnormal in any location."""
 
 MIRROR_GAIN = {Sequence.FLAIR: 0.16, Sequence.DWI: 0.22, Sequence.T2W: 0.2}
-"""A patch brighter than the same place of the other side by this much is abnormal."""
+"""A patch brighter than its mirror position by this much is abnormal."""
 
 
 @dataclass(frozen=True)
@@ -63,21 +63,21 @@ class Patch:
     Attributes
     ----------
     mask : ndarray of bool, shape (GRID, GRID)
-        Where it lies in its picture.
+        Its pixels.
     area : float
         Fraction of the brain in the picture.
     x, y : float
         Centre, relative to the brain: x from -1 (patient's right) to +1 (patient's left), y from -1 (anterior) to +1.
     left : float
-        Share of it that lies on the patient's left.
+        Fraction of it on the patient's left.
     edge : float
-        Share of its outline that lies at the surface of the brain.
+        Fraction of its outline at the surface of the brain.
     gap : float
-        Shortest distance to the ventricles, in radii of the brain; 1 when no ventricle is seen.
+        Shortest distance to the ventricles, in radii of the brain; 1 if no ventricle is visible.
     elongation : float
         Ratio of its principal axes, at least 1.
     hole : float
-        Share of its filled area that it leaves free: a ring has a hole.
+        Fraction of its filled area that is hole, as in a ring.
     """
 
     mask: Mask
@@ -93,14 +93,14 @@ class Patch:
 
 @dataclass(frozen=True)
 class Frame:
-    """One picture, measured.
+    """Measurements of one picture.
 
     Attributes
     ----------
     sequence, plane : Sequence or None, Plane or None
         From the label, or guessed from the picture.
     z_mm : float or None
-        Position, when the label says it.
+        Position, if the label states it.
     ratio : ndarray of float32, shape (GRID, GRID)
         Brightness relative to the median of the brain, slightly smoothed.
     brain : ndarray of bool, shape (GRID, GRID)
@@ -118,7 +118,7 @@ class Frame:
 
     @cached_property
     def depth(self) -> Grey:
-        """Depth below the surface of the brain in pixels."""
+        """Depth below the surface of the brain, pixels."""
         return np.asarray(ndimage.distance_transform_edt(self.brain), dtype=np.float32)
 
     @cached_property
@@ -139,7 +139,7 @@ class Frame:
         if self.sequence in DARK_FLUID:
             return self.brain & (self.ratio < DARK_FLUID[self.sequence])
         if self.sequence in BRIGHT_FLUID:
-            # A window that is cut at the darkest tissue stretches ratios: fluid is also among the brightest of the picture.
+            # A window that clips the darkest tissue stretches ratios, so fluid must also be among the brightest pixels.
             top = 0.7 * float(np.percentile(self.ratio[self.brain], 99))
             return self.brain & (self.ratio > max(BRIGHT_FLUID[self.sequence], top))
         return np.zeros_like(self.brain)
@@ -154,12 +154,12 @@ class Frame:
 
     @cached_property
     def cortex(self) -> float:
-        """Brightness that normal grey matter reaches in FLAIR and T2; a lesion is brighter."""
+        """Upper brightness of normal grey matter in FLAIR and T2; a lesion is brighter."""
         return float(np.clip(1.1 * np.percentile(self.ratio[self.brain & ~self.fluid], 85), 1.15, 1.3))
 
     @cached_property
     def gain(self) -> Grey:
-        """How much brighter a place is than the same place of the other side, smoothed."""
+        """Brightness minus that of the mirror position on the other side, smoothed."""
         _, column, _, _ = self.box
         smooth = ndimage.gaussian_filter(self.ratio, 2.0)
         mirrored = mirror(smooth, column)
@@ -168,7 +168,7 @@ class Frame:
 
 
 def mirror(picture: Grey, column: float) -> Grey:
-    """Reflect a picture about a column (which may lie between two pixels); what comes from outside is 0."""
+    """Reflect a picture about a column (which may lie between two pixels); pixels from outside are 0."""
     columns = np.rint(2 * column - np.arange(picture.shape[1])).astype(int)
     valid = (columns >= 0) & (columns < picture.shape[1])
     return np.where(valid[None, :], picture[:, np.clip(columns, 0, picture.shape[1] - 1)], 0).astype(np.float32)
@@ -180,7 +180,7 @@ def measure(image: PictureInput) -> Frame | None:
     Returns
     -------
     Frame or None
-        None when there is no picture in the bytes, or no head in the picture.
+        None if the bytes are not a picture, or no head is found.
     """
     grey = decode(image)
     if grey is None:
@@ -192,11 +192,12 @@ def measure(image: PictureInput) -> Frame | None:
     if brain.sum() < 0.02 * brain.size:
         return None
     deep = grey[ndimage.binary_erosion(brain, DISC, iterations=3) & (grey > 0.02)]
+    # brightness is relative to the median of the brain's interior
     level = float(np.median(deep)) if deep.size else 0.0
     if level <= 0.02:
         return None
     ratio = ndimage.gaussian_filter(grey, 0.6) / level
-    # What is left after smoothing is noise; the contrast of grey and white matter is not.
+    # The residual of smoothing is noise, without the contrast of grey and white matter; 1.48 scales a MAD to a standard deviation.
     noise = float(np.median(np.abs(ratio - ndimage.gaussian_filter(ratio, 2.0))[brain])) * 1.48
     sequence = label.sequence or (Sequence.CT if ct else guess_sequence(grey, head, brain))
     plane = label.plane or guess_plane(brain, ratio)
@@ -204,14 +205,14 @@ def measure(image: PictureInput) -> Frame | None:
 
 
 def patches(frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> tuple[Patch, ...]:
-    """Describe the connected patches of a mask, the largest first.
+    """Measure the connected patches of a mask, the largest first.
 
     Parameters
     ----------
     frame : Frame
-        The picture in which the mask lies.
+        The picture of the mask.
     mask : ndarray of bool, shape (GRID, GRID)
-        What stands out.
+        Pixels that stand out.
     smallest : float
         Smaller patches are dropped (fraction of the brain in the picture).
     """
@@ -231,6 +232,7 @@ def patches(frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> tuple[Patc
         rows, columns = rows + where[0].start, columns + where[1].start
         whole = np.zeros_like(mask)
         whole[rows, columns] = True
+        # 1/12 is the variance of a uniform pixel: without it a line of pixels would have an axis of length 0
         axes = np.sqrt(np.linalg.eigvalsh(np.cov(np.stack([rows, columns])) + np.eye(2) / 12)) if pixels > 3 else np.ones(2)
         filled = int(ndimage.binary_fill_holes(ndimage.binary_closing(np.pad(part, 3), DISC, iterations=2)).sum())
         outline = part & ~ndimage.binary_erosion(part)
@@ -252,7 +254,7 @@ def patches(frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> tuple[Patc
 
 
 def bright_mask(frame: Frame) -> Mask:
-    """Mark what is brighter than brain can be in this sequence, the rim of the brain left out.
+    """Mark what is brighter than normal brain in this sequence, except at the rim; nothing for sequences without a threshold.
 
     Returns
     -------
@@ -278,14 +280,14 @@ def bright_mask(frame: Frame) -> Mask:
         if frame.sequence is Sequence.T2W:
             gain &= ndimage.gaussian_filter(frame.fluid.astype(np.float32), 2.0) < 0.3
         found = found | ndimage.binary_opening(gain, DISC, iterations=2)
-    # Where most of a slice is bright, the scalp was taken for brain.
+    # If much of a slice is bright, the scalp was segmented as brain.
     return np.asarray(found) if found.sum() < 0.25 * frame.brain.sum() else nothing
 
 
 def small_bright_spots(frame: Frame) -> Mask:
-    """Mark spots below the cortex that are brighter than their surroundings, of up to about a fifteenth of the brain's width.
+    """Mark spots below the cortex, up to about a fifteenth of the brain's width, that are brighter than their surroundings.
 
-    Insula and interhemispheric cortex look alike on both sides; a spot does not.
+    They must also be brighter than the other side, which excludes insula and interhemispheric cortex.
     """
     deep = frame.depth > 0.16 * frame.radius
     hat = frame.ratio - ndimage.grey_opening(frame.ratio, size=(9, 9))
@@ -305,7 +307,7 @@ def small_dark_spots(frame: Frame) -> Mask:
 
 
 def dark_mask(frame: Frame) -> Mask:
-    """Mark what is darker than the other side by half of a brain's brightness: a cavity, or fluid in one place only."""
+    """Mark what is darker than the other side by 0.3 of the brain's brightness (0.12 in CT): a cavity, or fluid on one side only."""
     inside = frame.depth > 0.06 * frame.radius + 1
     limit = 0.12 if frame.sequence in {Sequence.CT, Sequence.CE_CT} else 0.3
     return np.asarray(ndimage.binary_opening(inside & (frame.gain < -limit) & (frame.ratio < 1 - limit), DISC, iterations=2))

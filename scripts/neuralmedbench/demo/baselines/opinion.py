@@ -1,4 +1,4 @@
-"""What a baseline knows and thinks: textbook odds of features and diseases, its opinion of one conversation, and how a ranking is drawn from it."""
+"""Knowledge and opinion of a baseline: textbook odds of features and diseases, its opinion of one conversation, and the ranking drawn from it."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.vocabulary import Vocabulary
 
 NOTHING, NOT_WEIGHED = "nothing", "not weighed by this model"
-"""What stands for evidence where there is none, and where a reader does not look for any."""
+"""Evidence where there is none, and where a reader does not look for any."""
 NO_WORDS, NO_PICTURES = "words about the patient", "pictures of the head"
-"""What a reader lacks that does not read words, or sees no pictures."""
+"""Missing input of a reader that reads no words, or sees no pictures."""
 
 
 @dataclass(frozen=True)
 class Opinion:
-    """What a baseline thinks.
+    """A baseline's opinion of one conversation.
 
     Attributes
     ----------
     scores : ndarray of float64, shape (candidates,), or None
-        Log score of each candidate, up to a constant; None when the model has nothing to go by and abstains.
+        Log score of each candidate, up to a constant; None if the model has no evidence and abstains.
     findings : str
-        What it read or measured, in a sentence or two.
+        What it read or measured, in one or two sentences.
     reason : callable
-        From the key of a diagnosis to why it could be that one.
+        Maps the key of a diagnosis to the reason for it.
     location, side : str
-        Where the main lesion lies; empty when it does not know.
+        Location of the main lesion; empty if unknown.
     modality : str or None
-        `MRI` or `CT`, of a single picture; None when there is none.
+        `MRI` or `CT` of a single picture; None if there is not exactly one.
     sequence, plane : Sequence or None, Plane or None
-        What a single picture is; None when unsure.
+        Of a single picture; None if uncertain.
     seen : str
-        What it was shown, as a checklist tells it: modality; sequences; planes.
+        What it was shown, as in a checklist: modality; sequences; planes.
     evidence : callable
-        From the key of a diagnosis to what speaks for it and what against it.
+        Maps the key of a diagnosis to the evidence for and against it.
     missing : tuple of str
-        What it did not have.
+        Inputs that it did not have.
     """
 
     scores: npt.NDArray[np.float64] | None
@@ -63,7 +63,7 @@ class Opinion:
 
 
 class BaselineReader(Protocol):
-    """One of the baselines: it forms an opinion from the messages and from nothing else."""
+    """A baseline: forms an opinion from the messages alone."""
 
     name: str
     vocabulary: Vocabulary
@@ -74,22 +74,22 @@ class BaselineReader(Protocol):
         ...
 
     def weigh(self, choice: ChoiceQuestion) -> npt.NDArray[np.float64]:
-        """Weigh the options of a question: log scores, up to a constant, of shape (options,); between equal ones the lot decides."""
+        """Return log scores of the options of a question, up to a constant, shape (options,); ties are drawn."""
         ...
 
 
 def normalised(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Log probabilities of log scores: the softmax, without overflow."""
+    """Convert log scores to log probabilities (log-softmax, without overflow)."""
     shifted = scores - scores.max()
     return np.asarray(shifted - np.log(np.exp(shifted).sum()))
 
 
 LONGEST = 5
-"""Diagnoses in a differential."""
+"""Most diagnoses in a differential."""
 
 
 def generator(messages: Sequence[MessageInput], seed: int, name: str) -> np.random.Generator:
-    """Random numbers of one call: equal words and pictures with an equal seed draw equally, other ones independently."""
+    """Seed the random numbers of one call with model, seed, text and pictures; the order of the pictures does not matter."""
     digest = hashlib.sha256(f"{name}\n{seed}".encode())
     for message in messages:
         digest.update(f"\n{message.role}\n{message.text}\n".encode("utf-8", "replace"))
@@ -101,7 +101,7 @@ def generator(messages: Sequence[MessageInput], seed: int, name: str) -> np.rand
 def ranking(
     scores: npt.NDArray[np.float64], keys: tuple[str, ...], vocabulary: Vocabulary, random: np.random.Generator, temperature: float
 ) -> tuple[list[str], float]:
-    """Draw a differential.
+    """Draw a differential of at most five diagnoses.
 
     Parameters
     ----------
@@ -110,11 +110,18 @@ def ranking(
     keys : tuple of str
         The candidates.
     vocabulary : Vocabulary
-        Wider and narrower terms of one diagnosis do not stand beside each other.
+        Its hierarchy keeps wider and narrower terms of one diagnosis from being listed together.
     random : Generator
-        Source of the draw.
+        Random numbers.
     temperature : float
-        0 ranks by score; 1 draws each rank by its probability; more is flatter.
+        0 ranks by score; 1 draws each rank by its probability; higher is flatter.
+
+    Returns
+    -------
+    list of str
+        Keys of the diagnoses, the most likely one first.
+    float
+        Probability of the first one at temperature 1.
     """
     log_p = normalised(scores)
     drawn = log_p / temperature + random.gumbel(size=len(log_p)) if temperature > 0 else log_p
@@ -137,20 +144,20 @@ EVIDENCE: Mapping[str, Mapping[str, float]] = {
     key: {feature: _TABLE["levels"].get(chance, chance) for feature, chance in features.items()}
     for key, features in _TABLE["evidence"].items()
 }
-"""Probabilities of features and diagnoses; `knowledge.yaml` explains them."""
+"""Probabilities of features and diagnoses, explained in `knowledge.yaml`."""
 
 RARE, UNDESCRIBED = 0.006, 0.0015
-"""The same for a diagnosis of `EVIDENCE` that is not among them, and for one of which the table knows nothing."""
+"""Prevalence of a diagnosis of `EVIDENCE` that is not in `COMMON`, and of one that is in neither."""
 
 
 def nameable(vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Diagnoses that a model may name: all but the umbrella terms, under which others stand and which nothing is confused with."""
+    """Return the diagnoses that a model may name: all except umbrella terms (parents that are not confusable with anything)."""
     umbrellas = {entry.parent for entry in vocabulary.diagnoses.values() if entry.parent}
     return tuple(key for key, entry in vocabulary.diagnoses.items() if key not in umbrellas or entry.confusable)
 
 
 def contributions(features: Mapping[str, float], key: str) -> dict[str, float]:
-    """Log-odds that each feature adds to a diagnosis."""
+    """Return the log-odds that each feature (0 absent to 1 present) adds to a diagnosis."""
     added = {}
     for feature, seen in EVIDENCE.get(key, {}).items():
         if feature in features:
@@ -160,12 +167,12 @@ def contributions(features: Mapping[str, float], key: str) -> dict[str, float]:
 
 
 def log_scores(features: Mapping[str, float], keys: tuple[str, ...]) -> npt.NDArray[np.float64]:
-    """Log of prevalence times likelihood, up to a constant.
+    """Return the log of prevalence times likelihood, up to a constant.
 
     Returns
     -------
     ndarray of float64, shape (len(keys),)
-        One score a candidate.
+        One score per candidate.
     """
     prior = [COMMON.get(key, RARE if key in EVIDENCE else UNDESCRIBED) for key in keys]
     return np.log(prior) + np.array([sum(contributions(features, key).values()) for key in keys])

@@ -1,4 +1,4 @@
-"""What an unlabelled picture is: modality, sequence and plane, or None where that is unsure."""
+"""Decode a picture, segment head and brain, and read or guess modality, sequence and plane."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Grey = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 
 GRID = 160
-"""Side of the square on which pictures are measured; about 1.4 mm a pixel for a field of view of 230 mm."""
+"""Side of the square on which pictures are measured, pixels; about 1.4 mm per pixel for a field of view of 230 mm."""
 
 MAX_PIXELS = 40_000_000
-"""Larger pictures are not decoded: a small file can hold a very large one."""
+"""Larger pictures are not decoded: a small file can expand to a huge picture (decompression bomb)."""
 
 RAYS = 144
-"""Directions in which the skull is looked for."""
+"""Number of directions in which the skull is searched."""
 
 DISC = ndimage.generate_binary_structure(2, 1)
 
 
 @dataclass(frozen=True)
 class PictureLabel:
-    """What the words before a picture say; None where they say nothing."""
+    """Content of the text before a picture; None where it is silent."""
 
     sequence: Sequence | None
     plane: Plane | None
@@ -60,7 +60,7 @@ def decode(image: PictureInput) -> Grey | None:
     -------
     ndarray of float32, shape (GRID, GRID), or None
         Grey values between 0 and 1, letterboxed to a square; row 0 anterior, column 0 patient right in an axial
-        picture. None when the bytes are no picture or the picture is empty.
+        picture. None if the bytes are not a picture, or it is empty.
     """
     try:
         with Image.open(io.BytesIO(image.png)) as picture:
@@ -88,7 +88,7 @@ def head_mask(grey: Grey) -> Mask:
     Returns
     -------
     ndarray of bool, shape (Y, X)
-        The head; empty when nothing stands out from the background.
+        The head; empty if nothing stands out from the background.
     """
     lit = grey[grey > 0.03]
     if lit.size < 0.02 * grey.size:
@@ -99,7 +99,7 @@ def head_mask(grey: Grey) -> Mask:
 
 
 def brain_mask(grey: Grey, head: Mask, *, skull_is_bright: bool) -> Mask:
-    """Mark what lies inside the skull.
+    """Mark the inside of the skull.
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ def brain_mask(grey: Grey, head: Mask, *, skull_is_bright: bool) -> Mask:
     head : ndarray of bool, shape (Y, X)
         The head.
     skull_is_bright : bool
-        True for CT, where the skull is white; else it is the dark ring under the scalp.
+        True for CT, where the skull is white; in MRI it is the dark ring under the scalp.
 
     Returns
     -------
     ndarray of bool, shape (Y, X)
-        Brain with ventricles and sulci; empty when none is found.
+        Brain with ventricles and sulci; empty if none is found.
     """
     if not head.any():
         return head
@@ -131,17 +131,19 @@ def brain_mask(grey: Grey, head: Mask, *, skull_is_bright: bool) -> Mask:
 
 
 def _inside_dark_ring(grey: Grey, head: Mask) -> Mask:
-    """Cut off scalp and skull: along rays from the centre, what lies inside the darkest point under the scalp.
+    """Remove scalp and skull: keep what lies inside the darkest point under the scalp on rays from the centre.
 
-    The head comes back whole when most rays find no such ring: the skull is stripped, or the scalp is dark (diffusion).
+    Returns the whole head if most rays find no such ring: the skull is stripped, or the scalp is dark (diffusion).
     """
     rows, columns = np.nonzero(head)
     middle_row, middle_column = float(rows.mean()), float(columns.mean())
     angles = np.linspace(-np.pi, np.pi, RAYS, endpoint=False)
     reach = np.arange(1.0, GRID)
+    # distance from the centre to the edge of the head, per ray
     sample = np.stack([middle_row + np.outer(np.sin(angles), reach), middle_column + np.outer(np.cos(angles), reach)])
     inside = ndimage.map_coordinates(head.astype(np.float32), sample, order=0) > 0
     edge = np.maximum(np.where(inside, reach, 0).max(axis=1), 4)
+    # brightness from the edge inwards, up to 32 % of the way to the centre
     steps = np.linspace(1.0, 0.68, 28)
     along = edge[:, None] * steps[None, :]
     points = np.stack([middle_row + np.sin(angles)[:, None] * along, middle_column + np.cos(angles)[:, None] * along])
@@ -153,6 +155,7 @@ def _inside_dark_ring(grey: Grey, head: Mask) -> Mask:
     found = (scalp > 1.5 * floor + 0.02) & (floor < 0.7 * level)
     if found.mean() < 0.55:
         return head
+    # rays without a ring get the median depth; then the contour is smoothed around the head
     depth = np.where(found, 1.0 - steps[ring], float(np.median(1.0 - steps[ring[found]])))
     smooth = ndimage.median_filter(depth, size=13, mode="wrap")
     row, column = np.indices(head.shape)
@@ -170,7 +173,7 @@ def largest_part(mask: Mask) -> Mask:
 
 
 def is_ct(grey: Grey, head: Mask) -> bool:
-    """Tell CT by its skull: a closed white ring around grey tissue.
+    """Detect CT by its skull: a closed ring of saturated white around grey tissue.
 
     Parameters
     ----------
@@ -195,6 +198,11 @@ def guess_sequence(grey: Grey, head: Mask, brain: Mask) -> Sequence | None:
         Grey values between 0 and 1.
     head, brain : ndarray of bool, shape (Y, X)
         The head, and the inside of its skull.
+
+    Returns
+    -------
+    Sequence or None
+        None if no rule fits.
     """
     depth = ndimage.distance_transform_edt(brain)
     deep = depth > 0.35 * depth.max()
@@ -205,20 +213,20 @@ def guess_sequence(grey: Grey, head: Mask, brain: Mask) -> Sequence | None:
     if scalp is None:
         return None
     if scalp < 0.3:
-        # Diffusion takes away the fat of the scalp; fluid tells DWI (dark) from ADC (bright).
+        # Diffusion suppresses the fat of the scalp; fluid is dark in DWI, bright in ADC.
         return Sequence.ADC if bright > 2 and dark > 0.75 else Sequence.DWI
     if (bright > 1.6 and dark > 0.6) or (bright > 2.3 and dark > 0.45):
         return Sequence.ADC if scalp < 0.7 else Sequence.T2W
     t1 = _likeness_to_t1(grey, brain, depth, level, scalp)
     if dark > 0.75 or abs(t1) < 0.1:
         return None
-    # Nothing within the brain is as bright as fat in T1, unless it takes up contrast.
+    # In T1 nothing within the brain is as bright as fat unless it enhances.
     enhanced = float(np.percentile(grey[deep], 99.3)) > 1.6 * level
     return Sequence.FLAIR if t1 < 0 else Sequence.CE_T1W if enhanced else Sequence.T1W
 
 
 def _likeness_to_t1(grey: Grey, brain: Mask, depth: Grey, level: float, scalp: float) -> float:
-    """Above 0 for T1, below 0 for FLAIR: in T1 cortex is darker than white matter and the fat of the scalp brightest."""
+    """Return a value above 0 for T1, below 0 for FLAIR: in T1 cortex is darker than white matter and the scalp's fat is brightest."""
     tissue = brain & (grey > 0.6 * level)
     outer = tissue & (depth > 2) & (depth < 0.18 * depth.max())
     inner = tissue & (depth > 0.3 * depth.max())
@@ -241,7 +249,7 @@ def guess_plane(brain: Mask, ratio: Grey) -> Plane | None:
     Returns
     -------
     Plane or None
-        None when the shape is between two planes.
+        None if the shape is ambiguous.
     """
     columns = np.flatnonzero(brain.any(axis=0))
     rows = np.flatnonzero(brain.any(axis=1))
@@ -251,7 +259,7 @@ def guess_plane(brain: Mask, ratio: Grey) -> Plane | None:
     overlap = both.sum() / max(1, (shape | shape[:, ::-1]).sum())
     smooth = ndimage.gaussian_filter(np.clip(part, 0, 2), 3)
     likeness = float(np.corrcoef(smooth[both], smooth[:, ::-1][both])[0, 1]) if both.sum() > 50 else 0.0
-    # Seen from above a brain is a quarter longer than wide; from the front and from the side it is wider than high.
+    # In axial planes a brain is a quarter longer than wide; in coronal and sagittal ones it is wider than high.
     shape_ratio = part.shape[0] / part.shape[1]
     if shape_ratio > 1.1 and overlap > 0.85:
         return Plane.AXIAL

@@ -1,7 +1,7 @@
-"""The text baseline: the description of a disease that reads most like the words of the prompt.
+"""The text baseline: ranks diseases by the similarity of their descriptions to the text of the prompt.
 
-It reads no picture. Similarity of sentences knows neither negation nor time nor side, so this is a weak reader; it shows
-how far the words alone carry.
+It reads no pictures. Sentence similarity ignores negation, time and side, so this is a weak reader; it shows how far the text alone
+carries.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Vectors = npt.NDArray[np.float32]
 
 
 class SentenceEncoder:
-    """Sentence vectors of the packaged weights, loaded when they are first needed.
+    """Sentence embeddings of the packaged weights, loaded at first use.
 
-    A vector depends on its text and on nothing else: its last bits depend on the batch in which it is computed, so texts that were read
-    together would change with their company, and an answer with what was asked before.
+    Texts are embedded one by one: the last bits of a vector depend on its batch, so batches would make an answer depend on earlier
+    requests.
     """
 
     def __init__(self) -> None:
@@ -56,16 +56,16 @@ class SentenceEncoder:
 
 
 SHARPNESS = 25.0
-"""From cosine to log odds: a lead of 0.04 is a factor of e. Chosen so that confidence is moderate on made-up vignettes."""
+"""Factor from cosine to log-odds: a lead of 0.04 is a factor of e. Chosen so that confidence is moderate on made-up vignettes."""
 
 MAX_SENTENCES = 200
 """Longer texts are cut: an embedding of 60 words takes 40 ms."""
 
 WRAPPED = 70
-"""Lines longer than this may be wrapped."""
+"""Lines longer than this (characters) may be wrapped."""
 
 WINDOW, SHORTEST = 4, 5
-"""Sentences that are read together, and words of a sentence that tells something; the encoder cuts longer windows."""
+"""Sentences read together, and the fewest words of an informative sentence; the encoder truncates longer windows."""
 
 NEUTRAL = (
     "The patient is 60 years old.",
@@ -87,10 +87,10 @@ NEUTRAL = (
     "Medication list attached.",
     "Pulse regular, 72 per minute.",
 )
-"""Words of any letter: they speak for no diagnosis."""
+"""Sentences found in any referral, evidence for no diagnosis."""
 
 LONGEST_QUOTE = 20
-"""Words of a sentence that is quoted as evidence."""
+"""Most words of a sentence quoted as evidence."""
 
 INSTRUCTION = re.compile(r"^(Answer in|Answer with|DIFFERENTIAL:|LESION:)", re.MULTILINE)
 SCAFFOLD = re.compile(
@@ -98,11 +98,11 @@ SCAFFOLD = re.compile(
 )
 NEGATED = re.compile(r"^(no|not|denies|without|never|none)\b", re.IGNORECASE)
 PLACEHOLDER = re.compile(r"\[[A-Z]+\]|\s*\((?:on the day of|\d+ days? (?:before|after)) the scan\)")
-"""What de-identification left in the place of a name or a number, and when something was measured."""
+"""Placeholders of de-identified names and numbers, and times of measurements."""
 
 
 def narrative(text: str) -> str:
-    """Keep what a prompt tells of the patient: without question, form of the answer and headings."""
+    """Return the lines of a prompt about the patient, without question, answer form and headings; empty if it only asks."""
     text = text.encode("utf-8", "ignore").decode()
     marks = [match.start() for match in INSTRUCTION.finditer(text)]
     if marks:
@@ -126,10 +126,10 @@ def narrative(text: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text into sentences and lines; what only says that something is absent, or who somebody is, is left out."""
+    """Split a text into sentences and lines, without negations and lines that only identify a person."""
     parts = [part.strip() for part in re.split(r"(?<=[.!?;])\s+|\n+", text)]
-    told = [PLACEHOLDER.sub("", part) for part in parts if part.count("[") < 2]
-    return [part for part in told if len(part) > 3 and not NEGATED.match(part)][:MAX_SENTENCES]
+    informative = [PLACEHOLDER.sub("", part) for part in parts if part.count("[") < 2]
+    return [part for part in informative if len(part) > 3 and not NEGATED.match(part)][:MAX_SENTENCES]
 
 
 class TextReader:
@@ -139,7 +139,7 @@ class TextReader:
     ----------
     vocabulary : Vocabulary
         Diagnoses with descriptions.
-    encoder : Encoder
+    encoder : SentenceEncoder
         Shared between models, so that it is loaded once.
     """
 
@@ -154,14 +154,14 @@ class TextReader:
         self._seen: dict[str, Opinion] = {}
 
     def read(self, messages: Sequence[MessageInput]) -> Opinion:
-        """Form an opinion from the words of all user messages so far."""
+        """Form an opinion from the text of all user messages so far."""
         text = "\n".join(filter(None, (narrative(message.text) for message in messages if message.role == "user")))
         if text not in self._seen:
             self._seen[text] = self._opinion(text)
         return self._seen[text]
 
     def weigh(self, choice: ChoiceQuestion) -> npt.NDArray[np.float64]:
-        """Weigh options by how near they lie to the sentences of the case and of the question, the three nearest of each counting."""
+        """Weigh options by their similarity to the sentences of case and question; the three most similar sentences count."""
         parts = [*sentences(narrative(choice.case)), *(sentences(choice.question) or [choice.question])]
         vectors = self._encoder((*parts, *choice.options)).astype(np.float64)
         return SHARPNESS * _best(vectors[: len(parts)] @ vectors[len(parts) :].T)
@@ -175,8 +175,9 @@ class TextReader:
                 lambda _: "There is nothing to go by.",
                 missing=(NO_WORDS, NO_PICTURES),
             )
-        told = [part for part in parts if len(part.split()) >= SHORTEST] or parts
-        windows = [" ".join(told[start : start + WINDOW]) for start in range(0, len(told), WINDOW)]
+        # sentences alone, in neighbouring pairs, and in windows: findings that span sentences count too
+        long = [part for part in parts if len(part.split()) >= SHORTEST] or parts
+        windows = [" ".join(long[start : start + WINDOW]) for start in range(0, len(long), WINDOW)]
         vectors = self._encoder((*parts, *windows)).astype(np.float64)
         single = vectors[: len(parts)]
         double = single[:-1] + single[1:] if len(parts) > 1 else single
@@ -198,12 +199,12 @@ class TextReader:
         return Opinion(SHARPNESS * score, findings, reason, location=self._place(parts), evidence=evidence, missing=(NO_PICTURES,))
 
     def _likeness(self, vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Cosine of each vector with the nearer view of each candidate, less what any letter has in common with it."""
+        """Return the cosine of each vector with the nearer view of each candidate, minus half the similarity of neutral sentences."""
         if self._described is None:
             views = [view for key in self.keys for view in self._views(key)]
             self._described = self._encoder(views).astype(np.float64)
             common = self._nearest(self._encoder(NEUTRAL).astype(np.float64)).mean(axis=0)
-            # Half of it: descriptions that are near to everything (hubs) lose their lead, and none is punished for being plain.
+            # Half of it, so that descriptions similar to everything (hubs) lose their lead and plain ones are not penalised.
             self._common = 0.5 * common
         return self._nearest(vectors) - self._common
 
@@ -212,13 +213,13 @@ class TextReader:
         return np.asarray(cosine.reshape(len(vectors), len(self.keys), -1).max(axis=2))
 
     def _views(self, key: str) -> tuple[str, str]:
-        """Two views of a diagnosis: its name with its presentation, and presentation and imaging together."""
+        """Return two views of a diagnosis: its name with its presentation, and presentation and imaging together."""
         entry = self.vocabulary.diagnoses[key]
         first = re.split(r"(?<=\.)\s+", entry.description)[0]
         return f"{entry.name}: {first}", entry.description or entry.name
 
     def _place(self, parts: Sequence[str]) -> str:
-        """Find the anatomical term that is named first; empty when there is none."""
+        """Return the first anatomical term in the text; empty if there is none."""
         for part in parts:
             words = f" {normal_form(part)} "
             for name, term in self.vocabulary.places.items():
@@ -228,6 +229,6 @@ class TextReader:
 
 
 def _best(likeness: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Mean over the three texts that speak most for each candidate; how near a text is to all candidates does not count."""
+    """Average the three strongest texts for each candidate, after subtracting each text's mean similarity to all candidates."""
     centred = likeness - likeness.mean(axis=1, keepdims=True)
     return np.asarray(np.sort(centred, axis=0)[-3:].mean(axis=0))
