@@ -1,4 +1,4 @@
-"""Benchmarks: items and gold of own cases and imported data sets, curation, checks, and the search for leaked answers.
+"""Benchmarks: items and gold of local cases and imported data sets, curation, checks, and the search for leaked answers.
 
 Doors
 -----

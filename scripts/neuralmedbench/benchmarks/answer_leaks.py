@@ -1,4 +1,4 @@
-"""Search everything that a model is sent for the answer, before anything is asked."""
+"""Search everything that will be sent to a model for the answer."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MAX_ABBREVIATION = 4
 NORMAL_CLASS = "normal"
 
 UNREVEALING = frozenset({"yes", "no", "true", "false", "none", "both", "neither", "all of the above", "none of the above"})
-"""Answers that stand in every text and tell nothing there; numbers and single letters are none either."""
+"""Answers too common to reveal anything in a text; the same holds for numbers and single letters."""
 
 DISCLOSING = frozenset({Arm.FINDINGS_DISCLOSED, Arm.EVIDENCE_SUPPLIED})
-"""Arms that show a part of gold on purpose: only what they disclose is searched."""
+"""Arms that show part of the gold on purpose; only the disclosed text is searched."""
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 @dataclass(frozen=True)
 class LeakTerm:
-    """A term to search for: its words in normal form, or a code; `exact` ones have to be written in the same capitals."""
+    """A term to search for: its words in normal form, or a code; an `exact` term must match in case."""
 
     text: str
     severity: str
@@ -41,16 +41,16 @@ class LeakTerm:
 
 @dataclass(frozen=True)
 class SentText:
-    """One text that is searched, and the texts of the arms that may show it.
+    """One text to search, and the texts of the arms that may show it.
 
-    An arm shows a term when its text holds the line of the term as far as the term goes: arms and text budgets cut at the end.
+    An arm shows a term if its text contains the term's line up to the end of the term: arms and text budgets truncate at the end.
     """
 
     text: str
     shown: Mapping[str, str]
 
     def arms(self, start: int, end: int) -> set[str]:
-        """Arms that show what stands from `start` to `end`."""
+        """Return the arms that show the characters from `start` to `end`."""
         line = self.text[self.text.rfind("\n", 0, start) + 1 : end].strip()
         return {arm for arm, text in self.shown.items() if line in text}
 
@@ -64,29 +64,28 @@ def find_leaks(
     *,
     accepted: AcceptedLeaks | None = None,
 ) -> AnswerLeaks:
-    """Find the answer in what is sent of each item.
+    """Find the answer in the texts sent for each item.
 
     Parameters
     ----------
     benchmark : str
-        Whose items.
+        Name of the benchmark.
     items : sequence of Item
-        What is asked.
+        The items.
     gold : iterable of Gold
-        What is right.
+        Their answers.
     requests : iterable of Request
-        What is sent: messages, labels and file names of pictures, ids; see `sent_texts`.
+        The requests: messages, labels and file names of pictures, ids; see `sent_texts_of`.
     vocabulary : Vocabulary
         Other names, codes and wider terms.
     accepted : AcceptedLeaks or None
-        What a person looked at and accepted: it is still listed, with the reason.
+        Leaks that a person accepted; they are still listed, with the reason.
 
     Returns
     -------
     AnswerLeaks
-        Terms that stand in a text as whole words: in any case, spelling and possessive; abbreviations only in their own capitals. Of several
-        terms at one place the longest counts. The labels that an item of choice or with fields offers are no leak, and neither is a
-        question that names all of its options.
+        Terms found as whole words, in any case, spelling and possessive; abbreviations only with their capitals. The longest of several terms
+        at one position counts. Printed options and field labels are not leaks, nor is a question that names all of its options.
     """
     answers, sent = {row.item_id: row for row in gold}, by_item(requests)
     reasons = {row.digest: row.reason for row in accepted.accepted} if accepted else {}
@@ -98,19 +97,20 @@ def find_leaks(
     ]
     order = {severity: place for place, severity in enumerate(SEVERITIES)}
     leaks.sort(key=lambda leak: (leak.item_id, order[leak.severity], leak.where, leak.term))
-    told = [leak for leak in leaks if leak.severity != "family"]
-    leaking = {leak.item_id for leak in told}
+    # wider terms and first alternatives are listed but do not count as leaks of the item
+    revealing = [leak for leak in leaks if leak.severity != "family"]
+    leaking = {leak.item_id for leak in revealing}
     return AnswerLeaks(
         benchmark=benchmark,
         items=sum(item.item_id in answers for item in items),
         leaking=len(leaking),
         leaks=tuple(leaks),
-        accepted=len(leaking - {leak.item_id for leak in told if not leak.accepted}),
+        accepted=len(leaking - {leak.item_id for leak in revealing if not leak.accepted}),
     )
 
 
 def by_item(requests: Iterable[Request]) -> dict[str, Sequence[Request]]:
-    """Give the requests of each item."""
+    """Group requests by item."""
     found: dict[str, list[Request]] = {}
     for request in requests:
         found.setdefault(request.item_id, []).append(request)
@@ -120,7 +120,7 @@ def by_item(requests: Iterable[Request]) -> dict[str, Sequence[Request]]:
 def _of_item(item: Item, gold: Gold, places: Mapping[str, SentText], vocabulary: Vocabulary) -> list[AnswerLeak]:
     terms, leaks = terms_of(item, gold, vocabulary), []
     for where, place in places.items():
-        if where == "template" and gold.answer == NO_LESION:  # the form offers it to every item on a lesion
+        if where == "template" and gold.answer == NO_LESION:  # the form offers it in every lesion item
             continue
         if where == "question" and names_every_option(item, place.text):
             continue
@@ -145,7 +145,7 @@ def _of_item(item: Item, gold: Gold, places: Mapping[str, SentText], vocabulary:
 
 
 def terms_of(item: Item, gold: Gold, vocabulary: Vocabulary) -> list[LeakTerm]:
-    """Collect the terms that would reveal the answer of an item or another scored value, the gravest first, each once."""
+    """Collect the terms that would reveal the answer of an item or another scored value, each once, the most severe first."""
     plain = re.sub(r"\([^()]*\)", " ", gold.answer)
     entry = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
     abbreviations = set(entry.abbreviations) if entry else set()
@@ -160,7 +160,7 @@ def terms_of(item: Item, gold: Gold, vocabulary: Vocabulary) -> list[LeakTerm]:
     normal = entry is not None and entry.classes == NORMAL_CLASS
     unique: dict[tuple[str, ...], LeakTerm] = {}
     for term in terms:
-        # "normal" alone stands in every examination
+        # the single word "normal" occurs in every examination
         if (term.code or is_revealing(term.words)) and not (normal and len(term.words) == 1):
             unique.setdefault((term.code, *term.words), term)
     return list(unique.values())
@@ -173,7 +173,7 @@ def _term(text: str, severity: str, abbreviations: set[str]) -> LeakTerm:
 
 
 def _fields(item: Item, gold: Gold) -> list[str]:
-    """Give scored values beside the answer: the fields of a structured one in every known spelling, the place of a lesion."""
+    """Return the scored values other than the answer: structured fields in every known spelling, and the location of the lesion."""
     values = [value for name, value in gold_fields(gold.fields).items() if name != "class"] if gold.fields else []
     spellings = [spelling for value in values for spelling, label in SPELLINGS.items() if label == value]
     place = [gold.lesion.location] if item.family is Family.LESION_RECOGNITION and gold.lesion else []
@@ -186,12 +186,12 @@ def _family(gold: Gold, wider: Sequence[Diagnosis], vocabulary: Vocabulary) -> l
 
 
 def is_revealing(words: Sequence[str]) -> bool:
-    """Whether words can tell an answer: not numbers, single letters and the commonest answers."""
+    """Return True if words can reveal an answer; numbers, single letters and the commonest answers cannot."""
     return " ".join(words) not in UNREVEALING and any(len(word) > 1 and not word.isdigit() for word in words)
 
 
 def names_every_option(item: Item, text: str) -> bool:
-    """Whether a question names all options of an item of choice: then it offers them, and tells none apart."""
+    """Return True if a question names all options of a choice item, and so favours none."""
     if item.runner is not Runner.CHOICE or not item.options:
         return False
     words = f" {normal_form(text)} "
@@ -199,7 +199,8 @@ def names_every_option(item: Item, text: str) -> bool:
 
 
 def term_spans(text: str, terms: Sequence[LeakTerm]) -> list[tuple[int, int, LeakTerm]]:
-    """Find terms in a text: start, end and term of each hit in order, without overlaps; of terms with equal words the first counts."""
+    """Find terms in a text: start, end and term of each hit in order, without overlaps; the first of terms with equal words counts."""
+    # longest terms first, by their first word, over the normalised words of the text
     words = [(word, match.start(), match.end()) for match in WORD.finditer(text) for word in normal_form(match[0]).split()]
     by_first: dict[str, list[LeakTerm]] = {}
     for term in sorted((term for term in terms if term.words), key=lambda term: -len(term.words)):
@@ -214,6 +215,7 @@ def term_spans(text: str, terms: Sequence[LeakTerm]) -> list[tuple[int, int, Lea
         else:
             found.append((words[place][1], words[place + len(hit.words) - 1][2], hit))
             place += len(hit.words)
+    # codes: the dot is optional (I63.5, I635), and a longer code is not a hit
     for term in (term for term in terms if term.code):
         spelled = re.escape(term.code).replace(r"\.", r"\.?")
         found += [(match.start(), match.end(), term) for match in re.finditer(rf"(?<![\w.]){spelled}(?!\w|\.\d)", text, re.IGNORECASE)]
@@ -227,33 +229,35 @@ def _matches(text: str, words: Sequence[tuple[str, int, int]], term: LeakTerm) -
 
 
 def sent_texts_of(item: Item, requests: Iterable[Request]) -> dict[str, SentText]:
-    """Give everything that is sent of an item, by where it stands (`AnswerLeak.where`); empty texts are left out.
+    """Return every text sent for an item, by part (`AnswerLeak.where`), without empty ones.
 
-    Examples of other patients, which name answers on purpose, printed options (pictures too) and labels of a form are no text of the
-    item.
+    Few-shot examples of other patients, printed options (pictures too) and labels of a form are excluded, because they name answers on
+    purpose.
     """
-    asked = list(requests)
-    plain, disclosing = ([row for row in asked if (row.arm in DISCLOSING) is wanted] for wanted in (False, True))
+    rows = list(requests)
+    plain, disclosing = ([row for row in rows if (row.arm in DISCLOSING) is wanted] for wanted in (False, True))
+    # the item's own texts, then the rest of the messages (the template)
     own = item_texts(item)
     messages = _by_arm((row.arm, _message_text(row)) for row in plain)
     places = {where: SentText(text, messages) for where, text in own.items()}
     rests = _by_arm((row.arm, _rest(_message_text(row), own, item)) for row in plain)
     places["template"] = SentText(_lines(rests.values()), rests)
+    # of disclosing arms, only lines that no other arm shows
     known = {line for rest in rests.values() for line in rest.split("\n")}
-    told = _by_arm((row.arm, _new_lines(_rest(_message_text(row), own, item), known)) for row in disclosing)
-    places["disclosed"] = SentText(_lines(told.values()), told)
-    pictures = [(row.arm, [image for turn in row.turns for image in turn.images if not (image.example or image.option)]) for row in asked]
+    disclosed = _by_arm((row.arm, _new_lines(_rest(_message_text(row), own, item), known)) for row in disclosing)
+    places["disclosed"] = SentText(_lines(disclosed.values()), disclosed)
+    pictures = [(row.arm, [image for turn in row.turns for image in turn.images if not (image.example or image.option)]) for row in rows]
     labels = _by_arm((arm, "\n".join(image.label for image in images)) for arm, images in pictures)
     places["labels"] = SentText(_lines(labels.values()), labels)
     names = _by_arm((arm, "\n".join(PurePosixPath(image.path).name for image in images)) for arm, images in pictures)
     places["file names"] = SentText(_lines(names.values()), names)
     ids = "\n".join((item.item_id.removeprefix(f"{item.benchmark}/"), item.case_id, item.pair_id))
-    places["metadata"] = SentText(ids, {row.arm: ids for row in asked})
+    places["metadata"] = SentText(ids, {row.arm: ids for row in rows})
     return {where: place for where, place in places.items() if place.text.strip()}
 
 
 def item_texts(item: Item) -> dict[str, str]:
-    """Give what an item itself tells, by where it stands."""
+    """Return the texts of the item itself, by part."""
     texts = {"question": item.question, "given": item.given, "notes": item.notes, "record": item.record}
     for number, turn in enumerate(item.turns, start=1):
         texts[f"turn {number}"] = f"{turn.reveal}\n{turn.question}" if turn.reveal and turn.question else turn.reveal or turn.question
@@ -263,7 +267,7 @@ def item_texts(item: Item) -> dict[str, str]:
 
 
 def _by_arm(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Put the texts of the strategies of one arm together."""
+    """Join the distinct texts of the strategies of each arm."""
     found: dict[str, dict[str, None]] = {}
     for arm, text in texts:
         found.setdefault(arm, {})[text] = None
@@ -275,7 +279,8 @@ def _message_text(request: Request) -> str:
 
 
 def _rest(text: str, own: Mapping[str, str], item: Item) -> str:
-    """Take out of a message what the item tells, and the options or labels that it prints for the answer."""
+    """Remove from a message the item's own texts, and the printed options or labels."""
+    # longest parts first, so that none leaves a remainder of a longer one
     parts = {part.strip() for whole in own.values() for part in (whole, *whole.split("\n"), _shown_start(whole, text)) if part.strip()}
     for part in sorted(parts, key=lambda part: (-len(part), part)):
         text = text.replace(part, "\n")
@@ -287,7 +292,7 @@ def _rest(text: str, own: Mapping[str, str], item: Item) -> str:
 
 
 def _shown_start(whole: str, text: str) -> str:
-    """Give as much of a text as a message shows of it: arms and text budgets cut it behind a word."""
+    """Return the part of a text that a message shows; arms and text budgets truncate it after a word."""
     if whole.strip() in text:
         return ""
     ends = [match.end() for match in re.finditer(r"\S+", whole)]
@@ -296,7 +301,7 @@ def _shown_start(whole: str, text: str) -> str:
 
 
 def _lines(texts: Iterable[str]) -> str:
-    """Give every different line once, in order."""
+    """Return the distinct non-empty lines, in order."""
     return "\n".join(dict.fromkeys(line for text in texts for line in text.split("\n") if line.strip()))
 
 

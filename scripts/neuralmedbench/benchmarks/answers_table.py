@@ -1,4 +1,4 @@
-"""The answers table: one row a case, written by the people who know what the patient had."""
+"""The answers table: one row per case, written by the people who know the diagnosis."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class AnswerRow:
 
 
 def read_answers(path: Path) -> dict[str, AnswerRow]:
-    """Read an answers table by case id, a CSV with `ANSWER_COLUMNS` of which `case_id` and `diagnosis` are required; lists use `|`.
+    """Read an answers table by case id: a CSV with `ANSWER_COLUMNS`, of which `case_id` and `diagnosis` are required; `|` separates lists.
 
-    ConfigError if it is absent or has other columns; DataError, with line and column and never a value, for a bad cell or a repeated
+    ConfigError if it is missing or has other columns; DataError, with line and column but never a value, for an invalid cell or a repeated
     case.
     """
     rows: dict[str, AnswerRow] = {}
@@ -62,7 +62,7 @@ def read_answers(path: Path) -> dict[str, AnswerRow]:
 
 
 def read_cells(path: Path, known: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
-    """Read the rows of a table of answers that may have the columns `known`, each with its line; errors as in `read_answers`."""
+    """Read the rows of an answers table with the columns `known`, each with its line number; errors as in `read_answers`."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
@@ -74,6 +74,7 @@ def read_cells(path: Path, known: Sequence[str]) -> list[tuple[int, dict[str, st
     except (csv.Error, UnicodeDecodeError) as error:
         message = f"{path.name}: not a CSV file in UTF-8 ({type(error).__name__}); save it as CSV UTF-8"
         raise DataError(message) from None
+    # DictReader puts surplus cells under the key None, and None into missing cells
     for line, row in table:
         if None in row or any(value is None for value in row.values()):
             message = (

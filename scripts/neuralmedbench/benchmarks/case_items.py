@@ -1,4 +1,4 @@
-"""Items of own cases: one for each case and family, with what the pictures show of the lesion."""
+"""Items of local cases: one per case and family, with the visibility of the lesion in each picture."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUESTIONS = {
 }
 
 ORACLE_SLICES = "oracle_slices"
-"""Tag of an item whose slices were chosen with the answer."""
+"""Tag of an item whose slices were chosen using the answer."""
 
 FIRST_TURN = "What do you consider at this point? Rank up to five diagnoses."
 NEXT_TURN = "Revise your differential in the light of what is new. Rank up to five diagnoses."
@@ -57,7 +57,7 @@ def build_cases(
 
     Returns
     -------
-    Built
+    BenchmarkItems
         Items, gold and disclosures.
 
     Raises
@@ -78,8 +78,8 @@ def build_cases(
         lesions += picture_lesions(gold_of(asked[0], answer, vocabulary).lesion, source.images)
         for item in asked:
             gold.append(_gold(item, answer, vocabulary))
-            if answer.findings and item.family is not Family.LESION_RECOGNITION:  # its answer is one of the findings
-                if not is_normal(answer, vocabulary):  # normal findings can hardly be told without the word
+            if answer.findings and item.family is not Family.LESION_RECOGNITION:  # findings would contain its answer
+                if not is_normal(answer, vocabulary):  # normal findings can hardly be written without the word
                     check_findings(gold[-1])
                 shown.append(disclosure(gold[-1]))
     return BenchmarkItems(tuple(items), tuple(gold), tuple(shown), tuple(lesions)).checked(benchmark)
@@ -103,7 +103,7 @@ def _items(benchmark: str, config: BenchmarkConfig, source: CaseSource, answer: 
         tags=(ORACLE_SLICES,) if any(row.oracle for row in source.images) else (),
     )
     if answer:
-        # of a picture that is no scan nobody knows through which place it goes
+        # the position of a picture that was not cut from a scan is unknown
         seen = lesion_shown(gold_of(base, answer, vocabulary).lesion, source.images) if source.images else None
         base = replace(base, lesion_shown=seen, tags=(*base.tags, *unknown_terms(answer, vocabulary)))
     families = [Family.DIFFERENTIAL_DIAGNOSIS]
@@ -120,18 +120,18 @@ def _items(benchmark: str, config: BenchmarkConfig, source: CaseSource, answer: 
 
 
 def lesion_shown(lesion: Lesion | None, slices: Sequence[SliceRow]) -> bool | None:
-    """Say whether a slice goes through the lesion on a sequence that shows it; None without a lesion or a known position."""
+    """Return whether a slice passes through the lesion on a sequence that shows it; None without a lesion or known position."""
     if lesion is None or lesion.position_mm is None:
         return None
     return any(row.shown for row in picture_lesions(lesion, slices))
 
 
 def picture_lesions(lesion: Lesion | None, slices: Sequence[SliceRow]) -> list[ShownLesion]:
-    """Say of every picture of a case whether it shows the lesion, and how wide; none without a known position.
+    """Return for every picture of a case whether it shows the lesion, and its width in pixels; empty without a known position.
 
-    A slice shows it when its plane is at most half the lesion's diameter from the centre (mm, LPS+), or half the scan's slice spacing
-    where that is more (a slice is as thick as it is spaced). Sequences on which it is isointense do not count. The width is that of a
-    ball of the lesion's diameter where the slice, with its thickness, comes nearest to the centre.
+    A slice shows the lesion if its plane is within half the lesion's diameter of the centre (mm, LPS+), or within half the scan's slice
+    spacing if that is larger (slices are as thick as their spacing), unless the lesion is isointense on that sequence. The width is that of
+    a sphere of the lesion's diameter, cut where the slice, with its thickness, is nearest to the centre.
     """
     if lesion is None or lesion.position_mm is None:
         return []
@@ -143,7 +143,7 @@ def picture_lesions(lesion: Lesion | None, slices: Sequence[SliceRow]) -> list[S
 
 
 def slice_spacing_mm(rows: Sequence[SliceRow]) -> float:
-    """Spacing of a scan's native slices in mm, from two of those that are shown; 0 when there is only one."""
+    """Return the spacing of a scan's native slices in mm, from two slices shown; 0 if there is only one."""
     ordered = sorted({(tile.index, tile.position_mm) for row in rows for tile in row.tiles})
     spacings = [abs((b - a) / (two - one)) for (one, a), (two, b) in pairwise(ordered) if two != one]
     return min(spacings, default=0.0)
@@ -154,13 +154,14 @@ def _of_picture(lesion: Lesion, position_mm: tuple[float, float, float], row: Sl
     size = lesion.size_mm or 0.0
     distance = min(abs(tile.position_mm - centre) for tile in row.tiles)
     shown = lesion.behaviour.get(row.sequence) != INVISIBLE and distance <= max(size, spacing_mm) / 2
+    # chord of a sphere at the nearest point of the slice, in pixels
     nearest = max(distance - spacing_mm / 2, 0.0)
     width = 2 * sqrt(max((size / 2) ** 2 - nearest**2, 0.0)) / row.mm_per_px
     return ShownLesion(case_id=row.case_id, image_id=row.image_id, shown=shown, width_px=round(width, 2) if shown and size else None)
 
 
 def _dialogue(item: Item, source: CaseSource) -> Item:
-    """Reveal one note a turn, in order of time; the last turn shows the record and the pictures."""
+    """Reveal one note per turn, in chronological order; the last turn shows record and pictures."""
     if not source.notes:
         message = f"case {item.case_id}: a case of level dialogue needs at least one note; give it another level"
         raise DataError(message)
@@ -187,14 +188,14 @@ def _gold(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
 
 
 def answers_of(config: BenchmarkConfig, table: Path) -> dict[str, AnswerRow]:
-    """Read the answers of a benchmark with the case table `table`, none when its yaml names none; errors of `read_answers` and `check_known`."""
+    """Read the answers of a benchmark with the case table `table`; empty if its YAML names none. Errors as in `read_answers` and `check_known`."""
     answers = read_answers(Path(config.answers)) if config.answers else {}
     check_known(answers, table)
     return answers
 
 
 def check_known(answers: Mapping[str, AnswerRow], table: Path) -> None:
-    """Refuse answers for cases that the case table does not list: such a row would silently leave a case without gold."""
+    """Reject answers for cases that the case table does not list: such a row would silently leave a case without gold."""
     listed = {row.case_id for row in read_case_table(table)}
     if unknown := [number for number, case_id in enumerate(answers, start=1) if case_id not in listed]:
         numbers = ", ".join(str(number) for number in unknown[:10])

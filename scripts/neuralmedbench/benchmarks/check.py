@@ -1,4 +1,4 @@
-"""Check a benchmark before a run: what is there, what is missing, and what a model would be sent, as a report and as a page."""
+"""Check a benchmark before a run: what exists, what is missing, and what a model would be sent, as a report and a page."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SHOWN = 8
 CheckRow = tuple[str, str]
 
 PICTURES = 6
-"""Pictures of a turn that are shown; the others are counted."""
+"""Most pictures shown per turn; the others are counted."""
 
 
 @dataclass
 class CheckReport:
-    """What was found: rows of what was checked, warnings, and the first request of each runner, family, arm and strategy."""
+    """Results of a check: rows, warnings, and the first request of each runner, family, arm and strategy."""
 
     benchmark: str
     rows: list[CheckRow] = field(default_factory=list)
@@ -39,7 +39,7 @@ class CheckReport:
 
 
 def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary: Vocabulary) -> CheckReport:
-    """Check a benchmark as far as it is made.
+    """Check the stages of a benchmark that exist so far.
 
     Parameters
     ----------
@@ -48,17 +48,17 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary:
     config_folder, data : Path
         The folders `config/` and `data/`.
     vocabulary : Vocabulary
-        By which its answers are known.
+        Vocabulary of its answers.
 
     Returns
     -------
-    Check
-        What was found.
+    CheckReport
+        Rows and warnings.
 
     Raises
     ------
     ConfigError, DataError
-        If its yaml, its key, its case table or its answers are wrong; the first that is.
+        At the first error in its YAML, key, case table or answers.
     """
     config = load_benchmark(config_folder, benchmark)
     found = CheckReport(benchmark)
@@ -115,7 +115,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _check_listed_pictures(found: CheckReport, cases: Sequence[str], private: Path) -> None:
-    """Count what `files.csv` says of the pictures, as far as the private index is here (a clone has none)."""
+    """Count sequences, planes, notes and records in `files.csv`, if the private index exists (a clone has none)."""
     indexes = [read_raw_index(path) for case in cases if (path := private / case / "files.json").exists()]
     pictures = [picture for index in indexes for picture in index.pictures]
     known = [sum(bool(getattr(picture, column)) for picture in pictures) for column in ("sequence", "plane")]
@@ -178,27 +178,27 @@ def _check_requests(found: CheckReport, path: Path, config: BenchmarkConfig, ite
 
 
 def check_page(found: CheckReport, root: Path) -> str:
-    """Give the page.
+    """Render the page of a check.
 
     Parameters
     ----------
     found : CheckReport
-        What was found.
+        Result of `check_benchmark`.
     root : Path
         Folder to which the paths of pictures are relative.
 
     Returns
     -------
     str
-        HTML without a script; every text is escaped.
+        HTML without scripts, all text escaped.
     """
-    told = "".join(warning(text) for text in found.warnings) or "<p>Nothing is wanting.</p>"
+    warnings = "".join(warning(text) for text in found.warnings) or "<p>Nothing is wanting.</p>"
     prompts = "".join(_request(request, root) for request in found.requests)
     intro = (
         "<p>One request of each runner, family, arm and strategy, as a model would be sent it. Pictures are small here and follow their"
         " text in the order shown.</p>"
     )
-    return page(f"Benchmark {found.benchmark}", [table(found.rows), told, f"<h2>Prompts</h2>{intro}{prompts}" if prompts else ""])
+    return page(f"Benchmark {found.benchmark}", [table(found.rows), warnings, f"<h2>Prompts</h2>{intro}{prompts}" if prompts else ""])
 
 
 def _request(request: Request, root: Path) -> str:

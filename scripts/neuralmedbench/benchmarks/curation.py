@@ -34,14 +34,14 @@ from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUEST
 from neuralmedbench.records.scores import Score
 
 Verdict = Callable[[Question], str]
-"""Why a question is removed; empty when it stays."""
+"""Returns why a question is removed; empty if it is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurationEvidence:
-    """What the stages look at beside the questions: gold by question id, decisions of all experts, scores of every model of the pool.
+    """Evidence for the stages: gold by question id, decisions of all experts, scores by model of the pool.
 
-    Scores are of the model's present revision and all arms; the question's id is `item_id` behind the last `/`.
+    Scores are of the model's current revision and of all arms; the question id is the part of `item_id` after the last `/`.
     """
 
     gold: Mapping[str, Gold]
@@ -51,7 +51,7 @@ class CurationEvidence:
 
 @dataclass(frozen=True)
 class CurationResult:
-    """What is left, what was removed, and what each stage did."""
+    """Kept and removed questions, and counts per stage."""
 
     kept: tuple[KeptQuestion, ...]
     removed: tuple[RemovedQuestion, ...]
@@ -60,7 +60,7 @@ class CurationResult:
 
 
 def curate(questions: Iterable[Question], evidence: CurationEvidence, config: CurationConfig) -> CurationResult:
-    """Put questions through the stages: each is kept, or removed by the first stage that objects; examples are left out.
+    """Run the curation stages: each question is kept, or removed by the first stage that rejects it; few-shot examples are skipped.
 
     ConfigError if the stage `challenge` has no pool.
     """
@@ -71,11 +71,12 @@ def curate(questions: Iterable[Question], evidence: CurationEvidence, config: Cu
     for stage in config.stages:
         verdict = _verdict(stage, evidence, config, solved)
         reasons = {question.question_id: verdict(question) for question in left}
-        gone = [question for question in left if reasons[question.question_id]]
+        rejected = [question for question in left if reasons[question.question_id]]
         removed += [
-            RemovedQuestion(question_id=one.question_id, case_id=case_of(one), stage=stage, reason=reasons[one.question_id]) for one in gone
+            RemovedQuestion(question_id=one.question_id, case_id=case_of(one), stage=stage, reason=reasons[one.question_id])
+            for one in rejected
         ]
-        stages.append(StageCount(stage=stage, entered=len(left), removed=len(gone)))
+        stages.append(StageCount(stage=stage, entered=len(left), removed=len(rejected)))
         left = [question for question in left if not reasons[question.question_id]]
     kept = [
         KeptQuestion(
@@ -90,7 +91,7 @@ def curate(questions: Iterable[Question], evidence: CurationEvidence, config: Cu
 
 
 def case_of(question: Question) -> str:
-    """Name the case of a question; a question without one is a case of its own."""
+    """Return the case of a question; a question without one is its own case."""
     return question.case_id or question.question_id
 
 
@@ -139,7 +140,7 @@ def _unstructured(question: Question, gold: Gold | None, config: CurationConfig)
 
 
 def _too_easy(question_id: str, solved: Mapping[str, Mapping[str, bool]], config: CurationConfig) -> str:
-    # without an answer of every model of the pool nobody knows how hard a question is
+    # difficulty is only known with an answer from every model of the pool
     if missing := [model for model, rows in solved.items() if question_id not in rows]:
         return f"no scored answer of {', '.join(missing)}"
     models = [model for model, rows in solved.items() if rows[question_id]]
@@ -147,7 +148,7 @@ def _too_easy(question_id: str, solved: Mapping[str, Mapping[str, bool]], config
 
 
 def solved_by_model(scores: Mapping[str, Sequence[Score]], config: CurationConfig) -> dict[str, dict[str, bool]]:
-    """Say by model and question whether the share of passed answers reaches `solved_from`, under arm `full` and strategy `direct`."""
+    """Return, by model and question, whether the share of passed answers reaches `solved_from` (arm `full`, strategy `direct`)."""
     if not config.pool:
         message = "the stage challenge needs reference models; name them under `pool`, or take the stage out of `stages`"
         raise ConfigError(message)
@@ -177,10 +178,10 @@ RATINGS = range(1, 6)
 
 
 def read_decisions(path: Path, cases: Iterable[str]) -> list[Decision]:
-    """Read the table of the experts' decisions, a CSV with `DECISION_COLUMNS`, in its order.
+    """Read the table of expert decisions, a CSV with `DECISION_COLUMNS`, in file order.
 
-    ConfigError if it is absent or has other columns; DataError, with its line, for an unknown case, a word other than keep or drop, a
-    rating outside 1 to 5, or an expert who decided twice.
+    ConfigError if it is missing or has other columns; DataError, with the line, for an unknown case, a decision other than keep or drop, a
+    rating outside 1 to 5, or a repeated expert.
     """
     known, decisions, seen = set(cases), [], set[tuple[str, str]]()
     for line, row in _decision_rows(path):
@@ -218,7 +219,7 @@ def _decision_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
         message = f"{path.name}: not a CSV file in UTF-8"
         raise DataError(message) from None
     if wide := [line for line, row in rows if None in row]:
-        message = f"{path.name}, line {wide[0]}: more cells than the first line has names"
+        message = f"{path.name}, line {wide[0]}: more cells than the header has columns"
         raise DataError(message)
     for column in columns:
         if column not in DECISION_COLUMNS:
@@ -231,13 +232,13 @@ def _decision_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
 
 
 def read_scores(folder: Path, config: Path, pool: Sequence[str]) -> dict[str, list[Score]]:
-    """Read the scores of every model of the pool, of the revision that its yaml names; DataError when a model was never scored."""
+    """Read the scores of every model of the pool, for the revision in its YAML; DataError if a model has none."""
     scores = {}
     for model in pool:
         path, revision = folder / f"{model}.parquet", load_model(config / "models" / f"{model}.yaml").revision
         rows = [row for row in read_records(path, Score) if row.revision == revision] if path.is_file() else []
         if not rows:
-            message = f"the reference model {model} has no scores of its present revision; run the set with it first"
+            message = f"the reference model {model} has no scores of its current revision; run the set with it first"
             raise DataError(message)
         scores[model] = rows
     return scores
@@ -253,29 +254,29 @@ def curate_folder(
     folder : Path
         `data/questions/<benchmark>`.
     settings : tuple of Path and CurationConfig
-        The yaml, and what it says.
+        YAML file and its content.
     decisions : Path or None
-        Table of the experts' decisions.
+        Table of expert decisions.
     scores : dict of str to list of Score
-        Of the pool.
+        By model of the pool.
     curated : str
         Name of the curated set, or empty.
 
     Returns
     -------
     record : CurationRecord
-        What was done.
+        Settings, sources and counts.
     result : CurationResult
-        What is left.
+        Kept and removed questions.
 
     Raises
     ------
     ConfigError, DataError
-        As of `read_decisions` and `curate`, and when nothing is left.
+        As in `read_decisions` and `curate`, and if no question is left.
     """
     path, config = settings
     if curated == folder.name:
-        message = f"{curated} is the set itself; give the curated one another name"
+        message = f"{curated} is the name of the set itself; give the curated set another name"
         raise ConfigError(message)
     asked = read_questions(folder)
     votes: list[Decision] = []
@@ -308,7 +309,7 @@ def curate_folder(
 
 
 def write_curated(asked: QuestionSet, result: CurationResult, source: Path, target: Path) -> None:
-    """Write the kept questions, with the examples for few-shot prompts, as an imported set of its own over the same pictures."""
+    """Write the kept questions and the few-shot examples as a separate imported set with the same pictures."""
     ids = {row.question_id for row in result.kept} | {question.question_id for question in asked.questions if question.exemplar}
     write_lines(target / QUESTIONS, Question, (row for row in asked.questions if row.question_id in ids))
     write_lines(target / ANSWERS, Gold, (row for row in asked.gold if row.item_id in ids))
@@ -318,17 +319,17 @@ def write_curated(asked: QuestionSet, result: CurationResult, source: Path, targ
 
 
 def write_curated_yaml(config: Path, benchmark: str, curated: str, questions: Path, pool: Sequence[str]) -> bool:
-    """Write the yaml of a curated set: that of the whole one with another title and folder, and the pool beside that of earlier curations.
+    """Write the YAML of a curated set: that of the whole set with another title and folder, and the pool added to earlier pools.
 
     Returns
     -------
     bool
-        Whether it was written: a person's own is never replaced.
+        True if it was written; an existing file is never replaced.
 
     Raises
     ------
     ConfigError
-        If there is one that does not name the whole pool: its tables would not tell who chose the items.
+        If the existing file does not name the whole pool: its tables would not show which models selected the items.
     """
     values = dict(read_yaml(config / "benchmarks" / f"{benchmark}.yaml"))
     values |= {"title": f"{values['title']}, curated", "questions": questions.as_posix()}

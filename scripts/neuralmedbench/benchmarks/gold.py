@@ -1,4 +1,4 @@
-"""Gold of own cases: terms resolved against the vocabulary, and the rubric criteria that follow from the answer."""
+"""Gold of local cases: terms resolved against the vocabulary, and the rubric criteria derived from the answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 SIDE_WORDS = {"left": "on the left", "right": "on the right", "bilateral": "on both sides", "midline": "in the midline"}
 
 LESION_FAMILIES = frozenset({Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION})
-"""Families whose rubric asks for the lesion; the others ask for findings and alternatives."""
+"""Families whose rubric asks for location, side and signal of the lesion."""
 
 NORMAL_CLASS = "normal"
 
@@ -25,8 +25,7 @@ def gold_of(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
 def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
     """Build the gold of one item or question with the rubric of its family.
 
-    A diagnosis that the vocabulary knows gets its preferred name, with what the person wrote as an alias; an unknown one is kept as it
-    is.
+    A diagnosis in the vocabulary gets its preferred name, with the original wording as an alias; an unknown one is kept as written.
     """
     found = diagnosis_of(answer, vocabulary)
     name = found.name if found else answer.diagnosis
@@ -49,7 +48,7 @@ def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabu
 
 
 def diagnosis_of(answer: AnswerRow, vocabulary: Vocabulary) -> Diagnosis | None:
-    """Diagnosis of the vocabulary that a row names by its term, or else by its ICD-10 code; None when it knows neither."""
+    """Look up the diagnosis of a row by its term, else by its ICD-10 code; None if the vocabulary has neither."""
     return vocabulary.find(answer.diagnosis) or (vocabulary.find(answer.icd10) if answer.icd10 else None)
 
 
@@ -74,7 +73,7 @@ def criteria(family: Family, gold: Gold) -> tuple[Criterion, ...]:
     """Build the rubric of one item from its gold.
 
     `states_side`, `states_location`, `names_signal_<sequence>`, `mentions_finding_<n>`, `considers_<n>` and `argues_<n>` earn points;
-    `must_not_<n>` costs points when the answer says it.
+    `must_not_<n>` costs points if the answer states it.
     """
     rows: list[Criterion] = []
     if gold.lesion and family in LESION_FAMILIES:
@@ -102,13 +101,13 @@ def _numbered(name: str, template: str, statements: tuple[str, ...], points: flo
 
 
 def is_normal(answer: AnswerRow, vocabulary: Vocabulary) -> bool:
-    """Whether the patient has no disease that a scan could show."""
+    """Return True if the patient has no disease that a scan could show."""
     found = diagnosis_of(answer, vocabulary)
     return found is not None and found.classes == NORMAL_CLASS
 
 
 def unknown_terms(answer: AnswerRow, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Tags that say which terms are kept as they were written because the vocabulary does not know them."""
+    """Return tags for the terms that are not in the vocabulary and are kept as written."""
     tags = []
     if diagnosis_of(answer, vocabulary) is None:
         tags.append("diagnosis_not_in_vocabulary")
@@ -118,17 +117,17 @@ def unknown_terms(answer: AnswerRow, vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def check_findings(gold: Gold) -> None:
-    """Refuse findings that name the diagnosis: the arm `findings_disclosed` would disclose the answer."""
+    """Reject findings that name the diagnosis: the arm `findings_disclosed` would reveal the answer."""
     names = [form for name in (gold.answer, *gold.aliases) if (form := normal_form(name))]
     for number, finding in enumerate(gold.findings, start=1):
-        said = normal_form(finding)
-        # scripts without spaces (Chinese) have no words to be whole
-        if any(f" {name} " in f" {said} " or (not name.isascii() and name in said) for name in names):
+        text = normal_form(finding)
+        # whole words only; scripts without spaces (Chinese) have none, so there any occurrence counts
+        if any(f" {name} " in f" {text} " or (not name.isascii() and name in text) for name in names):
             message = f"{gold.item_id}: finding {number} names the diagnosis; write what is seen, not what it means"
             raise DataError(message)
 
 
 def disclosure(gold: Gold) -> Disclosure:
-    """Give the findings as the text that the arm `findings_disclosed` shows beside the item."""
+    """Write the findings as the text that the arm `findings_disclosed` adds to the item."""
     lines = "\n".join(f"- {finding}" for finding in gold.findings)
     return Disclosure(item_id=gold.item_id, arm=Arm.FINDINGS_DISCLOSED, text=f"Findings of an expert who read these pictures:\n{lines}")

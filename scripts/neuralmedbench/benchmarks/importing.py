@@ -1,4 +1,4 @@
-"""Import a data set: every row is accepted or refused with a reason, and nothing is written before all rows were read."""
+"""Import a data set: every row is accepted or refused with a reason, and nothing is written before all rows are read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from neuralmedbench.records.questions import (
 from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder, write_text
 
 LONG_WORDS = 60
-"""A longer question is taken to tell of the case."""
+"""Longer questions are assumed to describe the case."""
 
 QUESTION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 OPTIONS = range(2, len(LETTERS) + 1)
@@ -48,7 +48,7 @@ SHOWN_REASONS = 5
 
 @dataclass(frozen=True)
 class ImportPaths:
-    """Where an import writes: its tables (shareable as its licence allows) and its pictures (never shared)."""
+    """Output folders of an import: its tables (shareable if its licence allows) and its pictures (never shared)."""
 
     tables: Path
     pictures: Path
@@ -63,7 +63,7 @@ class _Store:
         self._by_path: dict[Path, str] = {}
 
     def take(self, content: Path | bytes) -> str:
-        """Write a picture and give its name; DataError when it is none, is damaged, or is too large."""
+        """Write a picture and return its name; DataError if it is not a picture, damaged, or too large."""
         if isinstance(content, Path):
             if content not in self._by_path:
                 if content.stat().st_size > MAX_BYTES:
@@ -85,19 +85,19 @@ class _Store:
 
 
 def check_name(path: Path, places: ImportPaths) -> None:
-    """Refuse the name of another benchmark: an import replaces the folder of its raw files as a whole.
+    """Reject the name of another benchmark, because an import replaces the whole folder of raw files.
 
     Parameters
     ----------
     path : Path
-        The yaml of a benchmark of this name.
+        YAML file of the benchmark of this name.
     places : ImportPaths
-        Where an import of this name would write.
+        Output folders of an import of this name.
 
     Raises
     ------
     ConfigError
-        If the yaml is of another benchmark, or the folder holds files that no import wrote.
+        If the YAML belongs to another benchmark, or the folder contains files that no import wrote.
     """
     values = read_yaml(path) if path.exists() else None
     other = isinstance(values, dict) and Path(values.get("questions") or "").as_posix() != places.tables.as_posix()
@@ -112,37 +112,37 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
     Parameters
     ----------
     data_set : DataSet
-        Which.
+        The data set.
     folder : Path
-        Where the user put its files.
+        Folder of its files.
     benchmark : str
-        Its name here.
+        Its name as a benchmark.
     places : ImportPaths
-        Where to write; what stood there is replaced as a whole.
+        Output folders; their content is replaced.
     part : bool
-        Whether the folder may hold another number of questions than were published.
+        Whether the number of questions may differ from the published one.
 
     Returns
     -------
     ImportRecord
-        What was found, taken and refused.
+        Counts of rows found, imported and refused.
 
     Raises
     ------
     DataError
-        If files or columns are not the set's, the number of questions is not the published one, or nothing can be taken.
+        If files or columns do not match the set, the number of questions is not the published one, or no row is accepted.
     """
     source = SourceFolder(folder)
     with atomic_folder(places.pictures) as pictures:
         store = _Store(pictures)
-        taken, refused = _accept_rows(data_set.read(source), store)
-        found = len(taken) + len(refused)
+        accepted, refused = _accept_rows(data_set.read(source), store)
+        found = len(accepted) + len(refused)
         _check_number(data_set, found, part=part)
-        if not taken:
+        if not accepted:
             message = f"{data_set.name}: none of {found} rows can be used; the first: {refused[0].where}: {refused[0].reason}"
             raise DataError(message)
-        questions = [entry.question for entry in taken]
-        gold = [entry.gold for entry in taken if entry.gold is not None]
+        questions = [entry.question for entry in accepted]
+        gold = [entry.gold for entry in accepted if entry.gold is not None]
         record = ImportRecord(
             benchmark=benchmark,
             data_set=data_set.name,
@@ -151,23 +151,23 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
             sources={name: sha256_of(folder / name) for name in sorted(source.read)},
             expected=data_set.expected,
             found=found,
-            imported=len(taken),
+            imported=len(accepted),
             refused=tuple(refused),
             images=len(store.rows),
-            without_answer=len(taken) - len(gold),
+            without_answer=len(accepted) - len(gold),
             empty=empty_fields(questions),
             long_questions=sum(len(question.question.split()) > LONG_WORDS for question in questions),
         )
         write_lines(places.tables / QUESTIONS, Question, questions)
         write_lines(places.tables / ANSWERS, Gold, gold)
-        write_lines(places.tables / DISCLOSURES, Disclosure, [row for entry in taken for row in entry.disclosures])
+        write_lines(places.tables / DISCLOSURES, Disclosure, [row for entry in accepted for row in entry.disclosures])
         _write_images(places.tables / IMAGES, store)
         write_json_record(places.tables / IMPORT_RECORD, record)
     return record
 
 
 def _accept_rows(rows: Iterable[QuestionEntry | Refusal], store: _Store) -> tuple[list[QuestionEntry], list[Refusal]]:
-    taken: list[QuestionEntry] = []
+    accepted: list[QuestionEntry] = []
     refused: list[Refusal] = []
     seen: set[str] = set()
     for number, row in enumerate(rows, start=1):
@@ -177,17 +177,17 @@ def _accept_rows(rows: Iterable[QuestionEntry | Refusal], store: _Store) -> tupl
         try:
             check_question(row.question, row.gold)
             if row.question.question_id in seen:
-                message = "the id stands twice"
+                message = "the id is repeated"
                 raise DataError(message)
-            taken.append(_with_pictures(row, store))
+            accepted.append(_with_pictures(row, store))
             seen.add(row.question.question_id)
         except DataError as error:
             refused.append(Refusal(where=f"row {number}", reason=str(error)))
-    return taken, refused
+    return accepted, refused
 
 
 def check_question(question: Question, gold: Gold | None) -> None:
-    """Refuse a question that cannot be asked or scored: bad id, no text, unusable options or answer, or a turn with an unknown picture."""
+    """Reject a question that cannot be asked or scored: invalid id, no text, unusable options or answer, or a turn with an unknown picture."""
     problem = _problem(question, gold)
     if problem:
         raise DataError(problem)
@@ -195,7 +195,7 @@ def check_question(question: Question, gold: Gold | None) -> None:
 
 def _problem(question: Question, gold: Gold | None) -> str:
     if not QUESTION_ID.fullmatch(question.question_id):
-        return "the id holds other characters than letters, digits, '.', '-' and '_', or is longer than 120"
+        return "the id has characters other than letters, digits, '.', '-' and '_', or is longer than 120"
     if not question.question.strip() and not question.turns:
         return "the question is empty"
     if any(place >= len(question.images) for turn in question.turns for place in turn.images):
@@ -214,20 +214,20 @@ def _problem_of_choice(question: Question, gold: Gold | None) -> str:
     if "" in options:
         return "an option is empty"
     if len(set(options)) < len(options):
-        return "an option stands twice"
+        return "an option is repeated"
     if gold is not None and gold.choice not in tuple(LETTERS[: len(options)]):
-        return f"the right letter is none of {LETTERS[0]} to {LETTERS[len(options) - 1]}"
+        return f"the right letter is not one of {LETTERS[0]} to {LETTERS[len(options) - 1]}"
     return ""
 
 
 def _with_pictures(entry: QuestionEntry, store: _Store) -> QuestionEntry:
-    """Give the entry with its pictures under their names in the store."""
+    """Return the entry with its pictures under their names in the store."""
 
     def stored(image: QuestionImage) -> QuestionImage:
         return replace(image, file=store.take(entry.pictures[image.file]))
 
     question = replace(entry.question, images=tuple(stored(image) for image in entry.question.images))
-    if problem := problem_of_options(question):  # only now is it known which pictures are the same
+    if problem := problem_of_options(question):  # the digests now show which pictures are the same
         raise DataError(problem)
     return replace(entry, question=question, pictures={})
 
@@ -235,14 +235,14 @@ def _with_pictures(entry: QuestionEntry, store: _Store) -> QuestionEntry:
 def _check_number(data_set: DataSet, found: int, *, part: bool) -> None:
     if data_set.expected and found != data_set.expected and not part:
         message = (
-            f"{data_set.name}: published with {data_set.expected} questions, found {found}; get the missing files, or say --part when a part is"
-            " what you want"
+            f"{data_set.name}: published with {data_set.expected} questions, found {found}; get the missing files, or give --part to import a"
+            " part"
         )
         raise DataError(message)
 
 
 def empty_fields(questions: Iterable[Question]) -> dict[str, int]:
-    """Count the questions that lack what other questions of the set have, by field."""
+    """Count, by field, the questions that lack what other questions of the set have."""
     rows = list(questions)
     names = ("text", "record", "given", "images", "options", "date", "pair_id", "patient_id")
     lacking = {name: sum(not getattr(row, name) for row in rows) for name in names}
@@ -257,12 +257,12 @@ def _write_images(path: Path, store: _Store) -> None:
 
 
 def write_yaml(path: Path, data_set: DataSet, record: ImportRecord, places: ImportPaths) -> bool:
-    """Write the yaml of an imported benchmark when there is none: a person's settings are never replaced.
+    """Write the YAML file of an imported benchmark, unless one exists: a user's settings are never replaced.
 
     Returns
     -------
     bool
-        Whether it was written.
+        True if it was written.
     """
     values = {
         "title": data_set.title,
@@ -284,7 +284,7 @@ def write_yaml(path: Path, data_set: DataSet, record: ImportRecord, places: Impo
 
 
 def write_new(path: Path, head: str, values: Mapping[str, Any]) -> bool:
-    """Write a yaml below lines of comment, unless one is there; gives whether it was written."""
+    """Write a YAML file with comment lines on top, unless it exists; return True if it was written."""
     if path.exists():
         return False
     write_text(path, head + yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, width=120))
@@ -292,7 +292,7 @@ def write_new(path: Path, head: str, values: Mapping[str, Any]) -> bool:
 
 
 def import_summary(record: ImportRecord, *, written: bool) -> str:
-    """Say what was found: expected and imported counts always, refusals by reason, and what is empty."""
+    """Summarise an import: expected and imported counts, refusals by reason, empty fields, and digests of the sources."""
     expected = f"{record.expected} published, " if record.expected else ""
     counts = f"{expected}{record.found} found, {record.imported} imported, {len(record.refused)} refused, {record.images} pictures"
     lines = [f"{record.benchmark}: {counts}, {record.without_answer} without an answer"]
@@ -305,11 +305,11 @@ def import_summary(record: ImportRecord, *, written: bool) -> str:
     lines += [f"  empty in {number} questions: {name}" for name, number in sorted(record.empty.items())]
     if record.long_questions:
         lines.append(
-            f"  {record.long_questions} questions of more than {LONG_WORDS} words: what they tell of the case is out of reach of max_case_words and"
-            " of the arms; `case_in_question: true` in a mapping puts it into the text of the case"
+            f"  {record.long_questions} questions of more than {LONG_WORDS} words: neither max_case_words nor the arms reach a case described in the"
+            " question; `case_in_question: true` in a mapping moves it into the text of the case"
         )
     lines += [f"  sha256 {digest}  {name}" for name, digest in record.sources.items()]
-    kept = "written" if written else "was there and is left as it is"
+    kept = "written" if written else "exists and is unchanged"
     lines.append(f"config/benchmarks/{record.benchmark}.yaml {kept}; add {record.benchmark} to `benchmarks` of your configuration")
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Review of answer leaks: the page that a person reads, and the leaks accepted with a reason."""
+"""Review of answer leaks: a page for a person, and the leaks accepted with a reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.vocabulary import Vocabulary
 
 AROUND = 90
-"""Characters shown on either side of a term."""
+"""Characters shown before and after a term."""
 
 MEANING = {
     "answer": "the answer in its own words",
@@ -31,23 +31,23 @@ REMEDY = "correct it, or delete it and accept again with nmb benchmark accept-le
 
 
 def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], requests: Iterable[Request], vocabulary: Vocabulary) -> str:
-    """Give the page.
+    """Render the review page.
 
     Parameters
     ----------
     leaks : AnswerLeaks
-        What was found.
+        Result of `find_leaks`.
     items, gold : iterable
         The items and their answers.
     requests : iterable of Request
-        What is sent; the texts are shown around each term.
+        The requests, quoted around each term.
     vocabulary : Vocabulary
         As in `find_leaks`.
 
     Returns
     -------
     str
-        HTML without a script; every text is escaped.
+        HTML without scripts, all text escaped.
     """
     found: dict[str, list[AnswerLeak]] = {}
     for leak in leaks.leaks:
@@ -59,14 +59,14 @@ def leak_page(leaks: AnswerLeaks, items: Iterable[Item], gold: Iterable[Gold], r
         for item in sorted(items, key=lambda item: item.item_id)
         if item.item_id in found
     )
-    told = (
+    intro = (
         f"<p>{leaks.leaking} of {leaks.items} items with an answer name it, or another value that is scored, in what a"
         f" model is sent (texts, labels and file names of pictures, ids); a person accepted {leaks.accepted} of them with a reason. A model can then read the answer and need not find it: take the words out of the note, or"
         " add the heading above them to <code>deidentification: cut_sections</code>; what may stay is accepted with a reason"
         " (<code>nmb benchmark accept-leaks</code>). A term that the text denies is listed too. This page shows"
         " answers: keep it from whoever rates or is tested.</p>"
     )
-    return page(f"Answers in the texts: {leaks.benchmark}", [told, table(counted), body or "<p>Nothing was found.</p>"])
+    return page(f"Answers in the texts: {leaks.benchmark}", [intro, table(counted), body or "<p>Nothing was found.</p>"])
 
 
 def _section(item: Item, gold: Gold, leaks: Sequence[AnswerLeak], requests: Sequence[Request], vocabulary: Vocabulary) -> str:
@@ -93,40 +93,40 @@ def _quote(text: str, start: int, end: int) -> str:
 
 
 def read_accepted(path: Path, benchmark: str) -> AcceptedLeaks:
-    """Read what was accepted; nothing when there is no file, DataError when it does not fit, ConfigError when it is another benchmark's."""
+    """Read the accepted leaks; none without a file. DataError if it does not fit, ConfigError if it belongs to another benchmark."""
     accepted = read_json_record(path, AcceptedLeaks, remedy=REMEDY) if path.exists() else AcceptedLeaks(benchmark=benchmark)
     if accepted.benchmark != benchmark:
-        message = f"{path.name}: it is of another benchmark than {benchmark}; {REMEDY}"
+        message = f"{path.name}: it belongs to a benchmark other than {benchmark}; {REMEDY}"
         raise ConfigError(message)
     return accepted
 
 
 def accept_text(leaks: AnswerLeaks, before: AcceptedLeaks, *, item_id: str, where: str, reason: str, reviewer: str) -> AcceptedLeaks:
-    """Accept every leak of one text of one item.
+    """Accept every leak in one text of one item.
 
     Parameters
     ----------
     leaks : AnswerLeaks
-        What was found last: its digests are what is accepted, so a text that changes later is listed again.
+        Latest search result; its digests are accepted, so a text that changes later is listed again.
     before : AcceptedLeaks
-        What was accepted before; what is no longer found is dropped.
+        Leaks accepted before; those no longer found are dropped.
     item_id, where : str
-        The text, as the page names it.
+        Item and part, as on the page.
     reason, reviewer : str
-        Why it may stay, in words that name no patient, and who says so.
+        Why the text may stay, without naming a patient, and who decided it.
 
     Returns
     -------
     AcceptedLeaks
-        Sorted by item, place and digest.
+        Sorted by item, part and digest.
 
     Raises
     ------
     ConfigError
-        If nothing was found there, or the reason is empty.
+        If nothing was found there, or reason or reviewer is empty.
     """
     if not reason.strip() or not reviewer.strip():
-        message = "a leak is accepted with a reason and by somebody; give both"
+        message = "accepting a leak needs a reason and a reviewer; give both"
         raise ConfigError(message)
     digests = {leak.digest for leak in leaks.leaks if (leak.item_id, leak.where) == (item_id, where)}
     if not digests:
@@ -145,5 +145,5 @@ def accept_text(leaks: AnswerLeaks, before: AcceptedLeaks, *, item_id: str, wher
 
 
 def write_accepted(path: Path, accepted: AcceptedLeaks) -> None:
-    """Write what was accepted."""
+    """Write the accepted leaks."""
     write_json_record(path, accepted)

@@ -1,4 +1,4 @@
-"""NeuroVLM-Bench: one picture, one structured answer."""
+"""Labels of NeuroVLM-Bench: one picture, one structured answer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "class": CLASSES,
     "subtype": (*STROKES, *TUMORS),
 }
-"""The fields of an answer and their labels; a label that is not among them is out of vocabulary."""
+"""The fields of an answer and their labels; any other label is out of vocabulary."""
 
 SPELLINGS = {
     "mr": "MRI",
@@ -71,7 +71,7 @@ QUESTION = "Describe this picture: its modality, sequence and plane, the class o
 
 @cache
 def answer_schema() -> str:
-    """JSON schema of an answer: five labels, each may be null, and a confidence."""
+    """Return the JSON schema of an answer: five nullable labels and a confidence."""
     properties: dict[str, object] = {name: {"enum": [*labels, None]} for name, labels in FIELDS.items()}
     properties["confidence"] = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
     schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
@@ -79,13 +79,13 @@ def answer_schema() -> str:
 
 
 def read_table(config: BenchmarkConfig, benchmark: str) -> QuestionSet:
-    """Read the data set's own table (`answers` with `PICTURE_COLUMNS`): row 7 is the question `img-000007`.
+    """Read the data set's own table (`answers` with `PICTURE_COLUMNS`); row 7 is the question `img-000007`.
 
-    ConfigError if pictures are labelled (a label would reveal two of the five fields), or the table is absent or lacks a column;
-    DataError for a label that is not one of the data set's.
+    ConfigError if pictures are labelled (a label would reveal two of the five fields), or the table is missing or lacks a column;
+    DataError for an unknown label.
     """
     if config.label_policy != "none":
-        message = f"{benchmark}: labels would give sequence and plane away, which are asked for; set label_policy: none"
+        message = f"{benchmark}: labels would reveal sequence and plane, which are asked for; set label_policy: none"
         raise ConfigError(message)
     if config.answers is None:
         message = f"{benchmark}: the adapter neurovlm needs the data set's table; set `answers` in the benchmark's yaml"
@@ -113,7 +113,7 @@ def _rows(table: Path) -> list[dict[str, str]]:
 
 
 def question_of(question_id: str, row: Mapping[str, str], *, exemplar: bool = False) -> Question:
-    """Ask for the five fields of one picture; its only picture has the question's id as its name."""
+    """Build the question for the five fields of one picture; the picture is named by the question's id."""
     return Question(
         question_id=question_id,
         runner=Runner.STRUCTURED,
@@ -129,7 +129,7 @@ def question_of(question_id: str, row: Mapping[str, str], *, exemplar: bool = Fa
 
 
 def gold_of(question_id: str, where: str, row: Mapping[str, str]) -> Gold:
-    """Give the labels of one row in one spelling; DataError, which names `where`, for one that is not among them."""
+    """Return the labels of one row in canonical spelling; DataError, with `where`, for an unknown label."""
     fields = GoldFields(
         modality=_label(where, "modality", row["modality"]),
         sequence=_label(where, "sequence", row["modality_subtype"]),
@@ -141,7 +141,7 @@ def gold_of(question_id: str, where: str, row: Mapping[str, str]) -> Gold:
 
 
 def _patient(row: Mapping[str, str]) -> str:
-    """Patient of a row: ours has a column; of the public sets only AISD names patients, by the folder of the file."""
+    """Return the patient of a row: the demo has a column; of the public sets only AISD identifies patients, by folder."""
     folder = PurePosixPath(row["file_path"]).parent.name
     if not row.get("patient_id") and row["dataset"].lower() == "aisd" and folder:
         return hashlib.sha256(f"aisd/{folder}".encode()).hexdigest()[:12]
@@ -155,6 +155,6 @@ def _label(where: str, field: str, text: str) -> str | None:
     known = {label.lower(): label for label in FIELDS[field]}
     label = known.get(SPELLINGS.get(word, word).lower())
     if label is None:
-        message = f"{where}: the {field} is none of {', '.join(FIELDS[field])}; correct the cell or leave it empty"
+        message = f"{where}: the {field} is not one of {', '.join(FIELDS[field])}; correct the cell or leave it empty"
         raise DataError(message)
     return label

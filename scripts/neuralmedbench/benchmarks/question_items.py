@@ -19,34 +19,34 @@ from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, LETTE
 
 
 def option_name(place: int) -> str:
-    """Text of an option that is a picture and has no other, by its place from 0: the label under which the picture is shown."""
+    """Return the text of an option that is a picture, by its index from 0: the label under which the picture is shown."""
     return f"Option {LETTERS[place]}"
 
 
 def problem_of_options(question: Question) -> str:
-    """Say why pictures cannot be options of a question; empty when they can, or there are none."""
+    """Return why pictures cannot be options of a question; empty if they can, or if none are."""
     pictures = [image for image in question.images if image.role == OPTION]
     if not pictures:
         return ""
     if question.runner is not Runner.CHOICE:
-        return "a picture is an option of a question that has none"
+        return "a picture is an option of a question without options"
     if {image.label for image in pictures} - set(question.options):
-        return "the label of a picture that is an option is no option's text"
+        return "the label of an option picture is not the text of an option"
     if len({image.label for image in pictures}) < len(pictures):
-        return "two pictures are one option"
+        return "two pictures have the same option"
     if len({image.file for image in pictures}) < len(pictures):
         return "two options are the same picture"
     return ""
 
 
 def in_letter_order(question: Question) -> Sequence[QuestionImage]:
-    """Pictures of a question of choice: those that it is about, behind them those that are options, in the order of their letters."""
+    """Return the pictures of a question: those of the question first, then the option pictures in letter order."""
     places = {text: place for place, text in enumerate(question.options, start=1)}
     return sorted(question.images, key=lambda image: places[image.label] if image.role == OPTION else 0)
 
 
 def read_questions(folder: Path) -> QuestionSet:
-    """Read what `nmb benchmark import` wrote; DataError when a file is absent or a line does not fit."""
+    """Read the files of `nmb benchmark import`; DataError if a file is missing or a line does not fit."""
     with (folder / IMAGES).open(encoding="utf-8", newline="") as file:
         files = tuple(row["file_path"] for row in csv.DictReader(file))
     return QuestionSet(
@@ -58,7 +58,7 @@ def read_questions(folder: Path) -> QuestionSet:
 
 
 def read_question_set(benchmark: str, config: BenchmarkConfig) -> QuestionSet:
-    """Read the questions of a benchmark that has no scans: an imported data set, or the table of one picture a row; errors as theirs."""
+    """Read the questions of a benchmark without scans: an imported data set (`read_questions`), or a table with one picture per row (`read_table`)."""
     return read_questions(Path(config.questions)) if config.questions else read_table(config, benchmark)
 
 
@@ -80,13 +80,13 @@ def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet,
 
     Returns
     -------
-    Built
-        One item a question all of whose pictures passed, and its gold; questions that are examples become examples for few-shot prompts.
+    BenchmarkItems
+        One item, with gold, per question whose pictures all passed; exemplar questions become few-shot examples.
 
     Raises
     ------
     DataError
-        If no question is left, one has two answers, or pictures are options that it does not have.
+        If no question is left, one has two answers, or its option pictures do not fit its options.
     """
     passed = _passed(asked.files, manifest)
     built = {
@@ -112,7 +112,7 @@ def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet,
 
 
 def question_outcomes(asked: QuestionSet, pictures: Sequence[PictureFate]) -> list[tuple[str, str]]:
-    """Say what becomes of every question when items are built of them.
+    """Report the outcome of every question when items are built.
 
     Parameters
     ----------
@@ -124,25 +124,26 @@ def question_outcomes(asked: QuestionSet, pictures: Sequence[PictureFate]) -> li
     Returns
     -------
     list of (str, str)
-        Step and reason: `quarantined_picture` with why the first of its pictures that is lacking was quarantined, `example` for those that
-        few-shot prompts show with their answers, else `used`.
+        Step and reason per question: `quarantined_picture` with the reason for its first missing picture, `example` for few-shot examples,
+        else `used`.
     """
     fates = _fates(asked.files, pictures)
-    found = []
+    outcomes = []
     for question in asked.questions:
-        lacking = [fates[image.file].reason for image in question.images if fates[image.file].state is not State.OK]
+        missing = [fates[image.file].reason for image in question.images if fates[image.file].state is not State.OK]
         kept = ("example", "shown with its answer by the strategy few_shot") if question.exemplar else ("used", "")
-        found.append(("quarantined_picture", lacking[0]) if lacking else kept)
-    return found
+        outcomes.append(("quarantined_picture", missing[0]) if missing else kept)
+    return outcomes
 
 
 def _passed(files: Sequence[str], manifest: PictureManifest) -> dict[str, PictureFate]:
-    """Give the pictures that passed by their name in the set."""
+    """Return the pictures that passed, by name in the set."""
     return {name: fate for name, fate in _fates(files, manifest.pictures).items() if fate.state is State.OK}
 
 
 def _fates(files: Sequence[str], pictures: Sequence[PictureFate]) -> dict[str, PictureFate]:
-    """Give all pictures by their name in the set."""
+    """Return all pictures by name in the set."""
+    # ingest numbers the pictures in the order of the table
     numbers = {picture.image_id: picture for picture in pictures}
     if len(numbers) != len(files):
         message = f"{IMAGES} lists {len(files)} pictures, {len(numbers)} were ingested; run ingest again"

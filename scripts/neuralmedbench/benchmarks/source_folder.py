@@ -1,4 +1,4 @@
-"""The folder with the files of a data set: records which tables are read, and reads nothing outside it."""
+"""The folder with the files of a data set: records which tables were read, and reads nothing outside it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = 8
 
 
 class SourceFolder:
-    """Reads tables and finds pictures in one folder, DataError without it; `read` lists the tables that were read."""
+    """Reads tables and pictures of one folder, which must exist (DataError); `read` lists the tables that were read."""
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -27,11 +27,11 @@ class SourceFolder:
         self.read: list[str] = []
 
     def has(self, name: str) -> bool:
-        """Whether a file of this name lies in the folder."""
+        """Return True if the folder has a file of this name."""
         return (self.folder / name).is_file()
 
     def find(self, *patterns: str) -> list[Path]:
-        """Find the files of the first pattern that fits any, sorted; DataError, which names the files that are there, if none does."""
+        """Return the files of the first pattern with a match, sorted; DataError, which lists the existing files, if none has one."""
         for pattern in patterns:
             if found := sorted(path for path in self.folder.glob(pattern) if path.is_file()):
                 return found
@@ -41,11 +41,11 @@ class SourceFolder:
         raise DataError(message)
 
     def file(self, name: str) -> Path:
-        """Give the path of a file that its adapter reads by itself; it counts as read."""
+        """Return the path of a file that an adapter reads itself, and record it as read."""
         return self._remember(self.folder / name)
 
     def json(self, path: Path) -> Any:
-        """Read a JSON file; DataError when it is none."""
+        """Read a JSON file; DataError if it is invalid."""
         try:
             return json.loads(self._remember(path).read_text(encoding="utf-8-sig"))
         except (ValueError, RecursionError):  # a wrong encoding is a ValueError too
@@ -55,7 +55,7 @@ class SourceFolder:
     def rows(self, path: Path, columns: Sequence[str] = (), *, under: str = "") -> Iterator[dict[str, Any]]:
         """Read a table row by row: `.csv`, `.tsv`, `.jsonl`, `.json` (a list of objects, or an object of them below `under`) or `.parquet`.
 
-        Cells of CSV and TSV are text. DataError if the file is damaged or a column is missing; the message says which columns there are.
+        Cells of CSV and TSV are text. DataError if the file is damaged, or, with the existing columns, if one is missing.
         """
         readers = {".csv": _delimited, ".tsv": _delimited, ".jsonl": _lines, ".parquet": _parquet}
         if path.suffix.lower() == ".json":
@@ -73,7 +73,7 @@ class SourceFolder:
             yield row
 
     def picture(self, name: str) -> Path:
-        """Give the path of a picture; DataError if it leads out of the folder or is absent."""
+        """Return the path of a picture; DataError if it is missing or outside the folder."""
         return file_inside(self.folder, name, "a picture")
 
     def _remember(self, path: Path) -> Path:
@@ -90,6 +90,7 @@ class SourceFolder:
                 message = f"{path.name}: expected a list under the key {under!r}, found {found}"
                 raise DataError(message)
             value = value[under]
+        # an object of objects is a table whose keys are ids
         if isinstance(value, dict) and all(isinstance(row, dict) for row in value.values()):
             value = [{"_key": key, **row} for key, row in value.items()]
         if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
@@ -120,7 +121,7 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def decoded(text: str) -> bytes:
-    """Decode a picture in base64, with or without the head of a data URI; DataError if that fails."""
+    """Decode a base64 picture, with or without the header of a data URI; DataError if that fails."""
     body = text.partition(",")[2] if text.startswith("data:") else text
     try:
         return base64.b64decode("".join(body.split()), validate=True)

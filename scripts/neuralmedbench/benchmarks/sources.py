@@ -1,4 +1,4 @@
-"""What is known of own cases before their answers: de-identified pictures, notes and record."""
+"""What is known of local cases without their answers: de-identified pictures, notes and record."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from neuralmedbench.records.columns import RECORD_COLUMNS
 from neuralmedbench.records.items import ItemImage
 
 TEMPLATE = "record"
-"""Template that words the health record."""
+"""Template of the health record."""
 
 WHOLE_DAYS = re.compile(r"[+-]?\d{1,6}")
 
 NAMED_WINDOWS = ("blood", "bone")
-"""Windows of CT that a label names: the one for the brain goes without saying."""
+"""CT windows that a label names; the brain window is the default and is not named."""
 
 
 @dataclass(frozen=True)
 class PromptRecordRow:
-    """One value of a health record as its template is given it; `days` from the index scan are 0 or negative, None when it has no date."""
+    """One value of a health record for its template; `days` from the index scan are 0 or negative, None if it has no date."""
 
     variable: str
     value: str
@@ -38,7 +38,7 @@ class PromptRecordRow:
 
 @dataclass(frozen=True, kw_only=True)
 class CaseSource:
-    """What is known of one case before its answer: its record, its words, and its pictures: cut from scans, or those that it came with."""
+    """One case without its answer: record, notes, and pictures, either cut from scans or supplied as pictures."""
 
     case: CaseRecord
     images: tuple[SliceRow, ...]
@@ -48,31 +48,31 @@ class CaseSource:
 
     @property
     def shown(self) -> tuple[ItemImage, ...]:
-        """All pictures as an item has them."""
+        """All pictures in the form of an item."""
         return (*(_slice(row) for row in self.images), *self.pictures)
 
 
 def read_sources(paths: Iterable[Path], slices: Sequence[SliceRow], templates: Templates) -> list[CaseSource]:
-    """Gather what the stages before left of each case.
+    """Gather notes, record and pictures of each case.
 
     Parameters
     ----------
     paths : iterable of Path
-        `case.json` of the de-identified cases, relative to the repository, quarantined ones too.
+        `case.json` of the de-identified cases, quarantined ones included, relative to the repository.
     slices : sequence of SliceRow
-        The pictures of all cases that were cut from scans.
+        The pictures cut from the scans of all cases.
     templates : Templates
-        Those of prompts; one words the health record.
+        The prompt templates, which include that of the health record.
 
     Returns
     -------
     list of CaseSource
-        The cases that have pictures, sorted by case id; their pictures by sequence and then by position (or as they came).
+        The cases with pictures, sorted by case id; their pictures by sequence, plane and position.
 
     Raises
     ------
     DataError
-        If a note or a record is absent or does not fit.
+        If a note or a record is missing or does not fit.
     ConfigError
         If the template of the record is wrong.
     """
@@ -100,7 +100,7 @@ def _place(row: SliceRow | ItemImage) -> tuple[int, str, str]:
 
 
 def item_image(picture: PictureFate, folder: Path) -> ItemImage:
-    """Give a de-identified picture as an item has it; its folder is that to which its path is relative."""
+    """Convert a de-identified picture to the form of an item; its path is relative to `folder`."""
     return ItemImage(
         image_id=picture.image_id,
         path=(folder / picture.path).as_posix(),
@@ -116,7 +116,7 @@ def item_image(picture: PictureFate, folder: Path) -> ItemImage:
 
 
 def read_notes(case: CaseRecord, folder: Path) -> tuple[str, ...]:
-    """Read the de-identified notes of a case in order of time, each stripped; empty ones are left out."""
+    """Read the de-identified notes of a case in chronological order, stripped, without empty ones."""
     texts = [_text(case, folder / note).strip() for note in case.notes]
     return tuple(text for text in texts if text)
 
@@ -125,27 +125,28 @@ def _text(case: CaseRecord, path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (FileNotFoundError, UnicodeDecodeError):
-        message = f"case {case.case_id}: a note or the record is absent or is not UTF-8; run deidentify again"
+        message = f"case {case.case_id}: a note or the record is missing or is not UTF-8; run deidentify again"
         raise DataError(message) from None
 
 
 def read_record(case: CaseRecord, folder: Path, templates: Templates) -> str:
-    """Render the health record of a case, one line a variable; what was measured after the index scan could reveal the answer and is left out.
+    """Render the health record of a case, one line per variable, such as `Sodium: 138 mmol/L (2 days before the scan)`.
 
-    DataError if the record is absent or lacks a column, ConfigError if its template is wrong.
+    Values after the index scan could reveal the answer and are left out. DataError if the record is missing or lacks a column, ConfigError
+    if its template is wrong.
     """
     rows = record_rows(case, folder)
     return templates.render(TEMPLATE, rows=rows) if rows else ""
 
 
 def record_rows(case: CaseRecord, folder: Path) -> list[PromptRecordRow]:
-    """Give the values of a record that enter a prompt: those without a date, and those up to the day of the scan.
+    """Return the record values that enter a prompt: those without a date, and those up to the day of the scan.
 
-    A row whose day is not known to be before the scan (`columns.UNKNOWN_DAY`, or no whole number) is left out: it may reveal the answer.
+    Rows with an unknown day (`columns.UNKNOWN_DAY`, or not an integer) are left out, because they may reveal the answer.
     """
     if not case.record:
         return []
-    # a quotation mark is a sign like any other in this table: read as one that opens a cell it would swallow the rows behind it
+    # QUOTE_NONE: a quotation mark is an ordinary character here; read as an opening quote it would swallow the following rows
     rows = csv.DictReader(_text(case, folder / case.record).splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
     if not set(RECORD_COLUMNS) <= set(rows.fieldnames or ()):
         message = f"case {case.case_id}: its record lacks one of the columns {', '.join(RECORD_COLUMNS)}; run deidentify again"

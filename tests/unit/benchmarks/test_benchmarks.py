@@ -271,7 +271,7 @@ def test_labelled_pictures_are_refused_because_the_label_is_part_of_the_answer(t
 
 
 def test_a_label_that_is_none_of_the_data_sets_is_named_by_row_and_field(tmp_path):
-    with pytest.raises(DataError, match="row 1: the class is none of"):
+    with pytest.raises(DataError, match="row 1: the class is not one of"):
         pictures(tmp_path, "d,a.png,abscess,x,,CT,,axial")
 
 

@@ -187,7 +187,7 @@ def test_a_decision_that_cannot_be_read_is_told_by_its_line(tmp_path, rows, erro
 def test_scores_of_an_earlier_revision_do_not_count_for_the_pool(tmp_path):
     put_yaml(tmp_path / "config" / "models" / "easy.yaml", {"title": "E", "backend": "builtin", "id": "text", "revision": "2"})
     write_records(tmp_path / "easy.parquet", Score, [score("a")], key=lambda row: row.item_id)
-    with pytest.raises(DataError, match="the reference model easy has no scores of its present revision"):
+    with pytest.raises(DataError, match="the reference model easy has no scores of its current revision"):
         read_scores(tmp_path, tmp_path / "config", ["easy"])
     write_records(tmp_path / "easy.parquet", Score, [score("a"), score("a", revision="2")], key=lambda row: row.revision)
     assert [row.revision for row in read_scores(tmp_path, tmp_path / "config", ["easy"])["easy"]] == ["2"]

@@ -64,16 +64,16 @@ def sparse(path: Path) -> None:
 
 
 ROWS_THAT_ARE_WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "a repeated id": ({"_id": "good"}, "the id stands twice"),
+    "a repeated id": ({"_id": "good"}, "the id is repeated"),
     "no id": ({"_id": ""}, ""),
     "no question": ({"Question": " \n "}, "the question is empty"),
-    "a repeated option": ({"Distractors": ["Cyst", "cyst ", "Infarct"]}, "an option stands twice"),
-    "the answer among the distractors": ({"Distractors": ["Cyst", "Glioma", "Infarct"]}, "an option stands twice"),
+    "a repeated option": ({"Distractors": ["Cyst", "cyst ", "Infarct"]}, "an option is repeated"),
+    "the answer among the distractors": ({"Distractors": ["Cyst", "Glioma", "Infarct"]}, "an option is repeated"),
     "an empty option": ({"Distractors": ["Cyst", "", "Infarct"]}, "an option is empty"),
     "no other option": ({"Distractors": []}, "1 options; expected 2 to 10"),
     "too many options": ({"Distractors": [f"Option {number}" for number in range(10)]}, "11 options; expected 2 to 10"),
-    "options that are no list": ({"Distractors": "Cyst"}, "the column 'Distractors' holds no list"),
-    "a question that is no text": ({"Question": {"text": "?"}}, "the column 'Question' holds no text"),
+    "options that are no list": ({"Distractors": "Cyst"}, "the column 'Distractors' is not a list"),
+    "a question that is no text": ({"Question": {"text": "?"}}, "the column 'Question' is not text"),
     "no answer": ({"Answer": ""}, "an option is empty"),
     "a picture that is absent": ({"_id": "absent"}, "a picture is not there"),
     "a picture outside of the folder": ({"_id": "../../outside"}, "the path of a picture leaves the folder"),
@@ -155,7 +155,7 @@ def question(**changes: Any) -> Question:
 
 
 WRONG_ENTRIES: dict[str, tuple[QuestionEntry, str]] = {
-    "an id that is a path": (QuestionEntry(question=question(question_id="../q")), "the id holds other characters"),
+    "an id that is a path": (QuestionEntry(question=question(question_id="../q")), "the id has characters other"),
     "a long id": (QuestionEntry(question=question(question_id="q" * 121)), "or is longer than 120"),
     "an answer of another question": (
         QuestionEntry(question=question(), gold=Gold(item_id="p", answer="x")),
@@ -167,7 +167,7 @@ WRONG_ENTRIES: dict[str, tuple[QuestionEntry, str]] = {
     ),
     "two letters": (
         QuestionEntry(question=question(runner=Runner.CHOICE, options=("x", "y", "z")), gold=Gold(item_id="q", answer="x", choice="AB")),
-        "the right letter is none of A to C",
+        "the right letter is not one of A to C",
     ),
 }
 

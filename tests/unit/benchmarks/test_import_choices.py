@@ -81,7 +81,7 @@ def test_the_other_spellings_of_the_same_row_give_the_same_question(form: str, t
 
 def test_columns_that_were_not_expected_are_told_with_those_that_were_found(tmp_path: Path) -> None:
     put_table(tmp_path / "set" / "t.parquet", [without(FRAME_ROW, "correct_answer", solution="B")])
-    with pytest.raises(DataError, match=r"none of the columns 'correct_answer', 'answer' is there; found .*solution"):
+    with pytest.raises(DataError, match=r"none of the columns 'correct_answer', 'answer' exists; found .*solution"):
         imported("medframeqa", tmp_path / "set", tmp_path)
     put_table(tmp_path / "set" / "t.parquet", [without(FRAME_ROW, "image_1", "image_2", "image_3", "image_4", "image_5", frame=FRAMES[0])])
     with pytest.raises(DataError, match=r"no frames; expected the columns image, image_1 to image_5 or image_path, found .*frame"):
@@ -91,7 +91,7 @@ def test_columns_that_were_not_expected_are_told_with_those_that_were_found(tmp_
 def test_a_single_frame_that_stands_in_no_list_is_refused(tmp_path: Path) -> None:
     single = without(FRAME_ROW, *(f"image_{place}" for place in range(1, 6)), image={"bytes": FRAMES[0], "path": "1.jpg"})
     put_table(tmp_path / "set" / "t.parquet", [single])
-    with pytest.raises(DataError, match="the column of the frames holds no list"):
+    with pytest.raises(DataError, match="the column of the frames is not a list"):
         imported("medframeqa", tmp_path / "set", tmp_path)
 
 
@@ -133,14 +133,14 @@ def test_rows_of_the_test_tables_have_no_answer_and_a_wrong_letter_is_refused(tm
     record, built = imported("gmai-mmbench", tmp_path / "set", tmp_path)
     assert (record.found, record.imported, record.without_answer, built.gold) == (3, 2, 2, ())
     assert [(row.where, row.reason) for row in record.refused] == [
-        ("GMAI_mm_bench_TEST_part_2.tsv, row 2", "the right letter is none of A to C")
+        ("GMAI_mm_bench_TEST_part_2.tsv, row 2", "the right letter is not one of A to C")
     ]
 
 
 @pytest.mark.parametrize(
     ("cell", "reason"),
     [
-        ("12", "the cell of the picture holds none"),
+        ("12", "the picture's cell has no picture"),
         ("%" * 200, "a picture in the table is not base64"),
         ("QUJD" * 50, "not a picture, or a damaged one"),
     ],
@@ -194,4 +194,4 @@ def test_letters_of_the_options_are_one_letter_each(tmp_path: Path) -> None:
     put_table(tmp_path / "set" / "t.parquet", [FRAME_ROW, {**FRAME_ROW, "question_id": "q-18", "correct_answer": LETTERS[:2]}])
     record, _ = imported("medframeqa", tmp_path / "set", tmp_path)
     assert record.imported == 1
-    assert [row.reason for row in record.refused] == ["the right answer is none of A to F, and no option's text"]
+    assert [row.reason for row in record.refused] == ["the right answer is not one of A to F, nor the text of an option"]

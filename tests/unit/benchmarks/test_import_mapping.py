@@ -204,9 +204,9 @@ def test_pictures_may_stand_as_paths_in_lists_and_objects_with_names(tmp_path):
 @pytest.mark.parametrize(
     ("row", "changes", "reason"),
     [
-        ({"a": "C"}, {}, "the right answer is none of A to B, and no option's text"),
-        ({"a": "3"}, {"answer": {"column": "a", "form": "number_from_1"}}, "the right answer is no number from 1 to 2"),
-        ({"o": ["left", "left"]}, {}, "an option stands twice"),
+        ({"a": "C"}, {}, "the right answer is not one of A to B, nor the text of an option"),
+        ({"a": "3"}, {"answer": {"column": "a", "form": "number_from_1"}}, "the right answer is not a number from 1 to 2"),
+        ({"o": ["left", "left"]}, {}, "an option is repeated"),
         ({"q": ""}, {}, "the question is empty"),
         ({"p": ""}, {"images": {"columns": ["p"], "form": "path"}}, "the question has no picture"),
         ({"p": "../secret.png"}, {"images": {"columns": ["p"], "form": "path"}}, "the path of a picture leaves the folder"),

@@ -109,7 +109,7 @@ def test_an_example_that_the_table_does_not_have_and_a_label_that_is_none_are_re
     put(folder, {"sclerosis/new.png": picture_bytes(77)})
     record, _ = imported("neurovlm", folder, tmp_path)
     reasons = [row.reason for row in record.refused]
-    assert reasons[0].startswith("the row: the class is none of tumor, stroke")
+    assert reasons[0].startswith("the row: the class is not one of tumor, stroke")
     assert reasons[1] == "the table of the pictures does not have this example"
     assert "migraine" not in str(record)
 

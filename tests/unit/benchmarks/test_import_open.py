@@ -109,7 +109,7 @@ def test_a_track_without_its_columns_says_which_it_found(tmp_path):
     ):
         imported("mmrarebench", tables(tmp_path / "set", {"treatment_plan.tsv": row}), tmp_path)
     without = {key: value for key, value in DIAGNOSIS.items() if not key.startswith("image")}
-    with pytest.raises(DataError, match="neither the column 'image' nor 'image_path' is there; found answer, answer_aliases"):
+    with pytest.raises(DataError, match="neither the column 'image' nor 'image_path' exists; found answer, answer_aliases"):
         imported("mmrarebench", tables(tmp_path / "other", {"diagnosis_opened.tsv": without}), tmp_path)
 
 
@@ -213,12 +213,12 @@ def test_options_are_read_in_the_forms_in_which_sets_write_them(tmp_path, writte
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"Options": "one of four"}, "the options are in a form that is not known (str)"),
+        ({"Options": "one of four"}, "the options are in an unknown form (str)"),
         ({"Options": {"A": "x", "C": "y"}}, "the letters of the options are not A, B, C... without a gap"),
-        ({"Right Option": "E"}, "the right answer is none of A to D, and no option's text"),
-        ({"Right Option": "C. difficile colitis"}, "the right answer is none of A to D, and no option's text"),
+        ({"Right Option": "E"}, "the right answer is not one of A to D, nor the text of an option"),
+        ({"Right Option": "C. difficile colitis"}, "the right answer is not one of A to D, nor the text of an option"),
         ({"Case Information": "", "Physical Examination": ""}, "all sections of the case are empty"),
-        ({"Options": {"A": "ADEM", "B": "adem ", "C": "x"}, "Right Option": "A"}, "an option stands twice"),
+        ({"Options": {"A": "ADEM", "B": "adem ", "C": "x"}, "Right Option": "A"}, "an option is repeated"),
     ],
 )
 def test_a_row_that_cannot_be_asked_is_refused_with_its_reason(tmp_path, changes, reason):
@@ -275,7 +275,7 @@ def test_a_rubric_without_points_to_earn_and_two_releases_are_refused(tmp_path):
     put(tmp_path / "set", {"LiveMedBench_v202601.json": [LIVE, *broken]})
     record, _ = imported("livemedbench", tmp_path / "set", tmp_path)
     assert [row.reason for row in record.refused] == [
-        "no criterion earns points: there is nothing by which a score could be divided",
+        "no criterion earns points, so a score has no denominator",
         "rubric item 1: expected a criterion and its points",
     ]
     put(tmp_path / "set", {"LiveMedBench_v202602.json": [LIVE]})

@@ -41,7 +41,7 @@ def test_a_wrong_letter_and_an_absent_picture_are_refused_by_row_and_the_rest_go
     record, made = imported("mediconfusion", folder, tmp_path)
     assert (record.found, record.imported) == (4, 2)
     assert [(row.where, row.reason) for row in record.refused] == [
-        ("pair 8, picture 1", "the right letter is none of A to B"),
+        ("pair 8, picture 1", "the right letter is not one of A to B"),
         ("pair 8, picture 2", "a picture is not there"),
     ]
     assert len(made.items) == 2
@@ -73,4 +73,4 @@ def test_the_command_writes_tables_pictures_and_a_yaml_and_prints_the_counts(fol
         "questions.jsonl",
     ]
     again = subprocess.run([*command, *places], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "was there and is left as it is" in again.stdout
+    assert "exists and is unchanged" in again.stdout

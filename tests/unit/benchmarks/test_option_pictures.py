@@ -181,7 +181,7 @@ def test_labels_of_options_are_printed_options_and_no_leak(made: BenchmarkItems)
         ({"B": "o1.png"}, "two options are the same picture"),
         ({"B": "absent.png"}, "a picture is not there"),
         ({"B": "../../x.png"}, "the path of a picture leaves the folder"),
-        ({"a": "E"}, "the right answer is none of A to D"),
+        ({"a": "E"}, "the right answer is not one of A to D"),
     ],
 )
 def test_a_row_with_a_wrong_option_is_refused_with_its_reason(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
@@ -194,7 +194,7 @@ def test_a_line_whose_picture_names_no_option_is_refused_by_its_question(tmp_pat
     path = tmp_path / "questions" / "questions.jsonl"
     path.write_text(path.read_text(encoding="utf-8").replace('"label": "Option D"', '"label": "Option X"'), encoding="utf-8")
     assert "Option X" in path.read_text(encoding="utf-8")
-    with pytest.raises(DataError, match="question one: the label of a picture that is an option is no option's text"):
+    with pytest.raises(DataError, match="question one: the label of an option picture is not the text of an option"):
         built(ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw"), "full")
 
 

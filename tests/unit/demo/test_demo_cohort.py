@@ -110,7 +110,7 @@ def test_the_day_of_birth_gives_the_age_that_the_header_states(patient: Patient)
 
 
 def test_an_unknown_case_is_refused_with_the_reason() -> None:
-    with pytest.raises(ConfigError, match="none of the demo's"):
+    with pytest.raises(ConfigError, match="not a case of the demo"):
         find_patient("0" * 12, KEY)
 
 

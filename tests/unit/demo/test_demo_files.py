@@ -41,5 +41,5 @@ def test_the_files_of_a_series_differ_in_what_belongs_to_a_slice_and_in_nothing_
 
 
 def test_a_case_id_of_another_key_is_nobody() -> None:
-    with pytest.raises(ConfigError, match="none of the demo's"):
+    with pytest.raises(ConfigError, match="not a case of the demo"):
         find_patient("000000000000", b"key")

@@ -1,4 +1,4 @@
-"""DiagnosisArena: cases from journals in three sections, asked openly, or with four options."""
+"""DiagnosisArena: journal cases in three sections, asked as open questions or with four options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an adapter returns for each row of its data set, and the description of the set."""
+"""The entry that an adapter returns per row of its data set, and the description of the set."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from neuralmedbench.records.questions import Question, Refusal
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionEntry:
-    """One question with its answer and its pictures.
+    """One question with its answer and pictures.
 
     Attributes
     ----------
     question : Question
-        What is asked; `file` of its pictures is a key of `pictures`.
+        The question; `file` of its pictures is a key of `pictures`.
     gold : Gold or None
-        What is right, with the question's id in the place of the item's; None when the set does not tell.
+        The answer, with the question's id as `item_id`; None if the set has none.
     pictures : mapping of str to Path or bytes
-        Each picture's file, or its bytes where the set holds them inside a table.
+        Each picture's file, or its bytes if the set embeds them in a table.
     disclosures : tuple of Disclosure
-        What an arm may show, with the question's id in the place of the item's.
+        Texts that an arm may show, with the question's id as `item_id`.
     """
 
     question: Question
@@ -42,21 +42,21 @@ class DataSet:
     name, title : str
         Its name on the command line, and in the report.
     home : str
-        Where it is to be had.
+        Where to get it.
     licence : str
-        As its authors state it.
+        As stated by its authors.
     files : str
-        What has to lie in the folder.
+        Files that the folder must contain.
     axis : Axis
         Side of the Two-Axis Framework.
     expected : int
-        Questions of the published set; 0 when not known.
+        Number of questions of the published set; 0 if unknown.
     read : callable
-        Reads a folder and gives an entry, or a refusal, for every row.
+        Reads a folder and yields an entry or a refusal per row.
     label_policy : str
-        `none` where modality, sequence or plane are answers.
+        `none` if modality, sequence or plane are answers.
     samples : int
-        Answers per request: 1 where there is one right letter or label, 5 for open answers.
+        Answers per request: 1 if one letter or label is right, 5 for open answers.
     """
 
     name: str

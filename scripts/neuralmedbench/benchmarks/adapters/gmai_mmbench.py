@@ -1,4 +1,4 @@
-"""GMAI-MMBench: one picture and two to five options a row, the picture inside the table."""
+"""GMAI-MMBench: one picture, embedded in the table, and two to five options per row."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TAGS = {
     "granularity": ("perceptual granularity", "granularity"),
     "modality": ("modality",),
 }
-"""Slices of the report by the columns that hold them."""
+"""Columns by tag; the report groups by tags."""
 SHORTEST = 100
-"""A cell that is shorter holds no picture: some tables of this form name another row there instead."""
+"""Shorter cells are not pictures: some tables of this form refer to another row instead."""
 
 
 def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
-    """Read the VAL table when it is there (its answers are public), else every table of the folder."""
+    """Read the VAL table, whose answers are public, if it is present, else every table of the folder."""
     for table in source.find("*VAL*.tsv", "*.tsv"):
         yield from entries_of(source, table, COLUMNS, lambda row, _: _entry(row))
 
@@ -36,7 +36,7 @@ def _entry(row: Mapping[str, Any]) -> QuestionEntry:
     offered = {letter: text for letter in PRINTED if (text := cell(row, letter, needed=False))}
     picture = cell(row, "image")
     if len(picture) < SHORTEST:
-        message = "the cell of the picture holds none"
+        message = "the picture's cell has no picture"
         raise DataError(message)
     question = Question(
         question_id=question_id,
@@ -54,7 +54,7 @@ def _entry(row: Mapping[str, Any]) -> QuestionEntry:
 
 
 def _gold(question: Question, offered: Mapping[str, str], printed: str) -> Gold | None:
-    """Give the answer by its place among the options that are left; TEST rows have none."""
+    """Return the answer by its position among the non-empty options; TEST rows have none."""
     if not printed:
         return None
     places = dict(zip(offered, LETTERS, strict=False))

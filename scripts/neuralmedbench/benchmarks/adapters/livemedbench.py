@@ -1,4 +1,4 @@
-"""LiveMedBench: dated questions of patients, with criteria that earn and cost points."""
+"""LiveMedBench: dated patient questions, with criteria that earn or cost points."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ COLUMNS = ("case_id", "post_time", "narrative", "core_request", "rubric_items")
 
 
 def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
-    """Read the one release that lies in the folder."""
+    """Read the release in the folder; DataError if there are several."""
     tables = source.find(*FILES)
     if len(tables) > 1:
-        message = f"{len(tables)} releases in the folder ({', '.join(table.name for table in tables)}); leave the one that is meant"
+        message = f"{len(tables)} releases in the folder ({', '.join(table.name for table in tables)}); keep only the one to import"
         raise DataError(message)
     yield from entries_of(source, tables[0], COLUMNS, lambda row, _: _entry(row))
 
@@ -48,9 +48,9 @@ def _entry(row: Mapping[str, Any]) -> QuestionEntry:
 
 
 def _rubric(value: Any) -> tuple[Criterion, ...]:
-    """Read the criteria with their points as published; those that cost points are named `harm_<n>`, the others `meets_<n>`."""
+    """Read the criteria with their published points; those that cost points are named `harm_<n>`, the others `meets_<n>`."""
     if not isinstance(value, list):
-        message = "rubric_items is no list"
+        message = "rubric_items is not a list"
         raise DataError(message)
     rubric = []
     for number, item in enumerate(value, start=1):
@@ -67,7 +67,7 @@ def _rubric(value: Any) -> tuple[Criterion, ...]:
             Criterion(criterion=f"{'harm' if points < 0 else 'meets'}_{number}", text=column_text(item, "criterion"), points=float(points))
         )
     if rubric and not any(criterion.points > 0 for criterion in rubric):
-        message = "no criterion earns points: there is nothing by which a score could be divided"
+        message = "no criterion earns points, so a score has no denominator"
         raise DataError(message)
     return tuple(rubric)
 

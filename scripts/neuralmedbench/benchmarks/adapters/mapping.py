@@ -1,4 +1,4 @@
-"""A data set that is imported by a mapping of its columns, without code of its own."""
+"""Import a data set by a mapping of its columns, without code of its own."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from neuralmedbench.records.items import OPTION, Gold, Runner
 from neuralmedbench.records.questions import LETTERS, Question, QuestionImage, Refusal
 
 SENTENCE = re.compile(r"""[.!?。？！]["'”’)\]]*(?=\s)|[。？！]["'”’)\]]*(?=\S)|\n+""")
-"""Ends of sentences; those of Chinese need no space behind them."""
+"""Ends of sentences; Chinese ones need no following space."""
 
 SHORT = re.compile(
     r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|vs|cf|approx|ca|no|fig|figs|dr|mr|mrs|ms|prof|st|resp|incl|max|min|temp|hr|wt|yr|yrs|mo|wk|sec|lab)\.$",
     re.IGNORECASE,
 )
-"""Abbreviations whose point ends no sentence, and initials."""
+"""Abbreviations whose full stop does not end a sentence, and initials."""
 
 ASKS = re.compile(r"""[?？]["'”’)\]]*\s*$""")
 
-FILE, FOLDER, PLACE = OWN = ("_file", "_folder", "_place")
-"""Columns that every row has: names of its table, and of the folder of that, and the place of a question among those of its row."""
+FILE, FOLDER, PLACE = BUILT_IN = ("_file", "_folder", "_place")
+"""Columns added to every row: the names of its table and of the table's folder, and the number of a question within its row."""
 
 
 def mapped_data_set(name: str, mapping: MappingConfig) -> DataSet:
-    """Give the data set that a mapping describes."""
+    """Return the data set that a mapping describes."""
     return DataSet(
         name=name,
         title=mapping.title,
@@ -57,18 +57,18 @@ def read(mapping: MappingConfig, source: SourceFolder) -> Iterator[QuestionEntry
     """Read every table that fits the mapping's pattern."""
     needed = columns_of(mapping)
     for table in source.find(*mapping.files):
-        own = {FILE: table.stem, FOLDER: table.parent.name}
+        added = {FILE: table.stem, FOLDER: table.parent.name}
         for number, row in enumerate(source.rows(table, [mapping.each] if mapping.each else needed, under=mapping.under), start=1):
             where = f"{table.relative_to(source.folder).as_posix()}, row {number}"
             for place, question in enumerate(_questions_of_row(mapping.each, row), start=1):
                 try:
-                    yield _entry(mapping, source, _with_columns({**question, **own, PLACE: place}, needed), number)
+                    yield _entry(mapping, source, _with_columns({**question, **added, PLACE: place}, needed), number)
                 except DataError as error:
                     yield refusal_of(f"{where}, question {place}" if mapping.each else where, error)
 
 
 def columns_of(mapping: MappingConfig) -> list[str]:
-    """Columns that every row needs; of separate options only the first two, because sets leave the others out of short rows."""
+    """Return the columns that every row needs; of one column per option only the first two, because short rows may lack the others."""
     options, images = mapping.options, mapping.images
     named = [mapping.case, mapping.question, *mapping.text, mapping.date, mapping.language_column, *mapping.tags]
     named += mapping.id
@@ -78,11 +78,11 @@ def columns_of(mapping: MappingConfig) -> list[str]:
         named += [mapping.answer.column, mapping.answer.aliases]
     if images:
         named += images.columns
-    return list(dict.fromkeys(column for column in named if column and column not in OWN))
+    return list(dict.fromkeys(column for column in named if column and column not in BUILT_IN))
 
 
 def _questions_of_row(each: str, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Give the questions of a row: itself, or one for each object of a list that it holds, with the columns of the row beside."""
+    """Return the questions of a row: the row, or one per object of its list column, merged with the other columns of the row."""
     if not each:
         return [row]
     value = row[each] if isinstance(row[each], list) and row[each] else [None]
@@ -98,9 +98,9 @@ def _entry(mapping: MappingConfig, source: SourceFolder, row: Mapping[str, Any],
         images, pictures, options = (*images, *shown), pictures | contents, tuple(image.label for image in shown)
     else:
         options = names = _options(mapping.options, row, question_id) if mapping.options else ()
-    asked, told = column_text(row, mapping.question) if mapping.question else mapping.ask, ""
+    asked, vignette = column_text(row, mapping.question) if mapping.question else mapping.ask, ""
     if mapping.case_in_question:
-        told, asked = vignette_and_lead_in(asked)
+        vignette, asked = vignette_and_lead_in(asked)
     if asked and mapping.question and mapping.ask:
         asked = f"{asked}\n{mapping.ask}"
     question = Question(
@@ -109,7 +109,7 @@ def _entry(mapping: MappingConfig, source: SourceFolder, row: Mapping[str, Any],
         family=mapping.family,
         question=asked,
         case_id=plain_id(column_text(row, mapping.case)) if mapping.case and column_text(row, mapping.case) else "",
-        text="\n\n".join(filter(None, (*(column_text(row, column) for column in mapping.text), told))),
+        text="\n\n".join(filter(None, (*(column_text(row, column) for column in mapping.text), vignette))),
         options=options,
         images=images,
         language=column_text(row, mapping.language_column)[:2].lower() or mapping.language,
@@ -132,7 +132,7 @@ def _id(mapping: MappingConfig, row: Mapping[str, Any], number: int) -> str:
 def mapped_pictures(
     mapping: ImagesMapping, source: SourceFolder, row: Mapping[str, Any]
 ) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes]]:
-    """Read the pictures of a row with their labels, and their files or bytes by `file`; DataError if a required one is absent."""
+    """Read the labelled pictures of a row, and their files or bytes by `file`; DataError if a required picture is missing."""
     entries = [entry for column in mapping.columns for entry in _pictures(row[column])]
     if not entries and mapping.required:
         message = "the question has no picture"
@@ -154,7 +154,7 @@ def _all_pictures(value: Any) -> list[Any]:
         try:
             value = json.loads(value)
         except ValueError:
-            message = "a list of pictures begins like JSON and is none"
+            message = "a list of pictures begins like JSON but is invalid"
             raise DataError(message) from None
     return list(value) if isinstance(value, list | tuple) else [value]
 
@@ -180,7 +180,7 @@ def _label(mapping: ImagesMapping, entry: Any) -> str:
 def option_pictures(
     mapping: OptionsMapping, form: PictureForm, source: SourceFolder, row: Mapping[str, Any]
 ) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes], tuple[str, ...]]:
-    """Read options that are pictures, one a letter, and the names by which the right one may be given: its path, else its label."""
+    """Read options that are pictures, one per letter, and the names that the answer may use for them: path, else label."""
     entries = _all_pictures(row[mapping.column]) if mapping.column else [row.get(column) for column in mapping.columns]
     nothing = {"", *mapping.missing}
     there = [entry is not None and not (isinstance(entry, str) and entry.strip() in nothing) for entry in entries]
@@ -200,7 +200,7 @@ def option_pictures(
 
 
 def _options(mapping: OptionsMapping, row: Mapping[str, Any], question_id: str) -> tuple[str, ...]:
-    """Read the options; those whose text says that there is none are empty, and left out at the end."""
+    """Read the options; texts that stand for a missing option become empty, and are dropped at the end."""
     found = ["" if option in mapping.missing else option for option in _all_options(mapping, row, question_id)]
     return tuple(without_empty_end(found))
 
@@ -214,15 +214,16 @@ def _all_options(mapping: OptionsMapping, row: Mapping[str, Any], question_id: s
         return tuple(column_text(row, column) for column in mapping.columns)
     wrong = [column_text(row, column) for column in sorted(row) if any(fnmatchcase(column, pattern) for pattern in mapping.wrong)]
     if not wrong:
-        message = f"no column fits {' or '.join(mapping.wrong)}; found {', '.join(sorted(set(row) - set(OWN)))}"
+        message = f"no column fits {' or '.join(mapping.wrong)}; found {', '.join(sorted(set(row) - set(BUILT_IN)))}"
         raise DataError(message)
     return digest_order(question_id, (column_text(row, mapping.right), *wrong))
 
 
 def vignette_and_lead_in(text: str) -> tuple[str, str]:
-    """Split an examination question into its vignette and the sentence that asks, with all that follows it.
+    """Split an examination question into the vignette and the lead-in.
 
-    The lead-in begins with the last sentence with a question mark and those right before it that have one; without any, with the last one.
+    The lead-in starts at the last run of sentences with a question mark, or at the last sentence if there is none, and includes all that
+    follows.
 
     Examples
     --------
@@ -240,24 +241,24 @@ def vignette_and_lead_in(text: str) -> tuple[str, str]:
 
 
 def _sentences(text: str) -> list[str]:
-    """Cut behind every sentence; joined together they are the text."""
+    """Split a text after every sentence; the parts joined are the text."""
     cuts, begin = [0], 0
     for found in SENTENCE.finditer(text):
-        before, behind = text[begin : found.end()], text[found.end() :].lstrip()
-        # a small letter goes on with the sentence, as after "approx. two weeks"
-        if before.strip() and behind and not ("." in found[0] and (SHORT.search(before.rstrip()) or behind[0].islower())):
+        before, after = text[begin : found.end()], text[found.end() :].lstrip()
+        # a lower-case letter continues the sentence, as in "approx. two weeks"
+        if before.strip() and after and not ("." in found[0] and (SHORT.search(before.rstrip()) or after[0].islower())):
             cuts.append(found.end())
             begin = found.end()
     return [text[start:end] for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True)]
 
 
 def _tag_values(value: Any) -> Any:
-    """Give a cell as a list of tags: text is one tag, whatever it holds."""
+    """Return a cell as a list of tags; text is a single tag, whatever it contains."""
     return value if isinstance(value, list | tuple) else [cell_text(value)]
 
 
 def _gold(mapping: MappingConfig, question: Question, names: tuple[str, ...], row: Mapping[str, Any]) -> Gold | None:
-    """Read the answer; the right option may be named by its words, or by the path of its picture (`names`)."""
+    """Read the answer; `names` are the texts of the options, or the paths of their pictures."""
     answer = mapping.answer
     if mapping.options and mapping.options.right:
         return choice_gold(question, letter_of(row[mapping.options.right], names), established=mapping.established)
@@ -278,6 +279,6 @@ def _letter(answer: AnswerMapping, value: Any, options: tuple[str, ...]) -> str:
 
 def _with_columns(question: Mapping[str, Any], needed: Sequence[str]) -> Mapping[str, Any]:
     if missing := [column for column in needed if column not in question]:
-        message = f"the column {missing[0]!r} is missing; found {', '.join(sorted(set(question) - set(OWN)))}"
+        message = f"the column {missing[0]!r} is missing; found {', '.join(sorted(set(question) - set(BUILT_IN)))}"
         raise DataError(message)
     return question

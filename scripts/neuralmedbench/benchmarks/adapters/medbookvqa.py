@@ -19,7 +19,7 @@ TREES = {"modality": "Modality", "anatomy": "Anatomy", "department": "Department
 
 
 def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
-    """Read `data.json`; the figures are `figures/<_id>.jpg`, as their archive unpacks."""
+    """Read `data.json`; the figures are `figures/<_id>.jpg`, as unpacked from their archive."""
     table = source.find("data.json", "*/data.json")[0]
     yield from entries_of(source, table, COLUMNS, lambda row, _: _entry(source, row))
 
@@ -50,7 +50,7 @@ def _entry(source: SourceFolder, row: Mapping[str, Any]) -> QuestionEntry:
 
 
 def shown_order(question_id: str, row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give the options in the authors' printed order; where the letters name no order, by a digest of question and option."""
+    """Return the options in the authors' printed order; if the letters give no order, by a digest of question and option."""
     options = (cell(row, "Answer"), *text_tuple(row, "Distractors"))
     letters = [str(row.get("correct_choice") or "").strip().upper(), *(str(one).strip().upper() for one in row.get("other_choices") or ())]
     if sorted(letters) == list(LETTERS[: len(options)]):
@@ -58,8 +58,8 @@ def shown_order(question_id: str, row: Mapping[str, Any]) -> tuple[str, ...]:
     return digest_order(question_id, options)
 
 
-def _figure(source: SourceFolder, identity: str, told: str) -> Path:
-    names = (f"figures/{identity}.jpg", f"{identity}.jpg", f"figures/{Path(told).name}" if told else "")
+def _figure(source: SourceFolder, identity: str, listed: str) -> Path:
+    names = (f"figures/{identity}.jpg", f"{identity}.jpg", f"figures/{Path(listed).name}" if listed else "")
     return source.picture(next((name for name in names if name and source.has(name)), names[0]))
 
 

@@ -1,4 +1,4 @@
-"""MedCaseReasoning: case reports with the reasons that their authors gave for the diagnosis."""
+"""MedCaseReasoning: case reports with their authors' reasons for the diagnosis."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ASK = "What are the most likely diagnoses, the most likely one first, and what s
 
 
 def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
-    """Read the test split; of its other columns only an id (`pmcid`) and a date (`publication_date`) are looked for."""
+    """Read the test split; its optional columns are an id (`pmcid`) and a date (`publication_date`)."""
     number = 0
     for table in source.find(*FILES):
         for row in source.rows(table, COLUMNS):

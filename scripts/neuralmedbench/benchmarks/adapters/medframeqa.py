@@ -16,7 +16,7 @@ from neuralmedbench.records.questions import Question, QuestionImage, Refusal
 COLUMNS = ("question_id", "question", "options")
 ANSWERS = ("correct_answer", "answer")
 FRAMES = tuple(f"image_{number}" for number in range(1, 6))
-"""The authors' release has one column a frame, a later upload one list (`image`), their own code a list of files (`image_path`)."""
+"""The authors' release has one column per frame, a later upload one list (`image`), their code a list of files (`image_path`)."""
 
 
 def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
@@ -39,7 +39,7 @@ def _entry(source: SourceFolder, row: Mapping[str, Any]) -> QuestionEntry:
         images=tuple(QuestionImage(file=name) for name in frames),
         tags=(*(tag(name, row.get(name)) for name in ("system", "organ", "modality") if row.get(name)), f"frames:{len(frames)}"),
     )
-    # the chain of reasoning ends with the answer, so it is gold: no arm discloses it
+    # the reasoning chain ends with the answer, so it is gold and no arm discloses it
     chain = cell(row, "reasoning_chain", needed=False)
     letter = letter_of(cell(row, *ANSWERS), question.options)
     gold = choice_gold(question, letter, established="key of the data set, generated from the video and reviewed", rationale=(chain,))
@@ -49,7 +49,7 @@ def _entry(source: SourceFolder, row: Mapping[str, Any]) -> QuestionEntry:
 def _frames(source: SourceFolder, row: Mapping[str, Any]) -> dict[str, Any]:
     values = row.get("image") or [row[name] for name in FRAMES if row.get(name)] or row.get("image_path") or ()
     if not isinstance(values, list | tuple):
-        message = "the column of the frames holds no list"
+        message = "the column of the frames is not a list"
         raise DataError(message)
     frames = {f"frame-{place}": embedded_picture(source, value) for place, value in enumerate(values, start=1)}
     if not frames:

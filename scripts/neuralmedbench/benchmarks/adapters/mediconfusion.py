@@ -17,7 +17,7 @@ LETTERS = {"a": "A", "option_a": "A", "b": "B", "option_b": "B"}
 
 
 def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
-    """Read `dataset.json`; the pictures are `<im_1_local>.jpg`, as the authors' script names what it downloads."""
+    """Read `dataset.json`; the pictures are `<im_1_local>.jpg`, as named by the authors' download script."""
     table = source.find("dataset.json", "*/dataset.json")[0]
     for row in source.rows(table, COLUMNS):
         pair = plain_id(str(row["_key"]))
@@ -41,7 +41,7 @@ def _entry(source: SourceFolder, row: Mapping[str, Any], pair: str, place: str) 
         question=str(row["question"]).strip(),
         options=(str(row["option_A"]).strip(), str(row["option_B"]).strip()),
         images=(QuestionImage(file=question_id),),
-        # two pictures of different people share one question: the pair is what is independent of other pairs
+        # two pictures of different people share one question, so the statistical unit is the pair
         case_id=pair,
         patient_id=pair,
         pair_id=pair,

@@ -1,4 +1,4 @@
-"""Neural-MedBench: the released files, and an answer key beside them when somebody has one."""
+"""Neural-MedBench: the released files, and an optional answer key."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 FAMILIES = (Family.DIFFERENTIAL_DIAGNOSIS, Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION)
 
 AS_WRITTEN = Vocabulary(version="", digest="", diagnoses={}, locations={})
-"""Terms of the key are kept as they stand there; scoring looks them up in the vocabulary of its run."""
+"""Empty vocabulary: terms of the key are kept as written; scoring looks them up in the vocabulary of its run."""
 
 KeyPlace = tuple[Level, str, str]
-"""Level, case and number of the question by which a row is found; level and number may be empty."""
+"""Level, case and question number of a row; level and number may be empty."""
 
 FILES = {
     "direct-diagnosis.json": Level.DIRECT,
     "complex-diseases.json": Level.COMPLEX,
     "multi-round-dialogue.json": Level.DIALOGUE,
 }
-"""Released files by their names, which their authors keep fixed. Only the form of the first one was ever seen."""
+"""Level of each released file, by its fixed name. Only the format of the first file has been seen."""
 
 ANSWER_KEY = "answer-key.csv"
 CASE_KEYS = ("case_id", "text", "images", "questions")
 QUESTION_KEYS = ("question_number", "question_text")
 
 FAMILY = Family.DIFFERENTIAL_DIAGNOSIS
-"""Of questions about which the key says nothing."""
+"""Family of questions without a family in the key."""
 
 
 @dataclass(frozen=True)
 class KeyRow:
-    """One row of the key: where it stands, what is right, and the family of its question."""
+    """One row of the key: line, answer, and family of its question."""
 
     line: int
     answer: AnswerRow
@@ -58,11 +58,12 @@ class ReleaseKey:
         self._used: set[int] = set()
 
     def find(self, level: Level, case_id: str, number: str) -> KeyRow | None:
-        """Give the row of a question, None when the key has none; `number` is empty for a dialogue.
+        """Return the row of a question, None if the key has none; `number` is empty for a dialogue.
 
-        ConfigError if another question got the row before: the row leaves out the level or number that tells them apart.
+        ConfigError if another question already has the row, which then lacks the level or number that distinguishes them.
         """
-        places = [(one, case_id, what) for what in dict.fromkeys((number, "")) for one in (level, Level.NONE)]
+        # the most specific row first: with number and level, then without level, then without number
+        places = [(known, case_id, part) for part in dict.fromkeys((number, "")) for known in (level, Level.NONE)]
         row = next((self.rows[place] for place in places if place in self.rows), None)
         if row is not None and row.line in self._used:
             message = f"answer key, line {row.line}: fits several questions; fill in level and question_number"
@@ -72,11 +73,11 @@ class ReleaseKey:
         return row
 
     def pass_over(self, level: Level, case_id: str) -> None:
-        """Count the rows of a case that was refused as used."""
+        """Mark the rows of a refused case as used."""
         self._used |= {row.line for (of, case, _), row in self.rows.items() if case == case_id and of in {level, Level.NONE}}
 
     def check_used(self) -> None:
-        """Refuse a key with rows that fit no question; DataError with the first such line."""
+        """Raise DataError, with the first such line, if rows of the key fit no question."""
         if left := sorted(row.line for row in self.rows.values() if row.line not in self._used):
             message = (
                 f"answer key, line {left[0]}: fits no question of the released files ({len(left)} such rows); compare case_id, level and"
@@ -86,10 +87,10 @@ class ReleaseKey:
 
 
 def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
-    """Read those of the three files that are there, and `answer-key.csv`."""
-    there = [name for name in FILES if source.has(name)] or [path.name for path in source.find(*FILES)]
+    """Read those of the three files that exist, and `answer-key.csv`."""
+    names = [name for name in FILES if source.has(name)] or [path.name for path in source.find(*FILES)]
     key = read_release_key(source.file(ANSWER_KEY)) if source.has(ANSWER_KEY) else ReleaseKey({})
-    for name in there:
+    for name in names:
         for number, case in enumerate(source.rows(source.folder / name), start=1):
             where = f"{name}, case {number}"
             try:
@@ -101,9 +102,9 @@ def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
 
 
 def read_release_key(path: Path) -> ReleaseKey:
-    """Read an answer key, a CSV with `ANSWER_KEY_COLUMNS` of which `case_id` and `diagnosis` are required.
+    """Read an answer key, a CSV with `ANSWER_KEY_COLUMNS`, of which `case_id` and `diagnosis` are required.
 
-    ConfigError for other columns; DataError for a cell that cannot be read or two rows for one question.
+    ConfigError for other columns; DataError for an invalid cell or two rows for one question.
     """
     rows: dict[KeyPlace, KeyRow] = {}
     for line, cells in read_cells(path, ANSWER_KEY_COLUMNS):
@@ -146,20 +147,22 @@ def _entries(case: Mapping[str, Any], level: Level, key: ReleaseKey) -> list[Que
 
 def _check_keys(value: Mapping[str, Any], known: Sequence[str], what: str) -> None:
     if sorted(value) != sorted(known):
-        message = f"the keys of the {what} are not those of the release that is known; expected {', '.join(known)}, found {', '.join(sorted(value))}"
+        message = (
+            f"the keys of the {what} are not those of the known release; expected {', '.join(known)}, found {', '.join(sorted(value))}"
+        )
         raise DataError(message)
 
 
 def _list(case: Mapping[str, Any], key: str) -> list[Any]:
     value = case[key]
     if not isinstance(value, list):
-        message = f"the key {key!r} holds no list"
+        message = f"the key {key!r} is not a list"
         raise DataError(message)
     return value
 
 
 def _dialogue(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str, Any]]) -> tuple[Question, str]:
-    """Give several questions of one case as the rounds of a dialogue: text and pictures stand before the first one."""
+    """Convert several questions of one case to the rounds of a dialogue; text and pictures are shown in the first."""
     images = _images(case)
     rounds = [column_text(question, "question_text") for question in asked]
     turns = [
@@ -191,14 +194,14 @@ def _images(case: Mapping[str, Any]) -> tuple[QuestionImage, ...]:
 
 
 def _case(case: Mapping[str, Any], level: Level) -> str:
-    """Name of the case; the three files number their cases on their own."""
+    """Return the id of the case; each of the three files has its own numbering."""
     return f"{level}-{plain_id(column_text(case, 'case_id'))}"
 
 
 def _tags(case: Mapping[str, Any], question: str) -> tuple[str, ...]:
-    """Say in which language the case is told when it is not the question's."""
-    told = language_of(column_text(case, "text"))
-    return (f"text_language:{told}",) if column_text(case, "text") and told != language_of(question) else ()
+    """Tag the language of the case text if it differs from the question's."""
+    language = language_of(column_text(case, "text"))
+    return (f"text_language:{language}",) if column_text(case, "text") and language != language_of(question) else ()
 
 
 def _single(case: Mapping[str, Any], level: Level, asked: Sequence[Mapping[str, Any]]) -> list[tuple[Question, str]]:
@@ -235,9 +238,9 @@ def _entry(question: Question, number: str, case_id: str, key: ReleaseKey, pictu
 
 
 def key_gold(question: Question, row: KeyRow) -> tuple[Gold, tuple[Disclosure, ...]]:
-    """Give the gold of a question, and its findings for the arm that discloses them.
+    """Return the gold of a question, and its findings for the arm that discloses them.
 
-    DataError if the findings name the diagnosis, a lesion question has no lesion, or the leaders are not one a round.
+    DataError if the findings name the diagnosis, a lesion question has no lesion, or there is not one leader per round.
     """
     where = f"line {row.line} of the answer key"
     gold = gold_for(question.question_id, row.family, row.answer, AS_WRITTEN)

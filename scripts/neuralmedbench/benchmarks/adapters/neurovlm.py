@@ -1,4 +1,4 @@
-"""NeuroVLM-Bench: single slices of seven public collections, which the user has rebuilt, with one structured answer each."""
+"""NeuroVLM-Bench: single slices of seven public collections, rebuilt by the user, with one structured answer each."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ DEV, TEST = "dev", "test"
 DEV_SHARE = 0.2
 
 KEY = b"neuralmedbench patient-safe division 1"
-"""Public and fixed: it makes the division ours and repeatable, and hides nothing. Another key is another division and needs another name."""
+"""Not a secret: it makes the division reproducible. Another key gives another division, which needs another name."""
 
 CONTROL = re.compile(r"(kontrol \d+) \(\d+\)", re.IGNORECASE)
-"""File names of the healthy controls of the MS collection: a number that looks like the person's, and the number of the slice."""
+"""File names of the healthy controls of the MS collection: a number that appears to be the person's, and the slice number."""
 
 EXAMPLES = ("few_shot_examples.csv", "*/few_shot_examples.csv")
 SUBSETS = "subset_*.csv"
 
 FOLDERS = ("", "dataset/", "images/")
-"""Where the collections may lie; the table's paths begin with the name of a collection."""
+"""Possible parents of the collections; the table's paths begin with the name of a collection."""
 
 Row = dict[str, Any]
 
@@ -41,9 +41,9 @@ Row = dict[str, Any]
 def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the table of the pictures.
 
-    Published subsets in the folder become tags `split:<name>`, and `few_shot_examples.csv` examples that are never asked. As those
-    subsets divide slices, not patients, every question also gets `patient_safe:dev` or `patient_safe:test`, a division of ours and no
-    part of the published benchmark. Examples, their patients and their duplicates are always in `dev`.
+    Published subsets in the folder become tags `split:<name>`, and `few_shot_examples.csv` examples that are never asked. Those
+    subsets divide slices, not patients, so every question also gets `patient_safe:dev` or `patient_safe:test`, a division of ours that is
+    not part of the published benchmark. Examples, their patients and their duplicates are always in `dev`.
     """
     table = source.find("image_mapping.csv", "*/image_mapping.csv")[0]
     rows = list(source.rows(table, PICTURE_COLUMNS))
@@ -66,7 +66,7 @@ def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
 def _subsets(source: SourceFolder) -> dict[str, set[str]]:
     try:
         tables = source.find(f"subsets/{SUBSETS}", SUBSETS, f"*/subsets/{SUBSETS}")
-    except DataError:  # they are not needed
+    except DataError:  # subsets are optional
         return {}
     return {table.stem: {row["file_path"] for row in source.rows(table, ("file_path",))} for table in tables}
 
@@ -74,7 +74,7 @@ def _subsets(source: SourceFolder) -> dict[str, set[str]]:
 def _paths(source: SourceFolder, patterns: tuple[str, ...]) -> set[str]:
     try:
         table = source.find(*patterns)[0]
-    except DataError:  # it is not needed
+    except DataError:  # examples are optional
         return set()
     return {row["file_path"] for row in source.rows(table, ("file_path",))}
 
@@ -89,10 +89,11 @@ def _picture(source: SourceFolder, name: str) -> Path | None:
 
 
 def division(memberships: Mapping[str, Sequence[str]], fixed: Mapping[str, str]) -> dict[str, str]:
-    """Divide pictures into `dev` and `test` so that pictures that share a name (patient, digest), even indirectly, stay together.
+    """Divide pictures into `dev` and `test`, keeping pictures with a common patient or digest together, even if linked indirectly.
 
-    About `DEV_SHARE` of these groups are `dev`, by a keyed digest of the group's first name; a group with a fixed picture follows it.
+    About `DEV_SHARE` of these groups are `dev`, by a keyed digest of the group's first name; a group with a fixed picture gets its side.
     """
+    # union-find with path halving; the root of a group is its alphabetically first name
     roots: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -116,7 +117,7 @@ def _by_digest(name: str) -> str:
 
 
 def _memberships(rows: Iterable[Row], digests: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """By picture, what it shares with others that have to be on its side: the same bytes, and the patient where the path names one."""
+    """Return, by picture, the groups that must not be divided: identical bytes, and the patient if the path names one."""
     found: dict[str, tuple[str, ...]] = {}
     for row in rows:
         if digest := digests.get(row["file_path"]):
@@ -126,10 +127,10 @@ def _memberships(rows: Iterable[Row], digests: Mapping[str, str]) -> dict[str, t
 
 
 def subject_of(data_set: str, file_path: str) -> str:
-    """Give whom a picture of NeuroVLM-Bench shows, where its path tells; empty elsewhere.
+    """Return the patient of a picture if its path identifies one, else an empty text.
 
-    AISD has one folder a patient. The controls of the MS collection are identified by the number in their file names, which is our
-    reading, so it serves the division alone and no statistic. Patients of the other collections may be on both sides.
+    AISD has one folder per patient. For the controls of the MS collection we interpret the number in the file name as the person, for the
+    division only, not for statistics. Patients of the other collections may be on both sides.
     """
     path = PurePosixPath(file_path)
     if data_set.lower() == "aisd" and path.parent.name:
@@ -148,7 +149,7 @@ def _entry(row: Mapping[str, Any], picture: Path | None, tags: Iterable[str], *,
 
 
 def identity(file_path: str) -> str:
-    """Give the id of a picture: its collection, and a digest of its path in the table, so that no class stands in it."""
+    """Return the id of a picture: its collection and a digest of its path, so that it does not reveal the class."""
     return plain_id(f"{file_path.partition('/')[0]}-{hashlib.sha256(file_path.encode()).hexdigest()[:12]}")
 
 

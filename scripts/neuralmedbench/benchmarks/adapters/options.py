@@ -1,4 +1,4 @@
-"""Options of a choice and the right one of them, in the forms in which data sets write them."""
+"""Read the options of a choice and the right option, in the forms that data sets use."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ LEADING = re.compile(r"\(?([A-Ja-j])\s*(?:[.):]+(.*))?", re.DOTALL)
 
 
 def options_of(value: Any) -> tuple[str, ...]:
-    """Read the options of a cell without their letters: a list, letters with texts, JSON of these, or lines `A. ...`.
+    """Read the options of a cell without their letters: a list, a mapping of letters to texts, JSON of either, or lines `A. ...`.
 
-    DataError if the cell has none of these forms or a letter is left out; missing options at the end are dropped.
+    DataError for any other form or a gap in the letters; missing options at the end are dropped.
     """
     if isinstance(value, str) and value.strip()[:1] in {"[", "{"}:
         try:
             value = json.loads(value)
         except ValueError:
-            message = "the options begin like JSON and are none"
+            message = "the options begin like JSON but are invalid"
             raise DataError(message) from None
     if isinstance(value, Mapping):
         return _in_order({str(key).strip().upper(): cell_text(text) for key, text in value.items()})
@@ -33,9 +33,7 @@ def options_of(value: Any) -> tuple[str, ...]:
         return _without_letters(without_empty_end([cell_text(text) for text in value]))
     pieces = LETTERED.split(cell_text(value))
     if len(pieces) < 3 or pieces[0].strip():
-        message = (
-            f"the options are in a form that is not known ({type(value).__name__}); expected a list, letters with texts, or lines 'A. ...'"
-        )
+        message = f"the options are in an unknown form ({type(value).__name__}); expected a list, letters with texts, or lines 'A. ...'"
         raise DataError(message)
     letters = pieces[1::2]
     if letters != list(LETTERS[: len(letters)]):
@@ -50,7 +48,7 @@ def _in_order(by_letter: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def without_empty_end(texts: Sequence[str]) -> list[str]:
-    """Drop the empty ones at the end: tables of mixed sets pad short rows."""
+    """Drop empty texts at the end, with which tables of mixed sets pad short rows."""
     count = max((place for place, text in enumerate(texts, start=1) if text), default=0)
     return list(texts[:count])
 
@@ -60,7 +58,7 @@ def _gap() -> str:
 
 
 def _without_letters(texts: Sequence[str]) -> tuple[str, ...]:
-    """Take the letters away when every option begins with its own."""
+    """Remove the letters if every option begins with its own."""
     found = [LETTERED.match(text) for text in texts]
     if all(match and match[1] == letter for match, letter in zip(found, LETTERS, strict=False)):
         return tuple(text[match.end() :].strip() for match, text in zip(found, texts, strict=True) if match)
@@ -68,38 +66,38 @@ def _without_letters(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def letter_of(value: Any, options: Sequence[str]) -> str:
-    """Give the letter of the right option: the cell holds it (`B`, `(B)`, `B. text`) or the whole text of one option.
+    """Return the letter of the right option: the cell has the letter (`B`, `(B)`, `B. text`) or the whole text of one option.
 
-    DataError, which does not repeat the cell, if it is none of the options' or the text fits several.
+    DataError, which does not quote the cell, if it matches no option or several.
     """
     text = cell_text(value)
     same = [letter for letter, option in zip(LETTERS, options, strict=False) if _plain(option) == _plain(text)]
     if len(same) == 1 and text:
         return same[0]
     if len(same) > 1:
-        message = "the text of the right answer stands twice among the options"
+        message = "the text of the right answer is repeated among the options"
         raise DataError(message)
     found = LEADING.fullmatch(text)
     place = LETTERS.find(found[1].upper()) if found and not same else -1
-    # behind the letter stands that option's text, or nothing: "C. difficile" is no letter
+    # a letter is followed by that option's text or by nothing: "C. difficile" is not a letter
     if found and 0 <= place < len(options) and _plain(found[2] or "") in {"", _plain(options[place])}:
         return LETTERS[place]
-    message = f"the right answer is none of {LETTERS[0]} to {LETTERS[max(len(options) - 1, 0)]}, and no option's text"
+    message = f"the right answer is not one of {LETTERS[0]} to {LETTERS[max(len(options) - 1, 0)]}, nor the text of an option"
     raise DataError(message)
 
 
 def numbered_letter(value: Any, options: Sequence[str], *, first: int) -> str:
-    """Give the letter of an option by its number, counted from `first`; DataError when there is none."""
+    """Return the letter of an option by its number, counted from `first`; DataError if there is no such option."""
     text = cell_text(value)
     place = int(text) - first if text.isdigit() else -1
     if not 0 <= place < len(options):
-        message = f"the right answer is no number from {first} to {len(options) - 1 + first}"
+        message = f"the right answer is not a number from {first} to {len(options) - 1 + first}"
         raise DataError(message)
     return LETTERS[place]
 
 
 def digest_order(question_id: str, options: Iterable[str]) -> tuple[str, ...]:
-    """Order options by a digest of question and option: the same in every run, and the right one has no fixed place."""
+    """Order options by a digest of question and option: the same in every run, with the right one at no fixed position."""
     return tuple(sorted(options, key=lambda option: hashlib.sha256(f"{question_id}\n{_plain(option)}".encode()).hexdigest()))
 
 

@@ -20,7 +20,7 @@ from neuralmedbench.records.questions import Question, QuestionImage, Refusal
 from neuralmedbench.records.vocabulary import normal_form
 
 EMBEDDED, PATHS = "image", "image_path"
-"""Columns: pictures as base64, and their paths beside the table; either may be absent or empty."""
+"""Columns of base64 pictures and of picture paths relative to the table; either may be missing or empty."""
 
 TRACKS = {
     "diagnosis": "diagnosis_opened.tsv",
@@ -28,14 +28,14 @@ TRACKS = {
     "crossmodal": "crossmodal_comparison.tsv",
     "examination": "examination_workup.tsv",
 }
-"""Table of each track, in a folder of the track's name or directly in the folder."""
+"""Table of each track, in a subfolder named after the track or directly in the folder."""
 
 TASKS = {
     "treatment": "Propose a treatment plan: drugs with their doses, procedures, and what is to be followed up when.",
     "crossmodal": "Say what each picture and the clinical information show, how they relate (confirm, complement or contrast), and what follows.",
     "examination": "Say which tests are to be ordered, what each is for, and which dangerous causes have to be ruled out.",
 }
-"""What is asked beside the row's own question; our words for the authors' task lines."""
+"""Task added to the row's own question; our wording of the authors' task lines."""
 
 COLUMNS = {
     "diagnosis": ("question", "context", "answer"),
@@ -45,11 +45,11 @@ COLUMNS = {
 }
 
 PATIENT_COLUMNS = ("pmcid", "doc_id", "case_id")
-"""Columns that tell from which report a row is, the first that is there; only the successor's are known to exist."""
+"""Columns with the report of a row, of which the first that exists is used; only the successor is known to have them."""
 
 
 def read_mmrarebench(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
-    """Read the tables of the tracks that are there."""
+    """Read the tables of the tracks that exist."""
     tables = {track: table for track, name in TRACKS.items() if (table := track_table(source, track, name))}
     if not tables:
         source.find(*(f"{track}/{name}" for track, name in TRACKS.items()))
@@ -58,7 +58,7 @@ def read_mmrarebench(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
 
 
 def track_table(source: SourceFolder, track: str, name: str) -> Path | None:
-    """Find the table of a track; None when it is not there."""
+    """Return the table of a track; None if it is missing."""
     return next((source.folder / place for place in (f"{track}/{name}", name) if source.has(place)), None)
 
 
@@ -71,7 +71,7 @@ def _entry(source: SourceFolder, table: Path, track: str, row: Mapping[str, Any]
         family=Family.DIFFERENTIAL_DIAGNOSIS if track == "diagnosis" else Family.QUESTION_ANSWERING,
         question="\n".join(part for part in (asked, TASKS.get(track, "")) if part) if asked else "",
         case_id=report_of(row),
-        # the context of a work-up names what was found by it
+        # the context of a work-up names its results
         text="" if track == "examination" else column_text(row, "context"),
         images=images,
         language=language_of(asked),
@@ -83,14 +83,14 @@ def _entry(source: SourceFolder, table: Path, track: str, row: Mapping[str, Any]
 def row_figures(
     source: SourceFolder, table: Path, row: Mapping[str, Any], *, numbered: bool = False
 ) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes]]:
-    """Read the labelled pictures of a row of MMRareBench or MRareBench; with `numbered` a picture without a label is `Image <n>`.
+    """Read the labelled pictures of a row of either benchmark; if `numbered`, a picture without a label is `Image <n>`.
 
     Pictures are `image` (JSON list of base64) or `image_path` (JSON list of paths relative to the table); labels are `figure_mapping`
     (JSON, label to path) or `image_slot_map` (JSON list of objects with `public_slot`). DataError if a row has neither column or a
-    picture is absent.
+    picture is missing.
     """
     if EMBEDDED not in row and PATHS not in row:
-        message = f"neither the column {EMBEDDED!r} nor {PATHS!r} is there; found {', '.join(sorted(row))}"
+        message = f"neither the column {EMBEDDED!r} nor {PATHS!r} exists; found {', '.join(sorted(row))}"
         raise DataError(message)
     paths = filled_texts(row.get(PATHS))
     embedded = [decoded(text) for text in filled_texts(row.get(EMBEDDED))]
@@ -107,14 +107,14 @@ def _labels(row: Mapping[str, Any], names: Sequence[str], *, numbered: bool) -> 
     slots = [column_text(slot, "public_slot") if isinstance(slot, dict) else "" for slot in list_entries(row.get("image_slot_map"))]
     mapping = _figure_mapping(column_text(row, "figure_mapping"))
     by_name = {PurePosixPath(path).name: label for label, path in mapping.items()}
-    # pictures inside the table have no names: as many labels as pictures are taken in their order
+    # embedded pictures have no names: if there are as many labels, they are assigned in order
     in_order = list(mapping) if not any(names) and len(mapping) == len(names) else []
-    found = []
+    labels = []
     for place, name in enumerate(names):
         slot = slots[place] if len(slots) == len(names) else ""
         label = slot or by_name.get(PurePosixPath(name).name, "") or (in_order[place] if in_order else "")
-        found.append(label or (f"Image {place + 1}" if numbered else ""))
-    return found
+        labels.append(label or (f"Image {place + 1}" if numbered else ""))
+    return labels
 
 
 def _figure_mapping(text: str) -> dict[str, str]:
@@ -125,18 +125,18 @@ def _figure_mapping(text: str) -> dict[str, str]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        message = "the column 'figure_mapping' holds no JSON object"
+        message = "the column 'figure_mapping' is not a JSON object"
         raise DataError(message)
     return {str(label).strip().removesuffix(":"): cell_text(path) for label, path in value.items()}
 
 
 def row_id(track: str, row: Mapping[str, Any], number: int) -> str:
-    """Name a row: its track and index; rows without an index are counted from 0, as the authors' reader does."""
+    """Return the id of a row: its track and index; rows without an index are counted from 0, as in the authors' reader."""
     return f"{track}-{plain_id(column_text(row, 'index') or str(number))}"
 
 
 def report_of(row: Mapping[str, Any]) -> str:
-    """Name the report from which a row was made, so that its rows are one patient; empty when no column says it."""
+    """Return the report of a row, so that rows of one report are one patient; empty if no column has it."""
     found = next((column_text(row, column) for column in PATIENT_COLUMNS if column_text(row, column)), "")
     return plain_id(found) if found else ""
 
@@ -164,7 +164,7 @@ def _gold(question: Question, track: str, row: Mapping[str, Any]) -> Gold | None
 
 
 def stated(name: str, template: str, statements: Sequence[str], points: float = 1.0) -> list[Criterion]:
-    """Give statements as numbered criteria of a rubric; the points are ours where the set gives none."""
+    """Convert statements to numbered rubric criteria; the points are ours, because the sets publish none."""
     return [
         Criterion(criterion=f"{name}_{number}", text=template.format(statement.rstrip(".") + "."), points=points)
         for number, statement in enumerate(statements, start=1)
@@ -172,12 +172,12 @@ def stated(name: str, template: str, statements: Sequence[str], points: float = 
 
 
 def forbidden(statements: Sequence[str]) -> list[Criterion]:
-    """Give what must not be said as numbered criteria; each costs a point."""
+    """Convert forbidden statements to numbered criteria, each of which costs a point."""
     return stated("must_not", "Says: {}", statements, -1.0)
 
 
 def _mainline(row: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give the claims of a comparison, and the relations that they name, each once."""
+    """Return the claims of a comparison, and the distinct relations that they name."""
     mainline = list_entries(row["golden_mainline"])
     claims = [column_text(part, "claim") if isinstance(part, dict) else cell_text(part) for part in mainline]
     relations = [column_text(part, "relation_type") for part in mainline if isinstance(part, dict)]
@@ -190,7 +190,7 @@ TABLES = {DIAGNOSIS: "diagnosis_opened.tsv", EVIDENCE: "evidence_verification_op
 SUCCESSOR_COLUMNS = {DIAGNOSIS: ("question", "context", "answer"), EVIDENCE: ("context", "final_diagnosis", "acceptable_evidence_points")}
 FINDINGS = "image findings"
 GIVEN = r"\s*Established diagnosis:\s*(?:{}|[^.]*)\.\s*"
-"""The sentence at the head of an evidence item's context that says the diagnosis."""
+"""The sentence with the diagnosis at the start of an evidence item's context."""
 EVIDENCE_TASK = (
     "For each picture, by its label, say what is to be seen on it; then say how the findings of the pictures together support the diagnosis."
     " Describe only what is to be seen."
@@ -199,7 +199,7 @@ ASK_DIAGNOSIS = "What are the most likely diagnoses, the most likely one first?"
 
 
 def read_mrarebench(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
-    """Read the tables of the two tracks, or the one that is there."""
+    """Read the tables of both tracks, or the one that exists."""
     tables = {track: table for track, name in TABLES.items() if (table := track_table(source, track, name))}
     if not tables:
         source.find(*(f"{track}/{name}" for track, name in TABLES.items()))
@@ -232,7 +232,7 @@ def _diagnosis(source: SourceFolder, table: Path, row: Mapping[str, Any], number
     )
     findings = _findings(row)
     if findings and _names(findings, (gold.answer, *gold.aliases)):
-        # shown, they would hand out the answer
+        # shown, they would reveal the answer
         question, findings = replace(question, tags=(*question.tags, "findings_name_the_diagnosis")), ""
     shown = (Disclosure(item_id=question.question_id, arm=Arm.FINDINGS_DISCLOSED, text=f"Findings on the pictures:\n{findings}"),)
     return QuestionEntry(
@@ -244,7 +244,7 @@ def _diagnosis(source: SourceFolder, table: Path, row: Mapping[str, Any], number
 
 
 def _findings(row: Mapping[str, Any]) -> str:
-    """Give the findings that the authors took out of the context: a list of entries with `markdown`, or `title` and `body`."""
+    """Return the findings that the authors removed from the context: a list of entries with `markdown`, or `title` and `body`."""
     entries = [entry for entry in list_entries(row.get(FINDINGS)) if isinstance(entry, dict)]
     blocks = [
         column_text(entry, "markdown") or "\n".join(filter(None, (column_text(entry, "title"), column_text(entry, "body"))))

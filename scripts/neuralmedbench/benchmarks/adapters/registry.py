@@ -1,4 +1,4 @@
-"""All data sets that can be imported, by name."""
+"""All importable data sets, by name."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ DATA_SETS: dict[str, DataSet] = {one.name: one for module in MODULES for one in 
 
 
 def data_sets(config: Path) -> dict[str, DataSet]:
-    """Give all data sets: those with an adapter, and those that `<config>/mappings/` describes.
+    """Return all data sets: those with an adapter, and those described in `<config>/mappings/`.
 
     Raises
     ------
     ConfigError
-        If a mapping does not fit, or has the name of a data set that has an adapter.
+        If a mapping is invalid, or has the name of a data set with an adapter.
     """
     mappings = load_mappings(config)
     if double := sorted(set(mappings) & set(DATA_SETS)):
@@ -53,7 +53,7 @@ def data_sets(config: Path) -> dict[str, DataSet]:
 
 
 def table(sets: Mapping[str, DataSet]) -> str:
-    """Say of every data set where it is to be had, under which licence, and what has to lie in the folder."""
+    """List every data set with its source, its licence and the files that the folder must contain."""
     lines = []
     for one in sets.values():
         number = f"{one.expected} questions" if one.expected else "number of questions not published"

@@ -1,4 +1,4 @@
-"""What the adapters share: cells, ids, pictures inside tables, right options, refusals of rows."""
+"""Helpers of the adapters: cells, ids, embedded pictures, right options, refusals of rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HANGUL = re.compile(r"[\uac00-\ud7af]")
 MAX_ID = 100
 
 MAX_NAME = 1000
-"""A cell of more characters is a picture as base64, not the name of a file."""
+"""A cell with more characters is a base64 picture, not a file name."""
 
 UNUSUAL = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -31,7 +31,7 @@ UNUSUAL = re.compile(r"[^A-Za-z0-9._-]+")
 def entries_of(
     source: SourceFolder, table: Path, columns: Sequence[str], make: Callable[[Mapping[str, Any], int], QuestionEntry]
 ) -> Iterator[QuestionEntry | Refusal]:
-    """Make an entry of every row of a table (given with its place from 0); a DataError refuses the row."""
+    """Make an entry of every row of a table (passed with its index from 0); a DataError refuses the row."""
     for place, row in enumerate(source.rows(table, columns)):
         try:
             yield make(row, place)
@@ -40,38 +40,38 @@ def entries_of(
 
 
 def refusal_of(where: str, error: DataError) -> Refusal:
-    """Turn the error of one row into its refusal."""
+    """Convert the error of one row to a refusal."""
     return Refusal(where=where, reason=str(error))
 
 
 def cell(row: Mapping[str, Any], *names: str, needed: bool = True) -> str:
-    """Give the text of the first of these columns that a row has; DataError if it is needed and absent, or no text."""
+    """Return the text of the first of these columns that exists; DataError if it is not text, or is needed and missing."""
     for name in names:
         if name in row:
             if not isinstance(row[name], str | int | float | None):
-                message = f"the column {name!r} holds no text"
+                message = f"the column {name!r} is not text"
                 raise DataError(message)
             return cell_text(row[name])
     if needed:
-        message = f"none of the columns {', '.join(map(repr, names))} is there; found {', '.join(sorted(map(str, row)))}"
+        message = f"none of the columns {', '.join(map(repr, names))} exists; found {', '.join(sorted(map(str, row)))}"
         raise DataError(message)
     return ""
 
 
 def cell_text(value: Any) -> str:
-    """Give a cell as text; nothing for a missing value (None, NaN)."""
+    """Convert a cell to text; empty for a missing value (None, NaN)."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return (str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)).strip()
 
 
 def column_text(row: Mapping[str, Any], column: str) -> str:
-    """Give the text of a column; nothing when the row does not have it."""
+    """Return the text of a column; empty if the row does not have it."""
     return cell_text(row.get(column))
 
 
 def list_entries(value: Any) -> list[Any]:
-    """Give the entries of a cell that holds a list: a list, JSON of one, or text separated by `;`.
+    """Return the entries of a list cell: a list, a JSON list, or text separated by `;`.
 
     Examples
     --------
@@ -92,21 +92,21 @@ def list_entries(value: Any) -> list[Any]:
 
 
 def filled_texts(value: Any) -> tuple[str, ...]:
-    """Give the entries of a list that are filled, as text."""
+    """Return the non-empty entries of a list cell as text."""
     return tuple(text for text in map(cell_text, list_entries(value)) if text)
 
 
 def text_tuple(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Give a cell that holds a list of texts; DataError when it holds something else."""
+    """Return a cell that is a list as texts; DataError if it is not a list."""
     value = row.get(name)
     if not isinstance(value, list | tuple):
-        message = f"the column {name!r} holds no list"
+        message = f"the column {name!r} is not a list"
         raise DataError(message)
     return tuple(map(cell_text, value))
 
 
 def day_of(value: Any) -> str:
-    """Give the day (or month, or year) with which a time begins; nothing when it does not begin with one.
+    """Return the date (or month, or year) at the start of a timestamp; empty if there is none.
 
     Examples
     --------
@@ -118,7 +118,8 @@ def day_of(value: Any) -> str:
 
 
 def language_of(text: str, usual: str = "en") -> str:
-    """Language of a text by its script: `ja`, `ko`, `zh`, or else the usual one."""
+    """Detect the language of a text by its script: `ja`, `ko`, `zh`, else `usual`."""
+    # kana first: Japanese text also has Chinese characters
     for language, script in (("ja", KANA), ("ko", HANGUL), ("zh", CHINESE)):
         if script.search(text):
             return language
@@ -126,13 +127,13 @@ def language_of(text: str, usual: str = "en") -> str:
 
 
 def tag(name: str, value: Any) -> str:
-    """Tag by which a table may group: `name:value`, the levels of a tree joined by ` > `."""
+    """Build a tag by which tables can group: `name:value`, with levels of a tree joined by ` > `."""
     levels = [" ".join(str(level).split()) for level in (value if isinstance(value, list | tuple) else [value])]
     return f"{name}:{' > '.join(level for level in levels if level)}"
 
 
 def plain_id(text: str) -> str:
-    """Make an id of letters, digits, `.`, `-` and `_` out of a data set's own; what changes by it gets a digest, so that two stay two.
+    """Convert an id of a data set to letters, digits, `.`, `-` and `_`; a changed id gets a digest, so that different ids stay different.
 
     Examples
     --------
@@ -146,10 +147,10 @@ def plain_id(text: str) -> str:
 
 
 def choice_gold(question: Question, letter: str, *, established: str, rationale: tuple[str, ...] = ()) -> Gold:
-    """Give the gold of a question of choice by its letter; DataError, which does not repeat it, if it is none of the options'."""
+    """Return the gold of a choice question by its letter; DataError, which does not quote it, if no option has it."""
     place = LETTERS.find(letter) if len(letter) == 1 else -1
     if not 0 <= place < len(question.options):
-        message = f"the right letter is none of {LETTERS[0]} to {LETTERS[max(len(question.options) - 1, 0)]}"
+        message = f"the right letter is not one of {LETTERS[0]} to {LETTERS[max(len(question.options) - 1, 0)]}"
         raise DataError(message)
     return Gold(
         item_id=question.question_id,
@@ -161,12 +162,12 @@ def choice_gold(question: Question, letter: str, *, established: str, rationale:
 
 
 def embedded_picture(source: SourceFolder, value: Any) -> Path | bytes:
-    """Find the picture of a cell: bytes, a record of bytes and path (Parquet), base64, or a file name; DataError for anything else."""
+    """Return the picture of a cell: bytes, a record of bytes and path (Parquet), base64, or a file name; DataError for anything else."""
     if isinstance(value, Mapping):
         value = value.get("bytes") or value.get("path")
     if isinstance(value, bytes):
         return value
     if not isinstance(value, str) or not value:
-        message = "the cell of a picture holds none"
+        message = "the picture's cell has no picture"
         raise DataError(message)
     return decoded(value) if value.startswith("data:") or len(value) > MAX_NAME else source.picture(value)
