@@ -1,7 +1,7 @@
-"""Kill runs at random moments and count what was lost or paid for twice: seeded rounds over all stages, both kinds of kill.
+"""Kill runs at random moments and count lost answers and answers paid for twice: seeded rounds over all stages, both kinds of kill.
 
-Run on purpose (`python perf/crash_rounds.py`), never a test: a round takes half a minute to minutes. What counts as paid for twice, and
-the window that no client can close, is explained in `tests/fixtures/crashes.py`.
+Run on purpose (`python perf/crash_rounds.py`), never a test: a round takes half a minute to minutes. `tests/fixtures/crashes.py`
+explains what counts as paid for twice, and the window of time that no client can close.
 """
 
 import argparse
@@ -20,8 +20,8 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1, help="seed of the first round; each next one has the next")
-    parser.add_argument("--finished", type=Path, help="a finished run of config/test.yaml to begin with; made when absent")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first round; it increases by 1 per round")
+    parser.add_argument("--finished", type=Path, help="finished run of config/test.yaml to start from (default: make one)")
     return parser.parse_args(argv)
 
 

@@ -1,8 +1,8 @@
-"""Measure defacing on every scan of the twelve demo patients and on tilted and cut ones of each: part of the face removed, brain lost, CPU.
+"""Measure defacing on every scan of the twelve demo patients and on tilted and cropped ones: share of the face removed, brain lost, CPU time.
 
-The scans of a patient follow one fit, as in the pipeline; `--alone` defaces each on its own. Run on purpose
-(`python perf/deface_phantoms.py`, about 4 CPU minutes), never a test; tests/unit/deid/test_deface.py and test_deface_case.py hold the rule on
-one patient.
+The scans of a patient share one fit, as in the pipeline; `--alone` defaces each separately. Run on purpose
+(`python perf/deface_phantoms.py`, about 4 CPU minutes), never a test; tests/unit/deid/test_deface.py and test_deface_case.py check the goal
+on one patient.
 """
 
 import argparse
@@ -29,12 +29,12 @@ GOAL = 0.95
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--alone", action="store_true", help="deface each scan as if it were the only one of its patient")
-    parser.add_argument("--patients", nargs="*", default=[], help="keys of demo patients (all when absent)")
+    parser.add_argument("--patients", nargs="*", default=[], help="keys of demo patients (default: all)")
     return parser.parse_args(argv)
 
 
 def scans(head: Phantom, number: int) -> Iterator[tuple[str, str, Scanned]]:
-    """Every scan of a patient, T1 first, then a tilted one and a slab of a sequence that changes from patient to patient."""
+    """Yield every scan of a patient, T1 first, then a tilted one and a slab, whose sequences vary by patient."""
     from neuralmedbench.demo.cohort import read_cohort
     from neuralmedbench.demo.generate import scan_phantom
 
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             lost = int(defaced.mask[scanned.true("brain")].sum())
             missed += lost > 0 or shares[-1] < GOAL
             percents = ("-" if np.isnan(value) else f"{100 * value:.1f}" for value in shares)
-            lender = f"scan {defaced.quality['deface_fit_series']:.0f}" if "deface_fit_series" in defaced.quality else "its own"
+            lender = f"scan {defaced.quality['deface_fit_series']:.0f}" if "deface_fit_series" in defaced.quality else "itself"
             outcome = (" ".join(defaced.flags) or "defaced", lender)
             print(patient.key, kind, sequence, *percents, lost, f"{spent:.2f}", *outcome, sep="\t", flush=True)
     print(f"{missed} scans miss the goal ({GOAL:.0%} of the face, no voxel of the brain in any)")
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def share(mask: np.ndarray, part: np.ndarray) -> float:
-    """Part of a part that was removed; nan where the scan shows (nearly) nothing of it."""
+    """Return the share of a part that was removed; nan if the scan has fewer than 30 voxels of it."""
     return float(mask[part].mean()) if part.sum() >= 30 else float("nan")
 
 

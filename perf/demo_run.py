@@ -1,6 +1,6 @@
-"""Time the demo on a fresh copy: generation, raw scans to report, and a second run; with the largest process of each.
+"""Time the demo on a fresh copy: generation, raw scans to report, and a second run; report the largest process.
 
-Run on purpose (`python perf/demo_run.py`), never a test. Speed claims quote the ratios and figures of one such run.
+Run on purpose (`python perf/demo_run.py`), never a test. Published timings come from one such run.
 """
 
 import argparse
@@ -22,13 +22,13 @@ PARTS = ("Snakefile", "rules", "scripts", "config", "profiles", "envs", "require
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cores", type=int, default=2, help="cores that Snakemake may use")
-    parser.add_argument("--configfile", default="config/config.yaml", help="what is run")
+    parser.add_argument("--configfile", default="config/config.yaml", help="configuration to run")
     parser.add_argument("--keep", type=Path, help="leave the finished copy in this folder")
     return parser.parse_args(argv)
 
 
 def timed(folder: Path, *arguments: str) -> tuple[float, str]:
-    """Run Snakemake; give its wall time in seconds and what it said."""
+    """Run Snakemake; return its wall time in seconds and its output."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     start = time.perf_counter()
@@ -52,13 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         generation, _ = timed(folder, *settings, "--until", "generate_phantom", "--", "results/report.html")
         whole, _ = timed(folder, *settings, "--", "results/report.html")
         largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        again, said = timed(folder, *settings, "--", "results/report.html")
+        again, output = timed(folder, *settings, "--", "results/report.html")
         figures = {
             "cores": args.cores,
             "generation_s": round(generation, 1),
             "raw_to_report_s": round(whole, 1),
             "second_run_s": round(again, 1),
-            "second_run_says_nothing_to_be_done": "Nothing to be done" in said,
+            "second_run_says_nothing_to_be_done": "Nothing to be done" in output,
             "largest_process_mib": round(largest),
             "report_mib": round((folder / "results" / "report.html").stat().st_size / 2**20, 2),
         }

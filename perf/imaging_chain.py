@@ -1,7 +1,7 @@
-"""Measure the way from raw DICOM to PNG for patients with five sequences (T1 and post-contrast T1 of 1 mm, T2, FLAIR, diffusion).
+"""Measure the processing from raw DICOM to PNG for patients with five sequences (T1 and post-contrast T1 of 1 mm, T2, FLAIR, diffusion).
 
-Run on purpose (`python perf/imaging_chain.py`) on a quiet machine, never a test. The commands are those that Snakemake would run, one
-after another; beside them the same way with the usual settings (`perf/usual_chain.py`), two patients at once, and the header cleaning alone.
+Run on purpose (`python perf/imaging_chain.py`) on an idle machine, never a test. The commands are those that Snakemake would run, one
+after another; for comparison, the same steps with usual settings (`perf/usual_chain.py`), two patients at once, and header cleaning alone.
 CPU seconds are user + system of the commands and their children, imports included.
 """
 
@@ -35,13 +35,13 @@ ENVIRONMENT = {
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=3, help="runs of which the median is told")
-    parser.add_argument("--without-usual", action="store_true", help="leave the comparison out")
+    parser.add_argument("--repeats", type=int, default=3, help="number of runs; the median is reported")
+    parser.add_argument("--without-usual", action="store_true", help="leave out the comparison")
     return parser.parse_args(argv)
 
 
 def write_patients(folder: Path) -> int:
-    """Write the DICOM files of two phantoms, about 500 each; gives the number of files of the first."""
+    """Write the DICOM files of two phantoms, about 500 each; return the number of files of the first."""
     sys.path.insert(0, str(ROOT / "scripts"))
     import numpy as np
 
@@ -68,18 +68,18 @@ def write_patients(folder: Path) -> int:
 
 
 def measured(command: list[str], folder: Path) -> tuple[float, float]:
-    """Run a command; gives CPU seconds and the largest process in MiB."""
+    """Run a command; return CPU seconds and the largest process in MiB."""
     process = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
-    said = process.stderr.read()
+    errors = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     if status:
-        sys.exit(f"{shlex.join(command[:2])}: {said.decode()[-2000:]}")
+        sys.exit(f"{shlex.join(command[:2])}: {errors.decode()[-2000:]}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
 def commands_of(project: Path, case: str) -> list[list[str]]:
-    """Ask Snakemake for the commands that lead to the pictures of a case."""
+    """Return the commands that Snakemake would run to make the pictures of a case."""
     target = f"data/slices/own/sub-{case}/case.json"
     plan = [
         sys.executable,
@@ -95,15 +95,15 @@ def commands_of(project: Path, case: str) -> list[list[str]]:
         "--",
         target,
     ]
-    said = subprocess.run(plan, cwd=project, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    if said.returncode:
-        sys.exit(said.stdout[-3000:] + said.stderr[-3000:])
-    shells = [line.partition("Shell command: python ")[2] for line in (said.stdout + said.stderr).splitlines()]
+    done = subprocess.run(plan, cwd=project, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stdout[-3000:] + done.stderr[-3000:])
+    shells = [line.partition("Shell command: python ")[2] for line in (done.stdout + done.stderr).splitlines()]
     return [[sys.executable, *shlex.split(shell.partition(" &> ")[0])] for shell in shells if shell]
 
 
 def run_chain(project: Path, commands: list[list[str]]) -> tuple[dict[str, float], float]:
-    """Run the commands of a case; gives CPU seconds by command and the largest process in MiB."""
+    """Run the commands of a case; return CPU seconds by command and the largest process in MiB."""
     seconds: dict[str, float] = defaultdict(float)
     largest = 0.0
     for command in commands:
@@ -114,7 +114,7 @@ def run_chain(project: Path, commands: list[list[str]]) -> tuple[dict[str, float
 
 
 def prepare(project: Path, raw: Path) -> list[str]:
-    """Copy the project and list the cases; gives the case ids."""
+    """Copy the project and list the cases; return the case ids."""
     for part in PARTS:
         source = ROOT / part
         (shutil.copytree if source.is_dir() else shutil.copy2)(source, project / part)
@@ -126,7 +126,7 @@ def prepare(project: Path, raw: Path) -> list[str]:
 
 
 def header_ms(raw: Path, scratch: Path) -> float:
-    """CPU milliseconds of the header cleaning of one file, reading and writing included."""
+    """Return the CPU milliseconds of header cleaning per file, including reading and writing."""
     from neuralmedbench.deid.headers.cleaner import clean_series
     from neuralmedbench.deid.headers.rules import HeaderRules
     from neuralmedbench.deid.values import DateShift

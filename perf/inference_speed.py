@@ -1,9 +1,9 @@
-"""Measure how fast a model behind an API is asked: this project, a plain loop over litellm, and bare HTTP, side by side.
+"""Measure the throughput of calls to a model API: this project, a plain loop over litellm, and bare HTTP, in paired runs.
 
-Run on purpose (`python perf/inference_speed.py`), never a test. A server on this machine, in a process and where possible on a core of
-its own, answers after 200 ms; every request carries a picture of 50 kB. Each figure is the median of paired runs, each client in a process
-of its own, imports and the first call excluded. Ours is `answer_requests` from the requests to the responses: keys, ledger with its
-fsyncs, money caps and rate limits with their books, checks of pictures and destination. The limit is concurrency / latency.
+Run on purpose (`python perf/inference_speed.py`), never a test. A server on this machine, in a separate process and if possible on a
+separate core, answers after 200 ms; every request carries a picture of 50 kB. Each figure is the median of paired runs, with each client in
+its own process, excluding imports and the first call. Ours is `answer_requests` from the requests to the responses: keys, ledger with its
+fsyncs, money caps and rate limits with their logs, checks of pictures and destination. The limit is concurrency / latency.
 """
 
 import argparse
@@ -36,7 +36,7 @@ WORDS = "The patient is 54 years old and has had a headache for three weeks. " *
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=1000, help="requests of a run (at concurrency 1 a tenth of them)")
+    parser.add_argument("--requests", type=int, default=1000, help="requests per run (a tenth at concurrency 1)")
     parser.add_argument("--concurrency", type=int, nargs="*", default=[1, 16, 64, 256])
     parser.add_argument("--runs", type=int, default=3, help="paired runs")
     parser.add_argument("--clients", nargs="*", choices=CLIENTS, default=list(CLIENTS))
@@ -46,7 +46,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def serve(core: int) -> None:
-    """Answer every request with the same words after the delay; print the port first."""
+    """Print the port, then answer every request with the same text after the delay."""
 
     class Protocol(asyncio.Protocol):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -77,14 +77,14 @@ def serve(core: int) -> None:
 
 
 def pin(core: int) -> None:
-    """Stay on one core, where there are two."""
+    """Pin this process to one core, if there are several."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
     if len(cores) > 1:
         os.sched_setaffinity(0, {cores[core]})
 
 
 async def loop(number: int, concurrency: int, ask: Callable[[int], Awaitable[object]]) -> None:
-    """Ask so many times, so many at a time: what most people write."""
+    """Make `number` calls, `concurrency` at a time: the usual loop."""
     slots = asyncio.Semaphore(concurrency)
 
     async def one(place: int) -> None:
@@ -95,7 +95,7 @@ async def loop(number: int, concurrency: int, ask: Callable[[int], Awaitable[obj
 
 
 def messages(folder: Path, place: int) -> list[dict[str, object]]:
-    """Write one request as the protocol carries it."""
+    """Return the messages of one request in the OpenAI format."""
     import base64
 
     url = "data:image/png;base64," + base64.b64encode((folder / f"{place}.png").read_bytes()).decode()
@@ -124,7 +124,7 @@ def bare(folder: Path, address: str, number: int, concurrency: int) -> None:
 
 
 def plain(folder: Path, address: str, number: int, concurrency: int) -> None:
-    """Call litellm as its documentation says, with its own (aiohttp) transport."""
+    """Call litellm as documented, with its default (aiohttp) transport."""
     import litellm
 
     litellm.suppress_debug_info = True
@@ -202,7 +202,7 @@ def one(client: str, folder: Path, address: str, number: int, concurrency: int) 
 
 
 def measured(*words: object) -> dict[str, float]:
-    """Measure in a process of its own."""
+    """Measure in a separate process."""
     command = [sys.executable, __file__, "--one", *map(str, words)]
     environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -213,7 +213,7 @@ def measured(*words: object) -> dict[str, float]:
 
 
 def write_ledger(folder: Path) -> None:
-    """Fill the ledger that is replayed, without asking anybody."""
+    """Fill the ledger to be replayed, without any call."""
     from fixtures.models import model_config
     from neuralmedbench.models.call_keys import call_key
     from neuralmedbench.models.conversation import PromptMessage
@@ -221,18 +221,18 @@ def write_ledger(folder: Path) -> None:
     from neuralmedbench.records.requests import RequestImage
 
     model = model_config(seed=1)
-    with open_ledger(folder / f"ledger-{REPLAYED}.jsonl") as book:
+    with open_ledger(folder / f"ledger-{REPLAYED}.jsonl") as ledger:
         for place in range(REPLAYED):
             digest = sha256((folder / f"{place % 1000}.png").read_bytes()).hexdigest()
             image = RequestImage(path="", sha256=digest, label="Picture")
-            said = (PromptMessage("system", "You are a neurologist."), PromptMessage("user", f"{WORDS} ({place})", (image,)))
+            prompt = (PromptMessage("system", "You are a neurologist."), PromptMessage("user", f"{WORDS} ({place})", (image,)))
             text = "The most likely diagnosis is a glioblastoma. " * 20
-            sent = {"words": text_digests(said), "pictures": picture_digests(said), "prompt_tokens": 1, "completion_tokens": 1}
-            book.add(LedgerEntry(key=call_key(model, said, 0), state="ok", text=text, item_id=f"b/i{place}", **sent))
+            sent = {"words": text_digests(prompt), "pictures": picture_digests(prompt), "prompt_tokens": 1, "completion_tokens": 1}
+            ledger.add(LedgerEntry(key=call_key(model, prompt, 0), state="ok", text=text, item_id=f"b/i{place}", **sent))
 
 
 def compare(args: argparse.Namespace, folder: Path, address: str) -> None:
-    """Print a row for every client and concurrency."""
+    """Print one row per client and concurrency."""
     print("concurrency  client  req/s  of limit  CPU s  peak MB  of plain")
     for concurrency in args.concurrency:
         number = args.requests if concurrency > 1 else max(10, args.requests // 10)

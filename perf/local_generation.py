@@ -1,9 +1,10 @@
-"""Measure generated tokens a second of local weights: our backend and plain batched `generate` of transformers, with the same prompts.
+"""Measure tokens generated per second by local weights: our backend and plain batched `generate` of transformers, with the same prompts.
 
-Run on purpose (`python perf/local_generation.py`, on a machine with a graphics card `--size 7b`), never a test. The model is a LLaVA whose
-weights are random numbers made where they compute and never saved: its answers mean nothing and are all as long as they may be (the token
-that ends an answer is suppressed, so that both generate as much); its work is that of a real one. Plain means: `batch_size` prompts at a time in the order in which they come, the same temperature and top-p,
-pictures scaled before each batch. Both begin with encoded PNG pictures, both are warmed up, and they take turns; the median is told.
+Run on purpose (`python perf/local_generation.py`, on a machine with a graphics card `--size 7b`), never a test. The model is a LLaVA with
+random weights, made on the device and never saved: its answers mean nothing and all have the maximum length (the end token is suppressed, so
+that both generate equally much), but the work is that of a real model. Plain means: `batch_size` prompts at a time in their given order, the
+same temperature and top-p, pictures scaled before each batch. Both start from encoded PNG pictures, are warmed up and take turns; medians
+are reported.
 """
 
 import argparse
@@ -35,18 +36,18 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=sorted(SIZES), default="tiny", help="size of the LLaVA; 7b needs about 20 GB of a card's memory")
     parser.add_argument("--prompts", type=int, default=64, help="conversations, one answer each")
-    parser.add_argument("--batch", type=int, default=8, help="answers generated at once, by both")
+    parser.add_argument("--batch", type=int, default=8, help="answers generated at once, for both")
     parser.add_argument("--tokens", type=int, default=128, help="longest answer")
-    parser.add_argument("--pictures", type=int, default=3, help="pictures of a prompt at most: 1, 2, ... in turn")
-    parser.add_argument("--words", type=int, default=60, help="words of a prompt at most")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
+    parser.add_argument("--pictures", type=int, default=3, help="most pictures per prompt: 1, 2, ... in turn")
+    parser.add_argument("--words", type=int, default=60, help="most words per prompt")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each")
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--top-p", type=float, default=0.95)
     return parser.parse_args(argv)
 
 
 def conversations(args: argparse.Namespace) -> list[tuple[Message, ...]]:
-    """Write prompts of different lengths that show different numbers of pictures, none like another."""
+    """Make prompts of different lengths with different numbers of pictures, all distinct."""
     side = 2 * SIZES[args.size].picture
     talks = []
     for number in range(args.prompts):
@@ -58,7 +59,7 @@ def conversations(args: argparse.Namespace) -> list[tuple[Message, ...]]:
 
 
 def ours(backend: BatchingBackend, talks: Sequence[tuple[Message, ...]]) -> int:
-    """Answer all prompts as the engine would, `in_flight` at once; gives the generated tokens."""
+    """Answer all prompts as the engine would, `in_flight` at once; return the number of generated tokens."""
 
     async def all_of_them() -> list[Answer]:
         waiting, answers = iter(talks), []
@@ -74,7 +75,7 @@ def ours(backend: BatchingBackend, talks: Sequence[tuple[Message, ...]]) -> int:
 
 
 def plain(model: Any, processor: Any, talks: Sequence[tuple[Message, ...]], args: argparse.Namespace) -> int:
-    """Answer all prompts with `generate` alone; gives the generated tokens."""
+    """Answer all prompts with `generate` only; return the number of generated tokens."""
     import torch
     from PIL import Image
 
@@ -100,18 +101,18 @@ def plain(model: Any, processor: Any, talks: Sequence[tuple[Message, ...]], args
 
 @contextlib.contextmanager
 def utilisation() -> Iterator[list[int]]:
-    """Collect how busy the first graphics card is, in percent about twice a second, by nvidia-smi; stays empty where there is none."""
+    """Collect the utilisation of the first graphics card from nvidia-smi, in percent, about twice per second; empty without a card."""
     seen: list[int] = []
     over = threading.Event()
     command = ["nvidia-smi", "-i", "0", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
 
-    def look() -> None:  # asked anew each time: what a process writes into a file may be lost when it is ended
+    def look() -> None:  # a new process each time: output of a long-running one may be lost when it is ended
         while not over.wait(0.5):
             try:
-                said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout
+                output = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout
             except (OSError, subprocess.TimeoutExpired):
                 return
-            seen.extend(int(line) for line in said.split() if line.isdigit())
+            seen.extend(int(line) for line in output.split() if line.isdigit())
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
@@ -123,7 +124,7 @@ def utilisation() -> Iterator[list[int]]:
 
 
 def measured(run: Any) -> dict[str, float]:
-    """Run once; give tokens, seconds of the wall clock and of this process, and the mean utilisation if there is a card."""
+    """Run once; return tokens, wall and CPU seconds, and the mean utilisation if there is a card."""
     before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     with utilisation() as seen:
         tokens = run()
@@ -150,7 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for number in range(args.rounds):
         for name in sorted(runs, reverse=bool(number % 2)):
             figures[name].append(measured(runs[name]))
-    said: dict[str, Any] = {
+    report: dict[str, Any] = {
         "model": f"LLaVA {args.size}, {sum(each.numel() for each in model.parameters()) / 1e6:.1f} million random weights",
         "device": torch.cuda.get_device_name() if device == "cuda" else f"cpu, {torch.get_num_threads()} threads",
         "versions": f"torch {torch.__version__}, transformers {transformers.__version__}",
@@ -160,12 +161,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     }
     for name, rows in figures.items():
         keys = dict.fromkeys(key for row in rows for key in row)
-        said[name] = {key: round(median(row[key] for row in rows if key in row), 2) for key in keys}
+        report[name] = {key: round(median(row[key] for row in rows if key in row), 2) for key in keys}
     for key in ("tokens_per_s", "tokens_per_cpu_s"):
-        said[f"ratio of {key}"] = round(median(a[key] / b[key] for a, b in zip(figures["ours"], figures["plain"], strict=True)), 3)
+        report[f"ratio of {key}"] = round(median(a[key] / b[key] for a, b in zip(figures["ours"], figures["plain"], strict=True)), 3)
     if device == "cuda":
-        said["memory_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 1)
-    print(json.dumps(said, indent=1))
+        report["memory_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 1)
+    print(json.dumps(report, indent=1))
     return 0
 
 

@@ -1,6 +1,6 @@
-"""Measure a plan of 10,000 own cases and 20 models: CPU seconds, memory, jobs by rule. The scans are not there; nothing is run.
+"""Measure planning a run with 10,000 own cases and 20 models: CPU seconds, memory, jobs by rule. There are no scans; nothing is run.
 
-Run on purpose (`python perf/plan_scale.py`), never a test; what the numbers of jobs grow with is in tests/workflow/test_scale.py.
+Run on purpose (`python perf/plan_scale.py`), never a test; tests/workflow/test_scale.py tests how the number of jobs grows.
 """
 
 import argparse
@@ -29,22 +29,22 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def dry_run(folder: Path, *arguments: str) -> tuple[float, float, str]:
-    """Plan the report; give CPU seconds (user and system), the largest memory in MiB, and what was said."""
+    """Plan the report; return CPU seconds (user and system), peak memory in MiB, and the output."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-m", "snakemake", "-n", *arguments, *SCALE, "--", "results/report.html"]
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=said, stderr=subprocess.STDOUT)
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
         _, status, usage = os.wait4(process.pid, 0)
-        said.seek(0)
-        text = said.read()
+        output.seek(0)
+        text = output.read()
     if status:
         sys.exit(text[-5000:])
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, text
 
 
 def read_table(path: Path) -> float:
-    """CPU seconds that reading the case table takes."""
+    """Return the CPU seconds for reading the case table."""
     from neuralmedbench.files.cases import read_case_table
 
     start = time.process_time()
@@ -58,9 +58,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = write_scale(Path(scratch) / "project", args.cases, args.models)
         profile = ("--workflow-profile", args.profile)
         plan_s, plan_mib, _ = dry_run(folder, "-q", *profile)
-        # the same with its table of jobs: Snakemake then works out resources and command of every job as well
-        counted_s, counted_mib, said = dry_run(folder, "-q", "rules", "host", *profile)
-        table = said.split("Job stats:")[1].split("total ")[0]
+        # again with the table of jobs, for which Snakemake also computes resources and command of every job
+        counted_s, counted_mib, output = dry_run(folder, "-q", "rules", "host", *profile)
+        table = output.split("Job stats:")[1].split("total ")[0]
         jobs = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, flags=re.MULTILINE)}
         figures = {
             "cases": args.cases,

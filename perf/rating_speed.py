@@ -1,8 +1,8 @@
-"""Measure the import of a round of 10 raters x 1,000 answers on all axes of the form, and the tables of agreement and of raters made of it.
+"""Measure the import of a round of 10 raters x 1,000 answers on all axes of the form, and of the tables of agreement and raters from it.
 
-Run on purpose (`python perf/rating_speed.py`), never a test. The round is invented: every rater sees every answer once, some see some again,
-two answers a patient, errors are marked and now and then an axis cannot be judged. The import is the command in a process of its own, from the
-exports to the table, imports of Python included; the tables are made with as many resamples as the configuration has.
+Run on purpose (`python perf/rating_speed.py`), never a test. The round is invented: every rater sees every answer once and 15 % of them
+again, there are two answers per patient, errors are marked, and occasionally an axis cannot be judged. The import is the command in a separate
+process, from the exports to the table, including Python imports; the tables use the default number of resamples.
 """
 
 import argparse
@@ -39,7 +39,7 @@ AGAIN = 0.15
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--raters", type=int, default=10)
-    parser.add_argument("--answers", type=int, default=1_000, help="answers that every rater sees")
+    parser.add_argument("--answers", type=int, default=1_000, help="answers seen by every rater")
     return parser.parse_args(argv)
 
 
@@ -50,7 +50,7 @@ def invent_answers(number: int) -> list[Response]:
 
 
 def judgement(draw: random.Random, form: RatingForm, worth: float) -> dict[str, Any]:
-    """Invent what a rater says of an answer."""
+    """Invent the rating of an answer."""
     scores = {
         name: axis.lowest + round(min(1.0, max(0.0, worth + draw.gauss(0, 0.15))) * (axis.highest - axis.lowest))
         for name, axis in form.axes.items()
@@ -62,7 +62,7 @@ def judgement(draw: random.Random, form: RatingForm, worth: float) -> dict[str, 
 
 
 def write_round(folder: Path, form: RatingForm, answers: Sequence[Response], raters: int) -> None:
-    """Write the key and one complete export a rater."""
+    """Write the key and one complete export per rater."""
     draw, packets = random.Random(1), []
     worth = [draw.random() for _ in answers]
     for number in range(raters):
@@ -84,7 +84,7 @@ def write_round(folder: Path, form: RatingForm, answers: Sequence[Response], rat
 
 
 def run_import(scratch: Path, responses: Path) -> tuple[float, float, float]:
-    """Run the command; give wall seconds, CPU seconds and the largest memory in MiB."""
+    """Run the command; return wall seconds, CPU seconds and peak memory in MiB."""
     command = [sys.executable, str(ROOT / "scripts" / "import_ratings.py"), "--rounds", str(scratch / "r01"), "--form", str(FORM_FILE)]
     start = time.perf_counter()
     process = subprocess.Popen([*command, "--responses", str(responses), "--out", str(scratch / "ratings.parquet")])
@@ -95,7 +95,7 @@ def run_import(scratch: Path, responses: Path) -> tuple[float, float, float]:
 
 
 def make_tables(ratings: list[Rating], answers: Sequence[Response], form: RatingForm, resamples: int) -> tuple[float, float, int]:
-    """Make both tables; give wall seconds, CPU seconds and rows."""
+    """Make both tables; return wall seconds, CPU seconds and number of rows."""
     items = [SimpleNamespace(item_id=row.item_id, patient_id=row.patient_id) for row in answers]
     study: Any = SimpleNamespace(
         ratings=ratings,

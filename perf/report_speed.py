@@ -1,11 +1,11 @@
-"""Measure tables, figures and report of a run of 20 models x 1,000 items x 5 samples with 10,000 resamples (seconds, memory, size).
+"""Measure making tables, figures and report for a run of 20 models x 1,000 items x 5 samples with 10,000 resamples (seconds, memory, size).
 
-Run on purpose (`python perf/report_speed.py`), never a test. The answers are made up: open items, two a patient, and as many questions about
-single pictures beside them, one answer each. They are packed better than real ones, which repeat less.
+Run on purpose (`python perf/report_speed.py`), never a test. The answers are invented: open items, two per patient, and equally many questions
+on single pictures with one answer each. They compress better than real ones, which repeat less.
 
-`interactive_s` is the time from opening the page in headless Chromium until a click on a head of the leaderboard has sorted it and the screen
-is drawn; `opened_s` that from opening the first case to its first answer; `page_cpu_s` what both cost the page's thread in CPU time, whatever
-else the machine does. With `--page` a page that is there already is measured, and nothing else.
+`interactive_s` is the time from opening the page in headless Chromium until a click on a header of the leaderboard has sorted it and the
+screen is drawn; `opened_s` is the time from opening the first case to its first answer; `page_cpu_s` is the CPU time of the page's thread for
+both, which does not depend on other load. `--page` measures an existing page only.
 """
 
 import argparse
@@ -43,19 +43,19 @@ USED = """(async () => {
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=20)
-    parser.add_argument("--items", type=int, default=1_000, help="open items, two a patient")
+    parser.add_argument("--items", type=int, default=1_000, help="open items, two per patient")
     parser.add_argument("--resamples", type=int, default=10_000)
-    parser.add_argument("--arms", nargs="+", default=["full"], choices=sorted(tables_fixtures.ARM_SHIFT), help="arms that ran")
-    parser.add_argument("--keep", type=Path, help="folder that the run is written to and left in")
-    parser.add_argument("--page", type=Path, help="measure this page alone")
+    parser.add_argument("--arms", nargs="+", default=["full"], choices=sorted(tables_fixtures.ARM_SHIFT), help="arms of the run")
+    parser.add_argument("--keep", type=Path, help="write the run to this folder and keep it")
+    parser.add_argument("--page", type=Path, help="measure this page only")
     return parser.parse_args(argv)
 
 
 def commands(root: Path, models: Sequence[str], resamples: int) -> dict[str, list[str]]:
-    """Give the commands as the rules call them, by step."""
+    """Return the commands of the rules, by step."""
     results, run = root / "results", ["--benchmarks", DEPTH, BREADTH, "--models", *models]
     vocabulary = ["--vocabulary", "config/vocabulary.yaml"]
-    found = {
+    steps = {
         "tables": [
             *("build_tables.py", "--root", str(root), *run, "--graders", *GRADERS, *vocabulary, "--resamples", str(resamples)),
             *("--out-tables", str(results / "tables"), "--out-metrics", str(results / "metrics.json")),
@@ -67,23 +67,23 @@ def commands(root: Path, models: Sequence[str], resamples: int) -> dict[str, lis
         data = {kind: str(root / "data" / kind / f"{name}.parquet") for kind in ("items", "gold", "prompts")}
         inputs = [*("--items", data["items"], "--gold", data["gold"]), "--responses", *paths["responses"], "--scores", *paths["scores"]]
         prompts = ["--prompts", data["prompts"]] if Path(data["prompts"]).is_file() else []
-        found[f"cases of {name}"] = [
+        steps[f"cases of {name}"] = [
             *("bundle_cases.py", *inputs, *prompts, "--grades", *grades, "--out", str(results / "cases" / f"{name}.parquet"))
         ]
-    found["figures"] = ["draw_figures.py", "--tables", str(results / "tables"), "--out", str(results / "figures")]
+    steps["figures"] = ["draw_figures.py", "--tables", str(results / "tables"), "--out", str(results / "figures")]
     out = str(results / "provenance.json")
     inputs = ["--inputs", f"data/items/{DEPTH}.parquet"]
-    found["provenance"] = ["record_provenance.py", "--root", str(root), *run, *vocabulary, "--bootstrap-seed", "1", *inputs, "--out", out]
+    steps["provenance"] = ["record_provenance.py", "--root", str(root), *run, *vocabulary, "--bootstrap-seed", "1", *inputs, "--out", out]
     page = ["--graders", *GRADERS, "--out", str(results / "report.html")]
-    found["report"] = ["build_report.py", "--root", str(root), "--results", str(results), *run, *page]
-    return found
+    steps["report"] = ["build_report.py", "--root", str(root), "--results", str(results), *run, *page]
+    return steps
 
 
-def of_page(page: Path, times: int = 3) -> dict[str, object]:
-    """Give size and times of a page: the median of a few fresh browsers."""
-    told: dict[str, object] = {"report_mb": round(page.stat().st_size / 1e6, 1)}
+def page_figures(page: Path, times: int = 3) -> dict[str, object]:
+    """Return size and times of a page: medians over a few fresh browsers."""
+    figures: dict[str, object] = {"report_mb": round(page.stat().st_size / 1e6, 1)}
     if CHROMIUM is None:
-        return told | {"interactive_s": None}
+        return figures | {"interactive_s": None}
     measured = []
     for _ in range(times):
         with tempfile.TemporaryDirectory() as folder, browser(Path(folder)) as opened:
@@ -95,32 +95,32 @@ def of_page(page: Path, times: int = 3) -> dict[str, object]:
             assert not opened.complaints, opened.complaints
     names = ("interactive_s", "opened_s", "page_cpu_s")
     columns = zip(names, zip(*measured, strict=True), strict=True)
-    return told | {name: round(statistics.median(values), 2) for name, values in columns if None not in values}
+    return figures | {name: round(statistics.median(values), 2) for name, values in columns if None not in values}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     if args.page:
-        print(json.dumps(of_page(args.page), indent=1))
+        print(json.dumps(page_figures(args.page), indent=1))
         return 0
     tables_fixtures.ARM_SHIFT = {arm: shift for arm, shift in tables_fixtures.ARM_SHIFT.items() if arm in args.arms}
     models = tuple(f"model{number:02d}" for number in range(args.models))
     with tempfile.TemporaryDirectory() as folder:
         root = args.keep or Path(folder)
         write_study(root, models=models, patients=args.items // 2)
-        told: dict[str, object] = {"models": args.models, "items": args.items, "answers": args.models * args.items * 5 * len(args.arms)}
+        figures: dict[str, object] = {"models": args.models, "items": args.items, "answers": args.models * args.items * 5 * len(args.arms)}
         total = total_cpu = 0.0
         for step, command in commands(root, models, args.resamples).items():
             before, begun = os.times(), time.perf_counter()
             subprocess.run([sys.executable, str(ROOT / "scripts" / command[0]), *command[1:]], cwd=ROOT, check=True)
             after, seconds = os.times(), time.perf_counter() - begun
             cpu = after.children_user + after.children_system - before.children_user - before.children_system
-            told[step] = {"s": round(seconds, 1), "cpu_s": round(cpu, 1)}
+            figures[step] = {"s": round(seconds, 1), "cpu_s": round(cpu, 1)}
             total, total_cpu = total + seconds, total_cpu + cpu
-        told |= {"s": round(total, 1), "cpu_s": round(total_cpu, 1), "goal_s": GOAL_S, "goal_mb": GOAL_MB}
-        told["largest_mb"] = round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
-        told |= of_page(root / "results" / "report.html") | {"goal_interactive_s": GOAL_INTERACTIVE_S}
-        print(json.dumps(told, indent=1))
+        figures |= {"s": round(total, 1), "cpu_s": round(total_cpu, 1), "goal_s": GOAL_S, "goal_mb": GOAL_MB}
+        figures["largest_mb"] = round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+        figures |= page_figures(root / "results" / "report.html") | {"goal_interactive_s": GOAL_INTERACTIVE_S}
+        print(json.dumps(figures, indent=1))
     return 0
 
 

@@ -1,9 +1,9 @@
-"""Measure how long it takes to compare free answers with their references, and how much longer one call per response would take.
+"""Measure the time to compare free answers with their references, and the time with one encoder call per response instead.
 
-Run on purpose (`python perf/similarity_speed.py`), never a test. The answers are invented: words of the vocabulary's descriptions, of several
-models that answer every item a few times, a share of them word for word as before. Ours is `embed_similarity` in a process of its own, from the
-tables it reads to the table it writes, imports included. The naive way encodes the answer and the reference of every response in one call; it is
-measured on the first responses, without its imports, and scaled. Both use one thread and the same weights.
+Run on purpose (`python perf/similarity_speed.py`), never a test. The answers are invented: words from the descriptions in the vocabulary, from
+several models that answer every item a few times, some of them repeating an earlier answer. Ours is `embed_similarity` in a separate process,
+from the tables it reads to the table it writes, including imports. The naive way encodes answer and reference of every response in one call; it
+is measured on a sample of the responses, without imports, and scaled. Both use one thread and the same weights.
 """
 
 import argparse
@@ -44,22 +44,20 @@ MODELS, REPEATS = 4, 5
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--responses", type=int, default=10_000, help=f"answers of {MODELS} models that answer {REPEATS} times")
-    parser.add_argument("--words", type=int, default=60, help="words of an answer, a quarter more or less")
-    parser.add_argument(
-        "--different", type=float, nargs="*", default=[0.5, 1.0], help="shares of answers that no other one repeats; one run each"
-    )
-    parser.add_argument("--naive", type=int, default=300, help="responses on which the naive way is measured")
+    parser.add_argument("--words", type=int, default=60, help="words per answer, plus or minus a quarter")
+    parser.add_argument("--different", type=float, nargs="*", default=[0.5, 1.0], help="shares of distinct answers; one run each")
+    parser.add_argument("--naive", type=int, default=300, help="responses to measure the naive way on")
     return parser.parse_args(argv)
 
 
 def invent(number: int, words: int, different: float) -> tuple[list[Item], list[Gold], list[Response]]:
-    """Invent so many responses."""
+    """Invent items, references and `number` responses."""
     draw = random.Random(1)
-    said = " ".join(entry.description for entry in read_vocabulary(VOCABULARY).diagnoses.values()).split()
+    source = " ".join(entry.description for entry in read_vocabulary(VOCABULARY).diagnoses.values()).split()
 
     def text(length: int) -> str:
-        place = draw.randrange(len(said) - length)
-        return " ".join(draw.sample(said[place : place + length], length)).rstrip(".,;")
+        place = draw.randrange(len(source) - length)
+        return " ".join(draw.sample(source[place : place + length], length)).rstrip(".,;")
 
     items, gold, responses = [], [], []
     for place in range(-(-number // (MODELS * REPEATS))):
@@ -76,7 +74,7 @@ def invent(number: int, words: int, different: float) -> tuple[list[Item], list[
 
 
 def ours(folder: Path, items: list[Item], gold: list[Gold], responses: list[Response]) -> tuple[float, float, float]:
-    """Run the command; give wall seconds, CPU seconds and the largest memory in MiB."""
+    """Run the command; return wall seconds, CPU seconds and peak memory in MiB."""
     paths = {name: folder / f"{name}.parquet" for name in ("items", "gold", "out", *(f"m{model}" for model in range(MODELS)))}
     write_records(paths["items"], Item, items, key=lambda row: row.item_id)
     write_records(paths["gold"], Gold, gold, key=lambda row: row.item_id)
@@ -96,7 +94,7 @@ def ours(folder: Path, items: list[Item], gold: list[Gold], responses: list[Resp
 
 
 def naive(items: list[Item], gold: list[Gold], responses: list[Response]) -> tuple[float, float]:
-    """Encode both texts of every response in a call of its own; give wall and CPU seconds."""
+    """Encode both texts of every response in a separate call; return wall and CPU seconds."""
     asked, right = {row.item_id: row for row in items}, {row.item_id: row.answer for row in gold}
     encoder = TransformerEncoder(weights_folder(PACKAGED), layer=LAYER)
     dict(encoder.encode(["the first call is slower"]))

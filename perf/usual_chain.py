@@ -1,8 +1,8 @@
-"""The same way from raw DICOM to PNG with the settings that tutorials and tool defaults give, to compare with.
+"""Process raw DICOM to PNG with the settings of tutorials and tool defaults, as a comparison for `imaging_chain.py`.
 
-Headers by dicom-anonymizer as it comes, dcm2niix with gzip, N4 with a shrink factor of 4 voxels and four levels of 50 iterations,
-rigid registration to the first series in three levels with a tenth of the voxels, resampling to 1 mm, pictures. It neither takes
-faces away nor looks for a brain, so that it does less than the chain that it is compared with.
+Headers by dicom-anonymizer with defaults, dcm2niix with gzip, N4 with a shrink factor of 4 voxels and four levels of 50 iterations,
+rigid registration to the first series in three levels with a tenth of the voxels, resampling to 1 mm, pictures. It neither removes
+faces nor finds the brain, so it does less than our chain.
 """
 
 import argparse

@@ -1,10 +1,10 @@
 // The form that rates answers.
-// an adjudicator's answer names the lines that are in question
+// an answer for an adjudicator names the axes to decide
 const axesOf = (item) => PACKET.axes.filter((axis) => !item.axes || item.axes.includes(axis.name));
 const judged = (record, name) => name in record.scores || record.cannot_judge.includes(name);
 const allUnjudged = (item, record) => record.cannot || axesOf(item).every((axis) => record.cannot_judge.includes(axis.name));
 const begun = (record) => Object.keys(record.scores).length + record.cannot_judge.length + Object.keys(record.errors).length > 0;
-// whether an answer to the same case has shown the reference already
+// true if the reference was already shown at another answer to the same case
 const seenElsewhere = (item) => PACKET.items.some((other) => other !== item && other.group === item.group && recordOf(other).reference);
 let marked = 0;
 
@@ -32,7 +32,7 @@ function exportedRating(item, record) {
   };
 }
 const tableColumns = ["item_id", "position", "status", "axis", "value", "seconds_active", "revisions", "reference_shown", "reference_seen"];
-// One line a value; comments are not in it. An axis that cannot be judged has an empty value.
+// One line per value, without comments. An axis that cannot be judged has an empty value.
 function tableRows(item) {
   const values = [
     ...Object.entries(item.scores),
@@ -72,7 +72,7 @@ function judge(axis, value) {
   changed();
   showReference();
 }
-// what the raters gave whom an adjudicator decides between; nobody is named
+// the values of the raters between whom an adjudicator decides, without names
 function givenElement(axis, ratings) {
   const given = (one) => (axis.name in one ? one[axis.name] ?? "cannot judge" : "not rated");
   return make("p", { class: "given" }, ratings.map((one, place) => `Rater ${String.fromCharCode(65 + place)}: ${given(one)}`).join(" · "));
@@ -156,7 +156,7 @@ function ratingElement(item, record) {
     changed();
   });
   const lines = axesOf(item).map((axis, place) => axisElement(axis, place, item, record));
-  // the reference stands behind the lines that are judged without it
+  // the reference follows the axes that are judged without it
   const last = axesOf(item).findLastIndex((axis) => PACKET.first_judgement.includes(axis.name));
   lines.splice(last + 1, 0, make("div", { id: "reference" }));
   return make("section", { "aria-label": "Rating" },

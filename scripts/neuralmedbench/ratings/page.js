@@ -1,11 +1,11 @@
 "use strict";
-// What the pages of all packets share: pictures, places, time, progress and files. The script of a packet's form stands behind this one and
+// Shared by the pages of all packets: pictures, navigation, time, progress and files. The script of a packet's form follows this one and
 // ends with start(form). Every text of the packet and of a file enters the page as a text node, never as HTML.
 //
-// A form has: name (rating, answers), noun (of what there is one on the screen), tableColumns, head() (its own keys of an export), fresh(item)
+// A form has: name (rating, answers), noun (of one item on the screen), tableColumns, head() (its own keys of an export), fresh(item)
 // (an empty record), finished(item, record), exported(item, record), taken(entry, item) (the record of an exported entry), tableRows(entry),
-// left(number) (what to say when so many are not finished), tick(record) (a second has passed), sections(item, record) (what is seen),
-// shown(top) (called when it is seen) and key(event) (whether it took the key).
+// left(number) (message when so many are not finished), tick(record) (called every second), sections(item, record) (content of the screen),
+// shown(top) (called after it is displayed) and key(event) (true if it handled the key).
 const PACKET = JSON.parse(document.getElementById("packet").textContent);
 const IDLE_MS = 120000;
 const ROLES = ["", "neurologist", "neuroradiologist", "radiologist", "neurosurgeon", "in training", "other"];
@@ -66,7 +66,7 @@ function exported(complete) {
     packet_id: PACKET.packet_id,
     packet_sha256: PACKET.packet_sha256,
     ...FORM.head(),
-    // a program that drives the browser is no clinician
+    // a browser driven by a program: its ratings are not those of a clinician
     rater: { id: PACKET.rater, role: state.role, years: state.years, simulated: navigator.webdriver === true },
     started: state.started,
     exported: now(),
@@ -74,7 +74,7 @@ function exported(complete) {
     items: PACKET.items.map((item, place) => ({ item_id: item.item_id, position: place + 1, ...FORM.exported(item, recordOf(item)) })),
   };
 }
-// Long form: what is said of the whole file stands in each line.
+// Long format: every line repeats the columns of the whole file.
 function asCsv(whole) {
   const { rater, items, ...said } = whole;
   const own = FORM.head();
@@ -85,7 +85,7 @@ function asCsv(whole) {
   for (const entry of items) for (const row of FORM.tableRows(entry)) lines.push([...head, ...row]);
   return lines.map((line) => line.map(cell).join(",")).join("\n") + "\n";
 }
-// A cell that a spreadsheet would take for a formula gets a sign before it.
+// A cell that a spreadsheet would read as a formula gets a prefix.
 function cell(value) {
   const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -141,7 +141,7 @@ function clear() {
   try {
     localStorage.removeItem(keptAs());
   } catch {
-    // nothing was kept
+    // nothing was stored
   }
   state = { role: "", years: null, started: now(), at: 0, records: {} };
   [unsaved, keeping] = [false, false];
@@ -260,7 +260,7 @@ function start(form) {
   window.addEventListener("beforeunload", (event) => {
     if (unsaved) event.preventDefault();
   });
-  // Time counts while the page is seen and somebody is there.
+  // Time counts while the page is visible and the rater is active.
   setInterval(() => {
     if (document.visibilityState !== "visible" || Date.now() - touched > IDLE_MS) return;
     FORM.tick(recordOf(current()));

@@ -12,7 +12,7 @@ const CONFIDENCE = "how sure you are of the first answer that you name, 0 to 1";
 // ---- records ------------------------------------------------------------------------------------
 const freshTurn = () => ({ cannot: false, texts: {}, candidates: [], choice: "", fields: {}, confidence: null, seconds: 0, locked: false });
 const fresh = (item) => ({ turns: item.turns.map(freshTurn) });
-// the turn that is answered now, or the last one when all are locked
+// the turn to answer now, or the last one if all are locked
 const turnAt = (record) => {
   const open = record.turns.findIndex((turn) => !turn.locked);
   return open < 0 ? record.turns.length - 1 : open;
@@ -33,7 +33,7 @@ function statusOf(form, turn) {
 const isAnswered = (item, record, place) => statusOf(item.turns[place].form, record.turns[place]) !== "open";
 const finished = (item, record) => record.turns.every((_, place) => isAnswered(item, record, place));
 const before = (item) => PACKET.items.slice(0, PACKET.items.indexOf(item)).filter((other) => other.group === item.group);
-// a question on a case is shown when those before it are answered, and then locks them
+// a question on a case is shown when the earlier ones are answered, and then locks them
 const waitsFor = (item) => before(item).find((other) => !isFinished(other));
 
 // ---- files --------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ function exportedTurn(form, turn) {
 }
 const exportedAnswer = (item, record) => ({ turns: record.turns.map((turn, place) => exportedTurn(item.turns[place].form, turn)) });
 const tableColumns = ["item_id", "position", "turn", "status", "locked", "seconds_active", "field", "value"];
-// One line a value.
+// One line per value.
 function tableRows(entry) {
   return entry.turns.flatMap((turn, place) => {
     const { texts, candidates, choice, fields, confidence } = turn.answer;
