@@ -1,4 +1,4 @@
-"""An adjudicator's page in a real browser: it asks for the lines in question, shows what was given, and its export is imported."""
+"""An adjudicator's page in a real browser: it asks for the axes to decide, shows the ratings, and its export is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader's page in a real browser: open, answer every kind of question, save, resume, export, import, and stand in the leaderboard."""
+"""A reader's page in a real browser: open, answer every kind of question, save, resume, export, import, and appear in the leaderboard."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="
 
 
 def put(chromium: Browser, name: str, value: object) -> None:
-    """Fill one field in as a person would."""
+    """Fill in one field as a person would."""
     chromium.run(f"{SET}({json.dumps(name)}, {json.dumps(str(value))})")
 
 
 def fill(chromium: Browser, item: Item, turn: int = 0) -> None:
-    """Fill in what the fixtures' reader answers; a letter by its key."""
+    """Fill in the answers of the reader in the fixtures; a letter by its key."""
     value: dict[str, Any] = filled(item, turn)
     section = "LESION" if item.family == "lesion_recognition" else "DIFFERENTIAL"
     for rank, one in enumerate(value["candidates"], start=1):
@@ -67,7 +67,7 @@ def fill(chromium: Browser, item: Item, turn: int = 0) -> None:
 
 
 def to(chromium: Browser, place: int) -> dict[str, Any]:
-    """Go to a question, by its place from 0."""
+    """Go to a question by its index."""
     chromium.run("document.activeElement.blur()")
     chromium.press("p" * 10 + "n" * place)
     return dict(chromium.run(STATE))
@@ -93,7 +93,7 @@ def test_a_reader_answers_saves_resumes_and_exports_what_becomes_a_row_of_the_le
         assert [width for _, width in seen["pictures"]] == [48]
         assert seen["pictures"][0][0] == order[place["lesion"]].images[0].sha256
         assert {"LESION-1-name", "LESION-1-for", "LOCATION", "SIDE", "FINDINGS", "CONFIDENCE"} <= set(seen["names"])
-        # a dialogue shows one round after the other, and locks what was answered
+        # a dialogue shows one round after the other, and locks the answered ones
         talk = order[place[DIALOGUE]]
         first = to(chromium, place[DIALOGUE])
         assert len(first["asked"]) == 1
@@ -110,7 +110,7 @@ def test_a_reader_answers_saves_resumes_and_exports_what_becomes_a_row_of_the_le
         fill(chromium, talk, 1)
         chromium.run("for (let second = 0; second < 100; second += 1) FORM.tick(recordOf(current()))")
         progress = chromium.take("#save")
-        # kept over a reload, gone when it is cleared, back from the file, another packet's file refused
+        # survives a reload, is gone when cleared, is restored from the file; the file of another packet is refused
         chromium.open(page)
         assert "5 finished" in chromium.run(STATE)["count"]
         chromium.run("document.getElementById('clear').click()")
@@ -124,7 +124,7 @@ def test_a_reader_answers_saves_resumes_and_exports_what_becomes_a_row_of_the_le
         assert to(chromium, place[DIALOGUE])["answered"] == second["answered"]
         chromium.run("document.getElementById('export-json').click()")
         assert chromium.run(STATE)["said"].startswith("3 questions are not answered")
-        # the rest: a free answer with hostile words, fields, and a reader who cannot tell
+        # the rest: a free answer with hostile text, fields, and a reader who cannot tell
         to(chromium, place["free"])
         fill(chromium, order[place["free"]])
         put(chromium, "ANSWER", f"{HOSTILE} a stroke")
@@ -133,7 +133,7 @@ def test_a_reader_answers_saves_resumes_and_exports_what_becomes_a_row_of_the_le
         assert to(chromium, place["ddx-2"])["first"] == ""
         chromium.run("document.getElementById('cannot').click()")
         assert "8 finished" in chromium.run(STATE)["count"]
-        # its case was seen again since: locked, and no more time is counted
+        # its case was shown again later: it is locked, and no more time counts
         assert to(chromium, place["ddx"])["locked"] is True
         assert (
             chromium.run(
@@ -159,7 +159,7 @@ def test_a_reader_answers_saves_resumes_and_exports_what_becomes_a_row_of_the_le
 
 
 def imported_and_scored(root: Path, folder: Path, frozen: FrozenAnswerRound, files: tuple[Path, ...], seconds: list[float]) -> None:
-    """Carry the files back and see what the tables say."""
+    """Import the files and read the tables."""
     for path in files:
         (folder / path.name).write_bytes(path.read_bytes())
     (found,) = import_readers(folder, config=root / "config", data=root / "data")
@@ -175,6 +175,6 @@ def imported_and_scored(root: Path, folder: Path, frozen: FrozenAnswerRound, fil
     assert {row.latency_s for row in responses if row.item_id == f"b/{DIALOGUE}"} == {float(sum(seconds))}
     row = leaderboard_rows(study, model_pairs(study))[0]
     assert (row["title"], row.get("rank"), row["abstained"]) == (f"Simulated reader {READER}", None, 1)
-    # only a grader can judge the free answer, so that one of eight is missing: the bounds are known, the rate is not
+    # only a grader can judge the free answer, so one of eight is missing: the bounds are known, the rate is not
     assert (row["pass1"], row["worst_case"], row["best_case"]) == (None, pytest.approx(6 / 8), pytest.approx(7 / 8))
     assert len(frozen.key.packets) == 1

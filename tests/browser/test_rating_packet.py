@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="
 
 
 def made(root: Path) -> tuple[Path, FrozenRound, dict[Any, str]]:
-    """Give the folder of a round with one rater, the round, and the texts of all answers as they stand."""
+    """Return the folder of a round with one rater, the round, and the current texts of all answers."""
     write_rated_study(root, patients=2, hostile=True)
     candidates = rated_answers(read_run(folder=root / "config"), FORM.rounds.families, root)
     frozen = freeze_round("r01", RoundMaterial(FORM, candidates, [], root=root, secret="07"))
@@ -54,7 +54,7 @@ def made(root: Path) -> tuple[Path, FrozenRound, dict[Any, str]]:
 
 
 def imported(folder: Path, file: Path, texts: dict[Any, str]) -> list[Rating]:
-    """Carry an export into its round and import it."""
+    """Put an export into the folder of its round and import it."""
     (folder / file.name).write_bytes(file.read_bytes())
     return import_round(folder, FORM, texts)
 
@@ -79,7 +79,7 @@ def test_a_rater_opens_rates_saves_resumes_and_exports_what_the_import_reads(tmp
         told = chromium.run(STATE)
         assert told["reference"].startswith("Reference: ")
         assert set(told["locked"]) == {"dx_correct"}
-        # a key for every line: the locked one is passed over, the last but one cannot be judged
+        # a key for every axis: the locked one is skipped, the last but one cannot be judged
         chromium.press("2" * 7 + "c4]")
         rated = chromium.run(STATE)
         assert dict(rated["checked"]) == {**dict.fromkeys(AXES[1:8], "2"), "dx_correct": "3", "would_sign": "none", "rater_confidence": "4"}
@@ -88,7 +88,7 @@ def test_a_rater_opens_rates_saves_resumes_and_exports_what_the_import_reads(tmp
         chromium.run("document.querySelector('[name=significant-missed_lesion]').click()")
         chromium.run("(e => { e.value = '=1+1'; e.dispatchEvent(new Event('input')) })(document.getElementById('comment'))")
         progress = chromium.take("#save")
-        # kept by the browser over a reload, gone when it is cleared, back from the file
+        # survives a reload, is gone when cleared, is restored from the file
         chromium.open(page)
         assert chromium.run(STATE)["checked"] == rated["checked"]
         chromium.run("document.getElementById('clear').click()")
@@ -104,7 +104,7 @@ def test_a_rater_opens_rates_saves_resumes_and_exports_what_the_import_reads(tmp
         assert chromium.run(STATE)["count"] == f"answer 2 of {len(packet.order)}, 1 finished"
         chromium.run("document.getElementById('export-json').click()")
         assert f"{len(packet.order) - 1} answers are not finished" in chromium.run("document.getElementById('said').textContent")
-        # the others: one that cannot be judged, all that are left with the lowest values
+        # the others: one that cannot be judged, all the rest with the lowest values
         chromium.run("document.getElementById('cannot').click()")
         texts_seen = []
         for _ in packet.order[2:]:
@@ -127,7 +127,7 @@ def test_a_rater_opens_rates_saves_resumes_and_exports_what_the_import_reads(tmp
     )
     assert {str(row.part) for row in rows} == {"sample", "again", "control_right", "control_wrong"}
     assert {(row.stale, row.simulated) for row in rows} == {(False, True)}
-    # the other answers to the first one's case came after its reference was opened
+    # the other answers to the first case came after its reference was opened
     case = packet.items[packet.order[0]].item_id.rpartition("/")[0]
     assert {row.informed for row in rows if row.axis == "dx_correct" and row.item_id.startswith(case)} == {False, True}
     assert {row.informed for row in rows if not row.item_id.startswith(case)} == {False}
@@ -135,7 +135,7 @@ def test_a_rater_opens_rates_saves_resumes_and_exports_what_the_import_reads(tmp
     assert judged == {"dx_correct": {3.0, None, 1.0}, "would_sign": {None, 1.0}, "error.missed_lesion": {2.0}}
     assert "=1+1" in file.read_text()
     assert "=1+1" not in table.read_text()
-    # the table says the same, beside the JSON and alone
+    # the table gives the same result, with the JSON and alone
     assert imported(folder, table, texts) == rows
     (folder / file.name).unlink()
     assert [replace(row, seconds=None) for row in import_round(folder, FORM, texts)] == [replace(row, seconds=None) for row in rows]

@@ -1,4 +1,4 @@
-"""The report in a browser: cases open, a hostile answer stays text, and every strategy's answers are found."""
+"""The report in a browser: cases open, a hostile answer stays text, and the answers of every strategy are shown."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_an_opened_case_shows_hostile_answers_as_text_and_breaks_no_rule_of_the_
     text = build(tmp_path, ("alpha",))
     page.write_text(text.replace('<details class="case"', '<details open class="case"'), encoding="utf-8")
     command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
-    command += ["--virtual-time-budget=5000", page.as_uri()]  # a case is unpacked after the page is loaded
+    command += ["--virtual-time-budget=5000", page.as_uri()]  # a case is decompressed after the page is loaded
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert "<title>Neural-MedBench report</title>" in done.stdout
     assert done.stdout.count('class="answer"') == 12
@@ -53,7 +53,7 @@ def test_an_opened_case_shows_hostile_answers_as_text_and_breaks_no_rule_of_the_
 
 
 def with_dialogues(root: Path) -> None:
-    """Add answers under `ask` to the first item: one is whole, one broke off after a question."""
+    """Add answers under `ask` to the first item: one is complete, one ended after a question."""
     responses, scores = (root / "results" / kind / DEPTH / "alpha.parquet" for kind in ("responses", "scores"))
     rows, scored = read_records(responses, Response), read_records(scores, Score)
     first = next(row for row in rows if (row.arm, row.repeat) == ("full", 0))

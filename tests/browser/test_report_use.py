@@ -1,4 +1,4 @@
-"""The report as a person uses it: keyboard and screen reader, sorting, filters, links, dark, a phone, on paper, and without a network."""
+"""The report as a person uses it: keyboard and screen reader, sorting, filters, links, dark theme, a phone, on paper, and without a network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HARM = r"""({
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Give the report of a made-up run with hostile answers and titles in a browser."""
+    """Open the report of an invented run with hostile answers and titles in a browser."""
     folder = tmp_path_factory.mktemp("used")
     write_study(folder, models=MODELS, patients=6)
     worsen(folder, MODELS[0])
@@ -46,7 +46,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def column(page: Browser, number: int) -> list[str]:
-    """Cells of a column of the leaderboard's first table, as they are sorted."""
+    """Return the cells of a column of the first leaderboard table, in their sorted order."""
     script = f"[...document.querySelector('#leaderboard table.sortable').tBodies[0].rows].map((row) => row.cells[{number}].dataset.value ?? row.cells[{number}].textContent)"
     return list(page.run(script))
 

@@ -1,4 +1,4 @@
-"""`nmb`, the one command for people: its map, its verbs, its answers to wrong input, its installation."""
+"""`nmb`, the command for people: overview, verbs, messages for wrong input, installation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from neuralmedbench.runtime.commands import run_command
 
 VERBS = {verb.command: verb for group in GROUPS.values() for verb in group.verbs.values()}
 LIGHT = {"__main__", "cli", "errors", "runtime"}
-"""Rooms that the map may import; all of them need the standard library alone."""
+"""Rooms that `nmb --help` may import; they need the standard library only."""
 
 
 def test_the_map_names_every_group_and_verb_with_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,7 +102,7 @@ def test_debug_shows_the_traceback_of_a_verb(capfd: pytest.CaptureFixture[str]) 
 
 
 def test_setup_installs_the_command_without_a_package_and_without_a_network(tmp_path: Path) -> None:
-    """In an environment that holds nothing else: the map needs nothing else."""
+    """In an environment without other packages, which `nmb --help` does not need."""
     project, environment = (
         copy_project(tmp_path / "a project", parts=("Makefile", "requirements.lock", "scripts")),
         tmp_path / "environment",

@@ -1,4 +1,4 @@
-"""Colours of figures: seen on both pages, told apart by readers with any kind of colour blindness, and text on them can be read."""
+"""Colours of figures: visible on both pages, distinguishable with any kind of colour blindness, and readable below text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neuralmedbench.figures.trust import KINDS
 from neuralmedbench.records.taxonomy import TAXONOMY, PaperClass
 
 PAGES = ("#fbfaf8", "#14171b", "#ffffff", "#1a1e23")
-"""Paper and panel of the page, light and dark (page.css)."""
+"""Background colours of page and panels, light and dark (page.css)."""
 
 SEEN_AS = {
     "all cones": np.eye(3),
@@ -23,10 +23,10 @@ SEEN_AS = {
     "deuteranopia": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
     "tritanopia": np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]),
 }
-"""Linear light as it is seen: Machado, Oliveira and Fernandes 2009, severity 1."""
+"""Simulation of colour blindness on linear RGB: Machado, Oliveira and Fernandes 2009, severity 1."""
 
 APART = 12.0
-"""Distance in CIELAB (1976) that two colours of one shape keep for every reader."""
+"""Smallest distance in CIELAB (1976) between two colours of one shape, for every reader."""
 
 
 def contrast(one: str, other: str) -> float:
@@ -35,7 +35,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def lab(colour: str, seen: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Coordinates in CIELAB (D65) of a colour as somebody sees it."""
+    """Return the CIELAB coordinates (D65) of a colour as a reader sees it."""
     parts = np.array([int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)])
     light = np.clip(seen @ np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4), 0, 1)
     xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ light / [0.9505, 1, 1.089]
@@ -44,12 +44,12 @@ def lab(colour: str, seen: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def distance(one: str, other: str) -> float:
-    """Distance of two colours for the reader who tells them apart worst."""
+    """Return the smallest distance of two colours over all readers."""
     return min(float(np.linalg.norm(lab(one, seen) - lab(other, seen))) for seen in SEEN_AS.values())
 
 
 def too_close(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Pairs of one shape whose colours somebody cannot tell apart; a pair is colour and shape."""
+    """Return pairs (colour and shape) of one shape whose colours a reader cannot distinguish."""
     return [(a[0], b[0]) for a, b in combinations(pairs, 2) if a[1] == b[1] and distance(a[0], b[0]) < APART]
 
 

@@ -1,4 +1,4 @@
-"""Figures: equal tables give equal bytes, words follow the rows, and an empty table gives an honest figure."""
+"""Figures: equal tables give equal bytes, descriptions match the rows, and an empty table gives a figure that states why."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def fill(folder: Path, models: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
-    """Tables of no model, one, three and twenty."""
+    """Make tables of no model, one, three and twenty."""
     root = tmp_path_factory.mktemp("tables")
     for number in (0, 1, 3, 20):
         fill(root / str(number), MODELS[:number])
@@ -175,7 +175,7 @@ def test_a_table_that_a_public_run_hides_says_so_in_its_figure(name: str, tables
 
 
 def overlaps(figure: Any) -> list[tuple[str, str]]:
-    """Labels of one axis that lie on each other, and labels that lie under the legend."""
+    """Return labels of one axis that overlap, and labels covered by the legend."""
     figure.draw_without_rendering()
     found, legends = [], [legend.get_window_extent() for legend in figure.legends]
     for axes in figure.axes:

@@ -1,4 +1,4 @@
-"""Adjudication: what is asked, a packet that tells neither raters nor models, and what its export changes."""
+"""Adjudication: the queue, a packet that hides raters and models, and the effect of its export."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SECOND = FIRST | {"dx_correct": 0, "harm_extent": 1}
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a study with a round of two raters, whose exports disagree on the diagnosis and on harm."""
+    """Make a study with a round of two raters whose exports disagree on the diagnosis and on harm."""
     root = tmp_path_factory.mktemp("adjudicated")
     write_rated_study(root, patients=2)
     (root / "rating.json").write_text(SMALL.model_dump_json(by_alias=True))
@@ -75,7 +75,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the folder of a fresh copy of the round with two complete exports."""
+    """Copy the round with two complete exports to a new folder."""
     monkeypatch.chdir(study)
     made = tmp_path / "r01"
     made.mkdir()

@@ -1,4 +1,4 @@
-"""Rating rounds: a draw with known probabilities, packets that tell no model, a key that stays here."""
+"""Rating rounds: a draw with known probabilities, packets that reveal no model, a key that stays here."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_every_response_of_a_stratum_is_drawn_with_the_stated_probability() -> N
     counts = Counter(place for seed in range(2000) for place in draw(strata, 6, str(seed)).places)
     stated = draw(strata, 6, "0").strata
     assert {name: (one.frame, one.drawn) for name, one in stated.items()} == {"a": (3, 3), "b": (12, 3)}
-    # four standard errors of a share of 2000 draws
+    # tolerance: four standard errors of a share of 2000 draws
     assert all(abs(counts[place] / 2000 - stated[name].probability) < 0.04 for place, name in enumerate(strata))
     assert draw(strata, 6, "0") == draw(strata, 6, "0") != draw(strata, 6, "1")
 

@@ -1,4 +1,4 @@
-"""Import of clinicians' ratings: a file that does not fit is refused, and nobody's free text comes through."""
+"""Import of clinicians' ratings: an invalid file is refused, and free text is not imported."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def export(**changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def round_of(tmp_path: Path) -> Callable[..., Path]:
-    """Give a function that writes a round with the given exports."""
+    """Return a function that writes a round with the given exports."""
 
     def write(*exports: dict[str, Any], packet: dict[str, Any] | None = None) -> Path:
         folder = tmp_path / "r1"

@@ -1,4 +1,4 @@
-"""What a reader fills in becomes a text that parsers read as strictly as the form of the prompt allows."""
+"""Forms of readers are converted to texts that the strict parsers of answers accept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING = FilledForm()
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, tuple[Item, tuple[AnswerForm, ...]]]]:
-    """Every item with its forms, under the checklist and under the short form."""
+    """Return every item with its forms, under the checklist and under the short form."""
     rows = items(tmp_path_factory.mktemp("pictures"))
     by_id = {row.item_id: row for row in rows}
     return {
@@ -71,7 +71,7 @@ def test_an_answer_to_each_family_is_read_strictly(asked, kind: str, name: str) 
     elif item.family is Family.LESION_RECOGNITION:
         assert last.fields == {"lesion": "Acute ischaemic stroke", "location": "insula", "side": "left"}
     else:
-        # nothing that the reader named is lost as an explanation
+        # no part of a named diagnosis is parsed as an explanation
         assert last.differential == ("Acute ischaemic stroke", "Glioma, high grade, left")
         assert last.rationale == "It fits."
     if kind == "checklist" and item.runner is Runner.OPEN and item.family is not Family.QUESTION_ANSWERING:
@@ -85,7 +85,7 @@ def test_a_reader_who_cannot_tell_abstains(asked, kind: str, name: str) -> None:
     assert problem_of(forms[-1], NOTHING, answered=False) == ""
     read = parse_answer(answer_text(forms[-1], NOTHING, answered=False), item)
     assert (read.abstained, read.differential) == (True, ())
-    # a question of choice has no letter for it
+    # a choice question has no letter for an abstention
     assert read.parse_status is (ParseStatus.FAILED if item.runner is Runner.CHOICE else ParseStatus.STRICT)
 
 

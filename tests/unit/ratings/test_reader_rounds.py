@@ -1,4 +1,4 @@
-"""Clinicians answer the questions themselves: what is drawn and shown, and what the import makes of their files."""
+"""Clinicians answer the questions themselves: draw, pages, and the import of their files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MODEL = f"reader-{ROUND}-1"
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FrozenAnswerRound, list[Item]]:
-    """A run with a frozen round of one reader, before anything came back."""
+    """Make a run with a frozen round of one reader, before any export."""
     root = tmp_path_factory.mktemp("run")
     rows = write_asked(root)
     _, frozen = make_round(root)
@@ -50,7 +50,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FrozenAnsw
 
 @pytest.fixture
 def run(finished, tmp_path: Path) -> tuple[Path, FrozenAnswerRound, list[Item]]:
-    """The same, to write into."""
+    """Copy that run, for tests that change it."""
     root, frozen, rows = finished
     shutil.copytree(root, tmp_path / "run")
     return tmp_path / "run", frozen, rows
@@ -91,7 +91,7 @@ def test_every_reader_gets_the_same_questions_in_an_order_of_their_own_with_the_
         assert set(shown["pictures"]) == {one.sha256 for request in asked.values() for turn in request.turns for one in turn.images}
     assert [sorted(order) for order in orders] == [sorted(row.item_id for row in rows)] * 3
     assert len({tuple(order) for order in orders}) == 3
-    # the question that takes the diagnosis for granted comes after the other one on its case
+    # the question that states the diagnosis comes after the other one on its case
     assert all(order.index("b/ddx") < order.index("b/ddx-2") for order in orders)
     again = freeze_answers(ROUND, AnswerSettings(items=20, readers=3, once_per_case=False), questions(root), root=root, secret=SECRET)
     assert again == frozen
@@ -104,7 +104,7 @@ def test_a_page_holds_no_answer_no_model_and_loads_nothing(finished) -> None:
     assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//|<form""", page)
     data = of_page(page)
     del data["pictures"]
-    for item in data["items"]:  # options, labels and what a question takes for granted are what models are shown too
+    for item in data["items"]:  # options, labels and stated diagnoses are those that models are shown too
         for turn in item["turns"]:
             turn.pop("form")
             turn["text"] = turn["text"].replace(f"The diagnosis is known: {ANSWER}", "")
@@ -162,17 +162,17 @@ def test_answers_become_a_model_with_time_and_what_was_not_shown_is_missing(run,
     assert (by_id["b/choice"].text, by_id["b/choice"].latency_s) == ("ANSWER: A\nCONFIDENCE: 0.7", 30.0)
     talk = by_id[f"b/{DIALOGUE}"]
     assert (len(talk.turns), talk.latency_s, talk.images_sent) == (2, 61.0, 2)
-    # a clone without the reader makes the same table of the ledger
+    # a clone without the reader makes the same table from the ledger
     requests = requests_for(model, read_records(root / "data/prompts/b.parquet", Request))
     ledger = root / "data/ledger/b/reader-h02-1.jsonl"
     assert replay_requests(requests, model.named("reader-h02-1"), ledger, None) == responses
-    # answers that come later need the table of responses once more
+    # answers that arrive later need the table of responses to be made again
     put_table = root / "results/responses/b/reader-h02-1.parquet"
     assert "--forcerun" not in told
     write_records(put_table, Response, responses, key=response_key)
     late = import_readers(folder, config=root / "config", data=root / "data")
     assert [line for line in reader_lines([replace(late[0], coverage=replace(late[0].coverage, added=1))], root) if "--forcerun" in line]
-    # the same again adds nothing
+    # the same import adds nothing
     assert import_reader.main(arguments) == 0
     assert "0 new answers" in capsys.readouterr().out
 
@@ -207,7 +207,7 @@ def test_the_complete_export_counts_and_answers_that_were_imported_do_not_change
 
 
 def turn_of(export: dict[str, Any], place: int = 0, *, turns: int = 1) -> dict[str, Any]:
-    """Give an answer of the first question with so many turns."""
+    """Return an answer of the first question with that many turns."""
     entry: dict[str, Any] = next(entry for entry in export["items"] if len(entry["turns"]) == turns)
     return entry["turns"][place]
 

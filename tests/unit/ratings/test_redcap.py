@@ -1,4 +1,4 @@
-"""REDCap as a bridge: a round goes out as dictionary and records, and its raw export comes back as ratings."""
+"""REDCap as a bridge: a round is exported as dictionary and records, and a raw export is imported as ratings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def filled(folder: Path, rater: str = "rater-1") -> list[dict[str, str]]:
-    """Fill a rater's records as REDCap would give them back in a raw export."""
+    """Fill in a rater's records as in a raw REDCap export."""
     fields = [row["Variable / Field Name"] for row in read(folder / "redcap" / "dictionary.csv")]
     rows = []
     for number, record in enumerate(read(folder / "redcap" / f"{rater}.csv")):

@@ -1,4 +1,4 @@
-"""The demo's simulated raters: in the format of real ones, marked everywhere, repeatable, and never of anybody's own answers."""
+"""The demo's simulated raters: in the format of real ones, marked everywhere, reproducible, and only for answers of the demo."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def grades(study: Path) -> list[Grade]:
 
 @pytest.fixture(scope="module")
 def ratings(study: Path, candidates: list[RatingCandidate], tmp_path_factory: pytest.TempPathFactory) -> list[Rating]:
-    """Give what the strict import makes of the files that the command writes."""
+    """Import the files that the command writes."""
     folder = tmp_path_factory.mktemp("round") / "simulated"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(study)

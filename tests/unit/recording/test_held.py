@@ -1,4 +1,4 @@
-"""The command that lists what still holds a withdrawn patient."""
+"""The command that lists the traces of withdrawn patients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def row(case_id: str, patient_id: str, exclude: str = "") -> CaseRow:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder in which a case left something of every kind, beside another case."""
+    """Make a folder in which one case left every kind of trace, next to another case."""
     for case in ("gone00000001", "kept00000001"):
         folder = tmp_path / "data" / "normalised" / "own" / f"sub-{case}"
         (folder / "volumes").mkdir(parents=True)

@@ -13,7 +13,7 @@ RECORD = json.dumps({"rule": "cut_slices", "input_checksums": {"a": "sha256:00"}
 
 def record_of(root: Path, output: str, content: str | bytes, kind: str = "metadata") -> Path:
     name = urlsafe_b64encode(output.encode()).decode()
-    # as Snakemake does with names that are too long for a file
+    # as Snakemake does with names that are too long for a file name
     path = root.joinpath(
         ".snakemake", kind, *[f"@{name[i : i + 254]}" for i in range(0, len(name) - 254, 254)], name[len(name) // 254 * 254 :]
     )

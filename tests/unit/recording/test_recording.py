@@ -1,4 +1,4 @@
-"""The record of a run: what `dvc.yaml` holds, ledgers that only grow, and what is still missing."""
+"""The record of a run: content of `dvc.yaml`, append-only ledgers, and missing answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEDGER = Path("data/ledger/demo/m.jsonl")
 
 @pytest.fixture
 def shipped(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Give the run that config/config.yaml describes."""
+    """Read the run of config/config.yaml."""
     monkeypatch.chdir(ROOT)
     return read_run()
 
@@ -46,13 +46,13 @@ def stages_of(run: Run, *configfiles: str) -> dict[str, dict[str, object]]:
 
 
 def paths(stage: dict[str, object]) -> list[str]:
-    """Give the outs and metrics of a stage."""
+    """Return the outs and metrics of a stage."""
     entries = [*(stage.get("outs") or []), *(stage.get("metrics") or [])]  # type: ignore[misc]
     return [next(iter(entry)) for entry in entries]
 
 
 def expanded(stage: dict[str, object]) -> list[str]:
-    """Give the outs of all entries of a stage's matrix."""
+    """Return the outs of all entries of a stage's matrix."""
     matrix: dict[str, list[str]] = stage.get("matrix", {})  # type: ignore[assignment]
     entries = [dict(zip(matrix, values, strict=True)) for values in itertools.product(*matrix.values())]
     return [re.sub(r"\$\{item\.(\w+)\}", lambda found, entry=entry: entry[found[1]], path) for entry in entries for path in paths(stage)]  # type: ignore[misc]
@@ -226,7 +226,7 @@ RECORDED = b"".join(entry_line(key, item_id=f"demo/{key}") for key in ("one", "t
 
 
 def ledger_findings(root: Path, here: bytes | None, *, cached: bool = True) -> tuple[list[str], list[str]]:
-    """Compare a ledger here with RECORDED, as the audit does."""
+    """Compare a ledger with RECORDED, as the audit does."""
     (root / "cache").write_bytes(RECORDED)
     (root / LEDGER).parent.mkdir(parents=True, exist_ok=True)
     if here is not None:
@@ -283,7 +283,7 @@ def test_an_answer_that_was_changed_after_it_was_kept_is_refused_without_dvc(tmp
 
 
 def response(item: str, state: ResponseState) -> Response:
-    """Give a response in a state."""
+    """Make a response in a state."""
     return Response(
         item_id=item,
         case_id="c",
@@ -315,7 +315,7 @@ def test_what_is_missing_is_counted_and_its_tables_are_listed(
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[str, list[Response]], None]:
-    """Give the function that writes a table of responses."""
+    """Return a function that writes a table of responses."""
 
     def _write(name: str, rows: list[Response]) -> None:
         write_records(tmp_path / name, Response, rows, key=lambda row: row.item_id)

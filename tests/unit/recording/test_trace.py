@@ -1,4 +1,4 @@
-"""Where a number comes from: the chain behind a cell, its recount, and what a person mistypes."""
+"""The origin of a number: the chain of files of a cell, its recomputation, and mistyped arguments."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def order(row: Response | Score) -> tuple[str, str, int]:
 
 
 def made(root: Path, path: str, rule: str, inputs: list[str], *, options: str = "") -> None:
-    """Write Snakemake's record of a file, with the digests that its inputs have now."""
+    """Write Snakemake's record of a file, with the current digests of its inputs."""
     file = root / ".snakemake" / "metadata" / urlsafe_b64encode(path.encode()).decode()
     file.parent.mkdir(parents=True, exist_ok=True)
     digests = {name: f"sha256:{sha256_of(root / name)}" for name in inputs if (root / name).is_file()}
@@ -56,7 +56,7 @@ def made(root: Path, path: str, rule: str, inputs: list[str], *, options: str = 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a made-up run with tables, a ledger and Snakemake's records; a test that changes something copies it."""
+    """Make an invented run with tables, a ledger and Snakemake's records; tests that change it copy it."""
     root = tmp_path_factory.mktemp("study")
     write_study(root, models=MODELS)
     # one answer is refused, one is missing
@@ -100,7 +100,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(study: Path, tmp_path: Path) -> Path:
-    """Give a copy of the made-up run that may be changed."""
+    """Copy the invented run, for tests that change it."""
     shutil.copytree(study, tmp_path / "copy")
     return tmp_path / "copy"
 
@@ -110,7 +110,7 @@ def cell(root: Path, table: str = "leaderboard", row: str = f"benchmark={DEPTH},
 
 
 def test_every_plain_number_of_the_tables_is_found_again_in_the_scores(study: Path) -> None:
-    """The recount shares no arithmetic with the tables: where they agree, both read the same answers."""
+    """The recomputation shares no arithmetic with the tables, so agreement shows that both read the same answers."""
     plain = "pass1 best_case worst_case candidates5 main_condition core_diagnosis rubric expected missing missing_fraction n_items refused"
     checked = 0
     for table in ("leaderboard", "rates"):

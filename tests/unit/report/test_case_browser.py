@@ -1,4 +1,4 @@
-"""What the case browser is told: every strategy, dialogues with both sides, and all of it packed."""
+"""Data of the case browser: every strategy, both sides of dialogues, and compression."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RESULTS = {"a": {"alpha": [1, 5]}, "b": {"beta": [0, 5]}}
 
 
 def rows(block: CaseBlock) -> list[dict[str, Any]]:
-    """Give the responses of the first item as the page reads them."""
+    """Return the responses of the first item as the page reads them."""
     return list(unpacked(block.packed)[0]["responses"])
 
 
@@ -157,7 +157,7 @@ def test_a_page_without_room_keeps_every_case_and_the_answers_of_flagged_ones_lo
 
 @dataclass(frozen=True)
 class Small:
-    """What a page needs to know of its source to find out what it has room for."""
+    """The part of a page's source that decides which cases fit."""
 
     cases: list[CaseBlock]
     pictures: dict[str, str]

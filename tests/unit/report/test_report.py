@@ -1,4 +1,4 @@
-"""The report: one offline page that trusts no text and computes nothing."""
+"""The report: one offline page that escapes all text and computes no result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from neuralmedbench.report.page import BLOCKS, TEMPLATES
 
 
 class Page(HTMLParser):
-    """Elements of a page, as a browser would find them."""
+    """Elements of a page, as a browser would parse them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Runs in which something is missing or odd: tables, figures and page say so, and the rest stands."""
+"""Runs with missing or invalid values: tables, figures and page report them, and the rest is complete."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def order(row: Any) -> tuple[object, ...]:
 
 
 def change(root: Path, kind: str, how: Change, models: tuple[str, ...] = MODELS, benchmarks: tuple[str, ...] = BOTH) -> None:
-    """Change the rows of some models; those that become None are gone."""
+    """Change the rows of some models; rows that become None are removed."""
     for benchmark in benchmarks:
         for model in models:
             folder = root / "results" / kind / benchmark
@@ -55,7 +55,7 @@ def gone(row: Any) -> None:
 
 
 def empty(root: Path, models: tuple[str, ...] = MODELS) -> None:
-    """Leave no answer, score or grade of some models."""
+    """Remove the answers, scores and grades of some models."""
     for kind in RECORDS:
         change(root, kind, gone, models)
 
@@ -76,7 +76,7 @@ def refused(root: Path) -> None:
 
 
 def odd_models(root: Path) -> None:
-    """One model without an answer; of the other, confidences, similarities and grades that are no numbers."""
+    """One model without answers; for the other, non-finite confidences, similarities and grades."""
     empty(root, ("beta",))
     change(root, "scores", lambda row: replace(row, confidence=math.inf if row.repeat % 2 else math.nan))
     change(root, "grades", lambda row: replace(row, value=math.nan))
@@ -98,7 +98,7 @@ def ungraded(row: Score) -> Score:
 
 
 def no_grader(root: Path) -> None:
-    """A grader that failed on everything, and one that has no row."""
+    """A grader that failed on every answer, and one without rows."""
     change(root, "grades", lambda row: replace(row, value=None, state=GradeState.FAILED) if row.grader == "llm" else None)
     change(root, "scores", ungraded)
 
@@ -141,7 +141,7 @@ VARIANTS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
 
 
 def build(root: Path, models: tuple[str, ...] = MODELS, benchmarks: tuple[str, ...] = BOTH) -> str:
-    """Make tables and page; every figure is drawn in memory and stands on the page as an empty one."""
+    """Make tables and page; every figure is drawn in memory, and empty on the page."""
     results = root / "results"
     run = ["--benchmarks", *benchmarks, "--models", *models, "--graders", *GRADERS]
     files = [
@@ -171,13 +171,13 @@ def build(root: Path, models: tuple[str, ...] = MODELS, benchmarks: tuple[str, .
 
 
 def words(page: str) -> str:
-    """Give what a reader sees."""
+    """Return the text that a reader sees."""
     return re.sub(r"\s+", " ", re.sub(r"(?s)<script.*?</script>|<style.*?</style>|<[^>]+>", "", page))
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A made-up run with nothing wrong."""
+    """Make an invented run without faults."""
     root = tmp_path_factory.mktemp("whole")
     write_study(root, models=MODELS, patients=3)
     return root
