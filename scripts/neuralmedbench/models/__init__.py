@@ -1,4 +1,4 @@
-"""Models: one engine, one ledger, few backends; what is asked of a model, what it costs, and what came back.
+"""Models: one engine, one ledger and a few backends; requests, their cost, and the answers.
 
 Doors
 -----

@@ -1,4 +1,4 @@
-"""The name of a call in the ledger. Changing this recipe means paying for everything again."""
+"""The key of a call in the ledger. Changing this recipe means paying for everything again."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.records.items import Runner
 from neuralmedbench.records.requests import Request
 
-KEPT = ("type", "enum", "description", "anyOf")
-"""Of everything else providers accept different parts (limits of numbers, lengths, patterns); our own parser holds all of it."""
+SENT_KEYWORDS = ("type", "enum", "description", "anyOf")
+"""Providers differ in which other keywords they accept (numeric limits, lengths, patterns); our own parser checks those."""
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a schema so that strict structured output accepts it.
+    """Rewrite a schema as strict structured output wants it: every property required (or nullable), no other property allowed.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         }
         strict = {"type": schema.get("type", "object"), "properties": properties}
         return strict | {"required": list(properties), "additionalProperties": False}
-    strict = {name: schema[name] for name in KEPT if name in schema}
+    strict = {name: schema[name] for name in SENT_KEYWORDS if name in schema}
     if "enum" in strict and "type" not in strict:
         types = list(dict.fromkeys(TYPES[type(label)] for label in strict["enum"]))
         strict = {"type": types[0] if len(types) == 1 else types, **strict}
@@ -56,12 +56,12 @@ KEY_VERSION = 1
 
 
 def sent_schema(request: Request, model: ModelConfig) -> str:
-    """Give the JSON schema that is sent with a request; empty when none is: the model's yaml asks for none, or the answer is no JSON."""
+    """Return the JSON schema sent with a request; empty if the model's yaml asks for none or the answer is not JSON."""
     return request.answer_schema if model.structured_output != "none" and request.runner == Runner.STRUCTURED else ""
 
 
 def request_key(request: Request, model: ModelConfig, messages: Sequence[PromptMessage], repeat: int, *, code: str = "") -> str:
-    """Give the `call_key` of a call of this request."""
+    """Return the `call_key` of a call of this request."""
     return call_key(model, messages, repeat, code=code, schema=_as_sent(sent_schema(request, model)))
 
 
@@ -71,11 +71,11 @@ def _as_sent(schema: str) -> str:
 
 
 def call_key(model: ModelConfig, messages: Sequence[PromptMessage], repeat: int, *, code: str = "", schema: str = "") -> str:
-    """Digest of everything on which an answer depends.
+    """Digest everything on which an answer depends.
 
     Notes
     -----
-    What came later (`parameters`, `logprobs`, a schema that is sent) is in the key only where it is used, so that older keys stay.
+    Settings added later (`parameters`, `logprobs`, a schema that is sent) enter the key only where they are used, so older keys stay valid.
     """
     later: dict[str, object] = {
         **({"parameters": model.parameters} if model.parameters else {}),

@@ -24,26 +24,26 @@ from neuralmedbench.models.samples import MissingAnswer, SampleWalk
 from neuralmedbench.records.responses import ResponseState
 
 HOPELESS_STATUSES = frozenset({401, 402, 404})
-"""A wrong key, no credit, no such model: what one call is told, all are; the others are not sent."""
+"""A wrong key, no credit, no such model: every further call would fail the same way, so none is sent."""
 
 
 class Caller:
-    """Makes the calls of one run and keeps every answer that comes.
+    """Makes the calls of one run and keeps every answer.
 
     Attributes
     ----------
     calls : int
-        Calls made, retries not counted.
+        Calls made, without retries.
     storage_error : str
-        Why answers cannot be kept any more; empty while they can.
+        Why answers can no longer be kept; empty while they can.
     cut_short : bool
-        Whether a call was not made, or not tried again, because the command was asked to end.
+        True if a call was not made, or not retried, because the command was asked to end.
     """
 
     def __init__(self, run: ModelRun, handle: BackendHandle, ledger: Ledger) -> None:
         self._model, self._handle, self._ledger = run.model, handle, ledger
         self._destination, self._root, self._first = destination_of(run.model), run.root, run.first_repeat
-        self._jitter = random.Random(0)
+        self._jitter = random.Random(0)  # only spreads waits: no answer depends on it
         self._stop = asyncio.Event()
         self._budget, self._limits = run.control.budget(run.model, run.root), run.control.limits(run.model, self._stop)
         self._refusal = ""
@@ -53,17 +53,17 @@ class Caller:
 
     @property
     def stopped(self) -> bool:
-        """Whether the command was asked to end."""
+        """True if the command was asked to end."""
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """Begin no more calls; those under way are waited for and kept."""
+        """Start no more calls; those in flight are finished and kept."""
         self._stop.set()
         if self._handle.backend:
             self._handle.backend.stop()
 
     async def ask(self, walk: SampleWalk, keys: Mapping[int, str]) -> dict[int, LedgerEntry | MissingAnswer]:
-        """Ask for samples of one conversation, in one call if the backend gives them all; `keys` in the ledger are by sample number."""
+        """Ask for samples of one conversation, in one call if the backend returns them all; `keys` of the ledger by sample number."""
         outcomes: dict[int, LedgerEntry | MissingAnswer] = {}
         while rest := {repeat: key for repeat, key in keys.items() if repeat not in outcomes}:
             outcomes |= await self._ask_once(walk, rest)
@@ -71,6 +71,7 @@ class Caller:
 
     async def _ask_once(self, walk: SampleWalk, keys: Mapping[int, str]) -> dict[int, LedgerEntry | MissingAnswer]:
         backend = self._handle.backend
+        # reasons to send nothing
         if self._refusal:
             return dict.fromkeys(keys, MissingAnswer(ResponseState.FAILED, self._refusal))
         if backend is None or self.stopped or not self._can_keep():
@@ -78,12 +79,13 @@ class Caller:
             why = self._handle.reason if backend is None else INTERRUPTED if self.stopped else "no room"
             return dict.fromkeys(keys, MissingAnswer(ResponseState.SKIPPED, why))
         schema = sent_schema(walk.request, self._model)
+        # reserve the highest price, send, then settle at the real one
         call = self._call(walk.messages, list(keys), schema)
         reserved = await self._budget.reserve_in_turn(walk.messages, len(keys), schema)
         if reserved is None:
             return dict.fromkeys(keys, MissingAnswer(ResponseState.OVER_BUDGET, self._budget.why))
         gate = AttemptGate(self._budget, self._limits, reserved)
-        spent: float | None = None  # whatever happens to a call that was begun: it may have been charged
+        spent: float | None = None  # keeps the reservation: a call that fails in any unforeseen way may have been charged
         try:
             answers, attempts, seconds = await self._answers(backend, call, gate)
             self.calls += 1
@@ -92,7 +94,7 @@ class Caller:
         except GaveUpError as error:
             spent = None if error.perhaps_paid else 0.0
             self.calls += error.attempts > 0
-            self.cut_short |= self.stopped  # it may be that it would have been tried again
+            self.cut_short |= self.stopped  # without the interrupt it might have been retried
             if error.status in HOPELESS_STATUSES:
                 self._refusal = str(error)
             first, rest = self._failed(str(error), error.attempts, sent=error.sent), MissingAnswer(ResponseState.FAILED, str(error))
@@ -102,19 +104,19 @@ class Caller:
         counts = {"latency_s": round(seconds, 4), "images_downscaled": shrunk_pictures(call.messages, self._model.provider_downscale)}
         outcomes: dict[int, LedgerEntry | MissingAnswer] = {}
         for (repeat, key), answer in zip(keys.items(), answers, strict=False):
-            # the attempts of one call stand once, with its first sample
+            # the attempts of a call are counted once, with its first sample
             entry = self._entry(answer, walk, key=key, repeat=repeat, attempts=0 if outcomes else attempts, **counts)
             outcomes[repeat] = self._keep(entry)
         return outcomes
 
     def _call(self, messages: Sequence[PromptMessage], repeats: Sequence[int], schema: str) -> Call:
-        # a backend counts the samples of a conversation from 0; their seeds start where this run's repeats do
+        # a backend counts samples from 0, so the seed moves by the run's first repeat: sample k keeps its seed in every run
         seed = None if self._model.seed is None else self._model.seed + self._first
         numbers = tuple(repeat - self._first for repeat in repeats)
         return Call(load_messages(messages, self._root), numbers, seed, json.loads(schema) if schema else None)
 
     async def _answers(self, backend: Backend, call: Call, gate: AttemptGate) -> tuple[tuple[Answer, ...], int, float]:
-        remote = self._model.backend == "litellm"  # a model in this process answers when its turn has come
+        remote = self._model.backend == "litellm"  # no deadline for a model in this process: its calls queue for the batch
         return await answer_with_retries(
             lambda: backend.answer(call),
             max_attempts=self._model.max_attempts,
@@ -132,7 +134,7 @@ class Caller:
             walk.messages,
             turn=len(walk.entries),
             state=answer.state,
-            text=answer.text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair is valid JSON, but no text
+            text=answer.text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair is valid JSON but not valid text
             finish_reason=answer.finish_reason,
             served_model=answer.served_model,
             fingerprint=answer.fingerprint,
@@ -148,7 +150,7 @@ class Caller:
     def _keep(self, entry: LedgerEntry) -> LedgerEntry | MissingAnswer:
         try:
             self._ledger.add(entry)
-        except OSError as error:  # a quota, which is not seen beforehand, or a disk that breaks
+        except OSError as error:  # a quota, which `has_room` does not see, or a failing disk
             self.storage_error = f"its ledger cannot be written ({error.strerror})"
             return self._failed("not kept", entry.attempts, sent=entry.attempts > 0)
         return entry
@@ -158,7 +160,7 @@ class Caller:
         return MissingAnswer(ResponseState.FAILED, why, attempts, place, day)
 
     def _can_keep(self) -> bool:
-        """Whether one more answer could be kept; once it could not, nothing is asked any more."""
+        """Return True while there is room for another answer; after the first False nothing is asked any more."""
         if not self.storage_error and not self._ledger.has_room():
             self.storage_error = f"less than {ROOM_BYTES // 2**20} MiB are free on the disk of its ledger"
         return not self.storage_error
@@ -169,7 +171,10 @@ def _today() -> str:
 
 
 def _cost_usd(model: ModelConfig, answers: Sequence[Answer], reserved: Reservation) -> float | None:
-    """Price of a call, at the dearer price where prompt and answers are counted together; None: what was set aside, which is less."""
+    """Return the price of a call, at the higher token price where prompt and answers are counted together.
+
+    None if it is unknown, or if that upper bound is not below the reservation: the reservation then stands.
+    """
     costs = [cost_usd(model, answer.prompt_tokens, answer.completion_tokens) for answer in answers]
     known = [cost for cost in costs if cost is not None]
     if len(known) == len(costs):
@@ -180,16 +185,16 @@ def _cost_usd(model: ModelConfig, answers: Sequence[Answer], reserved: Reservati
 
 
 class AttemptGate:
-    """What the attempts of one call have to pass; a `models.retry.AttemptPolicy`.
+    """Budget and rate limits that every attempt of one call has to pass; a `models.retry.AttemptPolicy`.
 
     Parameters
     ----------
     budget : Budget
-        The money of the model.
+        The model's spending.
     limits : RateLimits
         The limits of its group.
     reserved : Reservation
-        What is set aside for the first attempt.
+        Money reserved for the first attempt.
     """
 
     def __init__(self, budget: Budget, limits: RateLimits, reserved: Reservation) -> None:
@@ -197,29 +202,29 @@ class AttemptGate:
         self._grant: Grant | None = None
 
     async def enter(self) -> None:
-        """Wait until the group may send one more request."""
+        """Wait until the group may send another request."""
         self._grant = await self._limits.wait(self._reserved.tokens)
 
     def pause(self, seconds: float) -> None:
-        """Let the whole group wait."""
+        """Make the whole group wait."""
         self._limits.pause(seconds)
 
     def again(self, error: CallError) -> bool:
-        """Whether there is money for one more attempt: one that may have been charged stays spent."""
+        """Return True if there is money for another attempt; a failed attempt that may have been charged stays spent."""
         return not error.perhaps_paid or self._budget.reserve_retry(self._reserved)
 
     def close(self, answers: Sequence[Answer]) -> None:
-        """Say what the answers had in tokens; when the provider did not count them all, they count as they were asked for."""
+        """Report the tokens used to the rate limits; if the provider did not count all of them, the estimate stands."""
         if self._grant:
             self._limits.settle(self._grant, tokens_of_call(answers))
 
 
 SIZE_AT = 16
-"""Where the header of a PNG holds width and height, four bytes each."""
+"""Byte offset of width and height in a PNG header, four bytes each."""
 
 
 def shrunk_pictures(messages: Iterable[Message], limit: Downscale | None) -> int:
-    """Count the pictures that are wider or higher than `longest_side_px`, or have both sides above `shortest_side_px`."""
+    """Count the pictures that the provider scales down: a side above `longest_side_px`, or both sides above `shortest_side_px`."""
     if limit is None:
         return 0
     return sum(_is_shrunk(image.png, limit) for message in messages for image in message.images)

@@ -1,7 +1,6 @@
-"""What a run tells the person at the terminal, and how it is interrupted: progress, Ctrl-C, and which models the provider served."""
+"""A run and the person at the terminal: progress, interrupts (Ctrl-C), and the models that the provider served."""
 
 from __future__ import annotations
-
 import asyncio
 import signal
 import sys
@@ -9,33 +8,32 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import Any, Self, TextIO
-
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.served import ServedModel, served_by
+from types import TracebackType
+from typing import Any, Self, TextIO
 
 EVERY_S = 30.0
-"""Seconds between two plain lines."""
+"""Seconds between two progress lines where there is no terminal."""
 
 
 class Progress:
-    """Counts the answers of one job while they come, for a person who waits.
+    """Show how many answers of a job have come.
 
     Parameters
     ----------
     name : str
         Name of the model.
     total : int
-        Answers that are asked for.
+        Number of requested answers.
     stream : TextIO, optional
-        Where to write; standard error when absent.
+        Where to write; standard error by default.
 
     Notes
     -----
-    Nothing but the model's name, states and numbers is ever written: a log is read by people who may not read the cases. A stream that
-    takes no more (a full disk, a closed terminal) silences the progress and nothing else: the answers matter.
+    Only the model's name, states and numbers are written, because a log may be read by people who may not read the cases. If the stream
+    fails (a full disk, a closed terminal), progress is no longer shown and the run goes on.
     """
 
     def __init__(self, name: str, total: int, stream: TextIO | None = None) -> None:
@@ -93,7 +91,7 @@ class Progress:
         return ", ".join(words)
 
     def _speed(self) -> str:
-        """Give rate and time left by the answers that were really asked for; nothing before the first of them."""
+        """Return rate and time left, estimated from the answers that were not in the ledger; empty before the first of them."""
         fresh, seconds = self._states.total() - self._from_ledger, time.monotonic() - self._start
         if not fresh or not seconds:
             return ""
@@ -112,56 +110,56 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def graceful_interrupt(stop: Callable[[], None], name: str) -> Iterator[None]:
-    """Take Ctrl-C, SIGTERM and a closed terminal for a wish to end; the second one ends at once.
+    """Call `stop` at the first Ctrl-C, SIGTERM or closed terminal; the second one ends the process at once.
 
     Notes
     -----
-    Only the main thread of a process is told of signals; in another thread nothing changes. Under `nohup` a closed terminal stays ignored.
+    Python delivers signals to the main thread only; in another thread this does nothing. Under `nohup` a closed terminal stays ignored.
     """
     loop = asyncio.get_running_loop()
-    heard = [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]
+    handled = [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]
 
     def first() -> None:
-        for number in heard:
+        for number in handled:
             loop.remove_signal_handler(number)
-        print(f"{name}: no more calls are made; waiting for those under way (once more to end at once)", file=sys.stderr, flush=True)
+        print(f"{name}: no more calls are made; waiting for those in flight (interrupt again to end at once)", file=sys.stderr, flush=True)
         stop()
 
     try:
-        for number in heard:
+        for number in handled:
             loop.add_signal_handler(number, first)
-    except (ValueError, RuntimeError):
+    except (ValueError, RuntimeError):  # not the main thread
         yield
         return
     try:
         yield
     finally:
-        for number in heard:
+        for number in handled:
             loop.remove_signal_handler(number)
 
 
 def log_served_models(name: str, responses: Sequence[Response]) -> None:
-    """Print `served_models_line` on standard error, when there is one."""
+    """Print `served_models_line` on standard error, if there is one."""
     if line := served_models_line(name, responses):
         print(line, file=sys.stderr)
 
 
 def served_models_line(name: str, responses: Sequence[Response]) -> str:
-    """Say when a provider served more than one model, or more than one build of it, under the name that was asked for."""
-    found = served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)
-    names = {one.name for one in found}
-    if len(found) < 2:
+    """Warn if a provider served several models, or several builds of one, under the requested name; empty otherwise."""
+    served = served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)
+    names = {model.name for model in served}
+    if len(served) < 2:
         return ""
-    who = "; ".join(_words(one) for one in found)
+    models = "; ".join(_words(model) for model in served)
     if len(names) == 1:
-        return f"{name}: served with {len(found)} fingerprints, so the provider changed something on its side: {who}"
+        return f"{name}: served with {len(served)} fingerprints, so the provider changed something on its side: {models}"
     return (
-        f"{name}: served by {len(names)} models under one name: {who}; these answers are not of one model: write a dated version as `id`,"
+        f"{name}: served by {len(names)} models under one name: {models}; these answers are not of one model: write a dated version as `id`,"
         " or bump `revision` to ask for all of them again"
     )
 
 
-def _words(one: ServedModel) -> str:
-    days = " to ".join(sorted({one.first_called_on, one.last_called_on} - {""}))
-    build = f", fingerprint {one.fingerprint}" if one.fingerprint else ""
-    return f"{withhold_outside_paths(one.name)}{build} ({one.answers} answers{f', {days}' if days else ''})"
+def _words(model: ServedModel) -> str:
+    days = " to ".join(sorted({model.first_called_on, model.last_called_on} - {""}))
+    build = f", fingerprint {model.fingerprint}" if model.fingerprint else ""
+    return f"{withhold_outside_paths(model.name)}{build} ({model.answers} answers{f', {days}' if days else ''})"

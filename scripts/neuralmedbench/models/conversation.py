@@ -1,4 +1,8 @@
-"""What is sent, before it is bytes: pictures stand as digests until a call is really made."""
+"""The messages of a call: fixed turns, or the case's replies to a model that asks. Pictures are digests until a call is really made.
+
+With the strategy `ask` a matcher that knows only the case answers the model's questions. It compares words and nothing else, so that the
+same question gets the same reply on every machine, and a conversation can be rebuilt from the model's answers alone.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +21,12 @@ from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestImage
 from neuralmedbench.records.vocabulary import normal_form
 
 NO_WORDS = "(no answer)"
-"""What stands in the history of a dialogue for an empty answer; providers refuse empty messages."""
+"""Replaces an empty answer in the history of a dialogue; providers refuse empty messages."""
 
 
 @dataclass(frozen=True)
 class PromptMessage:
-    """One message of a conversation, pictures by path and digest."""
+    """One message of a conversation, its pictures by path and digest."""
 
     role: str
     text: str
@@ -30,28 +34,28 @@ class PromptMessage:
 
 
 def next_messages(request: Request, answers: Sequence[str], max_images: int | None) -> tuple[PromptMessage, ...] | None:
-    """Give the messages of the next call of a sample.
+    """Return the messages of the next call of a sample.
 
     Parameters
     ----------
     request : Request
-        What is asked.
+        The request.
     answers : sequence of str
-        What the model has answered so far.
+        The model's answers so far.
     max_images : int or None
         The model's picture budget.
 
     Returns
     -------
     tuple of PromptMessage or None
-        System message (when there is one), user and assistant in turn, then the next user message; None when the last answer is the final
-        one.
+        System message (if any), user and assistant messages in turn, then the next user message; None after the final answer.
     """
     turns = within_budget(request.turns, max_images)
     if request.inquiry is not None:
         turns = _with_replies(turns, request.inquiry, answers, max_images)
     if len(answers) >= len(turns):
         return None
+    # the history: each turn with its answer, then the turn that is due
     messages = [PromptMessage("system", request.system)] if request.system else []
     for turn, answer in zip(turns, answers, strict=False):
         messages += [PromptMessage("user", turn.text, turn.images), PromptMessage("assistant", answer or NO_WORDS)]
@@ -62,7 +66,7 @@ def next_messages(request: Request, answers: Sequence[str], max_images: int | No
 def _with_replies(
     turns: tuple[RequestTurn, ...], inquiry: Inquiry, answers: Sequence[str], max_images: int | None
 ) -> tuple[RequestTurn, ...]:
-    """Give the messages of a dialogue in which the model asks: the first one, and the reply to each of its questions."""
+    """Append the reply to each of the model's questions, up to its first answer without one."""
     for asked, answer in enumerate(answers, start=1):
         question = question_of(answer)
         if not question or asked > inquiry.max_questions:
@@ -72,13 +76,7 @@ def _with_replies(
 
 
 def load_messages(messages: Sequence[PromptMessage], root: Path) -> tuple[Message, ...]:
-    """Read the pictures of a conversation.
-
-    Returns
-    -------
-    tuple of Message
-        The messages with the bytes of their pictures.
-    """
+    """Read the pictures of a conversation; DataError if one is absent or is not the picture of the prompt."""
     return tuple(Message(entry.role, entry.text, tuple(_picture(image, root) for image in entry.images)) for entry in messages)
 
 
@@ -100,103 +98,35 @@ QUESTION = re.compile(r"^[\s>*_#-]*QUESTION[*_]*\s*:[*_]*\s*(.+)$", re.IGNORECAS
 FINAL = re.compile(r"^[\s>*_#-]*DIFFERENTIAL(?: DIAGNOS[IE]S)?[*_]*\s*:", re.IGNORECASE | re.MULTILINE)
 
 MOST_FACTS = 3
-"""Facts that one question brings at most."""
+"""Most facts in one reply."""
 
 NEARLY = 0.6
-"""Share of the best fact's weight from which another one answers the question too."""
+"""A fact with at least this share of the best fact's weight is part of the reply."""
 
 SHORTEST_STEM = 4
 
-STOP_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "by",
-        "can",
-        "case",
-        "could",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "he",
-        "her",
-        "him",
-        "his",
-        "history",
-        "how",
-        "i",
-        "if",
-        "in",
-        "is",
-        "it",
-        "its",
-        "know",
-        "like",
-        "me",
-        "my",
-        "no",
-        "not",
-        "of",
-        "on",
-        "or",
-        "out",
-        "patient",
-        "patients",
-        "please",
-        "she",
-        "show",
-        "tell",
-        "that",
-        "the",
-        "their",
-        "them",
-        "there",
-        "they",
-        "this",
-        "to",
-        "was",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "whom",
-        "why",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-    ]
+STOP_WORD_LIST = (
+    "a an and any are as at be been by can case could did do does for from had has have he her him his history how i if in "
+    "is it its know like me my no not of on or out patient patients please she show tell that the their them there they "
+    "this to was were what when where which who whom why will with would you your"
 )
+STOP_WORDS = frozenset(STOP_WORD_LIST.split())
+"""Words that say nothing about what a question asks for."""
 
 
 def question_of(answer: str) -> str:
-    """Give what a model asks; empty when it asks nothing more: it gave its differential, or kept to no form."""
+    """Return the question in an answer; empty if there is none: the model gave its differential or did not keep to the form."""
     found = QUESTION.findall(answer)
     return "" if FINAL.search(answer) or not found else found[-1].strip()
 
 
 def respond(inquiry: Inquiry, question: str, asked: int) -> RequestTurn:
-    """Answer a question from the case."""
+    """Answer a question from the case, and say how many questions are left."""
     facts = matching_facts(question, inquiry.facts)
-    told = "\n".join(fact.text for fact in facts) or inquiry.unknown
+    reply = "\n".join(fact.text for fact in facts) or inquiry.unknown
     left = inquiry.max_questions - asked
     closing = inquiry.closing if left <= 0 else inquiry.left.replace("{left}", str(left))
-    return RequestTurn(text=f"{told}\n\n{closing}", images=tuple(image for fact in facts for image in fact.images))
+    return RequestTurn(text=f"{reply}\n\n{closing}", images=tuple(image for fact in facts for image in fact.images))
 
 
 def matching_facts(question: str, facts: Sequence[Fact]) -> list[Fact]:
@@ -204,19 +134,20 @@ def matching_facts(question: str, facts: Sequence[Fact]) -> list[Fact]:
 
     Notes
     -----
-    A word of the question weighs log(1 + facts / facts that hold it), the inverse document frequency over this one case; a fact weighs
-    the sum of the words that it shares. Two words are one when the shorter one, of at least four letters, begins the longer one.
+    A word of the question weighs log(1 + facts / facts that contain it), its inverse document frequency within the case; a fact weighs the
+    sum of its shared words. Two words match if they are equal or the shorter one, of at least four letters, begins the longer one.
     """
     words = [_words(f"{fact.text} {fact.asked_by}") for fact in facts]
-    held = {word: [place for place, own in enumerate(words) if _holds(own, word)] for word in _words(question)}
+    matches = {word: [place for place, of_fact in enumerate(words) if _contains(of_fact, word)] for word in _words(question)}
     weights: dict[int, float] = defaultdict(float)
-    for places in held.values():
+    for places in matches.values():
         for place in places:
             weights[place] += math.log1p(len(facts) / len(places))
     if not weights:
         return []
     best = max(weights.values())
-    chosen = [place for place, weight in sorted(weights.items(), key=lambda one: (-one[1], one[0])) if weight >= NEARLY * best]
+    # heaviest first, ties in the order of the case; the reply itself keeps the order of the case
+    chosen = [place for place, weight in sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])) if weight >= NEARLY * best]
     return [facts[place] for place in sorted(chosen[:MOST_FACTS])]
 
 
@@ -224,7 +155,8 @@ def _words(text: str) -> set[str]:
     return {word for word in normal_form(text).split() if word not in STOP_WORDS and len(word) > 1}
 
 
-def _holds(words: set[str], word: str) -> bool:
+def _contains(words: set[str], word: str) -> bool:
     return any(
-        own == word or (min(len(own), len(word)) >= SHORTEST_STEM and (own.startswith(word) or word.startswith(own))) for own in words
+        other == word or (min(len(other), len(word)) >= SHORTEST_STEM and (other.startswith(word) or word.startswith(other)))
+        for other in words
     )

@@ -1,4 +1,4 @@
-"""Where a request would go, and whether the benchmark allows it."""
+"""The host to which a model's requests go, and whether the benchmark allows it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ HOSTS = {
     "xai": "api.x.ai",
     "deepseek": "api.deepseek.com",
 }
-"""Providers that may be named, and the hosts of those that need no `api_base`.
+"""Supported providers, and the hosts of those that need no `api_base`.
 
-Only these were seen to call the host that is checked, once a call, and to follow no redirect (tests/unit/models/test_wire.py). Whatever litellm
-makes of its own settings and of the environment, `models.api.wire` lets nothing through to another host.
+Only for these do tests show (tests/unit/models/test_wire.py) that a call goes once, to the checked host, and follows no redirect. Whatever
+litellm reads from its settings and the environment, `models.api.wire` lets nothing through to another host.
 """
 
 
 def destination_of(model: ModelConfig) -> str:
-    """Say where the requests of a model go.
+    """Return the host to which the requests of a model go.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def destination_of(model: ModelConfig) -> str:
     Raises
     ------
     ConfigError
-        If it cannot be known: a provider that is not listed, no `api_base` where there must be one, or an environment
-        variable that would send the requests elsewhere.
+        If it cannot be determined: an unknown provider, no `api_base` where one is needed, or an environment variable that would
+        send the requests elsewhere.
     """
     if model.backend != "litellm":
         return LOCAL
@@ -59,7 +59,7 @@ def destination_of(model: ModelConfig) -> str:
         raise ConfigError(message)
     if model.api_base is not None:
         host = (urlsplit(model.api_base).hostname or "").lower()
-        if host in {"", LOCAL}:  # a host of that name would pass for this machine
+        if host in {"", LOCAL}:  # a host named `local` would be taken for this machine
             message = f"model {model.name}: api_base is not a full address; write it as https://host.domain/v1"
             raise ConfigError(message)
         return LOCAL if _is_loopback(host) else host
@@ -74,7 +74,7 @@ def destination_of(model: ModelConfig) -> str:
 
 
 def address_of(model: ModelConfig) -> str:
-    """Give the address at whose scheme, host and port a model is asked; of it `destination_of` says the host."""
+    """Return the address of a model's server: its scheme, host and port are what `models.api.wire` allows."""
     destination = destination_of(model)
     return model.api_base or f"https://{destination}/"
 
@@ -97,7 +97,7 @@ def check_destination(model: ModelConfig, allowed: Sequence[str]) -> str:
     Raises
     ------
     ConfigError
-        If it is not allowed, or cannot be known.
+        If it is not allowed, or cannot be determined.
     """
     destination = destination_of(model)
     if destination not in {entry.lower() for entry in allowed}:

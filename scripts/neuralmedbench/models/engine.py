@@ -63,7 +63,7 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
     check_recorded_ledger(model, run.ledger)
     code = code_of(model, run.vocabulary)
     total = sum(request.samples for request in requests)
-    print(f"{name}: {total} answers asked for by {len(requests)} requests; destination: {destination}", file=sys.stderr)
+    print(f"{name}: {total} answers needed for {len(requests)} requests; destination: {destination}", file=sys.stderr)
     with open_ledger(run.ledger) as ledger:
         if ledger.unreadable:
             print(f"{name}: {ledger.unreadable} lines of its ledger cannot be read; what they answered is asked for again", file=sys.stderr)
@@ -176,6 +176,6 @@ class _Scheduler:
 
 def _report(name: str, responses: list[Response], calls: int, handle: BackendHandle) -> None:
     skipped = sum(response.state is ResponseState.SKIPPED for response in responses)
-    print(f"{name}: {calls} calls made, the rest stood in the ledger", file=sys.stderr)
+    print(f"{name}: {calls} calls made, the other answers came from the ledger", file=sys.stderr)
     if handle.reason and skipped:
         print(f"{name}: {skipped} answers skipped: {handle.reason}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What a model is really sent, in words that a person can check, and why an answer is there or not."""
+"""Show exactly what a model is sent, and why an answer is in the ledger or not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHORT, DIGEST = 12, 64
 
 
 def nearest_entry(entries: Iterable[LedgerEntry], request: Request, repeat: int, turn: int) -> LedgerEntry | None:
-    """Find the answer that was asked for what comes nearest to a call."""
+    """Find the ledger entry whose request comes nearest to a call of this item; None if the item has no entry."""
 
     def nearness(placed: tuple[int, LedgerEntry]) -> tuple[bool, bool, bool, bool, int]:
         place, entry = placed
@@ -34,41 +34,42 @@ def nearest_entry(entries: Iterable[LedgerEntry], request: Request, repeat: int,
 
 
 def differences(entry: LedgerEntry, walk: SampleWalk) -> list[str]:
-    """Say what differs between the call that is due and an answer in the ledger: what was then and what is now, never the texts."""
+    """List what differs between the call that is due and a ledger entry, as "... then, ... now"; never the texts."""
     request, model, messages, turn = walk.request, walk.model, walk.messages, len(walk.entries)
     now: dict[str, object] = {"model id": withhold_outside_paths(model.id), "revision": model.revision}
     now |= {name: getattr(model, name) for name in SAMPLING}
     then: dict[str, object] = {"model id": entry.model, "revision": entry.revision} | {name: getattr(entry, name) for name in SAMPLING}
-    if not entry.revision:  # a line that was written before these were kept
+    if not entry.revision:  # written before settings were stored: compare only what follows
         then = dict(now)
     now |= {"arm": request.arm, "strategy": request.strategy, "sample": walk.repeat, "call": turn + 1, "key version": KEY_VERSION}
     then |= {"arm": entry.arm, "strategy": entry.strategy, "sample": entry.repeat, "call": entry.turn + 1, "key version": entry.key_version}
-    found = [f"{name} {_shown(then[name])} then, {_shown(now[name])} now" for name in now if then[name] != now[name]]
+    changes = [f"{name} {_shown(then[name])} then, {_shown(now[name])} now" for name in now if then[name] != now[name]]
     if entry.code != walk.code:
-        found.append("the code or vocabulary of the built-in model has changed")
+        changes.append("the code or vocabulary of the built-in model has changed")
     if (entry.arm, entry.strategy, entry.turn) == (request.arm, request.strategy, turn):
-        found += _what_was_sent(entry, request, model, messages)
-    return found
+        changes += _content_changes(entry, request, model, messages)
+    return changes
 
 
-def _what_was_sent(entry: LedgerEntry, request: Request, model: ModelConfig, messages: Sequence[PromptMessage]) -> list[str]:
-    """Ask the present request with the settings of then: a key that is not that of the answer says that something else was sent."""
+def _content_changes(entry: LedgerEntry, request: Request, model: ModelConfig, messages: Sequence[PromptMessage]) -> list[str]:
+    """Compute the key of the present request with the settings of the entry: if it differs from the entry's key, other content was sent."""
     then = model_of_entry(entry, model) if entry.revision else model
     if request_key(request, then, messages, entry.repeat, code=entry.code) == entry.key:
         return []
+    # a first call may differ in its picture budget only: try every budget
     pictures = sum(len(turn.images) for turn in request.turns) if entry.turn == 0 else -1
     for budget in (None, *range(pictures + 1)):
         if _first_key(request, then.model_copy(update={"max_images": budget}), entry) == entry.key:
             return [f"max_images {_shown(budget)} then (or as many pictures), {_shown(model.max_images)} now"]
     if entry.words:
         return prompt_changes(entry, messages) or [f"{_what_is_left(request, model, messages)} changed"]
-    if entry.turn > 0:  # a later call of a dialogue holds the answers before it
+    if entry.turn > 0:  # the key of a later call covers the answers before it
         return ["the words or pictures, or the answers given before in the dialogue, are others"]
     return ["the words or the pictures that are sent have changed"]
 
 
 def _what_is_left(request: Request, model: ModelConfig, messages: Sequence[PromptMessage]) -> str:
-    """Name what is in a key and not kept with an answer, as far as this call has it."""
+    """Name the parts of this call that are in its key but whose digests are not stored with an answer."""
     parts = {
         "the labels of the pictures": any(message.images for message in messages),
         "the schema of the answer": bool(sent_schema(request, model)),
@@ -85,7 +86,7 @@ def _shown(value: object) -> str:
     if value is None or value in ({}, ""):
         return "not set"
     words = str(value)
-    return words[:SHORT] if len(words) == DIGEST else words  # the strategy of a grade is the digest of the graded text
+    return words[:SHORT] if len(words) == DIGEST else words  # the strategy of a grading request is a digest: see `ModelGrader.request`
 
 
 SHOWN, SHOWN_DIGITS = 5, 12
@@ -95,7 +96,7 @@ ROLES = {"system": "the system message", "user": "message {number}", "assistant"
 
 
 def prompt_changes(entry: LedgerEntry, messages: Sequence[PromptMessage]) -> list[str]:
-    """Say what is not as it was sent then."""
+    """List which messages and pictures differ from those that were sent for an entry."""
     then, now = _by_message(entry.words), _by_message(text_digests(messages))
     names = [name for name in dict.fromkeys([*now, *then]) if then.get(name) != now.get(name)]
     return ([f"the words of {', '.join(names)} have changed"] if names else []) + _pictures(entry.pictures, picture_digests(messages))
@@ -122,12 +123,12 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _by_message(words: Sequence[str]) -> Mapping[str, str]:
-    found: dict[str, str] = {}
-    seen = Counter[str]()
+    digests: dict[str, str] = {}
+    numbers = Counter[str]()
     for role, _, digest in (word.partition(" ") for word in words):
-        seen[role] += 1
-        found[ROLES.get(role, role + " {number}").format(number=seen[role])] = digest
-    return found
+        numbers[role] += 1
+        digests[ROLES.get(role, role + " {number}").format(number=numbers[role])] = digest
+    return digests
 
 
 def explain(
@@ -139,7 +140,7 @@ def explain(
     ledger: Path | None = None,
     rows: Sequence[Response] | None = None,
 ) -> str:
-    """Write down the conversation of one request, what the ledger holds of it, and what became of it.
+    """Describe one request: its conversation, its ledger entries, and its rows in the table of responses.
 
     Parameters
     ----------
@@ -152,15 +153,15 @@ def explain(
     code : str
         As in `models.call_keys.call_key`.
     ledger : Path or None
-        Where the ledger lies, to be named.
+        Path of the ledger, to be printed.
     rows : sequence of Response or None
-        The table of responses of the present revision; None when there is none.
+        Responses of the present revision; None if there is no table.
 
     Returns
     -------
     str
-        The messages of the first sample, pictures by label, path and digest; then for every sample which of its calls are in the ledger, by
-        which key, what differs from the nearest answer where one is not there, and its state in the table of responses.
+        The messages of the first sample, pictures by label, path and digest; then for every sample its calls in the ledger with their
+        keys, what differs from the nearest entry where a call is missing, and its state in the table of responses.
     """
     lines = [f"request {request.request_id} ({request.item_id}, arm {request.arm}, strategy {request.strategy})"]
     lines += [f"ledger {ledger.as_posix()}: {len(entries)} answers{'' if ledger.exists() else ' (it is not there)'}"] if ledger else []
@@ -168,31 +169,31 @@ def explain(
     closed = closed_because(model)
     by_repeat = None if rows is None else {row.repeat: row for row in rows if _is_of(row, request)}
     for repeat in range(request.samples):
-        found = SampleWalk(request, model, repeat, code=code).resume(entries)
-        answered = len(found.entries)
+        walk = SampleWalk(request, model, repeat, code=code).resume(entries)
+        answered = len(walk.entries)
         if repeat == 0:
-            lines += [line for message in found.messages for line in _message(message)]
-            lines += ["--- answer", *([found.entries[-1].text] if found.complete else []), ""]
-        lines.append(f"sample {repeat}: {answered} of {_expected(request, found)} calls are in the ledger")
-        lines += [f"  call {number}: {_entry_words(entry, request)}" for number, entry in enumerate(found.entries, start=1)]
-        if not found.complete:
+            lines += [line for message in walk.messages for line in _message(message)]
+            lines += ["--- answer", *([walk.entries[-1].text] if walk.complete else []), ""]
+        lines.append(f"sample {repeat}: {answered} of {_expected(request, walk)} calls are in the ledger")
+        lines += [f"  call {number}: {_entry_words(entry, request)}" for number, entry in enumerate(walk.entries, start=1)]
+        if not walk.complete:
             nearest = nearest_entry(entries.values(), request, repeat, answered)
-            changed = differences(nearest, found) if nearest else []
-            lines.append(f"  call {answered + 1}: key {found.key[:SHORT]} is not there; {_nearest_words(nearest, changed)}")
+            changed = differences(nearest, walk) if nearest else []
+            lines.append(f"  call {answered + 1}: key {walk.key[:SHORT]} is not there; {_nearest_words(nearest, changed)}")
         if by_repeat is not None:
-            lines.append(f"  table of responses: {_row_words(by_repeat.get(repeat), answered=found.complete, closed=closed)}")
+            lines.append(f"  table of responses: {_row_words(by_repeat.get(repeat), answered=walk.complete, closed=closed)}")
     return "\n".join(lines)
 
 
 def explain_stored(requests: Sequence[Request], model: ModelConfig, *, code: str, ledger: Path, table: Path) -> str:
-    """Explain requests by the files of a run.
+    """Explain requests from the files of a run.
 
     Parameters
     ----------
     requests : sequence of Request
-        The requests, as the model is asked.
+        The requests.
     model : ModelConfig
-        The model, as it is asked for the benchmark.
+        The model, as configured for the benchmark.
     code : str
         As in `models.call_keys.call_key`.
     ledger, table : Path
@@ -206,7 +207,7 @@ def explain_stored(requests: Sequence[Request], model: ModelConfig, *, code: str
     Raises
     ------
     DataError
-        If the table does not fit.
+        If the table has another schema.
     """
     entries = read_ledger(ledger)
     rows = [row for row in read_records(table, Response) if row.revision == model.revision] if table.exists() else None
@@ -217,9 +218,9 @@ def _is_of(row: Response, request: Request) -> bool:
     return (row.item_id, row.arm, row.strategy) == (request.item_id, request.arm, request.strategy)
 
 
-def _expected(request: Request, found: SampleWalk) -> str:
-    if found.complete:
-        return str(len(found.entries))
+def _expected(request: Request, walk: SampleWalk) -> str:
+    if walk.complete:
+        return str(len(walk.entries))
     return f"up to {request.inquiry.max_questions + 1}" if request.inquiry else str(len(request.turns))
 
 

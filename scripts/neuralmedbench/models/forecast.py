@@ -1,4 +1,4 @@
-"""What a model would be asked, before anything is sent: calls, tokens and money that are still to come."""
+"""Forecast the calls, tokens and cost that a model still needs, before anything is sent."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from neuralmedbench.models.token_estimate import Estimator, answers_of_a_call, l
 from neuralmedbench.records.requests import Inquiry, Request
 
 ENOUGH_ANSWERS = 10
-"""From so many answers in the ledger on, their mean length is taken for the likely one; before, half of the longest."""
+"""With at least this many answers in the ledger their mean length is the likely one, with fewer half of the longest allowed."""
 
 
 @dataclass(kw_only=True)
 class Forecast:
-    """What is still to be asked of one model.
+    """Calls, tokens and cost that one model still needs.
 
     Attributes
     ----------
     requests, samples : int
-        What the benchmark asks.
+        Requests of the benchmark, and samples of them.
     answered : int
-        Answers that the ledger holds, of these; one that several samples share counts once.
+        Answers already in the ledger; one shared by several samples counts once.
     calls : int
-        Calls still to be made: at most, where the model decides how often it asks.
+        Calls still to be made; an upper bound if the model decides how often it asks.
     prompt_tokens, completion_tokens : int
-        Probably.
+        Likely numbers.
     most_prompt_tokens, most_completion_tokens : int
-        As they are set aside before each call.
+        Upper bounds, as reserved before each call.
     usd, most_usd : float or None
-        Probably and at most; None without prices.
+        Likely and highest cost; None without prices.
     """
 
     requests: int = 0
@@ -55,12 +55,12 @@ class Forecast:
 def forecast_calls(
     requests: Sequence[Request], model: ModelConfig, entries: Mapping[str, LedgerEntry], *, code: str = "", root: Path = Path()
 ) -> Forecast:
-    """Count what the ledger does not hold yet.
+    """Count what the ledger lacks.
 
     Parameters
     ----------
     requests : sequence of Request
-        What is asked.
+        The requests.
     model : ModelConfig
         The model's yaml.
     entries : mapping of str to LedgerEntry
@@ -91,56 +91,56 @@ class _Forecaster:
         self._counted: set[tuple[str, int, tuple[PromptMessage, ...]]] = set()
 
     def over(self, requests: Sequence[Request]) -> Forecast:
-        found = Forecast(requests=len(requests), samples=sum(request.samples for request in requests))
+        forecast = Forecast(requests=len(requests), samples=sum(request.samples for request in requests))
         for request in requests:
-            begun = False
+            has_first_call = False
             for repeat in range(request.samples):
                 # with `native_n` the samples of a conversation share its first call
-                begun |= self._sample(request, repeat, found, shared=begun and self._model.native_n)
-        found.usd = cost_usd(self._model, found.prompt_tokens, found.completion_tokens)
-        found.most_usd = cost_usd(self._model, found.most_prompt_tokens, found.most_completion_tokens)
-        return found
+                has_first_call |= self._sample(request, repeat, forecast, shared=has_first_call and self._model.native_n)
+        forecast.usd = cost_usd(self._model, forecast.prompt_tokens, forecast.completion_tokens)
+        forecast.most_usd = cost_usd(self._model, forecast.most_prompt_tokens, forecast.most_completion_tokens)
+        return forecast
 
-    def _sample(self, request: Request, repeat: int, found: Forecast, *, shared: bool) -> bool:
-        """Follow one sample through the ledger, then count what is left of it; whether it has a first call of its own still to be made."""
+    def _sample(self, request: Request, repeat: int, forecast: Forecast, *, shared: bool) -> bool:
+        """Walk one sample through the ledger and count the calls it lacks; True if its first call is new and still to be made."""
         walk = SampleWalk(request, self._model, repeat, code=self._code).resume(self._entries)
         for entry in walk.entries:
-            found.answered += entry.key not in self._seen
+            forecast.answered += entry.key not in self._seen
             self._seen.add(entry.key)
         if walk.complete:
             return False
-        own = walk.key not in self._seen
+        is_new = walk.key not in self._seen
         self._seen.add(walk.key)
         answers = [entry.text for entry in walk.entries]
-        self._rest(request, answers, found, key=walk.key, shared=shared and not answers)
-        return own and not answers
+        self._remaining_calls(request, answers, forecast, key=walk.key, shared=shared and not answers)
+        return is_new and not answers
 
-    def _rest(self, request: Request, answers: list[str], found: Forecast, *, key: str, shared: bool) -> None:
+    def _remaining_calls(self, request: Request, answers: list[str], forecast: Forecast, *, key: str, shared: bool) -> None:
         messages = next_messages(request, answers, self._model.max_images)
-        told = _longest_reply(request.inquiry) if request.inquiry else ()
+        reply = _longest_reply(request.inquiry) if request.inquiry else ()
         left = request.inquiry.max_questions + 1 - len(answers) if request.inquiry else len(request.turns) - len(answers)
         for number in range(left):
-            if number and not request.inquiry:  # answers that nobody knows yet are empty here, and counted by their length below
+            if number and not request.inquiry:  # future answers are empty here; `_call` adds their likely length
                 messages = next_messages(request, [*answers, *[""] * number], self._model.max_images)
-            words = (*(messages or ()), *told * number)
-            # samples whose next call is the same go on alike for as long as they are told the same: arms share the first turns of a dialogue
-            if (key, number, words) not in self._counted:
-                self._counted.add((key, number, words))
-                self._call(request, words, number, found, shared=shared and not number)
+            sent = (*(messages or ()), *reply * number)
+            # samples that share their next call go on alike while they are sent the same: arms share the first turns of a dialogue
+            if (key, number, sent) not in self._counted:
+                self._counted.add((key, number, sent))
+                self._call(request, sent, number, forecast, shared=shared and not number)
 
-    def _call(self, request: Request, messages: tuple[PromptMessage, ...], unknown: int, found: Forecast, *, shared: bool) -> None:
-        """Count one call, behind so many answers that nobody knows yet; a shared one costs an answer and nothing else."""
+    def _call(self, request: Request, messages: tuple[PromptMessage, ...], unknown: int, forecast: Forecast, *, shared: bool) -> None:
+        """Count one call that follows so many unknown answers; a shared call adds only its answer."""
         if not shared:
             schema = sent_schema(request, self._model)
-            found.calls += 1
-            found.prompt_tokens += self._estimator.prompt_probably(messages, schema) + unknown * self._likely
-            found.most_prompt_tokens += self._estimator.prompt_at_most(messages, schema) + unknown * self._most
-        found.completion_tokens += self._likely
-        found.most_completion_tokens += self._most * answers_of_a_call(self._model)
+            forecast.calls += 1
+            forecast.prompt_tokens += self._estimator.prompt_probably(messages, schema) + unknown * self._likely
+            forecast.most_prompt_tokens += self._estimator.prompt_at_most(messages, schema) + unknown * self._most
+        forecast.completion_tokens += self._likely
+        forecast.most_completion_tokens += self._most * answers_of_a_call(self._model)
 
 
 def _longest_reply(inquiry: Inquiry) -> tuple[PromptMessage, ...]:
-    """Give the longest reply that a question of the model can bring."""
+    """Return the longest reply that a question of the model can get."""
     facts = sorted(inquiry.facts, key=lambda fact: (len(fact.images), len(fact.text)), reverse=True)[:MOST_FACTS]
     words = [*(fact.text for fact in facts), inquiry.unknown, inquiry.left, inquiry.closing]
     return (PromptMessage("user", "\n".join(words), tuple(chain.from_iterable(fact.images for fact in facts))),)

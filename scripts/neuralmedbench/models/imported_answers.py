@@ -1,4 +1,4 @@
-"""Answers of somebody else's run, put into the ledger under the keys that ours would have: from there on they are answers like all others."""
+"""Import answers of another run into the ledger, under the keys that our own calls would have; from then on they are treated alike."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from neuralmedbench.models.samples import AnswerStore, SampleWalk, item_key, sto
 from neuralmedbench.records.requests import Request
 
 IMPORTED = "imported"
-"""`finish_reason` and `served_model` of an imported answer, and the name of the backend that asks for nothing."""
+"""`finish_reason` and `served_model` of an imported answer, and the name of the backend that is never called."""
 SHOWN = 5
+"""Most problems that an error message lists."""
 
 Target = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class ImportCounts:
-    """What an import brought: answers expected by the prompts, given, new in the ledger, and still missing."""
+    """Result of an import: numbers of answers expected by the prompts, given, added to the ledger, and still missing."""
 
     expected: int
     given: int
@@ -34,12 +35,12 @@ class ImportCounts:
 
 
 def import_answers(requests: Sequence[Request], model: ModelConfig, given: Iterable[GivenAnswer], *, ledger: Path) -> ImportCounts:
-    """Put given answers into a ledger.
+    """Add given answers to a ledger.
 
     Parameters
     ----------
     requests : sequence of Request
-        What the benchmark asks.
+        The requests of the benchmark.
     model : ModelConfig
         The model's yaml, of `backend: imported`.
     given : iterable of GivenAnswer
@@ -49,79 +50,84 @@ def import_answers(requests: Sequence[Request], model: ModelConfig, given: Itera
 
     Returns
     -------
-    Coverage
-        Counts of answers.
+    ImportCounts
+        Numbers of answers.
 
     Raises
     ------
     ConfigError
         If the model is one that this pipeline asks itself.
     DataError
-        If an answer belongs to nothing that is asked, stands twice, has another number of turns, or differs from the one that is in the
-        ledger; nothing is added then.
+        If an answer belongs to no request, occurs twice, has an unexpected number of turns, or differs from the one in the ledger;
+        nothing is added then.
     """
     rows = list(given)
     check_import(requests, model, rows, ledger=ledger)
-    with open_ledger(ledger) as book:
-        before = len(book)
-        for entry in _new_entries(requests, model, rows, book=book):
-            book.add(entry)
-        book.sync()
-        there = sum(SampleWalk(request, model, repeat).resume(book).complete for request in requests for repeat in range(request.samples))
-        added = len(book) - before
+    with open_ledger(ledger) as answers:
+        before = len(answers)
+        for entry in _new_entries(requests, model, rows, answers=answers):
+            answers.add(entry)
+        answers.sync()
+        walks = (SampleWalk(request, model, repeat).resume(answers) for request in requests for repeat in range(request.samples))
+        complete = sum(walk.complete for walk in walks)
+        added = len(answers) - before
     expected = sum(request.samples for request in requests)
-    return ImportCounts(expected=expected, given=len(rows), added=added, missing=expected - there)
+    return ImportCounts(expected=expected, given=len(rows), added=added, missing=expected - complete)
 
 
 def check_import(requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, ledger: Path) -> None:
-    """Say what would be wrong with an import, and write nothing; parameters and errors as in :func:`import_answers`."""
+    """Check an import without writing anything; parameters and errors as in :func:`import_answers`."""
     if model.backend != IMPORTED:
         message = f"model {model.name}: it is asked by this pipeline (backend: {model.backend}); imported answers need a model of backend: imported"
         raise ConfigError(message)
-    _new_entries(requests, model, given, book=read_ledger(ledger))
+    _new_entries(requests, model, given, answers=read_ledger(ledger))
 
 
-def _new_entries(requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, book: AnswerStore) -> list[LedgerEntry]:
-    """Give the entries that the ledger lacks, for answers that fit what is asked and what it holds."""
+def _new_entries(
+    requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, answers: AnswerStore
+) -> list[LedgerEntry]:
+    """Return the entries that the ledger lacks, after checking the answers against the requests and the ledger."""
     asked: dict[Target, Request] = {}
     for request in requests:
         for item in {request.item_id, request.item_id.partition("/")[2]}:
             asked[item, request.arm, request.strategy] = request
     _check(given, asked)
-    added = _Added(book)
-    other = []
+    added = _PendingEntries(answers)
+    differing = []
     for row in given:
         request = asked[_target(row)]
         for entry in _entries(request, model, row):
             known = stored_answer(added, request, model, entry.key)
-            if known is None or (known.text != entry.text and _whose(known) != _whose(entry)):
+            if known is None or (known.text != entry.text and _target_of(known) != _target_of(entry)):
+                # two items may share a prompt, and so its key, but not an answer: the second gets a key of its own
                 added.add(entry if added.get(entry.key) is None else replace(entry, key=item_key(entry.key, request)))
             elif known.text != entry.text:
-                other.append(entry)
-    if other:
+                differing.append(entry)
+    if differing:
         message = (
-            f"model {model.name}: {len(other)} answers differ from those that were imported before, the first is that to {other[0].item_id};"
+            f"model {model.name}: {len(differing)} answers differ from those that were imported before, the first is that to"
+            f" {differing[0].item_id};"
             " raise `revision` in its yaml to import a new run"
         )
         raise DataError(message)
     return list(added.entries.values())
 
 
-class _Added:
-    """A ledger, and the entries that are to be added to it."""
+class _PendingEntries:
+    """A ledger together with the entries that are to be added to it."""
 
-    def __init__(self, book: AnswerStore) -> None:
-        self._book = book
+    def __init__(self, answers: AnswerStore) -> None:
+        self._answers = answers
         self.entries: dict[str, LedgerEntry] = {}
 
     def get(self, key: str, /) -> LedgerEntry | None:
-        return self.entries.get(key) or self._book.get(key)
+        return self.entries.get(key) or self._answers.get(key)
 
     def add(self, entry: LedgerEntry) -> None:
         self.entries[entry.key] = entry
 
 
-def _whose(entry: LedgerEntry) -> Target:
+def _target_of(entry: LedgerEntry) -> Target:
     return entry.item_id, entry.arm, entry.strategy
 
 
@@ -141,7 +147,7 @@ def _check(rows: Sequence[GivenAnswer], asked: dict[Target, Request]) -> None:
         elif (number := _number_of_turns(request, row.turns)) != len(row.turns):
             problems.append(f"{row.where}: {len(row.turns)} turns, expected {number}")
         elif seen[request.item_id, row.arm, row.strategy, row.sample] > 1:
-            problems.append(f"{row.where}: this answer stands twice")
+            problems.append(f"{row.where}: this answer occurs twice")
     if problems:
         more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
         message = f"{len(problems)} of {len(rows)} answers cannot be used, nothing was imported: {'; '.join(problems[:SHOWN])}{more}"
@@ -149,7 +155,7 @@ def _check(rows: Sequence[GivenAnswer], asked: dict[Target, Request]) -> None:
 
 
 def _number_of_turns(request: Request, texts: Sequence[str]) -> int:
-    """After how many answers a dialogue ends that begins with these; where the model asks, its questions decide."""
+    """Return the number of answers after which a dialogue with these answers ends; if the model asks, its questions decide."""
     for number in range(len(texts) + 1):
         if next_messages(request, texts[:number], None) is None:
             return number

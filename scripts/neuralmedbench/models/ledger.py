@@ -1,4 +1,4 @@
-"""The ledger: every answer that ever came back, one line each, never rewritten."""
+"""The ledger: every answer that ever came back, one JSON line each, never rewritten."""
 
 from __future__ import annotations
 
@@ -27,21 +27,16 @@ from neuralmedbench.runtime.locks import read_holder, try_lock, write_holder
 from neuralmedbench.runtime.storage import has_room
 
 SYNC_EVERY = 64
+SYNC_AFTER_S = 2.0
+"""Answers, or seconds, between two flushes to disk: a power cut loses at most these, a killed process loses nothing."""
 
 ROOM_BYTES = 8 * 2**20
-"""So much must be free on the disk of a ledger before a call is made: more than all answers that can be under way."""
+"""Free space that the disk of a ledger must have before a call is made: more than all answers in flight can take."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
-    """One answer in the ledger; `state` is `ok`, `refused` or `truncated` (a failure is never kept).
-
-    The attributes from `item_id` on say for whom it was asked first; nothing is looked up by them. Those from `model` on say what
-    the key says of the model: by them the answers of an earlier revision are found again (`models.replay`). Lines that were
-    written before they were kept have an empty `revision`. `destination` is the host that was asked, `images_downscaled` how many pictures
-    lie above the provider's documented size; with `logprobs` the logarithms of the tokens' probabilities are kept. `words` and `pictures`
-    are digests of what was sent (`models.ledger`); a line that was written before they were kept has no `words`.
-    """
+    """One answer in the ledger; `state` is `ok`, `refused` or `truncated` (a failure is never kept)."""
 
     key: str
     state: str
@@ -55,11 +50,14 @@ class LedgerEntry:
     attempts: int = 1
     called_on: str = ""
     key_version: int = 1
+    # the first request that got this answer; never used for look-up
     item_id: str = ""
     arm: str = ""
     strategy: str = ""
     repeat: int = 0
     turn: int = 0
+    # the settings in the key, by which answers of an earlier revision are found again (`models.replay`); `revision` is empty in lines
+    # written before these were stored
     model: str = ""
     revision: str = ""
     temperature: float | None = None
@@ -70,19 +68,20 @@ class LedgerEntry:
     structured_output: str = "none"
     logprobs: bool = False
     code: str = ""
+    # what was sent: the host, pictures above the provider's documented size, and digests (no `words` in lines written before them)
     destination: str = ""
     images_downscaled: int = 0
-    token_logprobs: tuple[float, ...] = ()
+    token_logprobs: tuple[float, ...] = ()  # natural logarithms
     words: tuple[str, ...] = ()
     pictures: tuple[str, ...] = ()
 
 
 SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "parameters", "structured_output", "logprobs")
-"""What of a model's yaml is in the key beside its id and revision; of the same name there."""
+"""Settings of a model's yaml that are in the key besides id and revision; entries and yaml use the same names."""
 
 
 def new_entry(request: Request, model: ModelConfig, messages: Sequence[PromptMessage], **answer: Any) -> LedgerEntry:
-    """Make the entry of an answer."""
+    """Build the entry of an answer to these messages."""
     return LedgerEntry(
         item_id=request.item_id,
         arm=request.arm,
@@ -98,17 +97,17 @@ def new_entry(request: Request, model: ModelConfig, messages: Sequence[PromptMes
 
 
 SENT_DIGITS = 32
-"""Hex digits that are kept of a SHA-256: half of them, which makes a request of 20 pictures 0.7 kB. 128 bits name one text and one picture
-among all that there will ever be; the key, with all 64, decides what is served. Search for planted strings knows digests of this length."""
+"""Hex digits kept of a SHA-256: half of them (128 bits, unique among all texts and pictures there will ever be), so that a request of 20
+pictures takes 0.7 kB. Answers are looked up by the key, with all 64. The search for planted strings knows digests of this length."""
 
 
 def text_digests(messages: Sequence[PromptMessage]) -> tuple[str, ...]:
-    """Give the role of each message and the beginning of the SHA-256 of its words (UTF-8), with a space between them."""
+    """Return for each message its role, a space, and the first digits of the SHA-256 of its text (UTF-8)."""
     return tuple(f"{message.role} {_digest(message.text)}" for message in messages)
 
 
 def picture_digests(messages: Sequence[PromptMessage]) -> tuple[str, ...]:
-    """Give the beginnings of the pictures' SHA-256, of all messages in the order in which they are sent."""
+    """Return the first digits of the SHA-256 of every picture, in the order in which they are sent."""
     return tuple(image.sha256[:SENT_DIGITS] for message in messages for image in message.images)
 
 
@@ -116,14 +115,11 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:SENT_DIGITS]
 
 
-SYNC_AFTER_S = 2.0
-"""Answers, or seconds, between two flushes to the disk: a power cut loses at most these, a killed process loses nothing."""
-
 ENTRY = TypeAdapter(LedgerEntry)
 
 ANSWER_DIGEST = "answer_sha256"
-"""Column of a line that is no attribute of an `LedgerEntry`: by it an answer that was changed after it was kept is noticed. It takes 53 bytes; lines
-that were written before it was kept have none."""
+"""Field of a line that is not part of `LedgerEntry`: it reveals an answer that was changed later. It takes 53 bytes per line; earlier
+versions did not write it."""
 
 DIGITS = 32
 
@@ -132,7 +128,7 @@ REMEDY = "delete the line and run `nmb run pull`, which brings the recorded one 
 
 
 class Ledger:
-    """The answers of one ledger file, and the place to add to it; made by `open_ledger`."""
+    """The answers of one ledger file, open for appending; made by `open_ledger`."""
 
     def __init__(self, file: IO[bytes], entries: dict[str, LedgerEntry], unreadable: int) -> None:
         self._file = file
@@ -145,11 +141,11 @@ class Ledger:
         return len(self._entries)
 
     def get(self, key: str) -> LedgerEntry | None:
-        """Look an answer up."""
+        """Return the answer of a key; None if it is not in the ledger."""
         return self._entries.get(key)
 
     def add(self, entry: LedgerEntry) -> None:
-        """Append an answer; a key that is there already is not written again."""
+        """Append an answer; a key that is already in the ledger is not written again."""
         if entry.key in self._entries:
             return
         self._entries[entry.key] = entry
@@ -161,11 +157,11 @@ class Ledger:
             self.sync()
 
     def has_room(self) -> bool:
-        """Whether the disk has room for the answers that are under way and one more: who cannot keep an answer must not pay for it."""
+        """Return True if the disk has room for the answers in flight and one more: an answer that cannot be kept must not be paid for."""
         return has_room(self._file.fileno(), ROOM_BYTES)
 
     def add_line(self, line: bytes, where: str) -> bool:
-        """Append a line of another ledger, whatever else it says; False when it is no entry, or its key is there already."""
+        """Append a line of another ledger unchanged, unknown fields included; False if it is not an entry or its key is already here."""
         entry = _entry(line, where)
         if entry is None or entry.key in self._entries:
             return False
@@ -174,28 +170,28 @@ class Ledger:
         return True
 
     async def keep_synced(self) -> None:
-        """Bring what waits to the disk until the task is cancelled: `add` alone would leave it, when no further answer comes for long."""
+        """Flush to disk regularly until the task is cancelled: `add` flushes only when another answer comes."""
         while True:
             await asyncio.sleep(SYNC_AFTER_S)
             if self._waiting:
-                with suppress(OSError):  # the last sync says it
+                with suppress(OSError):  # the last `sync` raises it
                     self.sync()
 
     def sync(self) -> None:
-        """Make sure that what was added is on the disk."""
+        """Write all added answers to the disk itself (fsync)."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._waiting, self._synced = 0, time.monotonic()
 
 
 def answer_digest(entry: LedgerEntry) -> str:
-    """Give the first half of the SHA-256 over the key, the item, the state and the text of an answer."""
+    """Return the first half of the SHA-256 over key, item, state and text of an answer."""
     answer = json.dumps([entry.key, entry.item_id, entry.state, entry.text])
     return hashlib.sha256(answer.encode()).hexdigest()[:DIGITS]
 
 
 def read_ledger(path: Path) -> dict[str, LedgerEntry]:
-    """Read the answers of a ledger by key, without locking it; none when the file is not there.
+    """Read the answers of a ledger by key, without locking it; empty if there is no file.
 
     Parameters
     ----------
@@ -205,12 +201,12 @@ def read_ledger(path: Path) -> dict[str, LedgerEntry]:
     Returns
     -------
     dict of str to LedgerEntry
-        In the order of the lines. Lines that are not an entry are passed over.
+        In the order of the lines. Lines that are not entries are skipped.
 
     Raises
     ------
     DataError
-        If an answer is not the one that was kept: it does not fit the digest in its line.
+        If an answer was changed after it was kept: it does not match the digest in its line.
     """
     if not path.exists():
         return {}
@@ -225,27 +221,27 @@ def open_ledger(path: Path) -> Iterator[Ledger]:
     Parameters
     ----------
     path : Path
-        The `.jsonl` file, or a link to it; made when it is not there.
+        The `.jsonl` file, or a link to it; created if absent.
 
     Yields
     ------
     Ledger
-        The ledger. Lines that are not an entry (the torn last line of a process that was killed) are passed over.
+        The ledger. Lines that are not entries (the torn last line of a killed process) are skipped.
 
     Raises
     ------
     ProviderError
-        If another process writes to it, with that process's number.
+        If another process writes to it; the message has the process id.
     DataError
-        If an answer is not the one that was kept: it does not fit the digest in its line.
+        If an answer was changed after it was kept: it does not match the digest in its line.
     OSError
-        If the disk is full when the last answers are to be kept.
+        If the disk is full when the last answers are flushed.
     """
     path = path.resolve()  # two clones that share the file by a link must meet at one lock
     path.parent.mkdir(parents=True, exist_ok=True)
     with _only_writer(path), path.open("a+b") as file:
         entries, unreadable, torn = _read(file)
-        if torn:
+        if torn:  # end the torn line, so that the next answer starts a line of its own
             file.write(b"\n")
         ledger = Ledger(file, entries, unreadable)
         try:
@@ -253,33 +249,33 @@ def open_ledger(path: Path) -> Iterator[Ledger]:
         except BaseException:
             try:
                 ledger.sync()
-            except OSError:  # the disk takes no more: closing would say so again, over the error that says what to do
+            except OSError:  # disk full: a normal close would raise again and hide the error that says what to do
                 file.raw.close()
             raise
         ledger.sync()
 
 
 def add_missing(path: Path, other: Path) -> int:
-    """Add the answers of another ledger that this one does not hold; its lines are taken as they are.
+    """Append the answers of another ledger that this one lacks; lines are copied unchanged.
 
     Parameters
     ----------
     path : Path
-        The ledger; made when it is not there.
+        The ledger; created if absent.
     other : Path
         The ledger to read from.
 
     Returns
     -------
     int
-        How many answers were added.
+        Number of answers added.
 
     Raises
     ------
     ProviderError
-        If another process writes to the ledger, with that process's number.
+        If another process writes to the ledger; the message has the process id.
     DataError
-        If an answer in one of them does not fit the digest in its line.
+        If an answer in one of them does not match the digest in its line.
     """
     with open_ledger(path) as ledger, other.open("rb") as lines:
         name = f"the recorded {path.parent.name}/{path.name}"
@@ -312,14 +308,14 @@ def _read(file: IO[bytes]) -> tuple[dict[str, LedgerEntry], int, bool]:
 
 
 def _entry(line: bytes, where: str) -> LedgerEntry | None:
-    """Read one line; None when it is no answer."""
+    """Read one line; None if it is not an answer."""
     try:
         value: Any = json.loads(line)
         known = {name: value[name] for name in LedgerEntry.__dataclass_fields__ if name in value}
-        # versions before kept what a provider said, negative or larger than a table can hold
+        # earlier versions stored the provider's counts unchecked: negative, or too large for a table
         counts = {name: token_count(known.get(name)) for name in ("prompt_tokens", "completion_tokens")}
         entry = ENTRY.validate_python(known | counts)
-        if ResponseState(entry.state) in MISSING_STATES:  # a failure is no answer, whoever wrote it
+        if ResponseState(entry.state) in MISSING_STATES:  # a failure is not an answer
             return None
     except (ValueError, TypeError, ValidationError):
         return None
@@ -330,7 +326,7 @@ def _entry(line: bytes, where: str) -> LedgerEntry | None:
 
 
 def check_recorded_ledger(model: ModelConfig, ledger: Path, lock: Path = DVC_LOCK) -> None:
-    """Refuse to ask a model that costs money while answers that were recorded are not here."""
+    """Refuse to ask a paid model while the ledger here is shorter than the recorded one; ProviderError."""
     if model.api_key_env is None and model.prices is None:
         return
     recorded = read_dvc_lock(lock).get(ledger.as_posix())
@@ -338,6 +334,6 @@ def check_recorded_ledger(model: ModelConfig, ledger: Path, lock: Path = DVC_LOC
     if recorded is not None and here < recorded.size:
         message = (
             f"model {model.name}: the recorded ledger {ledger.as_posix()} has {recorded.size} bytes, here are {here}: run `nmb run pull` first,"
-            f" or these answers are paid for again (when they are lost for good: take the ledger out of {lock.name})"
+            f" or these answers are paid for again (if they are lost for good: take the ledger out of {lock.name})"
         )
         raise ProviderError(message)

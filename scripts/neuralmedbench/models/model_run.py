@@ -1,4 +1,7 @@
-"""One model in one run: whom it asks with which limits, where its ledger lies, and the arguments by which a command gets them. Limits change no answer, so changing them replans nothing."""
+"""One model in one run: the model, its limits and its ledger, and the command-line arguments for them.
+
+Limits change no answer, so changing them replans nothing.
+"""
 
 from __future__ import annotations
 
@@ -22,28 +25,28 @@ from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.runtime.parent_run import this_run
 
 SPENDING = Path("data/spending")
-"""Folder of the books. It belongs to this copy of the project as the ledgers do, so that jobs on several machines share it; but it is not
-recorded: what one group has spent does not use up the caps of another one that pulls its run."""
+"""Folder of the spending and rate logs. Like the ledgers it belongs to this copy of the project, so jobs on several machines share it;
+unlike them it is not recorded: what one group spent does not count against the caps of another group that pulls its run."""
 MONEY = "money.jsonl"
 
 
-class _Text(Section):
+class _LimitsText(Section):
     max_run_cost_usd: float | None = None
     rate_limits: dict[str, RateLimit] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class RunLimits:
-    """Caps and limits of a run.
+    """Spending cap and rate limits of a run.
 
     Attributes
     ----------
     max_run_cost_usd : float or None
         Cap of the run, over all models and graders.
     rate_limits : mapping of str to RateLimit
-        Limits by group.
+        Rate limits by group of models.
     folder : Path or None
-        Where the books lie; None: every cap and limit holds within this process alone.
+        Folder of the spending and rate logs; None: caps and limits hold within this process only.
     """
 
     max_run_cost_usd: float | None = None
@@ -52,37 +55,37 @@ class RunLimits:
 
     @classmethod
     def of(cls, config: PipelineConfig, folder: Path = SPENDING) -> RunLimits:
-        """Take it from the configuration."""
+        """Take the limits from the configuration."""
         return cls(config.max_run_cost_usd, config.rate_limits, folder)
 
     @classmethod
     def read(cls, text: str) -> RunLimits:
-        """Read what `write` wrote; the books lie in the folder of this project.
+        """Parse the output of `write`; the logs are those of this project.
 
         Raises
         ------
         ConfigError
-            If it is something else.
+            If the text is anything else.
         """
         try:
             value: Any = json.loads(text)
         except ValueError:
             value = None
-        found = check(_Text, value, "--control")
+        found = check(_LimitsText, value, "--control")
         return cls(found.max_run_cost_usd, found.rate_limits, SPENDING)
 
     def write(self) -> str:
-        """Give it as the argument of a command."""
+        """Write the limits as the argument of a command."""
         limits = {name: limit.model_dump(exclude_none=True) for name, limit in self.rate_limits.items()}
         return json.dumps({"max_run_cost_usd": self.max_run_cost_usd, "rate_limits": limits}, sort_keys=True)
 
     def budget(self, model: ModelConfig, root: Path = Path()) -> Budget:
-        """Open the purse of a model; see `models.budget`."""
+        """Return the budget of a model; see `models.budget`."""
         log = self.folder / MONEY if self.folder else None
         return Budget(model, log=log, run=this_run(), run_cap=self.max_run_cost_usd, root=root)
 
     def limits(self, model: ModelConfig, stop: asyncio.Event) -> RateLimits:
-        """Open the limits of a model's group; see `models.rate_limits`.
+        """Return the rate limits of a model's group; see `models.rate_limits`.
 
         Raises
         ------
@@ -95,7 +98,7 @@ class RunLimits:
 
 
 UNLIMITED = RunLimits()
-"""Nothing but the models' own caps, and those within this process alone."""
+"""Only the models' own caps, and those within this process only."""
 
 
 @dataclass(frozen=True)
@@ -107,22 +110,22 @@ class ModelRun:
     model : ModelConfig
         The model's yaml, with its name.
     ledger : Path
-        Ledger file of this benchmark and model.
+        Ledger file of this benchmark and model, one writer at a time.
     destinations : sequence of str
         `allowed_destinations` of the benchmark.
     max_failed_fraction : float or None
-        A larger share of failed answers is an error, after all answers that came are in the ledger; None: never.
+        A larger share of failed answers is an error, raised after all other answers are in the ledger; None: never.
     root : Path
         Folder to which the paths of pictures are relative.
     vocabulary : Vocabulary or None
         For built-in models.
     replay : bool
-        Take every answer from the ledger and ask for nothing; see `models.replay`.
+        Take every answer from the ledger and make no call; see `models.replay`.
     first_repeat : int
-        Number of the first sample. Samples of other numbers have keys, and where the model has one seeds, of their own: with
-        numbers that were never used everything is asked afresh.
+        Number of the first sample. Each sample number has its own key and, if the model has a seed, its own seed: with unused
+        numbers everything is asked again.
     control : RunLimits
-        Caps and rate limits of the run; by default the model's own cap, within this process alone.
+        Caps and rate limits of the run; by default the model's own cap, within this process only.
     """
 
     model: ModelConfig
@@ -138,7 +141,7 @@ class ModelRun:
 
 
 def add_call_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments to a command."""
+    """Add the arguments of a run to a command."""
     parser.add_argument("--ledger", type=Path, required=True, help="ledger of the calls (JSON lines, only ever appended to)")
     parser.add_argument("--max-failed-fraction", type=float, required=True, help="a larger share of failed calls is an error")
     parser.add_argument("--replay", action="store_true", help="take every answer from the ledger, ask for nothing")
@@ -146,5 +149,5 @@ def add_call_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def call_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Give them as `ModelRun` takes them."""
+    """Return these arguments as keywords of `ModelRun`."""
     return {name: getattr(args, name) for name in ("ledger", "max_failed_fraction", "replay", "control")}

@@ -1,4 +1,4 @@
-"""How many pictures of a request a model gets: those that go are spread evenly, and options that are pictures always stay."""
+"""Cut the pictures of a request to a model's budget: evenly spread, and never one of the pictures that are answer options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
 
 
 def within_budget(turns: Sequence[RequestTurn], max_images: int | None) -> tuple[RequestTurn, ...]:
-    """Keep at most so many pictures of a request, spread evenly over all of them; answered examples lose theirs before the item does.
+    """Keep at most `max_images` pictures of a request, spread evenly; few-shot examples lose theirs before the item does.
 
     Parameters
     ----------
@@ -21,16 +21,16 @@ def within_budget(turns: Sequence[RequestTurn], max_images: int | None) -> tuple
     Returns
     -------
     tuple of RequestTurn
-        The messages with the pictures that are kept: the item's options, as many others of its own as the budget allows, first and last
-        among them when it is 2 or more; what is then left of it is spread over the pictures of the examples. `Response.images_sent` counts
-        them. A question whose options alone are too many is never asked (`too_many_options`).
+        The messages with the kept pictures: the item's options, then as many of its other pictures as the budget allows (with 2 or
+        more always the first and the last), then pictures of the examples with the rest of the budget. `Response.images_sent` counts
+        them. A question with too many options is never asked (`too_many_options`).
     """
     images = [image for turn in turns for image in turn.images]
     if max_images is None or len(images) <= max_images:
         return tuple(turns)
     options = [place for place, image in enumerate(images) if _is_option(image)]
-    own = [place for place, image in enumerate(images) if not image.example and not image.option]
-    of_item = _spread(own, max(0, max_images - len(options)))
+    others = [place for place, image in enumerate(images) if not image.example and not image.option]
+    of_item = _spread(others, max(0, max_images - len(options)))
     examples = [place for place, image in enumerate(images) if image.example]
     of_examples = _spread(examples, max(0, max_images - len(options) - len(of_item)))
     kept = {*options, *of_item, *of_examples}
@@ -43,19 +43,19 @@ def within_budget(turns: Sequence[RequestTurn], max_images: int | None) -> tuple
 
 
 def too_many_options(request: Request, max_images: int | None) -> str:
-    """Say why a request cannot be asked of a model: without one of its options a question is another one, so none is ever cut.
+    """Return why a request cannot be sent to a model; options are never cut, because a question without one is another question.
 
     Parameters
     ----------
     request : Request
-        What is asked.
+        The request.
     max_images : int or None
         The model's picture budget.
 
     Returns
     -------
     str
-        The reason, with the item; empty when it can be asked.
+        The reason, with the item; empty if the request can be sent.
     """
     options = sum(_is_option(image) for turn in request.turns for image in turn.images)
     if max_images is None or options <= max_images:
@@ -68,7 +68,7 @@ def _is_option(image: RequestImage) -> bool:
 
 
 def _spread(places: Sequence[int], most: int) -> list[int]:
-    """Choose at most so many places, evenly spread; of more than one the first and the last, of one the one in the middle."""
+    """Choose at most `most` places, evenly spread from the first to the last; a single one is the middle one."""
     if len(places) <= most:
         return list(places)
     if most < 2:

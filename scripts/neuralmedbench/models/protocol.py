@@ -1,4 +1,4 @@
-"""What the engine hands a backend, and what it gets back."""
+"""The interface between the engine and a backend: messages, calls, answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class MessageImage:
-    """A picture of a message: the words shown before it (may be empty), the bytes of the PNG and their digest."""
+    """A picture of a message: the label shown before it (may be empty), the bytes of the PNG and their SHA-256."""
 
     label: str
     png: bytes
@@ -25,9 +25,9 @@ class Message:
     role : str
         `system`, `user` or `assistant`.
     text : str
-        The words.
+        The text.
     images : tuple of MessageImage
-        Pictures, shown after the words, each after its label.
+        Pictures, shown after the text, each after its label.
     """
 
     role: str
@@ -44,11 +44,11 @@ class Call:
     messages : tuple of Message
         System message first, then user and assistant in turn.
     repeats : tuple of int
-        Numbers of the samples of this conversation that are asked for; one, unless the backend takes `several`.
+        Numbers of the requested samples of this conversation; only one unless the backend takes `several`.
     seed : int or None
-        The model's seed; None when its yaml has none.
+        The model's seed; None if its yaml has none.
     schema : mapping or None
-        JSON schema that the answer has to follow; None when its form is not checked by the provider.
+        JSON schema that the provider has to enforce; None if it enforces none.
     """
 
     messages: tuple[Message, ...]
@@ -57,27 +57,27 @@ class Call:
     schema: Mapping[str, object] | None = None
 
     def seed_of(self, repeat: int) -> int | None:
-        """Seed of one sample."""
+        """Return the seed of one sample."""
         return None if self.seed is None else self.seed + repeat
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back.
+    """One answer of a model.
 
     Attributes
     ----------
     state : str
         `ok`, `refused` or `truncated`: the model's behaviour. A transport error is an exception, never an answer.
     finish_reason, served_model, fingerprint : str
-        What the provider said; empty when it said nothing.
+        As reported by the provider; empty if it reported none.
     prompt_tokens, completion_tokens : int or None
-        As counted by the provider; None when it does not say, or cannot be believed. Where it counts several samples together the first one
-        has the whole count and the others 0.
+        As counted by the provider; None if it reports no plausible count. If it counts several samples together, the first sample has
+        the whole count and the others 0.
     token_logprobs : tuple of float
-        Natural logarithm of the probability of each generated token; empty when it was not asked for.
+        Natural logarithm of the probability of each generated token; empty unless requested.
     total_tokens : int or None
-        Tokens of prompt and answers, where the provider counts them together only: with the first sample, of the whole call.
+        Tokens of prompt and answers, where the provider counts them only together: of the whole call, with the first sample.
     """
 
     text: str
@@ -92,7 +92,7 @@ class Answer:
 
 
 def tokens_of_call(answers: Sequence[Answer]) -> int | None:
-    """Tokens of the prompt and of all answers of one call; None when they are not known."""
+    """Return the tokens of the prompt and of all answers of one call; None if they are unknown."""
     counts = [count for answer in answers for count in (answer.prompt_tokens, answer.completion_tokens)]
     known = [count for count in counts if count is not None]
     if known and len(known) == len(counts):
@@ -106,22 +106,22 @@ class Backend(Protocol):
     Attributes
     ----------
     in_flight : int
-        How many calls the engine may have under way at once.
+        Calls that the engine may have in flight at once.
     several : bool
-        Whether one call may ask for several samples of a conversation.
+        True if one call may ask for several samples of a conversation.
     """
 
     in_flight: int
     several: bool
 
     async def answer(self, call: Call) -> tuple[Answer, ...]:
-        """Answer one call: one answer a repeat, in their order; fewer, but at least one, when the others have to be asked for again."""
+        """Answer one call: one answer per repeat, in order; or fewer, but at least one, and the engine asks for the others again."""
         ...
 
     def stop(self) -> None:
-        """Begin nothing more; calls that have begun are finished, those that only wait may fail."""
+        """Start nothing more; running calls are finished, waiting ones may fail."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections and free resources."""
         ...

@@ -1,4 +1,4 @@
-"""Requests and tokens per minute of a group of models, over all processes, and the pauses that a provider asks for."""
+"""Rate limits of a group of models over all processes (requests and tokens per minute), and the pauses that a provider asks for."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from neuralmedbench.models.retry import LONGEST_RETRY_AFTER_S, TOO_MANY, CallErr
 from neuralmedbench.runtime.shared_log import Record, SharedLog
 
 PAUSED = "GroupPaused"
-CLOCKS_APART_S = 5.0
-"""Clocks of machines that share a book may differ by so much."""
+CLOCK_SKEW_S = 5.0
+"""Largest difference between the clocks of machines that share a log."""
 WINDOW_S = 60.0
 POLL_S = 0.25
-"""Longest sleep before the book is looked at again: other processes may have used less than they had asked for."""
+"""Longest sleep before the log is read again: other processes may have used fewer tokens than they asked for."""
 OLD_LINES = 20_000
-"""A book with so many lines, none of which counts any more, begins anew."""
+"""A log with more lines than this, all of them expired, is emptied."""
 
 
 @dataclass
 class Grant:
-    """Leave to send one request.
+    """Permission to send one request.
 
     Attributes
     ----------
     at : float
         When it was given, in seconds since 1970.
     id : str
-        Its name in the book; empty for leave that nobody counts.
+        Its key in the log; empty if the group has no limits.
     tokens : int
         Tokens that it counts for.
     """
@@ -45,27 +45,26 @@ class Grant:
 
 
 class RateLimits:
-    """The limits of one group; one object for each run of a model, one book for all of them.
+    """The rate limits of one group: one object per run of a model, one log for all of them.
 
     Parameters
     ----------
     group : str or None
-        Name of the group. None: no limits; a pause holds for this object alone.
+        Name of the group. None: no limits; a pause holds for this object only.
     limit : RateLimit
-        What the group may do in any 60 seconds.
+        Requests and tokens that the group may use in any 60 seconds.
     log : Path or None
-        The book of the group; None: the limits hold within this object alone.
+        The log of the group; None: the limits hold within this object only.
     stop : asyncio.Event or None
-        When it is set nobody waits any more; None: it never is.
+        Once it is set, no call waits any longer; None: it is never set.
     clock : callable
-        Seconds since 1970; the wall clock, because processes on several machines may share a book.
+        Seconds since 1970; the wall clock, because processes on several machines may share a log.
 
     Notes
     -----
-    A sliding window: a request may be sent when, counted with it, no more than `requests_per_minute` were sent in the 60 s that end
-    now and their tokens are no more than `tokens_per_minute`. A request counts with the most tokens that it can have until its answer
-    says how many it had. One that is larger than `tokens_per_minute` waits for an empty window and then goes. Within a process nobody is
-    overtaken.
+    A sliding window: a request may be sent if, including it, at most `requests_per_minute` were sent in the last 60 s with at most
+    `tokens_per_minute` tokens. A request counts with its largest possible number of tokens until its answer reports the real one. A request
+    larger than `tokens_per_minute` waits for an empty window. Within a process requests are served in order.
     """
 
     def __init__(
@@ -84,12 +83,12 @@ class RateLimits:
         self._window: deque[Grant] = deque()
         self._by_id: dict[str, Grant] = {}
         self._tokens = 0
-        self._pauses: list[tuple[float, bool]] = []  # its end, and whether calls fail at once until then instead of waiting
+        self._pauses: list[tuple[float, bool]] = []  # end of each pause, and True if calls fail until then instead of waiting
         self._counted = bool(group and (limit.requests_per_minute or limit.tokens_per_minute))
         self._shared = bool(group)
 
     async def wait(self, tokens: int) -> Grant:
-        """Wait until one request with at most so many tokens may be sent, or the command was asked to end; CallError while the group is closed."""
+        """Wait until a request with at most so many tokens may be sent, or until `stop` is set; CallError while the group is closed."""
         async with self._line:
             while not self._stop.is_set():
                 grant, wait_s = self._try(tokens)
@@ -99,21 +98,21 @@ class RateLimits:
         return Grant(self._clock(), "", 0)
 
     def settle(self, grant: Grant, tokens: int | None) -> None:
-        """Say how many tokens a request had; None: not known, it counts as it was asked for."""
+        """Report how many tokens a request used; None: unknown, so its estimate stands."""
         if grant.id and self._limit.tokens_per_minute and tokens is not None and tokens != grant.tokens:
             self._add({"id": grant.id, "tokens": tokens})
 
     def pause(self, seconds: float) -> None:
-        """Let the whole group wait from now on: a provider that is asked in spite of it counts that too.
+        """Make the whole group wait from now on, because providers also count requests that they turn down.
 
-        Nobody waits for one that asks for more than 300 s: until then calls fail at once, and after 300 s it is asked again, because a
-        header must not close a group for years.
+        If the provider asks for more than 300 s, calls fail at once instead of waiting. They are sent again after 300 s, so that no header
+        can close a group for years.
         """
         until: Record = {"until": self._clock() + min(seconds, LONGEST_RETRY_AFTER_S)}
         self._add(until | {"refuse": True} if seconds > LONGEST_RETRY_AFTER_S else until)
 
     def _add(self, record: Record) -> None:
-        with suppress(OSError), self._log.transaction() as transaction:  # a full disk: the limits are then kept by what is known here
+        with suppress(OSError), self._log.transaction() as transaction:  # a full disk: limits then rest on what this process knows
             for other in transaction.new_records:
                 self._apply(other)
             transaction.added.append(record)
@@ -121,9 +120,10 @@ class RateLimits:
 
     def _try(self, tokens: int) -> tuple[Grant | None, float]:
         now = self._clock()
-        if not self._shared:
+        if not self._shared:  # no group, so nothing to count; only pauses of this object apply
             left = self._pause_left(now)
             return (None, left) if left else self._granted(now, tokens)
+        # under the lock of the log: read what other processes were granted, then grant or wait
         with self._log.transaction() as transaction:
             now = self._clock()
             for record in transaction.new_records:
@@ -148,7 +148,7 @@ class RateLimits:
             if "until" in record:
                 self._pauses.append((float(record["until"]), bool(record.get("refuse"))))
             elif "at" in record:
-                # a clock that was set back must not keep the window full for longer than its length
+                # after a clock was set back, a grant in the future must not keep the window full for longer than its length
                 grant = Grant(min(float(record["at"]), self._clock()), str(record["id"]), int(record["tokens"]))
                 self._window.append(grant)
                 self._by_id[grant.id] = grant
@@ -164,19 +164,19 @@ class RateLimits:
             self._tokens -= old.tokens
 
     def _pause_left(self, now: float) -> float:
-        # one that lies further ahead was booked before pauses were bounded, or by a clock that was set back since
-        self._pauses = [pause for pause in self._pauses if now < pause[0] <= now + LONGEST_RETRY_AFTER_S + CLOCKS_APART_S]
+        # a pause that ends later than this was logged by an earlier version without the bound, or before a clock was set back
+        self._pauses = [pause for pause in self._pauses if now < pause[0] <= now + LONGEST_RETRY_AFTER_S + CLOCK_SKEW_S]
         if refused := [until for until, refuse in self._pauses if refuse]:
             raise CallError(PAUSED, TOO_MANY, max(refused) - now, final=True, sent=False)
         return max((until - now for until, _ in self._pauses), default=0.0)
 
     def _window_wait(self, now: float, tokens: int) -> float:
-        """Seconds until the window has room for one more request, should nobody use less than asked for; 0: it has."""
+        """Return the seconds until the window has room for another request if all grants use their estimate; 0 if it has room now."""
         waits = [0.0]
         most, of_tokens = self._limit.requests_per_minute, self._limit.tokens_per_minute
         if most and len(self._window) >= most:
             waits.append(self._window[len(self._window) - most].at + WINDOW_S - now)
-        if of_tokens:
+        if of_tokens:  # how many of the oldest grants must expire
             too_many = self._tokens + min(tokens, of_tokens) - of_tokens
             for old in self._window:
                 if too_many <= 0:

@@ -1,4 +1,4 @@
-"""What a person is asked of what models are asked: each question once, as it is."""
+"""Choose the requests for a human reader: each question once, with everything that the case shows."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from neuralmedbench.records.requests import Request
 
 
 def requests_for(model: ModelConfig, requests: Iterable[Request]) -> list[Request]:
-    """Give the requests that are asked of a model.
+    """Return the requests for a model or a human reader.
 
     Parameters
     ----------
     model : ModelConfig
         The model's yaml.
     requests : iterable of Request
-        What a benchmark asks.
+        The requests of a benchmark.
 
     Returns
     -------
     list of Request
-        All of them. Of a reader each question once under the arm full and the strategy direct: nobody answers a question a second time
-        without knowing it, and an arm that shows less of a case that was seen is none.
+        All requests for a model. For a human reader one sample per question, with the arm full and the strategy direct: people remember
+        their first answer, and after the full case an arm that shows less of it measures nothing.
     """
     if model.reader is None:
         return list(requests)

@@ -1,8 +1,8 @@
-"""Replay: what was recorded is rebuilt from the ledger alone, and nothing is asked.
+"""Replay: rebuild the responses of a recorded run from the ledger alone, without a call.
 
-A ledger without a single answer says that its model was skipped when the run was recorded (it had no key): it stays skipped, and
-counts as missing. Any other ledger must hold every answer that is needed, unless others collected the answers. A call that failed when the run was recorded is in no
-ledger: the responses of such a model cannot be made anew, while those that were recorded stay good.
+An empty ledger records that its model was skipped (it had no key): it stays skipped and counts as missing. Any other ledger must hold
+every answer that is needed, unless the answers were imported. Failed calls are in no ledger, so the responses of a model with failed calls
+cannot be rebuilt; the recorded ones remain valid.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ REMEDY = "`nmb run pull` brings the recorded ledger; to ask the model, take `rep
 
 
 def previous_responses(requests: Sequence[Request], model: ModelConfig, ledger: Path) -> list[Response]:
-    """Give the answers of the revision that was asked before the present one, to the requests as they are now.
+    """Return the answers of the previous revision to the present requests.
 
     Parameters
     ----------
     requests : sequence of Request
-        What is asked.
+        The requests.
     model : ModelConfig
         The model's yaml, with its present revision.
     ledger : Path
@@ -43,20 +43,20 @@ def previous_responses(requests: Sequence[Request], model: ModelConfig, ledger: 
     Returns
     -------
     list of Response
-        Rows of the earlier revision, as `rebuild` gives them; none when the ledger knows no other revision. They have no cost:
-        they were paid for at the prices of then.
+        Rows of the previous revision, as returned by `rebuild`; none if the ledger has no other revision. They have no cost, because
+        they were paid for at earlier prices.
     """
     entries = read_ledger(ledger)
     first = previous_entry(entries.values(), model.revision)
     if first is None:
         return []
     rows = rebuild(requests, model_of_entry(first, model), entries, code=first.code)
-    print(f"{model.name}: {len(rows)} answers of revision {first.revision} stand in the ledger, to be compared with", file=sys.stderr)
+    print(f"{model.name}: {len(rows)} answers of revision {first.revision} are in the ledger, for comparison", file=sys.stderr)
     return rows
 
 
 def previous_entry(entries: Iterable[LedgerEntry], revision: str) -> LedgerEntry | None:
-    """Find the first answer of the revision before, with the settings that this revision had last."""
+    """Return the first entry of the previous revision, with the last settings used under it; None if there is none."""
     variants: dict[str, dict[tuple[object, ...], LedgerEntry]] = {}
     for entry in entries:
         if entry.revision not in ("", revision):
@@ -66,7 +66,7 @@ def previous_entry(entries: Iterable[LedgerEntry], revision: str) -> LedgerEntry
 
 
 def model_of_entry(entry: LedgerEntry, model: ModelConfig) -> ModelConfig:
-    """Give the yaml as it was when an answer was asked for; a folder with weights outside of the project is taken to be the present one."""
+    """Return the model's yaml as it was when an answer was recorded; a weights folder outside the project counts as the present one."""
     return model.model_copy(
         update={
             "id": model.id if entry.model == withhold_outside_paths(model.id) else entry.model,
@@ -78,14 +78,14 @@ def model_of_entry(entry: LedgerEntry, model: ModelConfig) -> ModelConfig:
 
 
 def rebuild(requests: Sequence[Request], model: ModelConfig, entries: Mapping[str, LedgerEntry], *, code: str = "") -> list[Response]:
-    """Put samples together from the ledger alone.
+    """Rebuild samples from the ledger alone.
 
     Parameters
     ----------
     requests : sequence of Request
-        What is asked; a request whose words or pictures have changed has other keys and is not found.
+        The requests; one whose text or pictures changed has another key and is not found.
     model : ModelConfig
-        The model as it was asked.
+        The model with the settings of these answers.
     entries : mapping of str to LedgerEntry
         The ledger.
     code : str
@@ -94,40 +94,40 @@ def rebuild(requests: Sequence[Request], model: ModelConfig, entries: Mapping[st
     Returns
     -------
     list of Response
-        One row a sample whose every call stands in the ledger, sorted by item, arm, strategy and repeat. The others are left out:
-        they are not missing, they were never asked for.
+        One row per sample whose calls are all in the ledger, sorted by item, arm, strategy and repeat. The others are left out: they
+        are not missing, they were never requested.
     """
     walks = (SampleWalk(request, model, repeat, code=code).resume(entries) for request in requests for repeat in range(request.samples))
     return sorted((response_row(walk) for walk in walks if walk.complete and walk.entries), key=response_key)
 
 
 def replay_requests(requests: Sequence[Request], model: ModelConfig, ledger: Path, vocabulary: Vocabulary | None) -> list[Response]:
-    """Rebuild the responses of one model; no backend is opened, so it takes no key, no weights and no network."""
+    """Rebuild the responses of one model; no backend is opened, so no key, weights or network are needed."""
     code = code_of(model, vocabulary)
     entries = _entries(model.name, ledger)
     rows = rebuild(requests, model, entries, code=code)
-    asked = [(request, repeat) for request in sorted(requests, key=_order) for repeat in range(request.samples)]
+    samples = [(request, repeat) for request in sorted(requests, key=_order) for repeat in range(request.samples)]
     if not entries:
         skipped = MissingAnswer(ResponseState.SKIPPED, NOTHING_RECORDED)
-        print(f"{model.name}: {len(asked)} answers skipped: {NOTHING_RECORDED}", file=sys.stderr)
-        return [response_row(SampleWalk(request, model, repeat), skipped) for request, repeat in asked]
-    there = {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
-    # what others collected may lack answers: nobody could be asked for them when the run was recorded either
-    lacking = closed_because(model) if model.backend == "imported" else ""
+        print(f"{model.name}: {len(samples)} answers skipped: {NOTHING_RECORDED}", file=sys.stderr)
+        return [response_row(SampleWalk(request, model, repeat), skipped) for request, repeat in samples]
+    present = {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
+    # imported answers may be incomplete, in the recorded run as well
+    not_imported = closed_because(model) if model.backend == "imported" else ""
     reasons = [
-        (request, repeat, too_many_options(request, model.max_images) or ("" if (*_order(request), repeat) in there else lacking))
-        for request, repeat in asked
+        (request, repeat, too_many_options(request, model.max_images) or ("" if (*_order(request), repeat) in present else not_imported))
+        for request, repeat in samples
     ]
     rows += [
         response_row(SampleWalk(request, model, repeat), MissingAnswer(ResponseState.SKIPPED, reason))
         for request, repeat, reason in reasons
         if reason
     ]
-    there |= {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
-    if len(rows) < len(asked):
-        first, repeat = next((request, repeat) for request, repeat in asked if (*_order(request), repeat) not in there)
+    present |= {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
+    if len(rows) < len(samples):
+        first, repeat = next((request, repeat) for request, repeat in samples if (*_order(request), repeat) not in present)
         message = (
-            f"model {model.name}: {len(asked) - len(rows)} of {len(asked)} answers are not in its ledger, the first is that to"
+            f"model {model.name}: {len(samples) - len(rows)} of {len(samples)} answers are not in its ledger, the first is that to"
             f" {first.item_id} (arm {first.arm}, sample {repeat}); {REMEDY}"
         )
         raise ProviderError(message)

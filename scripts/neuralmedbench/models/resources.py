@@ -1,4 +1,4 @@
-"""What a model takes up while it is asked, so that not too many are asked at once: a place among the calls, or a graphics card."""
+"""Workflow resources that a job takes while it asks a model: an API slot or a GPU."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import LOCAL, destination_of
 
 API, GPU = "api_slots", "gpu"
-"""Names of the resources; the profiles say how many there are."""
+"""Names of the resources; the profiles set how many there are."""
 
 
 def resources_of(model: ModelConfig | None) -> dict[str, int]:
-    """Say what a job that asks a model takes of the run's slots.
+    """Return the resources that a job takes while it asks a model.
 
     Parameters
     ----------
@@ -21,9 +21,9 @@ def resources_of(model: ModelConfig | None) -> dict[str, int]:
     Returns
     -------
     dict of str to int
-        What is taken, and nothing else: some cluster plugins take `gpu: 0` for a wish. A remote host takes one of `api_slots`; weights
-        that the job loads itself take a graphics card, and where there is none a place among the models that compute here. A
-        server on this machine has its own queue.
+        Only resources that are taken, because some cluster plugins read `gpu: 0` as a request. A remote host takes one of `api_slots`;
+        weights that the job loads take one `gpu` (on a machine without one it limits the models that compute at once). A server on this
+        machine has its own queue and takes nothing.
     """
     if model is None or model.backend in ("builtin", "imported"):
         return {}

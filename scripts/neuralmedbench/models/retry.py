@@ -1,18 +1,17 @@
-"""One policy for calls that fail on their way: what is tried again, how often, after how long.
+"""The retry policy for failed calls: which are retried, how often, and after how long.
 
-| what came back | tried again | charged | what else |
+| reply | retried | charged | also |
 | --- | --- | --- | --- |
-| 429 | yes | no | the whole group pauses, as long as the provider says, else as long as this call waits |
+| 429 | yes | no | the whole group pauses as long as the provider says, or else as long as this call waits |
 | 408, 409, 425 | yes | no | |
-| 5xx but 501 and 505 (503, and 529 of an overloaded provider, among them) | yes | no | with Retry-After the whole group pauses |
+| 5xx except 501 and 505 (including 503, and 529 of an overloaded provider) | yes | no | with Retry-After the whole group pauses |
 | 501, 505 and every other 4xx (400 bad request, 401 and 403 key, 402 money, 404 model, 413 too large, 422) | no | no | |
-| nothing: the deadline of an attempt, a connection that broke, a body without an answer | yes | perhaps | set aside once more before the next attempt |
-| no connection at all, a certificate that is not good (`sent=False`) | unless `final` | no | |
+| none: deadline of the attempt, broken connection, body without an answer | yes | perhaps | reserved again before the next attempt |
+| no connection at all, a bad certificate (`sent=False`) | unless `final` | no | |
 
-The wait is the longer of what the provider asks for (`retry-after-ms`, or `Retry-After` in seconds or as a date) and a wait that doubles
-from 0.5 s to 60 s, with jitter. A provider that asks for more than 300 s has no quota left: the call is given up, and nothing is sent to
-its group for 300 s. A call ends with its last attempt (`max_attempts`) or its deadline (`deadline_s`, counted from the first attempt: to
-stand in line for one's turn is no failure).
+The wait is the longer of the provider's request (`retry-after-ms`, or `Retry-After` in seconds or as a date) and a backoff that doubles
+from 0.5 s to 60 s, with jitter. A provider that asks for more than 300 s has no quota left: the call fails, and nothing is sent to its group
+for 300 s. A call ends after `max_attempts` or at its deadline (`deadline_s`, counted from the first attempt, not from the queue before it).
 """
 
 from __future__ import annotations
@@ -33,28 +32,28 @@ RETRIED = frozenset({408, 409, 425, 429})
 NEVER = frozenset({501, 505})
 TOO_MANY = 429
 INTERRUPTED = "Interrupted"
-"""Why a call was not made, or not again: a person or the system asked the command to end."""
+"""Reason of a call that was not made or not retried: the command was asked to end."""
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 60.0
 LONGEST_RETRY_AFTER_S = 300.0
-"""A provider that asks for more patience than this has no quota left today."""
+"""A provider that asks for a longer wait has no quota left today."""
 
 
 class CallError(Exception):
-    """A call that failed on its way.
+    """A call that failed without an answer.
 
     Parameters
     ----------
     kind : str
         Class of the failure, for example `RateLimitError`; never the provider's text, which may repeat the prompt or a key.
     status : int or None
-        HTTP status; None when there was no answer at all (no connection, deadline).
+        HTTP status; None if there was no reply at all (no connection, deadline).
     retry_after_s : float or None
-        What the provider asked for.
+        Wait requested by the provider, in seconds.
     final : bool
-        Whether the same call cannot succeed later, whatever its status.
+        True if the same call cannot succeed later, whatever its status.
     sent : bool
-        Whether the provider may have got the call, and so may charge it although nothing came back.
+        True if the provider may have received the call, and so may charge it although nothing came back.
     """
 
     def __init__(
@@ -68,15 +67,15 @@ class CallError(Exception):
         self._final = final
 
     @property
-    def passing(self) -> bool:
-        """Whether the same call may succeed later."""
+    def may_pass_later(self) -> bool:
+        """True if the same call may succeed later."""
         return not self._final and (self.status is None or self.status in RETRIED or (self.status >= 500 and self.status not in NEVER))
 
 
 class GaveUpError(Exception):
-    """A call that failed for good after so many attempts; when nothing came back it may have been charged all the same.
+    """A call that failed for good after `attempts` attempts; `sent` is True if the provider may have received any of them.
 
-    `sent` is whether the provider may have got any of them.
+    A call without a reply may have been charged all the same (`perhaps_paid`).
     """
 
     def __init__(self, last: CallError, attempts: int, *, sent: bool = False) -> None:
@@ -88,32 +87,32 @@ class GaveUpError(Exception):
 
 
 class AttemptPolicy(Protocol):
-    """What an attempt has to pass: the limits of its group, and its money."""
+    """Conditions of an attempt: the rate limits of its group, and its money."""
 
     async def enter(self) -> None:
-        """Wait for one's turn; CallError when it does not come."""
+        """Wait until the attempt may be sent; CallError if the group is closed."""
         ...
 
     def pause(self, seconds: float) -> None:
-        """Let the whole group wait."""
+        """Make the whole group wait."""
         ...
 
     def again(self, error: CallError) -> bool:
-        """Whether there is money for one more attempt after this failure."""
+        """Return True if there is money for another attempt after this failure."""
         ...
 
 
 class OpenGate:
-    """A gate that lets everything pass."""
+    """A gate without limits or costs."""
 
     async def enter(self) -> None:
-        """There is no line to stand in."""
+        """Return at once."""
 
     def pause(self, seconds: float) -> None:
-        """There is no group."""
+        """Do nothing: there is no group."""
 
     def again(self, error: CallError) -> bool:
-        """Nothing costs anything."""
+        """Return True: no attempt costs anything."""
         return True
 
 
@@ -130,16 +129,12 @@ async def answer_with_retries(
     deadline_s: float | None = None,
     gate: AttemptPolicy = OPEN,
 ) -> tuple[T, int, float]:
-    """Call until there is an answer.
+    """Call until there is an answer, by the policy above; GaveUpError if there is none.
 
     Returns
     -------
     tuple
-        The answer, the number of attempts, and the seconds that the last one took.
-
-    Notes
-    -----
-    What is tried again stands in the table above.
+        The answer, the number of attempts, and the duration of the last one in seconds.
     """
     ends, error, sent = math.inf, CallError(INTERRUPTED, final=True, sent=False), False
     for attempt in range(1, max_attempts + 1):
@@ -161,11 +156,12 @@ async def answer_with_retries(
         else:
             return answer, attempt, time.monotonic() - start
         sent |= error.sent
+        # wait as long as the provider asks, at least the backoff with its jitter of 50 to 100 %
         asked = error.retry_after_s or 0.0
         wait_s = max(asked, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (attempt - 1)) * (0.5 + jitter.random() / 2))
         if asked or error.status == TOO_MANY:
             gate.pause(wait_s)
-        hopeless = not error.passing or attempt == max_attempts or asked > LONGEST_RETRY_AFTER_S or time.monotonic() + wait_s >= ends
+        hopeless = not error.may_pass_later or attempt == max_attempts or asked > LONGEST_RETRY_AFTER_S or time.monotonic() + wait_s >= ends
         if hopeless or stop.is_set() or not gate.again(error):
             raise GaveUpError(error, attempt, sent=sent)
         await interruptible_sleep(wait_s, stop)
@@ -174,7 +170,7 @@ async def answer_with_retries(
 
 
 def asked_wait_s(headers: Mapping[str, str], now: datetime.datetime | None = None) -> float | None:
-    """Read how long a provider asks to wait.
+    """Read how long a provider asks to wait, in seconds; None if it does not say.
 
     Examples
     --------
@@ -199,6 +195,6 @@ def _shorter(timeout_s: float | None, left_s: float) -> float | None:
 
 
 async def interruptible_sleep(seconds: float, stop: asyncio.Event) -> None:
-    """Wait so many seconds, or until `stop` is set."""
+    """Sleep, but return as soon as `stop` is set."""
     with suppress(TimeoutError):
         await asyncio.wait_for(stop.wait(), seconds)

@@ -1,4 +1,4 @@
-"""One sample of a request: walked through the stored answers, and written as a row of the responses."""
+"""One sample of a request: walk it through the stored answers, and write it as a row of the responses."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from neuralmedbench.records.responses import Response, ResponseState
 
 
 class AnswerStore(Protocol):
-    """Where answers are looked up: a ledger, or its entries by key."""
+    """A source of stored answers: a ledger, or its entries by key."""
 
     def get(self, key: str, /) -> LedgerEntry | None:
-        """Give the answer of a key; None when it is not there."""
+        """Return the answer of a key; None if there is none."""
         ...
 
 
 def item_key(key: str, request: Request) -> str:
-    """Give the key of an imported answer where another answer stands under the call's key."""
+    """Return the key of an imported answer if another item's answer already has the call's key."""
     return sha256_of_value({"call_key": key, "item_id": request.item_id, "arm": request.arm, "strategy": request.strategy})
 
 
-def stored_answer(kept: AnswerStore, request: Request, model: ModelConfig, key: str) -> LedgerEntry | None:
+def stored_answer(store: AnswerStore, request: Request, model: ModelConfig, key: str) -> LedgerEntry | None:
     """Look up the answer to a call.
 
-    A model that is asked answers one prompt once, for all items that share it. Somebody else's run answered each item: its answer is
-    never taken for another item.
+    Our own runs ask an identical prompt once, for all items that share it. An imported run answered each item separately, so its answer
+    is never used for another item.
     """
-    entry = kept.get(key)
+    entry = store.get(key)
     if model.backend != "imported":
         return entry
-    return kept.get(item_key(key, request)) or (entry if entry and entry.item_id in ("", request.item_id) else None)
+    return store.get(item_key(key, request)) or (entry if entry and entry.item_id in ("", request.item_id) else None)
 
 
 class SampleWalk:
-    """One sample on its way through its calls: those that are answered, and the one that is due.
+    """One sample of a request: its answered calls and the next one.
 
     Parameters
     ----------
     request : Request
-        What is asked.
+        The request.
     model : ModelConfig
-        The model as it is asked.
+        The model with its settings.
     repeat : int
         Number of the sample.
     code : str
@@ -60,9 +60,9 @@ class SampleWalk:
     entries : list of LedgerEntry
         The answers to its calls, in order.
     messages : tuple of PromptMessage
-        The conversation of the call that is due, or of the last one when all are answered.
+        The conversation of the next call, or of the last one if all are answered.
     key : str
-        Key of the call that is due, which is made of the answers before it; empty when all are answered.
+        Key of the next call, which depends on the answers before it; empty if all are answered.
     """
 
     def __init__(self, request: Request, model: ModelConfig, repeat: int, *, code: str = "") -> None:
@@ -74,22 +74,22 @@ class SampleWalk:
 
     @property
     def complete(self) -> bool:
-        """Whether every call of the sample is answered."""
+        """True if every call of the sample is answered."""
         return not self.key
 
     def resume(self, store: AnswerStore) -> SampleWalk:
-        """Walk on through the stored answers, up to the first call whose answer is not there."""
+        """Add stored answers up to the first call without one, and return the walk itself."""
         while self.key and (entry := stored_answer(store, self.request, self.model, self.key)) is not None:
             self.add(entry)
         return self
 
     def add(self, entry: LedgerEntry) -> None:
-        """Take the answer to the call that is due."""
+        """Add the answer to the next call."""
         self.entries.append(entry)
         self._advance()
 
     def key_of(self, repeat: int) -> str:
-        """Give the key that the call that is due has for another sample of the same conversation."""
+        """Return the key of the next call for another sample of the same conversation."""
         return request_key(self.request, self.model, self.messages, repeat, code=self.code)
 
     def _advance(self) -> None:
@@ -100,7 +100,7 @@ class SampleWalk:
 
 @dataclass(frozen=True)
 class MissingAnswer:
-    """Why a call has no answer, and how often it was tried; if anything was sent, to which host, and on which day (UTC)."""
+    """Why a call has no answer, the number of attempts, and (if anything was sent) the host and the day in UTC."""
 
     state: ResponseState
     error: str
@@ -110,10 +110,10 @@ class MissingAnswer:
 
 
 def response_row(walk: SampleWalk, missing: MissingAnswer | None = None) -> Response:
-    """Make the row of one sample; `missing` says why it has no last answer, without it there is at least one."""
+    """Build the row of one sample; `missing` says why its last answer is missing, without it there is at least one answer."""
     request, entries, messages = walk.request, walk.entries, walk.messages
     last = entries[-1] if entries else None
-    # a call that failed was sent all the same; one that was not made, or found no connection, ends with words that nobody got
+    # count what left the machine: a failed call was sent too, but the last message of a call that was never sent was not
     sent = messages if not missing or missing.destination else messages[:-2] if entries else ()
     prompt, completion = _total([entry.prompt_tokens for entry in entries]), _total([entry.completion_tokens for entry in entries])
     latencies = [entry.latency_s for entry in entries if entry.latency_s is not None]

@@ -1,4 +1,4 @@
-"""Tokens of a call before it is made: an upper bound for the reservation, and a likely number for a plan."""
+"""Estimate the tokens of a call before it is made: an upper bound for the reservation, a likely number for a plan."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.records.requests import RequestImage
 
 MESSAGE_TOKENS = 16
-"""Words of the chat template around a message or a label."""
+"""Tokens of the chat template around a message or a label."""
 SCHEMA_TOKENS = 512
-"""What a provider writes around a schema (some send it as a tool)."""
+"""Tokens that a provider adds around a schema (some send it as a tool)."""
 PATCH_PX = 16
 LEAST_PICTURE_TOKENS = 3400
 MINI_PICTURE_TOKENS = 2833 + 8 * 5667
-"""A picture of 8 tiles under gpt-4o-mini, which counts them 33 times so that a picture costs what it costs under gpt-4o."""
+"""Base and 8 tiles at the rates of gpt-4o-mini, which counts picture tokens 33-fold so that a picture costs as much as with gpt-4o."""
 LARGEST_PX = 2048
-"""Side of a picture whose size cannot be read."""
+"""Assumed side of a picture whose size cannot be read."""
 LIKELY_PICTURE_TOKENS = (258, 1600)
+"""Least and most tokens of a picture in a plan."""
 PIXELS_PER_TOKEN = 750
 ASCII_PER_TOKEN = 4
 ANSWER_LIMITS = ("max_completion_tokens", "max_output_tokens")
-"""Other names, among `parameters`, of the longest answer."""
+"""Names under which `parameters` may set the longest answer."""
 
 
 class Estimator:
-    """Counts the tokens of conversations for one model.
+    """Estimates the tokens of conversations for one model.
 
     Parameters
     ----------
@@ -39,11 +40,11 @@ class Estimator:
 
     Notes
     -----
-    At most: a byte of UTF-8 a token, because every tokeniser in use falls back to bytes; measured with cl100k, bytes a token go from 1.01
-    (rare Chinese characters) over 1.3 (random ASCII, emoji), 1.9 (Japanese) and 2.5 (clinical shorthand) to 5.2 (English). Two characters a
-    token, the rule before, was broken by everything but English. A picture: a token a patch of 16 px, at least 3,400. The published rules
-    stay below that: OpenAI 85 + 170 a tile (1,445 at most) or 2.46 a patch of 32 px, Anthropic a patch of 28 px or 750 pixels, Google 258 a
-    tile of 768 px or 2,240, Qwen a patch of 28 px, LLaVA and InternVL up to 2,880 and 3,328 whatever the size. gpt-4o-mini is the exception.
+    Upper bound of text: one token per byte of UTF-8, because every tokeniser in use falls back to bytes. Bytes per token measured with
+    cl100k: 1.01 (rare Chinese characters), 1.3 (random ASCII, emoji), 1.9 (Japanese), 2.5 (clinical shorthand), 5.2 (English).
+    Upper bound of a picture: one token per patch of 16 px, at least 3,400. The published rules stay below it: OpenAI 85 + 170 per tile
+    (1,445 at most) or 2.46 per patch of 32 px, Anthropic one per patch of 28 px or per 750 pixels, Google 258 per tile of 768 px or 2,240,
+    Qwen one per patch of 28 px, LLaVA and InternVL up to 2,880 and 3,328 at any size. gpt-4o-mini is the exception.
     """
 
     def __init__(self, model: ModelConfig, root: Path = Path()) -> None:
@@ -51,15 +52,15 @@ class Estimator:
         self._sizes: dict[str, tuple[int, int]] = {}
 
     def prompt_at_most(self, messages: Sequence[PromptMessage], schema: str = "") -> int:
-        """Tokens that a conversation cannot exceed."""
+        """Return an upper bound of the tokens of a conversation."""
         text = sum(text_tokens_at_most(message.text) + MESSAGE_TOKENS for message in messages)
         pictures = [image for message in messages for image in message.images]
         labels = sum(text_tokens_at_most(image.label) + MESSAGE_TOKENS for image in pictures)
-        asked = text_tokens_at_most(schema) + SCHEMA_TOKENS if schema else 0
-        return text + labels + asked + sum(self._picture_at_most(image) for image in pictures)
+        form = text_tokens_at_most(schema) + SCHEMA_TOKENS if schema else 0
+        return text + labels + form + sum(self._picture_at_most(image) for image in pictures)
 
     def prompt_probably(self, messages: Sequence[PromptMessage], schema: str = "") -> int:
-        """Tokens that a conversation probably has."""
+        """Return the likely number of tokens of a conversation."""
         texts = [*(message.text for message in messages), *(image.label for message in messages for image in message.images), schema]
         low, high = LIKELY_PICTURE_TOKENS
         sizes = [self._size(image) for message in messages for image in message.images]
@@ -78,19 +79,19 @@ class Estimator:
 
 
 def longest_answer(model: ModelConfig) -> int | None:
-    """Tokens that one answer has at most; None when nothing limits it."""
+    """Return the largest number of tokens of one answer; None if nothing limits it."""
     others = [value for name in ANSWER_LIMITS if isinstance(value := model.parameters.get(name), int)]
     return model.max_tokens or (max(others) if others else None)
 
 
 def answers_of_a_call(model: ModelConfig) -> int:
-    """Answers that every sample is paid for: more than one when `parameters` ask for more (`n`), although one alone is kept."""
+    """Return how many answers a sample is charged for: `parameters` may ask for more than one (`n`), although only one is kept."""
     asked = model.parameters.get("n", 1)
     return max(1, asked) if isinstance(asked, int) else 1
 
 
 def text_tokens_at_most(text: str) -> int:
-    """Tokens that a text cannot exceed.
+    """Return an upper bound of the tokens of a text: its bytes of UTF-8.
 
     Examples
     --------
@@ -101,7 +102,7 @@ def text_tokens_at_most(text: str) -> int:
 
 
 def likely_text_tokens(text: str) -> int:
-    """Tokens that a text probably has: four letters of English, or one of any other script.
+    """Return the likely number of tokens of a text: one per four ASCII characters, one per character of another script.
 
     Examples
     --------

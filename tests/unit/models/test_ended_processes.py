@@ -106,7 +106,7 @@ def test_a_process_that_is_asked_to_end_makes_no_new_calls_and_keeps_those_under
     process = asking.start(backend)
     wait_for_calls_under_way(server, asking)
     process.send_signal(number)
-    wait_until(lambda: "m: no more calls are made; waiting for those under way" in asking.said(), asking.said)
+    wait_until(lambda: "m: no more calls are made; waiting for those in flight" in asking.said(), asking.said)
     server.let_go.set()
     assert process.wait(60) == InterruptedRunError.exit_code, asking.said()
     assert "InterruptedRunError: model m: interrupted; the answers that had come are kept: run the same command again" in asking.said()
@@ -128,7 +128,7 @@ def test_a_process_that_ends_at_once_loses_no_answer_but_those_under_way(server,
     wait_for_calls_under_way(server, asking)
     process.send_signal(signals[0])
     if len(signals) > 1:
-        wait_until(lambda: "once more to end at once" in asking.said(), asking.said)
+        wait_until(lambda: "interrupt again to end at once" in asking.said(), asking.said)
         process.send_signal(signals[1])
     assert process.wait(60) != 0, asking.said()
     assert "Traceback" not in asking.said()

@@ -112,7 +112,7 @@ def test_an_import_of_before_is_completed_by_importing_the_same_file_again(tmp_p
         ([given("b/other", "A")], "no request for this item"),
         ([given("one", "A", arm="no_image")], "under arm no_image"),
         ([given("one", "A", sample=2)], "sample 2, the benchmark asks for 2"),
-        ([given("one", "A"), given("b/one", "B")], "stands twice"),
+        ([given("one", "A"), given("b/one", "B")], "occurs twice"),
         ([given("talk", "A")], "1 turns, expected 2"),
     ],
 )

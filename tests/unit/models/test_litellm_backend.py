@@ -113,7 +113,7 @@ def test_an_answer_that_broke_off_because_the_provider_failed_is_no_answer(answe
     """Litellm calls these ends `stop`: half an answer would be scored."""
     with pytest.raises(CallError, match="BrokeOff") as failure:
         answers(ended(reason))
-    assert failure.value.passing
+    assert failure.value.may_pass_later
     assert failure.value.status is None, "it may have been charged"
 
 
@@ -164,7 +164,7 @@ def test_a_refusal_is_kept_in_its_own_words(answers):
 def test_nonsense_with_status_200_is_no_answer_and_perhaps_paid(answers, body, kind):
     with pytest.raises(CallError, match=kind) as failure:
         answers(body)
-    assert failure.value.passing
+    assert failure.value.may_pass_later
     assert failure.value.status is None
 
 
@@ -425,7 +425,7 @@ def test_a_parameter_is_sent_or_refused_but_never_dropped(answers, model_id, set
 
 
 def test_samples_and_turns_share_one_encoded_picture_and_forget_it_after_them():
-    encoder = PictureEncoder(kept=1)
+    encoder = PictureEncoder(recent=1)
     held = encoder.url(MessageImage("", PNG, "a"))
     assert encoder.url(MessageImage("", PNG, "a")) is held
     encoder.url(MessageImage("", PNG + b"1", "b"))

@@ -196,7 +196,7 @@ def test_one_sample_that_is_too_large_is_a_failed_call_and_the_others_are_answer
     answers = ask(backend, *(Call(words, (0, 1), 5) for words in TALKS))
     assert [isinstance(answer, CallError) for answer in answers] == [False, False, False, True]
     assert str(answers[3]).startswith("OutOfMemoryError")
-    assert not answers[3].passing
+    assert not answers[3].may_pass_later
 
 
 def test_a_picture_that_cannot_be_read_costs_its_own_call_only():

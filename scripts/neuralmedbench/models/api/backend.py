@@ -1,4 +1,4 @@
-"""Models behind an API, through litellm: one attempt a call, because retries are decided in one place (`models.retry`)."""
+"""Models behind an API, through litellm: one attempt per call, because retries are decided in one place (`models.retry`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.api.replies import answers_of
-from neuralmedbench.models.api.wire import BAD_CERTIFICATE, EXCHANGE, Exchange, OneHost, tell_of_proxies
+from neuralmedbench.models.api.wire import BAD_CERTIFICATE, EXCHANGE, Exchange, OneHost, warn_about_proxies
 from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.destinations import LOCAL, address_of, destination_of
 from neuralmedbench.models.protocol import Answer, Call, Message, MessageImage
@@ -25,7 +25,7 @@ NO_KEY = "no-key"
 """Sent to a server that needs no key, so that litellm never picks up a key of another provider from the environment."""
 
 POLICY_ERROR = "ContentPolicyViolationError"
-"""Litellm's class for a status 400 that says that a filter would not let the request through."""
+"""litellm's class for a status 400 by which a content filter rejects the request."""
 
 
 class LitellmBackend:
@@ -50,7 +50,7 @@ class LitellmBackend:
         check_parameters(model)
         address = address_of(model)
         if destination_of(model) != LOCAL:
-            tell_of_proxies(model.name, address)
+            warn_about_proxies(model.name, address)
         self._key = (os.environ.get(model.api_key_env) if model.api_key_env else None) or ""
         self._client = _client(address, model.timeout_s)
         self._encoder = PictureEncoder()
@@ -83,7 +83,7 @@ class LitellmBackend:
         raise failure
 
     def stop(self) -> None:
-        """Nothing waits here: a call that has begun is under way."""
+        """Nothing waits here: every call that has begun is in flight."""
 
     async def close(self) -> None:
         """Close the connections."""
@@ -98,7 +98,7 @@ class LitellmBackend:
         return {"role": message.role, "content": parts}
 
     def _failure(self, error: Exception, exchange: Exchange) -> Answer | CallError | ConfigError:
-        """Say what an error of litellm means; its words are read, never passed on: they may repeat the prompt or the key."""
+        """Translate an error of litellm; its text is never passed on, because it may repeat the prompt or the key."""
         if exchange.elsewhere:
             message = (
                 f"model {self._model.name}: its request would have gone to {exchange.elsewhere}, which is not the host that was checked; nothing"
@@ -123,46 +123,46 @@ def _client(address: str, timeout_s: float) -> Any:
     return AsyncHTTPHandler(timeout=timeout_s, transport=OneHost(address, timeout_s), follow_redirects=False)
 
 
-KEPT = 32
+RECENT_PICTURES = 32
 
 
 class _Url(str):
-    """A text that can be forgotten when nobody holds it any more."""
+    """A string that can be held by a weak reference; `str` itself cannot."""
 
 
 class PictureEncoder:
-    """Pictures as data URLs: each is written once for all samples and turns that show it, and kept only as long as a call holds it.
+    """Encodes pictures as data URLs: once for all samples and turns that show a picture, and freed when no call holds it.
 
-    The last few are kept in any case, for a dialogue whose next turn shows them again.
+    The most recent ones are kept in any case, for a dialogue whose next turn shows them again.
     """
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, recent: int = RECENT_PICTURES) -> None:
         self._shared: WeakValueDictionary[str, _Url] = WeakValueDictionary()
-        self._last: deque[_Url] = deque(maxlen=kept)
+        self._recent: deque[_Url] = deque(maxlen=recent)
 
     def url(self, image: MessageImage) -> str:
-        """Give the data URL of a picture."""
+        """Return the data URL of a picture."""
         url = self._shared.get(image.sha256)
         if url is None:
             url = self._shared[image.sha256] = _Url(f"data:image/png;base64,{base64.b64encode(image.png).decode('ascii')}")
-            self._last.append(url)
+            self._recent.append(url)
         return url
 
 
 KEYS = {"n": "native_n", "response_format": "structured_output", "max_completion_tokens": "max_tokens"}
-"""Parameters that stand in a model's yaml by another name."""
+"""Parameters that have another name in a model's yaml."""
 
-OWN = frozenset(
+RESERVED = frozenset(
     {"model", "messages", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "n", "response_format", "logprobs"}
     | {"stream", "stream_options", "tools", "tool_choice", "functions", "function_call", "modalities", "audio", "web_search_options"}
     | {"timeout", "base_url", "drop_params", "additional_drop_params", "allowed_openai_params", "extra_headers", "extra_body"}
     | {"organization", "deployment_id", "mock_delay", "store", "user"}
 )
-"""Parameters that are the project's own, or that would change more than how an answer is drawn."""
+"""Parameters that this project sets itself, or that would change more than the sampling of an answer."""
 
 
 def parameters_of(model: ModelConfig, call: Call) -> dict[str, Any]:
-    """Give the parameters of one call."""
+    """Return the parameters of one call as litellm takes them."""
     samples = len(call.repeats)
     asked: dict[str, Any] = {
         "temperature": model.temperature,
@@ -185,13 +185,13 @@ def _response_format(model: ModelConfig, call: Call) -> dict[str, Any] | None:
 
 
 def check_parameters(model: ModelConfig) -> None:
-    """Refuse a yaml with a parameter that the provider does not take, before anything is asked."""
+    """Refuse a yaml with a parameter that the provider does not take, before anything is sent; ConfigError."""
     import_litellm()
     from litellm.types.utils import all_litellm_params
     from litellm.utils import get_optional_params
 
     for parameter in model.parameters:
-        if parameter in OWN or parameter in all_litellm_params or parameter.startswith("litellm"):
+        if parameter in RESERVED or parameter in all_litellm_params or parameter.startswith("litellm"):
             message = f"model {model.name}: `parameters: {parameter}` is not passed on; it has a key of its own in the yaml, or is none of a model"
             raise ConfigError(message)
     whole = Call((), (0, 1) if model.native_n else (0,), model.seed, {"type": "object", "properties": {}})
@@ -210,15 +210,15 @@ def _only_responses(model: str, provider: str) -> bool:
 
     try:
         return get_model_info(model, custom_llm_provider=provider).get("mode") == "responses"
-    except Exception:  # litellm does not know the model, and says so with a plain Exception
+    except Exception:  # litellm raises a plain Exception for a model that it does not know
         return False
 
 
 def complaint(model: ModelConfig, error: Exception) -> str:
-    """Say which key of a yaml litellm does not like; its own words are searched for the names of parameters, and not repeated."""
-    said = str(error)
-    asked = [*parameters_of(model, Call((), (0, 1) if model.native_n else (0,), model.seed, {"type": "object", "properties": {}}))]
-    blamed = [KEYS.get(parameter, parameter) for parameter in asked if re.search(rf"\b{re.escape(parameter)}\b", said)]
+    """Say which keys of a yaml litellm rejects; its text is searched for names of parameters, and not repeated."""
+    text = str(error)
+    sent = [*parameters_of(model, Call((), (0, 1) if model.native_n else (0,), model.seed, {"type": "object", "properties": {}}))]
+    blamed = [KEYS.get(parameter, parameter) for parameter in sent if re.search(rf"\b{re.escape(parameter)}\b", text)]
     keys = ", ".join(f"`parameters: {key}`" if key in model.parameters else f"`{key}`" for key in blamed)
     return (
         f"model {model.name}: litellm cannot make a call of {keys or 'its yaml'} ({type(error).__name__}): this provider or model does not take"
@@ -231,15 +231,15 @@ SETTINGS = {
     "LITELLM_MODE": "PRODUCTION",
     "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "True",
 }
-"""No download of prices; no reading of a `.env`, which could send requests elsewhere; for `openai/` the handler that litellm uses for all
-other providers: it sends the same body as the openai package for two thirds of the work, and through a client that is ours."""
+"""No download of prices; no `.env` file, which could send requests elsewhere; for `openai/` the handler that litellm uses for all other
+providers: it sends the same body as the openai package at two thirds of the CPU time, and through our own client."""
 
 LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai", "aiohttp", "asyncio")
 
 
 @cache
 def import_litellm() -> Any:
-    """Import litellm so that it neither downloads, prints, keeps nor repeats anything."""
+    """Import litellm with downloads, printing, caching and retries turned off."""
     os.environ.update(SETTINGS)
     import litellm
 
@@ -255,34 +255,34 @@ def import_litellm() -> Any:
 
 
 class NoTokens:
-    """Stands for the tokenizer that litellm loads with its first call (0.7 s, 40 MB) to count what a provider does not count itself.
+    """Replaces the tokenizer that litellm loads with its first call (0.7 s, 40 MB) for providers that report no counts.
 
-    Such counts are not used here: see `models.api.backend`.
+    Such counts are not used here: see `models.api.replies.tokens_of`.
     """
 
     def encode(self, *_: object, **__: object) -> list[int]:
-        """Give no tokens."""
+        """Return no tokens."""
         return []
 
 
 def no_log(model: str) -> Any:
-    """Make the object by which litellm logs one call, so that it logs nothing.
+    """Make litellm's logging object of one call, which logs nothing.
 
-    Litellm prices every answer, writes a record of it with the whole conversation and offers that to callbacks: two fifths of its work,
-    for something that is never read here. Errors are not recorded either; they hold headers and the prompt.
+    Otherwise litellm prices every answer and passes a record with the whole conversation to callbacks: two fifths of its CPU time, for
+    records that are never read here. Errors are not recorded either, because they hold headers and the prompt.
     """
-    made = _no_log_class()(
+    logging_object = _no_log_class()(
         model=model,
         messages=[],
         stream=False,
         call_type="acompletion",
-        start_time=datetime.datetime.now(),  # noqa: DTZ005 litellm subtracts a time without a zone from it
-        litellm_call_id="unlogged",  # an own one for each call would cost half a millisecond, for logs that nobody writes
+        start_time=datetime.datetime.now(),  # noqa: DTZ005 litellm subtracts a naive datetime from it
+        litellm_call_id="unlogged",  # an id per call would cost half a millisecond, for logs that are not written
         function_id="",
         kwargs={},
     )
-    made.update_environment_variables(model=model, user="", optional_params={}, litellm_params={"api_base": ""})
-    return made
+    logging_object.update_environment_variables(model=model, user="", optional_params={}, litellm_params={"api_base": ""})
+    return logging_object
 
 
 @cache

@@ -1,4 +1,7 @@
-"""Read a provider's reply: its answers, why they ended, and its token counts, which decide about money and so are trusted only where plausible."""
+"""Read a provider's reply: its answers, why they ended, and its token counts.
+
+The counts decide about money, so they are used only where they can be true.
+"""
 
 from __future__ import annotations
 
@@ -13,42 +16,42 @@ from neuralmedbench.models.retry import CallError
 from neuralmedbench.records.responses import token_count
 
 CUT = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded", "max_output_tokens", "compaction"})
-"""The answer is longer than the limit that was set, or than the model can write."""
+"""Finish reasons of an answer cut at the configured limit or at the model's own."""
 
 
 REFUSED = frozenset(
     {"content_filter", "content_filtered", "refusal", "safety", "recitation", "language", "blocklist", "prohibited_content", "spii"}
     | {"sensitive", "guardrail_intervened", "error_toxic", "image_safety", "image_prohibited_content"}
 )
-"""The model or its provider's filter would not answer."""
+"""Finish reasons of an answer refused by the model or by its provider's filter."""
 
 
 BROKEN = frozenset(
     {"error", "network_error", "insufficient_system_resource", "engine_overloaded", "failed", "abort", "aborted", "cancelled"}
     | {"malformed_response"}
 )
-"""The provider failed in the middle: what came is half an answer, and litellm calls it a whole one (`stop`)."""
+"""Finish reasons of an answer that broke off because the provider failed; litellm reports it as complete (`stop`)."""
 
 
 THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
-"""Reasoning that a server leaves in the answer; cut off in the middle it has no end."""
+"""Reasoning that a server leaves in the answer; if the answer was cut off within it, the end tag is missing."""
 
 
 LONGEST_NAME = 200
 
 
 def answers_of(reply: Any, body: bytes, key: str) -> tuple[Answer, ...]:
-    """Read the answers of a reply, in the order of their numbers.
+    """Read the answers of a reply, in the order of their numbers; CallError if it has none.
 
     Parameters
     ----------
     reply : litellm.ModelResponse
-        The reply as litellm understood it.
+        The reply as parsed by litellm.
     body : bytes
-        The reply as it came: litellm renames some ends of an answer (a failure in the middle becomes `stop`) and counts tokens as 0 where
-        the provider said nothing.
+        The raw reply, because litellm renames some finish reasons (a failure becomes `stop`) and reports 0 tokens where the provider
+        reported none.
     key : str
-        The key that was sent, or empty; a server may repeat it, and it stands in no ledger.
+        The API key that was sent, or empty; a server may repeat it, and it must not reach the ledger.
     """
     raw = reply_object(body)
     prompt, completion, total = tokens_of(raw, getattr(reply, "usage", None), wrote=any(map(_wrote, reply.choices)))
@@ -59,7 +62,7 @@ def answers_of(reply: Any, body: bytes, key: str) -> tuple[Answer, ...]:
     answers: list[Answer] = []
     for choice, row in _in_order(reply.choices, raw):
         reason = _end(row) or str(choice.finish_reason or "")
-        if reason.lower() in BROKEN:
+        if reason.lower() in BROKEN:  # dropped, so the engine asks for this sample again
             continue
         text, refusal = _text(choice.message), (row.get("message") or {}).get("refusal") or ""
         answers.append(
@@ -86,7 +89,7 @@ def _state(text: str, reason: str, mapped: str, *, refused: bool) -> str:
 
 
 def _in_order(choices: Sequence[Any], raw: Mapping[str, Any]) -> list[tuple[Any, Mapping[str, Any]]]:
-    """Give the choices by the number that the provider gave each (litellm counts anew), each with what the provider wrote."""
+    """Pair litellm's choices with the provider's raw ones, in the provider's numbering (litellm renumbers them)."""
     rows = raw.get("choices") or raw.get("candidates") or [raw]  # OpenAI's form, Gemini's, Anthropic's
     rows = rows if isinstance(rows, list) and len(rows) == len(choices) else [{}] * len(choices)
     ordered = sorted(range(len(choices)), key=lambda place: rows[place].get("index") or 0)
@@ -98,7 +101,7 @@ def _end(row: Mapping[str, Any]) -> str:
 
 
 def _text(message: Any) -> str:
-    """Give the answer without the reasoning that a server, or litellm, took out of it or left in it."""
+    """Return the answer without reasoning, whether the server left it in the text or litellm moved it out."""
     text = message.content or ""
     if THOUGHTS.match(text):
         text = THOUGHTS.sub("", text, count=1)
@@ -117,22 +120,22 @@ def _token_logprobs(choice: Any) -> tuple[float, ...]:
 
 
 def _scrubbed(words: Any, key: str) -> str:
-    said = str(words or "")
-    return said.replace(key, "[key]") if key else said
+    text = str(words or "")
+    return text.replace(key, "[key]") if key else text
 
 
 USAGE = ("usage", "usageMetadata")
-"""Where OpenAI and Anthropic, and where Google put it."""
+"""Field of the token counts: of OpenAI and Anthropic, and of Google."""
 
 COUNTS = ("tokens", "TokenCount")
-"""How the names of counts end; speeds and prices stand beside them (`total_tokens_per_sec`)."""
+"""Endings of the names of counts; other names hold speeds and prices (`total_tokens_per_sec`)."""
 
 LONGEST_NUMBER = 40
-"""Digits of a whole number that is read as one; Python refuses to read one of 5,000 digits, and with it the reply."""
+"""Integers with more digits are read as floats: Python refuses to parse an integer of 5,000 digits, and with it the reply."""
 
 
 def reply_object(body: bytes) -> dict[str, Any]:
-    """Decode a reply; empty when it is no JSON object."""
+    """Decode a reply; empty if it is not a JSON object."""
     try:
         value = json.loads(body, parse_int=lambda digits: int(digits) if len(digits) <= LONGEST_NUMBER else float(digits))
     except (ValueError, RecursionError):
@@ -141,10 +144,11 @@ def reply_object(body: bytes) -> dict[str, Any]:
 
 
 def tokens_of(raw: Mapping[str, Any], read: Any, *, wrote: bool) -> tuple[int | None, int | None, int | None]:
-    """Give the tokens of the prompt, of the answers, and of both together where the provider counts them together only."""
+    """Return the tokens of the prompt, of the answers, and of both if the provider reports only their sum; None where none is valid."""
     usage = next((raw[name] for name in USAGE if raw.get(name)), None)
-    if not isinstance(usage, dict) or not _own_counts_hold(usage):
+    if not isinstance(usage, dict) or not _counts_are_valid(usage):
         return None, None, None
+    # a count of 0 for the prompt, or for an answer with text, cannot be true and is treated as absent
     prompt = token_count(getattr(read, "prompt_tokens", None)) or token_count(usage.get("input_tokens")) or None
     completion = token_count(getattr(read, "completion_tokens", None)) or token_count(usage.get("output_tokens")) or (None if wrote else 0)
     total = token_count(usage.get("total_tokens")) or token_count(usage.get("totalTokenCount")) or 0
@@ -158,7 +162,7 @@ def tokens_of(raw: Mapping[str, Any], read: Any, *, wrote: bool) -> tuple[int | 
 
 
 def legible(body: bytes) -> bytes:
-    """Give a reply without the statistics that cannot be read: litellm would throw the answer away with them, and it is paid for.
+    """Remove invalid token counts and log-probabilities from a reply, because litellm would discard the paid answer with them.
 
     Parameters
     ----------
@@ -168,7 +172,7 @@ def legible(body: bytes) -> bytes:
     Returns
     -------
     bytes
-        The same bytes, unless its usage or the probabilities of its tokens cannot be read; then those are left out.
+        The same bytes, unless usage or log-probabilities are invalid; then the reply without those.
     """
     raw = reply_object(body)
     changed: dict[str, Any] = {name: kept for name in USAGE if name in raw and (kept := _legible_usage(raw[name])) != raw[name]}
@@ -179,20 +183,20 @@ def legible(body: bytes) -> bytes:
 
 
 def _legible_usage(usage: Any) -> dict[str, Any]:
-    if not isinstance(usage, dict) or not _own_counts_hold(usage):
+    if not isinstance(usage, dict) or not _counts_are_valid(usage):
         return {}
-    return {name: value for name, value in usage.items() if value is not None and (not isinstance(value, dict | list) or _holds(value))}
+    return {name: value for name, value in usage.items() if value is not None and (not isinstance(value, dict | list) or _is_valid(value))}
 
 
-def _own_counts_hold(usage: Mapping[str, Any]) -> bool:
+def _counts_are_valid(usage: Mapping[str, Any]) -> bool:
     return all(_is_count(name, value) for name, value in usage.items() if not isinstance(value, dict | list) or name.endswith(COUNTS))
 
 
-def _holds(details: Any) -> bool:
-    """Whether all counts in the details of a usage are counts."""
+def _is_valid(details: Any) -> bool:
+    """Return True if all counts in the nested details of a usage are valid."""
     if isinstance(details, dict):
-        return all(_holds(value) if isinstance(value, dict | list) else _is_count(name, value) for name, value in details.items())
-    return all(map(_holds, details)) if isinstance(details, list) else True
+        return all(_is_valid(value) if isinstance(value, dict | list) else _is_count(name, value) for name, value in details.items())
+    return all(map(_is_valid, details)) if isinstance(details, list) else True
 
 
 def _is_count(name: str, value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The wire to the one host that a benchmark allows: what a backend sends leaves here, or not at all."""
+"""The HTTP transport to the one host that a benchmark allows; everything an API backend sends passes here."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from neuralmedbench.models.api.replies import legible
 PROXIES = ("http", "https", "all")
 NO_CONNECTION, BAD_CERTIFICATE = "NoConnection", "BadCertificate"
 OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""Headers that say how a body was packed."""
-PATIENCE_S = 5.0
-"""So much later than the deadline of an attempt (`models.retry`) the wire gives up by itself."""
+"""Headers that describe the encoding of a body."""
+GRACE_S = 5.0
+"""The transport times out this much later than an attempt (`models.retry`), in case the attempt was not cancelled."""
 
 
 @dataclass
 class Exchange:
-    """What one call did on the wire.
+    """The HTTP traffic of one call.
 
     Attributes
     ----------
     sent : bool
-        Whether a request was begun; a second one is not, whatever litellm would do after an error.
+        True once a request was started; there is no second one, whatever litellm would do after an error.
     elsewhere : str
-        Host to which one was to go that is not the checked one; it was not sent.
+        Other host to which a request was directed; it was not sent.
     unreached : str
         Why there was no connection, so that nothing was sent: `NO_CONNECTION` or `BAD_CERTIFICATE`.
     status : int or None
-        Status of the last response; None when none came.
+        Status of the last response; None if there was none.
     headers : dict of str to str
         Its headers, names in lower case.
     body : bytes
-        Its body as it came; empty until it came whole.
+        Its raw body; empty until it is complete.
     """
 
     sent: bool = False
@@ -54,7 +54,7 @@ class Exchange:
 
 
 EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
-"""The exchange of the call that is under way in this task."""
+"""The exchange of the call in flight in this task."""
 
 
 class OneHost(httpx.AsyncBaseTransport):
@@ -65,21 +65,22 @@ class OneHost(httpx.AsyncBaseTransport):
     address : str
         An address at that origin, `https://host.domain/v1`: scheme, host and port are compared with those of every request.
     timeout_s : float
-        Deadline of a request.
+        Timeout of a request, in seconds.
 
     Notes
     -----
-    What is compared is the very object that is connected to, so that two readers of one address cannot disagree.
+    The URL object that is compared is the one that is connected to, so that two URL parsers cannot disagree about it.
     """
 
     def __init__(self, address: str, timeout_s: float) -> None:
         self._origin = URL(address).origin()
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s + PATIENCE_S)
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s + GRACE_S)
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request and read its response whole."""
+        """Send one request and read its whole response."""
         exchange = EXCHANGE.get(None) or Exchange()
+        # refuse another origin and a second attempt before anything is sent
         url = URL(str(request.url), encoded=True)
         if url.origin() != self._origin:
             exchange.elsewhere = url.host or "?"
@@ -102,7 +103,7 @@ class OneHost(httpx.AsyncBaseTransport):
                 exchange.unreached = BAD_CERTIFICATE if isinstance(error, aiohttp.ClientConnectorCertificateError) else NO_CONNECTION
             raise httpx.ReadError(type(error).__name__) from None
         reply = httpx.Response(response.status, headers=list(response.headers.items()), content=body, request=request)
-        exchange.body = reply.content
+        exchange.body = reply.content  # as it came; litellm gets the reply without invalid statistics
         if (body := legible(reply.content)) != reply.content:
             headers = [(name, value) for name, value in response.headers.items() if name.lower() not in OF_THE_BODY]
             reply = httpx.Response(response.status, headers=headers, content=body, request=request)
@@ -114,7 +115,7 @@ class OneHost(httpx.AsyncBaseTransport):
             await self._session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
-        """Give the session; it belongs to the loop in which the first request is made."""
+        """Return the session, opened with the first request because it belongs to the running event loop."""
         if self._session is None:
             certificates = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or _certificates())
             connector = aiohttp.TCPConnector(limit=0, ssl=certificates, ttl_dns_cache=300)
@@ -125,13 +126,13 @@ class OneHost(httpx.AsyncBaseTransport):
         return self._session
 
 
-def tell_of_proxies(name: str, address: str) -> None:
-    """Say that the proxies of the environment are not used: a proxy would be a destination that nobody checked."""
+def warn_about_proxies(name: str, address: str) -> None:
+    """Warn that proxies of the environment are not used: a proxy would be an unchecked destination."""
     host = urlsplit(address).hostname or ""
     if any(urllib.request.getproxies().get(kind) for kind in PROXIES) and not urllib.request.proxy_bypass(host):
         print(
-            f"{name}: the environment names a proxy; it is not used, because its host is no destination that was checked."
-            " Where nothing leaves without one, set a gateway of your network as api_base",
+            f"{name}: the environment names a proxy; it is not used, because its host is not a checked destination."
+            " If nothing leaves your network without one, set a gateway of your network as api_base",
             file=sys.stderr,
         )
 

@@ -1,1 +1,1 @@
-"""Models with open weights that compute in this process; it imports torch, transformers, numpy and pillow, and nothing that reads a yaml."""
+"""Models with open weights that run in this process; only torch, transformers, numpy and pillow are imported, and no configuration code."""

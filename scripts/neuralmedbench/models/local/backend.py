@@ -1,4 +1,4 @@
-"""Models with open weights, from a folder on this machine: many calls at once, because weights generate many answers fastest together."""
+"""Models with open weights in a local folder; the samples of many calls are generated in batches, because that is fastest."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 WINDOW = 8
-"""Batches that wait: enough to find conversations that are alike."""
+"""Calls in flight, in batches: enough waiting samples to batch similar conversations."""
 
-PATIENCE_S = 0.05
-"""How long more calls are waited for when there are too few for a batch; generation takes seconds."""
+COLLECT_S = 0.05
+"""How long to wait for more calls before a batch that is not full; generation takes seconds."""
 
 
 class BatchingBackend:
@@ -40,18 +40,18 @@ class BatchingBackend:
     Parameters
     ----------
     name : str
-        Name of the model, for what is said.
+        Name of the model, for messages.
     weights : Weights
-        What generates.
+        The model.
     settings : GenerationSettings
-        How.
+        Its settings.
 
     Notes
     -----
-    One batch is generated at a time, in a thread, while another thread makes the next one ready. Every sample is a row of its own, the
-    prompt included: `num_return_sequences` of transformers 5.17 gives the second picture of a prompt to the wrong row. A sample depends
-    on its conversation and its seed; what else is in the batch changes it only as far as arithmetic over larger matrices differs in
-    the last bits, which can turn a token over where two are all but equally probable (more often in bfloat16 than in float32).
+    One batch is generated at a time, in a thread, while another thread prepares the next one. Every sample is a row with its own copy of
+    the prompt: `num_return_sequences` of transformers 5.17 gives the second picture of a prompt to the wrong row. A sample depends on its
+    conversation and its seed; the rest of the batch changes it only by rounding in larger matrix products, which can flip a token where
+    two are almost equally probable (more often in bfloat16 than in float32).
     """
 
     several = True
@@ -59,16 +59,16 @@ class BatchingBackend:
     def __init__(self, name: str, weights: Weights, settings: GenerationSettings) -> None:
         self.in_flight = WINDOW * settings.batch_size
         self._name, self._weights, self._settings = name, weights, settings
-        self._open: set[WaitingSample] = set()
-        self._waiting: list[WaitingSample] = []
-        self._parts: list[list[WaitingSample]] = []
+        self._open: set[WaitingSample] = set()  # all samples without an answer
+        self._waiting: list[WaitingSample] = []  # those not in a batch yet
+        self._parts: list[list[WaitingSample]] = []  # parts of batches that failed
         self._limits: list[BatchLimit] = []
-        self._mixed = True
+        self._mixed = True  # whether a batch may mix samples with different numbers of pictures
         self._stopping = False
         self._runner: asyncio.Task[None] | None = None
 
     async def answer(self, call: Call) -> tuple[Answer, ...]:
-        """Answer one call; see `models.protocol.Backend`. The most probable answer is the same for all samples: generated once."""
+        """Answer one call; see `models.protocol.Backend`. At temperature 0 all samples are equal, so one is generated."""
         if self._stopping:
             raise CallError(INTERRUPTED, final=True)
         repeats = call.repeats if self._settings.temperature else call.repeats[:1]
@@ -81,19 +81,19 @@ class BatchingBackend:
             answers = await asyncio.gather(*(sample.answer for sample in samples))
         finally:
             self._open.difference_update(samples)
-            for sample in samples:  # nothing is generated for a call that is not waited for any more
+            for sample in samples:  # nothing is generated for a call that was cancelled
                 sample.answer.cancel()
         copy = replace(answers[0], prompt_tokens=0, completion_tokens=0)
         return (*answers, *[copy] * (len(call.repeats) - len(repeats)))
 
     def stop(self) -> None:
-        """Begin no more batches: what is being generated is finished, and calls that still wait fail."""
+        """Start no more batches: the running one is finished, and waiting calls fail."""
         self._stopping = True
         for sample in [*self._waiting, *(sample for part in self._parts for sample in part)]:
             _fail(sample, INTERRUPTED)
 
     async def close(self) -> None:
-        """End; a batch that somebody still waits for ends at its next token and fails."""
+        """End; a batch still being generated stops at its next token and fails."""
         self.stop()
         self._weights.stopped = True
         if self._runner:
@@ -101,36 +101,37 @@ class BatchingBackend:
 
     def _sample(self, call: Call, repeat: int) -> WaitingSample:
         seed = call.seed_of(repeat)
-        mixed = seed_of_sample(call.messages, repeat if seed is None else seed)
-        return WaitingSample(call.messages, mixed, asyncio.get_running_loop().create_future())
+        of_sample = seed_of_sample(call.messages, repeat if seed is None else seed)
+        return WaitingSample(call.messages, of_sample, asyncio.get_running_loop().create_future())
 
     async def _work(self) -> None:
         try:
             now = await self._next()
             while now is not None:
+                # prepare the next batch while this one is generated, unless too few samples wait for a full one
                 full = len(self._waiting) >= self._settings.batch_size
                 ahead = asyncio.create_task(self._prepared()) if full else None
                 await self._generate(now)
                 now = (await ahead if ahead else None) or await self._next()
-        except Exception as error:  # a mistake in this module must not leave anybody waiting
+        except Exception as error:  # a bug in this module must not leave calls waiting forever
             for sample in self._open:
                 _fail(sample, type(error).__name__)
             raise
 
     async def _next(self) -> PreparedBatch | None:
-        """Wait for more calls while there are too few for a batch and more are coming; then make a batch ready."""
+        """Wait while too few samples for a batch wait and more keep coming, then prepare a batch."""
         seen = -1
         while seen < len(self._waiting) < self._settings.batch_size and not self._parts:
             seen = len(self._waiting)
-            await asyncio.sleep(PATIENCE_S)
+            await asyncio.sleep(COLLECT_S)
         return await self._prepared()
 
     async def _prepared(self) -> PreparedBatch | None:
-        """Take samples and make them ready; None when nothing waits."""
+        """Take samples and prepare them; None if none wait."""
         while samples := self._take():
             try:
                 return await asyncio.to_thread(self._weights.prepare, samples)
-            except Exception as error:  # a picture or a prompt that cannot be used costs its own call, not the run
+            except Exception as error:  # an unusable picture or prompt fails its own call, not the run
                 kind = type(error)
             self._put_back(samples, kind)
         return None
@@ -149,7 +150,7 @@ class BatchingBackend:
                 if not sample.answer.done():
                     sample.answer.set_result(answer)
             return
-        self._put_back(batch.samples, kind)  # the exception is gone: its traceback held the memory that was short
+        self._put_back(batch.samples, kind)  # outside `except`: the traceback would keep the memory that was short
 
     def _take(self) -> list[WaitingSample]:
         while self._parts:
@@ -164,7 +165,7 @@ class BatchingBackend:
         return chosen
 
     def _put_back(self, samples: Sequence[WaitingSample], kind: type[Exception]) -> None:
-        """Try a batch that failed in two parts, and so on, until a sample that is to blame fails alone."""
+        """Split a failed batch in two and try again, until the sample that causes the failure fails alone."""
         import torch
 
         full = issubclass(kind, torch.OutOfMemoryError)
@@ -180,7 +181,7 @@ class BatchingBackend:
                 print(f"{self._name}: no memory for {len(samples)} such answers at once, {half} are generated at once", file=sys.stderr)
             self._limits.append(BatchLimit(max(sample.weight for sample in samples), half))
         elif self._mixed and kind is not TooLongError and len({sample.weight[0] for sample in samples}) > 1:
-            self._mixed = False  # some processors want as many pictures in every row
+            self._mixed = False  # some processors need the same number of pictures in every row
             self._waiting[:0] = samples
             return
         self._parts += [list(samples[:half]), list(samples[half:])]
@@ -193,7 +194,7 @@ def _fail(sample: WaitingSample, kind: str) -> None:
 
 @dataclass(frozen=True)
 class BatchLimit:
-    """What the memory did not hold: samples of this weight or more are generated in batches of this size at most."""
+    """A batch size that fits in memory for samples of this weight or more, found after running out of memory."""
 
     weight: tuple[int, int]
     size: int
@@ -202,11 +203,12 @@ class BatchLimit:
 def choose_batch(
     samples: Sequence[WaitingSample], size: int, *, limits: Sequence[BatchLimit] = (), mixed: bool = True
 ) -> list[WaitingSample]:
-    """Choose what is generated together: the sample that waits longest, and those that are most alike."""
+    """Choose a batch: the sample that has waited longest, and those most similar to it in pictures and length."""
     oldest = samples[0]
     alike = [sample for sample in samples if mixed or sample.weight[0] == oldest.weight[0]]
     ordered = sorted(alike, key=lambda sample: sample.weight)  # stable: the samples of one conversation stay in their order
     place = ordered.index(oldest)
+    # of all runs of neighbours that include the oldest sample take the narrowest; repeat with a smaller size if memory does not allow it
     while True:
         starts = range(max(0, place - size + 1), max(0, min(place, len(ordered) - size)) + 1)
         runs = [ordered[start : start + size] for start in starts]
@@ -228,14 +230,14 @@ class TransformersBackend(BatchingBackend):
     Raises
     ------
     ConfigError
-        If the yaml names a parameter that local weights do not take, or no longest answer.
+        If the yaml has a parameter that local weights do not take, or no `max_tokens`.
     ProviderError
-        If the folder or the library is not there, the folder holds something else or not all of it, or the card is too small.
+        If the folder or a library is absent, the folder is not a complete checkpoint, or the GPU has too little memory.
 
     Notes
     -----
-    On a graphics card the weights keep the number type of the checkpoint (bfloat16 as a rule), elsewhere they are float32. One card
-    is used, the first that is visible.
+    On a GPU the weights keep the data type of the checkpoint (usually bfloat16), on a CPU they are float32. Only the first visible GPU
+    is used.
     """
 
     def __init__(self, model: ModelConfig) -> None:
@@ -256,7 +258,7 @@ class TransformersBackend(BatchingBackend):
 
 
 def _load(name: str, folder: Path) -> tuple[Any, Any]:
-    """Give the weights, on the device where they shall compute, and their processor."""
+    """Load the weights, onto the GPU if there is one, and their processor."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     if not folder.is_dir():
         message = f"model {name}: its id is not a folder here; put the weights there or correct `id`"
@@ -269,19 +271,19 @@ def _load(name: str, folder: Path) -> tuple[Any, Any]:
     except ImportError:
         message = f"model {name}: torch and transformers are not installed; see envs/inference.yaml"
         raise ProviderError(message) from None
-    said: Any = logging
-    said.disable_progress_bar()
+    untyped_logging: Any = logging
+    untyped_logging.disable_progress_bar()
     auto: Any = AutoModelForImageTextToText
     processors: Any = AutoProcessor
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = "auto" if device == "cuda" else torch.float32
     try:
         processor = processors.from_pretrained(folder, local_files_only=True)
-        weights, found = auto.from_pretrained(folder, local_files_only=True, dtype=dtype, output_loading_info=True)
+        weights, report = auto.from_pretrained(folder, local_files_only=True, dtype=dtype, output_loading_info=True)
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         message = f"model {name}: transformers cannot load what lies in its folder ({type(error).__name__})"
         raise ProviderError(message) from None
-    if absent := len(found["missing_keys"]) + len(found["mismatched_keys"]):  # transformers would fill them with random numbers
+    if absent := len(report["missing_keys"]) + len(report["mismatched_keys"]):  # transformers would fill them with random numbers
         message = f"model {name}: {absent} of its tensors are not in its folder, or have another shape there; copy the weights again"
         raise ProviderError(message)
     if not getattr(processor, "chat_template", None):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 PARAMETERS = {"top_k": "a whole number from 0 on", "min_p": "a number from 0 to 1", "repetition_penalty": "a number above 0"}
-"""What `parameters` of a model with local weights may hold."""
+"""Allowed `parameters` of a model with local weights."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class GenerationSettings:
     Attributes
     ----------
     max_tokens : int
-        Longest answer.
+        Longest answer, in tokens.
     temperature : float
-        0 takes the most probable token each time.
+        0 always takes the most probable token.
     top_p, top_k, min_p : float, int, float or None
-        Which tokens may be drawn; None: all.
+        Limits on the tokens that may be drawn; None: no limit.
     repetition_penalty : float or None
-        None: what the checkpoint says.
+        None: the checkpoint's own.
     batch_size : int
         Samples generated at once.
     logprobs : bool
-        Whether the probability of each generated token is kept.
+        True to keep the log-probability of each generated token.
     """
 
     max_tokens: int
@@ -55,7 +55,7 @@ class GenerationSettings:
 
 
 def sampling_of(temperature: float | None, top_p: float | None, parameters: Mapping[str, object], checkpoint: Any) -> dict[str, Any]:
-    """Say how tokens are drawn."""
+    """Resolve the sampling settings: the yaml first, then the checkpoint's generation config; ConfigError for an invalid parameter."""
     for key, value in parameters.items():
         if key not in PARAMETERS:
             message = f"parameters: local weights take {', '.join(PARAMETERS)}, not {key}"
@@ -65,9 +65,9 @@ def sampling_of(temperature: float | None, top_p: float | None, parameters: Mapp
             raise ConfigError(message)
     if temperature is None:
         temperature = (checkpoint.temperature if checkpoint.temperature is not None else 1.0) if checkpoint.do_sample else 0.0
-    said = {"top_p": top_p, **parameters}
-    drawn = {key: value if (value := said.get(key)) is not None else getattr(checkpoint, key, None) for key in ("top_p", "top_k", "min_p")}
-    return {"temperature": temperature, "repetition_penalty": said.get("repetition_penalty"), **drawn}
+    given = {"top_p": top_p, **parameters}
+    drawn = {key: value if (value := given.get(key)) is not None else getattr(checkpoint, key, None) for key in ("top_p", "top_k", "min_p")}
+    return {"temperature": temperature, "repetition_penalty": given.get("repetition_penalty"), **drawn}
 
 
 def _fits(key: str, value: object) -> bool:
@@ -80,16 +80,16 @@ def _fits(key: str, value: object) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class WaitingSample:
-    """One sample of a conversation that is waited for.
+    """One sample of a conversation that waits for its answer.
 
     Attributes
     ----------
     messages : tuple of Message
         The conversation so far.
     seed : int
-        Of its noise, already mixed with the conversation.
+        Seed of its noise (`seed_of_sample`).
     answer : asyncio.Future
-        Where the answer is waited for.
+        The answer to come.
     """
 
     messages: tuple[Message, ...]
@@ -98,22 +98,22 @@ class WaitingSample:
 
     @cached_property
     def weight(self) -> tuple[int, int]:
-        """Number of pictures, which take most of the tokens, and of characters."""
+        """Number of pictures, which take most of the tokens, and number of characters."""
         pictures = sum(len(message.images) for message in self.messages)
         return pictures, sum(len(message.text) + sum(len(image.label) for image in message.images) for message in self.messages)
 
 
 class TooLongError(Exception):
-    """A conversation and the longest answer to it are longer than what the model was made for."""
+    """A conversation and its longest answer exceed the model's context length."""
 
 
 class StoppedError(Exception):
-    """The command ends: what was being generated is given up."""
+    """The command ends, so the running generation was abandoned."""
 
 
 @dataclass(frozen=True)
 class PreparedBatch:
-    """Conversations as the model takes them: what the processor made of them, and the tokens of each prompt without padding."""
+    """Model inputs of a batch (left-padded), and the number of tokens of each prompt without padding."""
 
     samples: tuple[WaitingSample, ...]
     inputs: Any
@@ -126,42 +126,42 @@ class Weights:
     Parameters
     ----------
     model : transformers.PreTrainedModel
-        Made for generation from pictures and text, on the device where it shall compute.
+        Generates from pictures and text; already on its device.
     processor : transformers.ProcessorMixin
         With a chat template.
     settings : GenerationSettings
-        How it generates.
+        Settings of generation.
 
     Attributes
     ----------
     stopped : bool
-        Set it from any thread: generation then ends with the token that is under way.
+        May be set from any thread: generation then ends after the current token.
     """
 
     def __init__(self, model: Any, processor: Any, settings: GenerationSettings) -> None:
         self.stopped = False
         self._model, self._processor, self._settings = model.eval(), processor, settings
         tokenizer = processor.tokenizer
-        tokenizer.padding_side = "left"  # the answers of all rows begin at the same place
+        tokenizer.padding_side = "left"  # so that the answers of all rows start at the same position
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
-        # another thread prepares the next batch meanwhile, and a fast tokenizer must not be used by two
+        # another thread prepares the next batch at the same time, and a fast tokenizer is not thread-safe
         self._decoder = copy.deepcopy(tokenizer)
-        said = model.generation_config
-        ends = said.eos_token_id if isinstance(said.eos_token_id, list) else [said.eos_token_id]
+        eos = model.generation_config.eos_token_id
+        ends = eos if isinstance(eos, list) else [eos]
         self._ends = {token for token in [*ends, tokenizer.eos_token_id] if token is not None}
         self._positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
         pictures = type(getattr(processor, "image_processor", None)).__name__
         self.fingerprint = f"{pictures} {str(model.dtype).removeprefix('torch.')} {model.device.type}"
 
     def prepare(self, samples: Sequence[WaitingSample]) -> PreparedBatch:
-        """Make a batch ready: pictures are decoded and scaled, the prompts written and padded."""
-        shown: dict[int, list[dict[str, Any]]] = {}
+        """Prepare a batch: decode and scale the pictures, apply the chat template, tokenise and pad."""
+        conversations: dict[int, list[dict[str, Any]]] = {}  # samples of one call share their messages, and so the decoded pictures
         for sample in samples:
-            if id(sample.messages) not in shown:
-                shown[id(sample.messages)] = [_message(message) for message in sample.messages]
+            if id(sample.messages) not in conversations:
+                conversations[id(sample.messages)] = [_message(message) for message in sample.messages]
         inputs = self._processor.apply_chat_template(
-            [shown[id(sample.messages)] for sample in samples],
+            [conversations[id(sample.messages)] for sample in samples],
             tokenize=True,
             add_generation_prompt=True,
             return_dict=True,
@@ -174,7 +174,7 @@ class Weights:
         return PreparedBatch(tuple(samples), inputs, lengths)
 
     def generate(self, batch: PreparedBatch) -> list[Answer]:
-        """Generate one answer a row."""
+        """Generate one answer per row."""
         import torch
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
@@ -203,7 +203,7 @@ class Weights:
         return [self._answer(*row) for row in zip(rows, batch.prompt_tokens, logprobs, strict=True)]
 
     def release(self) -> None:
-        """Give cached memory of a graphics card back, after a batch that was too large."""
+        """Release cached GPU memory, after a batch that was too large."""
         import torch
 
         gc.collect()
@@ -242,7 +242,7 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def sampling_processors(settings: GenerationSettings, seeds: Sequence[int], device: torch.device) -> list[Any]:
-    """Make the processors that draw tokens: temperature, then the tokens that may be drawn, then noise; none at temperature 0."""
+    """Return the logits processors in order: temperature, limits on the tokens, noise; none at temperature 0."""
     from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
     if not settings.temperature:
@@ -258,58 +258,58 @@ def sampling_processors(settings: GenerationSettings, seeds: Sequence[int], devi
 
 
 def seed_of_sample(messages: Sequence[Message], seed: int) -> int:
-    """Mix the seed of a sample with its conversation: equal seeds of different conversations must not give the same noise.
+    """Mix the seed of a sample with its conversation, so that equal seeds of different conversations give different noise.
 
     Returns
     -------
     int
         In [0, 2^63).
     """
-    said = [[message.role, message.text, [[image.label, image.sha256] for image in message.images]] for message in messages]
-    digest = hashlib.sha256(json.dumps([said, seed], ensure_ascii=True, separators=(",", ":")).encode()).digest()
+    content = [[message.role, message.text, [[image.label, image.sha256] for image in message.images]] for message in messages]
+    digest = hashlib.sha256(json.dumps([content, seed], ensure_ascii=True, separators=(",", ":")).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 class GumbelNoise:
-    """Adds noise to the scores, so that the greatest one is a sample: one source of noise a row.
+    """Adds noise to the scores, so that their maximum is a sample; one random generator per row.
 
     Parameters
     ----------
     seeds : sequence of int
-        One a row of the batch.
+        One per row of the batch.
     device : torch.device
-        Where the scores are. The noise of a seed differs between a processor and a graphics card.
+        Device of the scores. The noise of a seed differs between CPU and GPU.
 
     Notes
     -----
     Gumbel-max: if the g_i are independent Gumbel(0, 1) variables, argmax_i(x_i + g_i) is distributed as softmax(x) (C. J. Maddison,
-    D. Tarlow, T. Minka, A* Sampling, NeurIPS 2014, section 2; the fact is older, E. J. Gumbel 1954). g = -log(e) with e of the
-    exponential distribution of rate 1. Greedy search over these scores is sampling, and the sample of a row depends on its own
-    scores and its own seed; `generate` itself draws all rows of a batch from one source, whose state depends on the batch.
+    D. Tarlow, T. Minka, A* Sampling, NeurIPS 2014, section 2; after E. J. Gumbel 1954). g = -log(e) with e from the exponential
+    distribution of rate 1. Greedy search over these scores is sampling, and a row depends only on its own scores and seed; `generate`
+    itself would draw all rows of a batch from one generator, whose state depends on the batch.
     """
 
     def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
         import torch
 
-        self._sources = [torch.Generator(device).manual_seed(seed) for seed in seeds]
+        self._generators = [torch.Generator(device).manual_seed(seed) for seed in seeds]
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Give noisy scores, shape (rows, vocabulary), of scores of that shape."""
+        """Return the scores with noise, float32 of shape (rows, vocabulary)."""
         import torch
 
         noise = torch.empty_like(scores, dtype=torch.float32)
-        for row, source in zip(noise, self._sources, strict=True):
-            row.exponential_(generator=source)
+        for row, generator in zip(noise, self._generators, strict=True):
+            row.exponential_(generator=generator)
         return scores.float() - noise.log_()
 
 
 class TokenLogprobs:
-    """Keeps the log-probability of every token that is chosen, of the scores as they are where this stands among the processors.
+    """Records the log-probability of every chosen token, from the scores at its place among the processors.
 
     Notes
     -----
-    A processor sees the scores before a token is chosen, so each token is looked up one step later; the scores of one step are held,
-    not those of all (steps x rows x vocabulary would be gigabytes).
+    A processor sees the scores before a token is chosen, so each token is looked up one step later. Only the scores of one step are held
+    (steps x rows x vocabulary would be gigabytes).
     """
 
     def __init__(self) -> None:
@@ -317,13 +317,13 @@ class TokenLogprobs:
         self._columns: list[torch.Tensor] = []
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Look the last token up, hold these scores, and give them back unchanged."""
+        """Look up the last token, hold the log-softmax of these scores, and return them unchanged."""
         self._look_up(input_ids)
         self._held = scores.float().log_softmax(-1)
         return scores
 
     def table(self, tokens: torch.Tensor) -> list[list[float]]:
-        """Give the natural logarithms, one list a row and one number a step, when `tokens` (rows, length) are all there."""
+        """Return the natural logarithms, one list per row and one number per step, for the final `tokens` of shape (rows, length)."""
         import torch
 
         self._look_up(tokens)
