@@ -1,6 +1,7 @@
 """Spending caps: no paid model runs without a cap, and no call starts that could exceed one, also with jobs in parallel."""
 
 from __future__ import annotations
+
 import asyncio
 import math
 import os
@@ -9,13 +10,14 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.token_estimate import Estimator, answers_of_a_call, longest_answer
 from neuralmedbench.runtime.shared_log import Record, SharedLog, read_log
-from pathlib import Path
 
 NANO = 10**9
 """Billionths of a dollar in a dollar. Money is summed as whole billionths, so that no sum depends on its order."""

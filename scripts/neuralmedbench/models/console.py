@@ -1,6 +1,7 @@
 """A run and the person at the terminal: progress, interrupts (Ctrl-C), and the models that the provider served."""
 
 from __future__ import annotations
+
 import asyncio
 import signal
 import sys
@@ -8,11 +9,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Self, TextIO
+
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.served import ServedModel, served_by
-from types import TracebackType
-from typing import Any, Self, TextIO
 
 EVERY_S = 30.0
 """Seconds between two progress lines where there is no terminal."""

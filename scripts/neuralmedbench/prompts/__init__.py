@@ -1,4 +1,4 @@
-"""Items become the requests that a model is sent.
+"""Prompts: turn items into requests, after a check that the audit covers every picture.
 
 Doors
 -----

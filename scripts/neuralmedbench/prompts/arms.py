@@ -1,4 +1,4 @@
-"""What an arm shows of an item: pictures and text left out, exchanged, added or cut."""
+"""Apply an arm to items: leave out, exchange, add or shorten pictures and text."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from neuralmedbench.records.items import FIRST_PART, OPTION, Arm, Disclosure, It
 
 @dataclass(frozen=True)
 class View:
-    """What an arm shows of an item: the item with what is left of it, and the text that the arm discloses."""
+    """An item under an arm: the item as far as the arm shows it, and the text that the arm discloses."""
 
     item: Item
     disclosed: str = ""
 
 
 def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) -> list[View]:
-    """Show every item as an arm shows it."""
+    """Return the views of all items to which an arm applies."""
     if part := FIRST_PART.fullmatch(arm):
         return [View(first_part(item, int(part[1]))) for item in items if (item.notes or item.record) and count_words(item) > 1]
     if arm == Arm.SHUFFLED_IMAGE:
@@ -34,30 +34,32 @@ def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) ->
 
 
 def evidence(item: Item) -> tuple[ItemImage, ...]:
-    """Give the pictures that an item is about; those that are options of a choice are no evidence, and stay under every arm."""
+    """Return the pictures that show the case; pictures that are answer options are not evidence and stay under every arm."""
     return tuple(image for image in item.images if image.role != OPTION)
 
 
 def with_images(item: Item, images: tuple[ItemImage, ...]) -> Item:
-    """Give the item with these pictures in place of its own, options aside; in a dialogue in the last turn that showed any."""
-    shown = [number for number, turn in enumerate(item.turns) if turn.image_ids]
+    """Replace the pictures of an item, except for options; in a dialogue they come in the last turn that had pictures."""
+    with_pictures = [number for number, turn in enumerate(item.turns) if turn.image_ids]
     ids = tuple(image.image_id for image in images)
-    turns = [replace(turn, image_ids=ids if shown and number == shown[-1] else ()) for number, turn in enumerate(item.turns)]
+    turns = [
+        replace(turn, image_ids=ids if with_pictures and number == with_pictures[-1] else ()) for number, turn in enumerate(item.turns)
+    ]
     return replace(item, images=(*images, *(image for image in item.images if image.role == OPTION)), turns=tuple(turns))
 
 
 def without_text(item: Item) -> Item:
-    """Give the item without notes and record; the questions, and with them the rounds of a dialogue, stay."""
+    """Remove notes and record from an item; the questions, and so the rounds of a dialogue, stay."""
     return replace(item, notes="", record="", turns=tuple(replace(turn, reveal="") for turn in item.turns))
 
 
 def first_part(item: Item, percent: int) -> Item:
-    """Give the item with the first so many per cent of the words of its notes and, behind them, of its record."""
+    """Keep the first `percent` percent of the words of an item's notes and record, in this order."""
     return first_words(item, max(1, count_words(item) * percent // 100))
 
 
 def has_text(item: Item) -> bool:
-    """Whether the item tells anything of the case in words."""
+    """Return True if the item has any text about the case."""
     return bool(item.notes or item.record or any(turn.reveal for turn in item.turns))
 
 
@@ -67,7 +69,7 @@ CHANGES: dict[Arm, tuple[Callable[[Item], bool], Callable[[Item], Item]]] = {
     Arm.NO_TEXT: (has_text, without_text),
     Arm.DIAGNOSIS_WITHHELD: (lambda item: bool(item.given), lambda item: replace(item, given="")),
 }
-"""Arms that only take something away: to which items they do, and what is left."""
+"""Arms that only remove something: the items to which they apply, and the change."""
 
 
 def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:
@@ -75,8 +77,8 @@ def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:
 
     Notes
     -----
-    Patients stand on a ring in the order of the digest of their id, and each gets the pictures of the next one: nobody
-    gets the own pictures, it is the same in every run, and a new patient changes the donor of one other patient only.
+    Patients form a ring in the order of the digest of their id, and each gets the pictures of the next: no patient gets their own
+    pictures, every run chooses the same donors, and a new patient changes the donor of one other patient only.
     """
     with_pictures = [item for item in items if evidence(item)]
     ring = sorted({item.patient_id for item in with_pictures}, key=lambda patient: hashlib.sha256(patient.encode()).hexdigest())
@@ -86,9 +88,9 @@ def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:
     following = dict(zip(ring, ring[1:] + ring[:1], strict=True))
     donors: dict[str, Item] = {}
     for patient in ring:
-        own = sorted((item for item in with_pictures if item.patient_id == patient), key=lambda item: item.item_id)
+        of_patient = sorted((item for item in with_pictures if item.patient_id == patient), key=lambda item: item.item_id)
         others = sorted((item for item in with_pictures if item.patient_id == following[patient]), key=lambda item: item.item_id)
-        for number, item in enumerate(own):
+        for number, item in enumerate(of_patient):
             donors[item.item_id] = others[number % len(others)]
     return donors
 
@@ -97,12 +99,12 @@ WORD = re.compile(r"\S+")
 
 
 def count_words(item: Item) -> int:
-    """Words of the case: of its notes and its record, or of what the turns of a dialogue reveal."""
+    """Count the words of the case: notes and record, or the text that the turns of a dialogue reveal."""
     return sum(len(WORD.findall(text)) for text in (item.notes, item.record, *(turn.reveal for turn in item.turns)))
 
 
 def first_words(item: Item, most: int) -> Item:
-    """Give the item with the first words of its case only."""
+    """Cut the text of the case to its first `most` words, in the order in which it is shown."""
     notes, left = _first(item.notes, most)
     record, left = _first(item.record, left)
     turns: list[Turn] = []
@@ -113,13 +115,13 @@ def first_words(item: Item, most: int) -> Item:
 
 
 def within_words(item: Item, most: int | None) -> tuple[Item, int]:
-    """Cut the case to the text budget of a benchmark."""
+    """Cut the case to the text budget of a benchmark; return the item and the number of words cut."""
     cut = 0 if most is None else max(0, count_words(item) - most)
     return (first_words(item, most) if most is not None and cut else item), cut
 
 
 def _first(text: str, most: int) -> tuple[str, int]:
-    """Cut one text, and say how many words are left for the next one."""
+    """Cut one text; return it and the number of words left for the next one."""
     ends = [match.end() for match in WORD.finditer(text)]
     if len(ends) <= most:
         return text, most - len(ends)

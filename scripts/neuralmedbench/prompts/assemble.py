@@ -1,4 +1,4 @@
-"""Render items as the words and pictures that a model is sent."""
+"""Render items as requests: the exact text and pictures that a model is sent."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
 
 @dataclass(frozen=True)
 class CaseMaterial:
-    """What may be shown beside items: what arms disclose, and examples for few-shot prompts."""
+    """Material besides the items: texts that arms disclose, and examples for few-shot prompts."""
 
     disclosures: Sequence[Disclosure] = ()
     exemplars: Sequence[Exemplar] = ()
 
 
-def assemble(items: Sequence[Item], shown: CaseMaterial, config: BenchmarkConfig, templates: Templates) -> list[Request]:
+def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkConfig, templates: Templates) -> list[Request]:
     """Render every item in every arm and strategy of a benchmark.
 
     Parameters
     ----------
     items : sequence of Item
-        What is asked.
-    shown : Shown
-        What arms and strategies may show beside it.
+        The items.
+    material : CaseMaterial
+        Texts that arms disclose, and few-shot examples.
     config : BenchmarkConfig
         Arms, strategies and number of samples.
     templates : Templates
@@ -47,26 +47,25 @@ def assemble(items: Sequence[Item], shown: CaseMaterial, config: BenchmarkConfig
     Returns
     -------
     list of Request
-        Sorted by item, arm and strategy. Under `few_shot` an item stands only when there are examples that it may be shown, and a dialogue
-        never does.
+        Sorted by item, arm and strategy. `few_shot` covers only items with suitable examples, and no dialogues.
 
     Raises
     ------
     ConfigError
-        If a template is wrong, an arm that the yaml names changes nothing of any item, or examples shall be shown and there are none.
+        If a template is invalid, an arm in the yaml changes no item, or a strategy in the yaml applies to no item.
     """
     cut = {item.item_id: within_words(item, config.max_case_words) for item in items}
-    kept = [item for item, _ in cut.values()]
-    seen = {arm: views(kept, arm, shown.disclosures) for arm in config.arms}
-    if "arms" in config.model_fields_set and (idle := [arm for arm in config.arms if not seen[arm]]):
+    shortened = [item for item, _ in cut.values()]
+    by_arm = {arm: views(shortened, arm, material.disclosures) for arm in config.arms}
+    if "arms" in config.model_fields_set and (idle := [arm for arm in config.arms if not by_arm[arm]]):
         message = f"arm {idle[0]}: no item has what it leaves out, cuts or shows, so it would ask nothing; take it out of `arms`"
         raise ConfigError(message)
-    prompt = Prompt(config, templates, shown.exemplars)
+    prompt = Prompt(config, templates, material.exemplars)
     requests = [
         replace(request, words_cut=cut[request.item_id][1])
         for strategy in config.strategies
         for arm in config.arms
-        for view in seen[arm]
+        for view in by_arm[arm]
         if (request := _request(view, arm, strategy, prompt))
     ]
     if unasked := set(config.strategies) - {request.strategy for request in requests}:
@@ -78,7 +77,7 @@ def assemble(items: Sequence[Item], shown: CaseMaterial, config: BenchmarkConfig
 
 @dataclass(frozen=True)
 class Prompt:
-    """By what requests are rendered."""
+    """Settings, templates and examples by which requests are rendered."""
 
     config: BenchmarkConfig
     templates: Templates
@@ -86,7 +85,7 @@ class Prompt:
 
 
 def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Request | None:
-    """Render one item as one arm shows it; None when the strategy has nothing to show."""
+    """Render one item under one arm; None if the strategy does not apply to it."""
     item, templates = view.item, prompt.templates
     stepwise = strategy in STEPWISE
     examples: list[Exemplar] = []
@@ -100,7 +99,7 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
     sections = checklist_sections(item) if prompt.config.answer_form == "checklist" else ()
     schema = checklist_schema(sections) if sections else item.answer_schema
     schema = stepwise_schema(schema) if stepwise and schema else schema
-    # only of slices that were cut from scans here is it known on which side the patient's left is
+    # orientation is known only for slices that this pipeline cut: they have a position
     system = templates.render("system", oriented=any(image.position_mm is not None for image in item.images))
     turns = (
         dialogue_turns(view, templates, stepwise=stepwise, sections=sections)
@@ -130,9 +129,9 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
 
 
 def request_digest(system: str, turns: tuple[RequestTurn, ...], answer_schema: str, inquiry: Inquiry | None = None) -> str:
-    """SHA-256 over everything that is or can be sent, pictures by their digest; equal words and pictures have equal digests."""
-    said = [{"text": turn.text, "images": _digests(turn.images)} for turn in turns]
-    value: dict[str, object] = {"system": system, "turns": said, "answer_schema": answer_schema}
+    """Return the SHA-256 of everything that is or can be sent, with pictures by their digest."""
+    rounds = [{"text": turn.text, "images": _digests(turn.images)} for turn in turns]
+    value: dict[str, object] = {"system": system, "turns": rounds, "answer_schema": answer_schema}
     if inquiry is not None:
         value["inquiry"] = [
             [[fact.text, fact.asked_by, _digests(fact.images)] for fact in inquiry.facts],
@@ -155,9 +154,9 @@ TEMPLATE_OF_FAMILY = {
 
 
 def checklist_sections(item: Item) -> tuple[str, ...]:
-    """Give the sections of the checklist of an item; none for items of choice, structured ones and long free answers.
+    """Return the checklist sections of an item; none for choice and structured items and for long free answers.
 
-    The final answer of a dialogue is a differential whatever its family.
+    The final answer of a dialogue is a differential, whatever its family.
     """
     if item.runner is Runner.DIALOGUE:
         return SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]
@@ -167,16 +166,16 @@ def checklist_sections(item: Item) -> tuple[str, ...]:
 def single_turn(
     view: View, templates: Templates, examples: Sequence[Exemplar], *, stepwise: bool, sections: Sequence[str] = ()
 ) -> RequestTurn:
-    """Render the only message of an item."""
+    """Render the single message of an item, after its few-shot examples."""
     item = view.item
-    shown = {"notes": item.notes, "record": item.record, "given": item.given, "disclosed": view.disclosed, "pictures": bool(item.images)}
-    asked = {"question": item.question, "stepwise": stepwise}
+    case = {"notes": item.notes, "record": item.record, "given": item.given, "disclosed": view.disclosed, "pictures": bool(item.images)}
+    task = {"question": item.question, "stepwise": stepwise}
     if item.runner is Runner.STRUCTURED:
-        text = templates.render("structured", **shown, **asked, fields=fields_in_words(item.answer_schema))
+        text = templates.render("structured", **case, **task, fields=fields_in_words(item.answer_schema))
     elif item.runner is Runner.CHOICE:
-        text = templates.render("choice", **shown, **asked, options=lettered(item))
+        text = templates.render("choice", **case, **task, options=lettered(item))
     else:
-        text = templates.render(_template_of(item), **shown, **asked, sections=sections)
+        text = templates.render(_template_of(item), **case, **task, sections=sections)
     images = labelled(item, item.images)
     if not examples:
         return RequestTurn(text=text, images=images)
@@ -192,9 +191,9 @@ def _template_of(item: Item) -> str:
 
 
 def dialogue_turns(view: View, templates: Templates, *, stepwise: bool, sections: Sequence[str] = ()) -> tuple[RequestTurn, ...]:
-    """Render the rounds of a dialogue, with the parameters of `single_turn`; all rounds but the last are answered in the short form."""
+    """Render the rounds of a dialogue, with the parameters of `single_turn`; only the last round asks for all sections."""
     turns: list[RequestTurn] = []
-    shown = 0
+    shown = 0  # pictures are numbered through the dialogue
     for number, turn in enumerate(view.item.turns, start=1):
         last = number == len(view.item.turns)
         images = labelled(view.item, _images_of(view.item, turn), before=shown)
@@ -219,21 +218,21 @@ def _images_of(item: Item, turn: Turn) -> tuple[ItemImage, ...]:
 
 
 ASK_ARMS = (Arm.FULL, Arm.NO_IMAGE, Arm.SHUFFLED_IMAGE)
-"""Arms that make sense where nothing is shown unasked."""
+"""Arms that make sense for the strategy `ask`, which shows nothing unasked."""
 
 SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|\n+")
 
 ASKED_BY = "imaging image images picture pictures scan scans mri mr ct radiology neuroimaging tomography brain head"
-"""Words by which pictures are asked for."""
+"""Words of a question that ask for the pictures."""
 
 
 def is_asked(item: Item, arm: str) -> bool:
-    """Whether an item has something that can be asked for under an arm: a dialogue that tells more than one sentence."""
+    """Return True if the strategy `ask` applies under an arm: to a dialogue with more than one sentence to reveal."""
     return item.runner is Runner.DIALOGUE and arm in ASK_ARMS and len(sentences(item)) > 1
 
 
 def inquiry_of(item: Item, most: int, templates: Templates, *, sections: Sequence[str] = ()) -> tuple[RequestTurn, Inquiry]:
-    """Turn a dialogue of fixed rounds into one in which the model asks."""
+    """Turn a dialogue of fixed rounds into one in which the model asks: its first message, and the facts that it can ask for."""
     first, *others = sentences(item)
     facts = [Fact(text=sentence) for sentence in others]
     if item.images:
@@ -249,7 +248,7 @@ def inquiry_of(item: Item, most: int, templates: Templates, *, sections: Sequenc
 
 
 def sentences(item: Item) -> list[str]:
-    """Sentences and lines that the rounds of a dialogue reveal, in their order."""
+    """Return the sentences and lines that the rounds of a dialogue reveal, in order."""
     return [part.strip() for turn in item.turns for part in SENTENCE.split(turn.reveal) if part.strip(" -*\t")]
 
 
@@ -263,7 +262,7 @@ CANDIDATE: dict[str, object] = {
     "required": ["name", "for", "against"],
     "additionalProperties": False,
 }
-"""A hypothesis with what speaks for it and against it."""
+"""A hypothesis with the evidence for and against it."""
 
 SECTION_RULES: dict[str, dict[str, object]] = {
     "LESION": CANDIDATE,
@@ -271,29 +270,29 @@ SECTION_RULES: dict[str, dict[str, object]] = {
     "DIFFERENTIAL": {"type": "array", "items": CANDIDATE, "minItems": 1, "maxItems": MAX_CANDIDATES},
     "CONFIDENCE": {"type": "number", "minimum": 0, "maximum": 1},
 }
-"""Sections of a checklist that are more than words."""
+"""Schemas of the checklist sections that are not free text."""
 
 
 def checklist_schema(sections: Sequence[str]) -> str:
-    """Give the JSON schema of a checklist: a key for each of its sections, in their order, by its name in small letters."""
+    """Return the JSON schema of a checklist: one key per section, in order, in lower case."""
     properties = {name.lower(): SECTION_RULES.get(name, WORDS) for name in sections}
     return json.dumps({"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False})
 
 
 def stepwise_schema(schema: str) -> str:
-    """Give a JSON schema whose first key holds the steps that lead to the answer."""
+    """Return the JSON schema with a first key for the steps that lead to the answer."""
     value = json.loads(schema)
     properties = {"reasoning": {"type": "string"}, **value["properties"]}
     return json.dumps({**value, "properties": properties, "required": list(properties)})
 
 
 def fields_in_words(schema: str) -> dict[str, str]:
-    """Say in words what each field of a JSON schema may hold."""
+    """Describe in words the allowed values of each field of a JSON schema."""
     return {name: _allowed(rule) for name, rule in json.loads(schema)["properties"].items()}
 
 
 def _allowed(schema: dict[str, object]) -> str:
-    """Say in words what a field of an answer may hold."""
+    """Describe in words the allowed values of one field."""
     labels = schema.get("enum")
     if isinstance(labels, list):
         return " | ".join("null" if label is None else json.dumps(label) for label in labels)

@@ -1,4 +1,4 @@
-"""No picture leaves for a model unless a passed audit covers the scan that it shows."""
+"""Refuse to send a picture unless a passed audit covers the scan that it shows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def check_asked(requests: Sequence[Request], audit: Audit) -> None:
     Parameters
     ----------
     requests : sequence of Request
-        All requests of a benchmark; none for a grader, which is shown no picture.
+        All requests of a benchmark; none for a grader, which gets no pictures.
     audit : Audit
-        Of the same benchmark.
+        Audit of the same benchmark.
 
     Raises
     ------
     DeidentificationError
-        If it did not pass, or does not cover one.
+        If the audit did not pass, or does not cover a picture.
     """
     images = (image for request in requests for turn in request.turns for image in turn.images)
     of_facts = (image for request in requests if request.inquiry for fact in request.inquiry.facts for image in fact.images)
@@ -34,16 +34,16 @@ def check_asked(requests: Sequence[Request], audit: Audit) -> None:
 
 
 def check_pictures(items: Iterable[Item], slices: Iterable[SliceRow], audit: Audit) -> None:
-    """Follow every picture to its scan and every scan to the audit, by digest.
+    """Trace every picture to its scan and every scan to the audit, by digest.
 
     Parameters
     ----------
     items : iterable of Item
         All items of a benchmark.
     slices : iterable of SliceRow
-        The pictures that were cut from scans; none for a benchmark of pictures, where the audit covers the picture.
+        Pictures cut from scans; none for a benchmark of pictures, where the audit covers the pictures themselves.
     audit : Audit
-        Of the same benchmark.
+        Audit of the same benchmark.
 
     Raises
     ------
@@ -55,6 +55,7 @@ def check_pictures(items: Iterable[Item], slices: Iterable[SliceRow], audit: Aud
     digests: set[str] = set()
     for item in items:
         for image in item.images:
+            # a loose picture is its own volume: both digests are equal
             if (image.sha256, image.volume_sha256) not in cut and image.sha256 != image.volume_sha256:
                 message = f"{item.item_id}: picture {image.image_id} does not belong to the scan that it names; run slices and items again"
                 raise DeidentificationError(message)

@@ -1,4 +1,4 @@
-"""The words that are shown before a picture."""
+"""Labels shown before pictures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from neuralmedbench.records.requests import RequestImage
 
 
 def labelled(item: Item, images: Sequence[ItemImage], *, before: int = 0) -> tuple[RequestImage, ...]:
-    """Give pictures of an item as they are sent, each with its label."""
+    """Return pictures of an item as they are sent, each with its label; `before` pictures were shown earlier."""
     return tuple(
         RequestImage(
             path=image.path,
@@ -25,28 +25,28 @@ def labelled(item: Item, images: Sequence[ItemImage], *, before: int = 0) -> tup
 
 
 def option_label(item: Item, image: ItemImage) -> str:
-    """Label of a picture that is an option: its letter, and the name that the question gives it when that is another (`Option B (Figure 2)`)."""
+    """Return the label of an option: its letter, and its name in the question if that differs (`Option B (Figure 2)`)."""
     label = f"Option {LETTERS[item.options.index(image.label)]}"
     return label if image.label == label else f"{label} ({image.label})"
 
 
 def picture_label(number: int, image: ItemImage, policy: str) -> str:
-    """Words shown before a picture.
+    """Return the label of a picture.
 
     Parameters
     ----------
     number : int
-        Its place, from 1.
+        Number of the picture, from 1.
     image : ItemImage
         The picture; its position is in mm along its slice axis.
     policy : str
-        `none` (its number only) or `full`.
+        `none` (number only) or `full`.
 
     Returns
     -------
     str
-        For example `Picture 3: FLAIR, axial, z = +12 mm`. Of a montage all positions; of CT the window, unless it is the brain's. The name
-        by which the question speaks of it stands in the place of its number.
+        For example `Picture 3: FLAIR, axial, z = +12 mm`; for a montage all positions; for CT the window, unless it is the brain window.
+        A name that the question uses replaces the number.
     """
     name = image.label or f"Picture {number}"
     if policy == "none":
@@ -57,5 +57,5 @@ def picture_label(number: int, image: ItemImage, policy: str) -> str:
         parts.append(f"slices at {Plane(image.plane).axis} {positions} mm, left to right and then top to bottom")
     elif image.position_mm is not None and image.plane in tuple(Plane):
         parts.append(f"{Plane(image.plane).axis} = {round(image.position_mm):+d} mm")
-    told = ", ".join(part for part in parts if part)
-    return f"{name}: {told}" if told else name
+    details = ", ".join(part for part in parts if part)
+    return f"{name}: {details}" if details else name

@@ -1,4 +1,4 @@
-"""Scoring: read an answer without its gold, grade it by rubric or by a model, and score it; similarity and juries beside it.
+"""Scoring: read an answer without its gold, grade it by rubric, model or jury, score it, and measure its similarity to the reference.
 
 Doors
 -----

@@ -1,4 +1,4 @@
-"""Reading a checklist: its sections, and its candidates with the evidence for and against each; evidence is never a candidate."""
+"""Read a checklist: its sections, and its candidates with the evidence for and against each; evidence is never a candidate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neuralmedbench.scoring.structured_answer import read_json
 REASONING = "REASONING"
 BAR = re.compile(r"\s*[|｜]\s*")
 LABEL = r"[*_]{0,3}(?:for|against)[*_]{0,3}\s{0,3}[:：]"
-"""Repeats are bounded here and below: a hostile answer of 200,000 blanks must not take minutes."""
+"""Repeats in these patterns are bounded: a hostile answer of 200,000 blanks must not take minutes."""
 MARK = re.compile(rf"^[ \t>#*_`\-•]*({'|'.join(ONLY_IN_CHECKLISTS)})\s{{0,3}}[*_`]{{0,3}}\s{{0,3}}:", re.MULTILINE | re.IGNORECASE)
 LABELLED_BAR = re.compile(rf"[|｜]\s*{LABEL}", re.IGNORECASE)
 NAME_ENDS = re.compile(rf"\s*[|｜]\s*|(?:^|[\s(\[,;.–—-]{{1,4}})(?={LABEL})", re.IGNORECASE)
@@ -27,7 +27,7 @@ AS_ASKED = re.compile(r"[^|｜]+ \| for: [^|｜]+ \| against: [^|｜]+")
 
 @dataclass
 class ChecklistCandidate:
-    """One line of a differential: its number (0: none), its name as written, what follows the name, and whether it is written as asked."""
+    """One line of a differential: its number (0: none), the name as written, the text after it, and True if written as requested."""
 
     number: int
     name: str
@@ -36,22 +36,22 @@ class ChecklistCandidate:
 
     @property
     def evidence(self) -> Evidence:
-        """Evidence for and against it; parts without a label count by their place."""
-        found: dict[str, list[str]] = {"for": [], "against": []}
+        """Evidence for and against it; unlabelled parts count as for, then against, by their order."""
+        by_label: dict[str, list[str]] = {"for": [], "against": []}
         labels = iter(("for", "against"))
         for part in (part for rest in self.rest for part in PART_ENDS.split(rest)):
             labelled = PART.fullmatch(part.strip())
             label = labelled[1].lower() if labelled else next(labels, "against") if part.strip() else ""
             words = clean(labelled[2] if labelled else part)
             if label and words:
-                found[label].append(words)
-        return Evidence("; ".join(found["for"]), "; ".join(found["against"]))
+                by_label[label].append(words)
+        return Evidence("; ".join(by_label["for"]), "; ".join(by_label["against"]))
 
 
 def is_checklist(text: str) -> bool:
-    """Whether an answer is a checklist, in whole or in part: a section that only checklists have, or labelled evidence behind a bar.
+    """Return True if an answer contains a section that only checklists have, or labelled evidence after a bar.
 
-    In lower case one such header is not enough: `Seen:` may begin a sentence of findings.
+    A single such header in lower case is not enough: `Seen:` may begin a sentence of findings.
     """
     plain = without_thoughts(text)
     names = {found[1] for found in MARK.finditer(plain)}
@@ -59,15 +59,14 @@ def is_checklist(text: str) -> bool:
 
 
 def may_be_checklist(text: str) -> bool:
-    """Whether `read_checklist` could find one; much cheaper."""
+    """Return True if `read_checklist` might find a checklist; much cheaper."""
     return is_checklist(text) or without_thoughts(text).lstrip().startswith("{")
 
 
 def read_checklist(text: str, family: Family) -> Sections | None:
-    """Split a checklist into the sections of its family; None when the answer is none and is read in the short form.
+    """Split a checklist into the sections of its family; None if the answer is not a checklist and is read in the short form.
 
-    One JSON object with exactly the keys of the answer schema is a checklist too. A line with any other header belongs to the section
-    above.
+    A JSON object with exactly the keys of the answer schema is a checklist too. A line with any other header belongs to the section above.
     """
     names = SECTIONS.get(family, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
     if (value := _object(text, names)) is not None:
@@ -76,11 +75,12 @@ def read_checklist(text: str, family: Family) -> Sections | None:
 
 
 def read_candidates(lines: Sequence[str]) -> tuple[list[ChecklistCandidate], bool]:
-    """Read the candidates of a differential in order of rank, and whether all are as asked: numbered, one a line, each with evidence.
+    """Read the candidates of a differential by rank; True if all are as requested: numbered, one per line, each with evidence.
 
-    Text after a bar or a label is evidence, as are unnumbered lines below a numbered one, deeper indented numbers and repeated numbers.
+    Evidence is text after a bar or a label, unnumbered lines below a numbered one, and lines with deeper indented or repeated numbers.
     """
     rows = list(_rows(lines))
+    # the first real candidate decides whether this list is numbered
     first = next((row for row in rows if row.number or (row.name and row.rest)), None)
     numbered = first is not None and first.number > 0
     candidates: list[ChecklistCandidate] = []
@@ -100,14 +100,14 @@ def read_candidates(lines: Sequence[str]) -> tuple[list[ChecklistCandidate], boo
 
 
 def read_candidate(lines: Sequence[str]) -> ChecklistCandidate:
-    """Read the only candidate of a section; every line below its name is evidence."""
+    """Read the single candidate of a section; every line below its name is evidence."""
     text = " | ".join(" ".join(line.split()) for line in lines if line.strip())
     name, *rest = NAME_ENDS.split(text, maxsplit=1)
     return ChecklistCandidate(0, name, rest, AS_ASKED.fullmatch(text) is not None)
 
 
 def _rows(lines: Sequence[str]) -> Iterator[ChecklistCandidate]:
-    """Cut lines into what could be candidates; number 0 is none, as is one that is set in further than the first."""
+    """Cut lines into possible candidates; number 0 means unnumbered, or numbered but indented further than the first."""
     left: int | None = None
     for place, line in enumerate(lines):
         plain = " ".join(DECORATION.sub("", line).split())
@@ -117,7 +117,7 @@ def _rows(lines: Sequence[str]) -> Iterator[ChecklistCandidate]:
         indent = len(line) - len(line.lstrip())
         for count, piece in enumerate(pieces, start=1):
             match = NUMBERED.fullmatch(piece)
-            if match and place:  # what stands beside the header is not set in
+            if match and place:  # text on the header's own line has no indent
                 left = indent if left is None else left
                 match = match if indent <= left else None
             number, name = (int(match[1]), match[2]) if match else (0, piece)
@@ -125,7 +125,7 @@ def _rows(lines: Sequence[str]) -> Iterator[ChecklistCandidate]:
 
 
 def _object(text: str, names: Sequence[str]) -> dict[str, Any] | None:
-    """Give the checklist that is written as one JSON object; None when the text is none."""
+    """Return the checklist that is written as one JSON object; None if the text is not one."""
     plain = without_thoughts(text).strip()
     if not plain.startswith("{"):
         return None
@@ -135,7 +135,7 @@ def _object(text: str, names: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _lines(section: str, value: Any) -> Iterator[str]:
-    """Write a value of a JSON object as the lines of its section."""
+    """Write a value of a JSON checklist as the lines of its section, in the form of a written checklist."""
     if section == "DIFFERENTIAL":
         yield ""
         for rank, entry in enumerate(value if isinstance(value, list) else [value], start=1):

@@ -1,4 +1,4 @@
-r"""Reading which option a model chose, in the forms that models really write: `(C)`, `\boxed{C}`, `The answer is C.`, `{"answer": "C"}`."""
+r"""Read which option a model chose, in the forms that models really write: `(C)`, `\boxed{C}`, `The answer is C.`, `{"answer": "C"}`."""
 
 from __future__ import annotations
 
@@ -23,54 +23,55 @@ MARKER = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
-"""What stands in front of a choice; the last one behind which anything can be read counts."""
+"""Words before a choice; the last marker that is followed by a readable choice counts."""
 
 MAX_MARKERS, MAX_CONTENT = 20, 2000
-"""How many markers are looked at, and how many characters behind each."""
+"""How many markers are tried, from the last, and how many characters after each are read."""
 
 BEFORE = re.compile(
     r"(?:[\s*_`\"'“”$(（\[{<>:：=#-]|\\[(\[]|\\(?:boxed|text|textbf|mathrm|mathbf)\b"
     r"|\b(?:most|likely|probably|therefore|thus|clearly|definitely|hence|indeed|option|choice|letter|answer|the|is)\b)*",
     re.IGNORECASE,
 )
-"""Signs and words between a marker and its letter."""
+"""Characters and words between a marker and its letter."""
 
 LETTER = re.compile(r"([A-Za-z])(?!\w|['-]\w)")
 AFTER = re.compile(r"[^\S\n]*[*_`\"'“”$)）\]}>.．。:：,，、; \t-]*")
-"""Signs behind a letter, in its line."""
+"""Characters after a letter, in its line."""
 
 UNDECIDED = re.compile(r"(?:not|neither|none|either|both|unclear|unknown|uncertain|impossible)\b", re.IGNORECASE)
 GOES_ON = re.compile(r"(?:because|since|as|due|given|is|would)\b", re.IGNORECASE)
-"""Words before which `A` is the letter: behind an article they make no sense."""
+"""If one of these words follows `A`, it is the letter: after the article they make no sense."""
 
 SENTENCE = re.compile(r"[^\n]*?(?=[.!?](?:\s|$)|\n|\Z)")
 BESIDE = re.compile(r"[\s,/&+*)(]*(?:\b(?:or|and)\b\s*)?(?:option\s+)?\(?([A-J])\)?(?!\w|['-]\w)(?!\s+[a-z0-9])")
-"""A letter right behind the first one, or joined to it."""
+"""A letter directly after the first one, or joined to it by `or`, `and`, a comma..."""
 OTHER = re.compile(r"(?<![\w'-])([A-J])(?!\w|['-]\w)(?!\s+[a-z0-9])")
-"""A letter farther on in the sentence; before a small word it is the subject of a reason (`A is less likely`), the article, or the speaker."""
+"""A letter later in the sentence. Before a lower-case word it does not count: it is the subject of a reason (`A is less likely`), the article
+or the pronoun I."""
 
 WHOLE = re.compile(r"(?:the\s+)?(?:option\s+|choice\s+)?([A-Za-z])(?!\w|['-]\w)(.*)", re.IGNORECASE)
 LATIN = "\u024f"
-"""The last letter of the Latin script with accents, which the normal form writes without them."""
+"""The last accented Latin letter; the normal form removes accents from letters up to this one."""
 SIGNS = " \t*_`\"'“”$()[]{}<>.:,;（）：。，、．"
 
 
 def read_choice(text: str, options: Sequence[str]) -> str:
-    """Read the letter of the chosen option; empty where no choice can be recognised.
+    """Read the letter of the chosen option; empty if no choice can be recognised.
 
-    Nothing is read where two letters follow the last marker, a letter that is not offered, or a letter with the words of another option.
-    Without a marker the whole text, its first line or its last line must be a choice and nothing else: letters within prose are never
-    read.
+    No choice is read if the last marker is followed by two letters, a letter that is not offered, or a letter with the text of another
+    option. Without a marker the whole text, its first line or its last line must be a choice and nothing else: letters within prose are
+    never read.
     """
     plain = THINKING.sub("", text[:MAX_CHARACTERS])
     for content in reversed(list(_marked(plain))):
-        if (found := _chosen(content, options)) is not None:
-            return found
+        if (letter := _chosen(content, options)) is not None:
+            return letter
     return _unmarked(plain, options)
 
 
 def _marked(text: str) -> Iterator[str]:
-    """Give what stands behind each of the last markers: inside of its braces or quotes, or what follows."""
+    """Yield the text after each of the last markers: within its braces or quotes, or all that follows."""
     for marker in deque(MARKER.finditer(text), maxlen=MAX_MARKERS):
         rest = text[marker.end() : marker.end() + MAX_CONTENT].lstrip()
         if marker["boxed"]:
@@ -82,7 +83,7 @@ def _marked(text: str) -> Iterator[str]:
 
 
 def _inside(text: str) -> str:
-    """Text up to the brace that closes what was opened before it."""
+    """Return the text up to the matching closing brace."""
     depth = 1
     for place, sign in enumerate(text):
         depth += (sign == "{") - (sign == "}")
@@ -92,26 +93,28 @@ def _inside(text: str) -> str:
 
 
 def _chosen(content: str, options: Sequence[str]) -> str | None:
-    """Letter behind a marker; empty where it is not a single one that is offered, None where nothing there names an option."""
+    """Return the letter after a marker; empty if it is not a single offered letter, None if nothing there names an option."""
+    # the option's own words, or words that refuse to choose
     content = content[_length(BEFORE, content) :]
     if named := _words_of(content, options):
         return named
     if UNDECIDED.match(content):
         return ""
+    # a letter, unless it is a small letter followed by prose, the article A or the pronoun I
     letter = LETTER.match(content)
     if letter is None:
         return None
     name, rest = letter.group(1), content[letter.end() :]
     between = _length(AFTER, rest)
     words = rest[between:]
-    if name.islower() and rest[:1] not in {")", "]", "."} and words.partition("\n")[0].strip():  # a small letter that is a word
+    if name.islower() and rest[:1] not in {")", "]", "."} and words.partition("\n")[0].strip():
         return None
     name = name.upper()
     if (
         name in "AI"
         and words[:1].isalnum()
         and rest[:between].isspace()
-        and not _own_words(name, words, options)
+        and not _option_length(name, words, options)
         and not GOES_ON.match(words)
     ):
         return None
@@ -119,10 +122,10 @@ def _chosen(content: str, options: Sequence[str]) -> str | None:
 
 
 def _second(name: str, words: str, options: Sequence[str]) -> bool:
-    """Whether another option is named beside a letter: by its words, or by its letter in the sentence or alone in the next line."""
+    """Return True if another option is named besides a letter: by its text, or by its letter in the sentence or alone in the next line."""
     if (named := _words_of(words, options)) and named != name:
         return True
-    words = words[_own_words(name, words, options) :]
+    words = words[_option_length(name, words, options) :]
     if beside := BESIDE.match(words.partition("\n")[0]):
         return beside.group(1) != name
     sentence = words[: _length(SENTENCE, words)]
@@ -130,11 +133,11 @@ def _second(name: str, words: str, options: Sequence[str]) -> bool:
     return bool(set(OTHER.findall(sentence)) & set(LETTERS[: len(options)]) - {name}) or _whole(following, options) not in {"", name}
 
 
-def _own_words(name: str, words: str, options: Sequence[str]) -> int:
-    """Length of the option's own words where a text begins with them."""
+def _option_length(name: str, words: str, options: Sequence[str]) -> int:
+    """Return the length of an option's text if `words` begin with it; 0 otherwise."""
     place = LETTERS.find(name)
-    own = options[place] if place < len(options) else ""
-    return len(own) if own and words[: len(own)].casefold() == own.casefold() else 0
+    option = options[place] if place < len(options) else ""
+    return len(option) if option and words[: len(option)].casefold() == option.casefold() else 0
 
 
 def _length(pattern: re.Pattern[str], text: str) -> int:
@@ -143,13 +146,13 @@ def _length(pattern: re.Pattern[str], text: str) -> int:
 
 
 def _words_of(text: str, options: Sequence[str]) -> str:
-    """Letter of the one option whose words are the first line, or stand in front of its first comma, bracket or end of sentence."""
+    """Return the letter of the only option whose text is the first line, or the part before its first comma, bracket or full stop."""
     line = text.partition("\n")[0]
     return _named(line, options) or _named(re.split(r"[,;:(<]|[.!?](?:\s|$)", line, maxsplit=1)[0], options)
 
 
 def _named(text: str, options: Sequence[str]) -> str:
-    """Letter of the option whose words these are, if they are those of exactly one; a letter that is offered is no option's words."""
+    """Return the letter of the option with this text, if it is exactly one; a single offered letter is never an option's text."""
     form = _form(text)
     if len(form) == 1 and form.upper() in LETTERS[: len(options)]:
         return ""
@@ -158,12 +161,12 @@ def _named(text: str, options: Sequence[str]) -> str:
 
 
 def _form(text: str) -> str:
-    """Give the normal form with the letters of other scripts, which it leaves out: options may be Korean or Chinese."""
+    """Return the normal form plus letters of other scripts, which it drops: options may be Korean or Chinese."""
     return f"{normal_form(text)} {''.join(sign for sign in text if sign > LATIN and sign.isalnum())}".strip()
 
 
 def _unmarked(text: str, options: Sequence[str]) -> str:
-    """Letter of a text that is a choice as a whole, or whose first or last line is one while no other line is another."""
+    """Return the letter of a text that is a choice as a whole, or whose first or last line is the only choice among its lines."""
     if found := _whole(" ".join(text.split()), options):
         return found
     read = [_whole(line, options) for line in text.splitlines() if line.strip(SIGNS + "#>-")]
@@ -172,7 +175,7 @@ def _unmarked(text: str, options: Sequence[str]) -> str:
 
 
 def _whole(line: str, options: Sequence[str]) -> str:
-    """Letter of a line that is a letter, a letter with the words of its option, or these words alone."""
+    """Return the letter of a line that is a letter, a letter with its option's text, or an option's text."""
     found = WHOLE.fullmatch(line.lstrip(SIGNS + "#>-•"))
     name = found.group(1).upper() if found else ""
     if found and name in LETTERS[: len(options)] and _form(found.group(2)) in {"", _form(options[LETTERS.index(name)])}:

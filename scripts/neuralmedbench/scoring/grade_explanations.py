@@ -1,4 +1,4 @@
-"""Explain why an answer was graded or not: the request of a model grader, its ledger entries and its grades."""
+"""Explain why an answer was graded or not: the grader's request, its ledger entries and its grades."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from neuralmedbench.scoring.llm.model_grading import GraderRun
 
 
 def explain_stored_grades(benchmark: str, model: str, grader: str, wanted: Callable[[Response], bool], *, root: Path = Path()) -> str:
-    """Explain the grades of some answers by the files of a run.
+    """Explain the grades of selected answers from the files of a run.
 
     Raises
     ------
     ConfigError
-        If the grader asks no model, or its prompt is not usable.
+        If the grader asks no model, or its prompt cannot be used.
     DataError
         If a table is absent.
     """
@@ -88,8 +88,8 @@ def explain_grades(
     for digest, rows in texts.items():
         request = grader.request(rows[0], items[rows[0].item_id], gold[rows[0].item_id])
         lines = [f"grading of {', '.join(_name(row) for row in rows)}", explain(request, run.model, entries, ledger=run.ledger)]
-        found = [grade for grade in grades or () if grade.text_sha256 == digest and grade.item_id == rows[0].item_id]
-        lines.append(f"  table of grades: {_grade_words(found) if grades is not None else 'it is not there'}")
+        of_text = [grade for grade in grades or () if grade.text_sha256 == digest and grade.item_id == rows[0].item_id]
+        lines.append(f"  table of grades: {_grade_words(of_text) if grades is not None else 'it is not there'}")
         lines += [f"  what is not in the ledger cannot be asked for here: {closed}"] if closed else []
         parts.append("\n".join(lines))
     return "\n\n".join(parts) or "no answer to this item"

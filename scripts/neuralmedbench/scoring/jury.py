@@ -10,21 +10,21 @@ from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import Grade, GradeState
 
 LEAST_SHARE = 0.5
-"""With fewer of its members a jury has no grade."""
+"""Share of the members that must vote for a jury to have a grade."""
 
 Ballot = tuple[Key, str, str]
 
 
 def decide(votes: Sequence[float], rule: str) -> float:
-    """Make one value of the votes.
+    """Combine votes into one value.
 
     Parameters
     ----------
     votes : sequence of float
-        Values of the members who voted, at least one.
+        Values of the members that voted, at least one.
     rule : str
-        `majority`: the largest value that more than half of the votes reach, which is the lower median. Of 0 and 1 it is 1 only where more
-        than half say so; with an even number a tie is 0, for what is good of an answer and for what is bad of it. `mean`: their mean.
+        `majority`: the lower median, the largest value that more than half of the votes reach. For votes of 0 and 1 it is 1 only if more
+        than half are 1; a tie is 0, for merits and for errors alike. `mean`: the mean.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def decide(votes: Sequence[float], rule: str) -> float:
 
 
 def ballots(members: Mapping[str, Sequence[Grade]]) -> dict[Ballot, dict[str, Grade]]:
-    """Gather the grades of a jury's members.
+    """Group the grades of a jury's members.
 
     Parameters
     ----------
@@ -52,22 +52,22 @@ def ballots(members: Mapping[str, Sequence[Grade]]) -> dict[Ballot, dict[str, Gr
     Returns
     -------
     dict
-        By response, digest of its text and criterion: grades by member.
+        Grades by member, for each response key, digest of its text and criterion.
     """
-    found: dict[Ballot, dict[str, Grade]] = defaultdict(dict)
+    by_ballot: dict[Ballot, dict[str, Grade]] = defaultdict(dict)
     for member, grades in members.items():
         for grade in grades:
-            found[response_key(grade), grade.text_sha256, grade.criterion][member] = grade
-    return dict(found)
+            by_ballot[response_key(grade), grade.text_sha256, grade.criterion][member] = grade
+    return dict(by_ballot)
 
 
 def votes_of(grades: Mapping[str, Grade]) -> dict[str, float]:
-    """Give the values by member of those who voted."""
+    """Return the value of each member that voted."""
     return {member: grade.value for member, grade in grades.items() if grade.state is GradeState.OK and grade.value is not None}
 
 
 def enough(votes: int, members: int) -> bool:
-    """Whether so many votes are enough for a grade: half of the members, or more."""
+    """Return True if the votes are enough for a grade: those of at least half of the members."""
     return votes > 0 and votes >= LEAST_SHARE * members
 
 
@@ -86,21 +86,21 @@ def grade_with_jury(members: Mapping[str, Sequence[Grade]], *, jury: str, rule: 
     Returns
     -------
     list of Grade
-        One row for each response and criterion that a member graded, or could not. The explanation says how many voted. Without half of the
-        members the grade is `failed`, or `skipped` when nobody could be asked. It names no call: those stand with the members.
+        One row per response and criterion for which any member has a row. The explanation says how many voted. With fewer than half of
+        the members the grade is `failed`, or `skipped` if no member could be asked. Calls are recorded with the members only.
     """
     return [_grade(grades, len(members), jury=jury, rule=rule) for grades in ballots(members).values()]
 
 
 def _grade(grades: Mapping[str, Grade], members: int, *, jury: str, rule: str) -> Grade:
     votes = votes_of(grades)
-    said = f"{len(votes)} of {members} members voted"
+    summary = f"{len(votes)} of {members} members voted"
     if enough(len(votes), members):
         counts = ", ".join(f"{value:g} ({count})" for value, count in sorted(Counter(votes.values()).items()))
-        value, state, said = decide(list(votes.values()), rule), GradeState.OK, f"{said}: {counts}"
+        value, state, summary = decide(list(votes.values()), rule), GradeState.OK, f"{summary}: {counts}"
     else:
         states = {grade.state for grade in grades.values()}
         value, state = None, GradeState.SKIPPED if states == {GradeState.SKIPPED} else GradeState.FAILED
     first = next(iter(grades.values()))
     no_call = {"served_model": "", "fingerprint": "", "called_on": "", "destination": "", "attempts": 0, "characters_sent": 0}
-    return replace(first, grader=jury, value=value, state=state, explanation=said, **no_call)  # type: ignore[arg-type]
+    return replace(first, grader=jury, value=value, state=state, explanation=summary, **no_call)  # type: ignore[arg-type]

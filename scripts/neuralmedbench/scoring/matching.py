@@ -1,4 +1,4 @@
-"""How a line of a differential relates to the reference: the one diagnosis that it asserts, its side and place."""
+"""Match a line of a differential with the reference: the diagnosis that it asserts, its side and its location."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CUTS = re.compile(
     r"instead of|given|because|based on|presenting|as|mimicking|simulating|resembling|imitating)\s|[:–—]|\s-\s",
     re.IGNORECASE,
 )
-"""Where the name of a diagnosis ends and the words about it begin."""
+"""Words and signs that end the name of a diagnosis; what follows describes it."""
 
 ALTERNATIVES = re.compile(r"[,;/&+]|\s(?:or|vs\.?|versus|and)\s", re.IGNORECASE)
 BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
@@ -31,20 +31,20 @@ DENIED_AFTER = re.compile(
     r"doubtful|mimics?)|(?:[:?–—]|\s-)\s*no(?:ne|t)?)\W*$",
     re.IGNORECASE,
 )
-"""Words that, at the end, deny what stands before them."""
+"""Words at the end of a text that deny what comes before them."""
 
 BARE_DENIAL_WORDS = "most very highly now likely longer out present seen found evident confirmed supported is was been has it this"
 
 BARE_DENIAL = frozenset(BARE_DENIAL_WORDS.split())
-"""Words beside a negation in brackets that name nothing else: `(not likely)` denies what stands before, `(no haemorrhage)` does not."""
+"""Words next to a negation in brackets that name nothing else: `(not likely)` denies what comes before, `(no haemorrhage)` does not."""
 
 RULE_OUT = re.compile(r"\br/o\b", re.IGNORECASE)
 
 OF_ALL = frozenset({"history", "family", "risk", "screening", "mimicking", "resembles", "resembling", "simulating", "imitating", "pseudo"})
-"""Words that make another thing of all diagnoses behind them: `history of stroke or seizure`."""
+"""Words that change the meaning of all diagnoses after them: `history of stroke or seizure`."""
 
 OTHER_THING = OF_ALL | {"mimic", "mimics", "like", "non"}
-"""Words that make another thing of the diagnosis beside them: a stroke mimic is not a stroke."""
+"""Words that change the meaning of the diagnosis next to them: a stroke mimic is not a stroke."""
 
 MAX_LINE_CHARACTERS = 300
 """A longer line is a paragraph, not a diagnosis."""
@@ -61,7 +61,7 @@ LEAD_IN = re.compile(
 DOUBT_WORDS = "a an the most likely probable probably possible possibly suspected presumed"
 
 DOUBT = frozenset(DOUBT_WORDS.split())
-"""Words before or after a diagnosis that say how sure somebody is."""
+"""Words before or after a diagnosis that express certainty."""
 
 AFTER_WORDS = (
     "brain cerebral cerebri intracranial cns head mri ct scan study examination imaging lesion mass disease disorder syndrome type grade who"
@@ -71,24 +71,24 @@ AFTER_WORDS = (
 )
 
 AFTER = frozenset(AFTER_WORDS.split())
-"""Words that may follow a diagnosis without making another thing of it."""
+"""Words that may follow a diagnosis without changing it."""
 
 PLURALS = (("ies", "y"), ("ses", "sis"), ("es", ""), ("s", ""))
 
 MIN_PLURAL = 4
-"""Letters that a word has at least before its end can be a plural: `ms` is none."""
+"""A word of this many letters or fewer has no plural ending: the s of `ms` is part of it."""
 
 CHRONIC = frozenset({"chronic", "old", "remote", "prior", "previous", "healed", "residual", "longstanding"})
 
 MAX_PLACES = 3
-"""A location that names more regions than this is a guess at all of them."""
+"""A location that names more regions than this is a guess."""
 
 SUPPLIED = {
     "middle cerebral artery territory": frozenset({"insula", "frontal lobe", "parietal lobe", "temporal lobe", "basal ganglia"}),
     "anterior cerebral artery territory": frozenset({"frontal lobe", "cingulate gyrus", "corpus callosum"}),
     "posterior cerebral artery territory": frozenset({"occipital lobe", "medial temporal lobe", "thalamus"}),
 }
-"""Regions that an artery supplies: an infarct of its territory is rightly placed in any of them."""
+"""Regions that an artery supplies: any of them is a right location for an infarct of its territory."""
 
 NOTHING = frozenset({"none", "no", "nil", "absent", "negative", "no focal lesion", "no focal abnormality"})
 ABOUT_SYMPTOMS = re.compile(r"\s(?:with|causing|presenting|due to|secondary to)\s", re.IGNORECASE)
@@ -114,7 +114,7 @@ RIGHT = frozenset({Relation.EXACT, Relation.SYNONYM, Relation.CHILD})
 
 @dataclass(frozen=True)
 class ReferenceAnswer:
-    """The right answer of one item, ready for comparison: its entry in the vocabulary, with the item's aliases among its synonyms."""
+    """The reference answer of an item, ready for comparison: its vocabulary entry, with the item's aliases as further synonyms."""
 
     gold: Gold
     entry: Diagnosis
@@ -122,27 +122,26 @@ class ReferenceAnswer:
 
     @classmethod
     def of(cls, gold: Gold, vocabulary: Vocabulary) -> ReferenceAnswer:
-        """Prepare the reference of one item; one that the vocabulary does not know is added to it under its own name.
+        """Prepare the reference of one item; if the vocabulary lacks it, it is added under its own name.
 
         A qualifier in brackets does not narrow the reference: for `acute ischaemic stroke (MCA territory)` a plain acute ischaemic stroke
-        is right, and one of another artery is still wrong.
+        is right, but one of another artery is wrong.
         """
         plain = re.sub(r"\([^()]*\)", " ", gold.answer)
-        found = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
-        entry = found or Diagnosis(key=REFERENCE_KEY, name=gold.answer)
-        named = tuple(alias for alias in (gold.answer, *gold.aliases) if normal_form(alias))
-        # a code of the answers table that the vocabulary gives to nobody is one more name of the reference
+        known = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
+        entry = known or Diagnosis(key=REFERENCE_KEY, name=gold.answer)
+        aliases = tuple(alias for alias in (gold.answer, *gold.aliases) if normal_form(alias))
+        # an ICD-10 code of the answers table that the vocabulary does not use is another name of the reference
         codes = (gold.icd10,) if gold.icd10 and not vocabulary.find(gold.icd10) else ()
-        entry = replace(entry, synonyms=(*entry.synonyms, *named), icd10=(*entry.icd10, *codes))
+        entry = replace(entry, synonyms=(*entry.synonyms, *aliases), icd10=(*entry.icd10, *codes))
         others = {key: other for key, other in vocabulary.diagnoses.items() if key != entry.key}
         return cls(gold, entry, replace(vocabulary, diagnoses={**others, entry.key: entry}))
 
 
 def relation(answer: str, reference: ReferenceAnswer) -> Relation | None:
-    """How one line of a differential relates to the reference; None for an empty line.
+    """Return how one line of a differential relates to the reference; None for an empty line.
 
-    `sibling`: both have a wider term in common, or the diagnosis is right but the line states the other side or another artery's
-    territory.
+    `sibling`: both share a wider term, or the diagnosis is right but the line states the other side or another artery's territory.
     """
     if not normal_form(answer):
         return None
@@ -151,14 +150,14 @@ def relation(answer: str, reference: ReferenceAnswer) -> Relation | None:
     named = resolve(answer, reference.vocabulary)
     if named is None:
         return Relation.UNRELATED
-    found = _lineage(named, reference)
-    if found in RIGHT and _elsewhere(answer, reference):
+    lineage = _lineage(named, reference)
+    if lineage in RIGHT and _elsewhere(answer, reference):
         return Relation.SIBLING
-    return found
+    return lineage
 
 
 def resolve(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
-    """Diagnosis that a line of a differential names.
+    """Return the diagnosis that a line of a differential names.
 
     Parameters
     ----------
@@ -170,17 +169,18 @@ def resolve(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
     Returns
     -------
     Diagnosis or None
-        None when the line names no diagnosis of the vocabulary, denies it, or names several that exclude each other.
+        None if the line names no diagnosis of the vocabulary, denies it, or names several that exclude each other.
 
     Notes
     -----
-    A line that names a diagnosis and a wider term of it (`stroke / ischaemic infarct`) names the narrower one. Places,
-    sides, grades, words of doubt and the plural are ignored; a negation, `history of` or `mimic` is not, and `no infarct or
-    tumour` denies both. A denial at the end reaches back to the comma before it.
+    A line with a diagnosis and a wider term of it (`stroke / ischaemic infarct`) names the narrower one. Locations, sides, grades, words of
+    doubt and the plural are ignored; a negation, `history of` or `mimic` is not, and `no infarct or tumour` denies both. A denial at the end
+    reaches back to the preceding comma.
     """
     whole = vocabulary.find(text)
     if whole or len(text) > MAX_LINE_CHARACTERS:
         return whole
+    # without bracketed text, unless the bracket denies the line
     text = RULE_OUT.sub("rule out", NOT_NEGATION.sub(" ", text))
     plain = BRACKETS.sub(" ", text)
     if any(is_bare_negation(bracket) for bracket in BRACKETS.findall(text)):
@@ -189,21 +189,22 @@ def resolve(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
         return whole
     if re.search(r"\b(?:excluded|ruled out|unlikely|not likely)\b", plain, re.IGNORECASE):
         return None
+    # neither a name as a whole nor denied as a whole: look at its parts
     return _narrowest([entry for piece in asserted_parts(plain) if (entry := _resolve_piece(piece, vocabulary))], vocabulary)
 
 
 def is_bare_negation(text: str) -> bool:
-    """Whether a text is a negation and nothing else."""
+    """Return True if a text is a negation and nothing else."""
     return has_negation(text) and set(NEGATION.sub(" ", normal_form(text)).split()) <= BARE_DENIAL
 
 
 def has_negation(text: str) -> bool:
-    """Whether a text holds a negation."""
+    """Return True if a text contains a negation."""
     return bool(NEGATION.search(normal_form(text)))
 
 
 def _whole_name(words: list[str], vocabulary: Vocabulary) -> Diagnosis | None:
-    """Look up a name between words of doubt, in the singular or the plural."""
+    """Look up a name without the words of doubt around it, in the singular or the plural."""
     while words and words[0] in DOUBT:
         words = words[1:]
     while words and words[-1] in DOUBT:
@@ -231,14 +232,14 @@ def _narrowest(named: list[Diagnosis], vocabulary: Vocabulary) -> Diagnosis | No
 
 
 def asserted_parts(text: str) -> Iterator[str]:
-    """Yield the parts of a line between commas and words like `or`, without those that a negation before them denies too."""
+    """Yield the parts of a line between commas and words like `or`, without those denied by a negation in an earlier part."""
     start, over, to_the_end = 0, False, False
     for match in [*ALTERNATIVES.finditer(text), None]:
         piece = text[start : match.start() if match else None]
         head = normal_form(CUTS.split(piece, maxsplit=1)[0])
         if not over or head.startswith("but "):
             yield piece
-            # `no infarct, haemorrhage or tumour` denies all three; of `infarct without haemorrhage, tumour` the list ends at the comma
+            # `no infarct, haemorrhage or tumour` denies all three; in `infarct without haemorrhage, tumour` the denial ends at the comma
             to_the_end = has_negation(re.sub(r"\bnon\b", " ", head))
             over = to_the_end or has_negation(re.sub(r"\bnon\b", " ", normal_form(piece))) or bool(OF_ALL & set(head.split()))
         if match:
@@ -256,13 +257,14 @@ def _resolve_piece(piece: str, vocabulary: Vocabulary) -> Diagnosis | None:
     head = CUTS.split(piece[lead.end() :] if lead else piece, maxsplit=1)[0]
     words = normal_form(head).split()
     places = {word for name in vocabulary.places for word in name.split()}
+    # the longest name in the head whose neighbours do not change its meaning
     for start, end in _spans(len(words)):
         entry = _find_words(words[start:end], vocabulary)
         if entry is None or not _written_as_such(words[start:end], entry, head) or changes_meaning([*words[:start], *words[end:]]):
             continue
         before, after = set(words[:start]), set(words[end:])
         wider = vocabulary.index.get(" ".join(words[end:]))
-        if wider is not None and wider in vocabulary.ancestors(entry.key):  # Alzheimer's disease dementia
+        if wider is not None and wider in vocabulary.ancestors(entry.key):  # the rest is a wider term: Alzheimer's disease dementia
             after = set()
         if after - AFTER - set(SIDES) - places or (entry.classes == "normal" and before - AFTER):
             continue
@@ -274,14 +276,14 @@ def _resolve_piece(piece: str, vocabulary: Vocabulary) -> Diagnosis | None:
 
 
 def _spans(length: int) -> Iterator[tuple[int, int]]:
-    """Spans of words, the longest first and the last of these first: the noun that is named stands at the end."""
+    """Yield spans of words, longest first and of equal ones the last first, because a noun phrase ends with its noun."""
     for size in range(length, 0, -1):
         for start in range(length - size, -1, -1):
             yield start, start + size
 
 
 def _written_as_such(words: list[str], entry: Diagnosis, head: str) -> bool:
-    """Tell a term from a chance match: inside a longer line an abbreviation counts only in its own letters (`MS`, not `ms`)."""
+    """Return True unless the match is by chance: within a longer line an abbreviation counts only as written (`MS`, not `ms`)."""
     form = " ".join(words)
     spelled = [term for term in entry.abbreviations if normal_form(term) == form]
     in_full = any(normal_form(term) == form for term in (entry.name, *entry.synonyms))
@@ -290,12 +292,12 @@ def _written_as_such(words: list[str], entry: Diagnosis, head: str) -> bool:
 
 
 def changes_meaning(beside: Sequence[str]) -> bool:
-    """Whether the words beside a name deny it or make another thing of it; those of the name itself do not (`non-communicating`)."""
+    """Return True if the words next to a name deny it or change its meaning; words of the name itself do not (`non-communicating`)."""
     return bool(OTHER_THING & set(beside) or NEGATION.search(" ".join(beside)))
 
 
 def _without_stage(entry: Diagnosis, vocabulary: Vocabulary) -> Diagnosis:
-    """Take the nearest wider term that does not say acute: an old lacunar infarct is not the acute one."""
+    """Return the nearest wider term that is not acute: an old lacunar infarct is not the acute one."""
     acute = [wider for wider in (entry, *vocabulary.ancestors(entry.key)) if "acute" in normal_form(wider.name).split()]
     return next(vocabulary.ancestors(acute[-1].key), entry) if acute else entry
 
@@ -322,7 +324,7 @@ def _elsewhere(answer: str, reference: ReferenceAnswer) -> bool:
 
 
 def sides(text: str) -> set[str]:
-    """Sides that a text states: any of `left`, `right`, `bilateral`, `midline`."""
+    """Return the sides that a text states: any of `left`, `right`, `bilateral`, `midline`."""
     return {SIDES[word] for word in normal_form(text).split() if word in SIDES}
 
 
@@ -331,36 +333,36 @@ def _territories(text: str, vocabulary: Vocabulary) -> set[str]:
 
 
 def mentioned_places(text: str, vocabulary: Vocabulary) -> set[str]:
-    """Anatomical terms of the vocabulary that a text names; what comes after `sparing` or a negation does not count."""
+    """Return the anatomical terms of the vocabulary in a text, up to `sparing` or a negation."""
     words = re.split(r"\b(?:sparing|spares|no|not|without|excluding|except)\b", normal_form(text))[0].split()
-    found, start = set[str](), 0
-    while start < len(words):
+    places, start = set[str](), 0
+    while start < len(words):  # the longest term at each word
         end = next((end for end in range(len(words), start, -1) if " ".join(words[start:end]) in vocabulary.places), None)
         if end is None:
             start += 1
         else:
-            found.add(vocabulary.places[" ".join(words[start:end])])
+            places.add(vocabulary.places[" ".join(words[start:end])])
             start = end
-    return found
+    return places
 
 
 def reference_rank(differential: tuple[str, ...], reference: ReferenceAnswer) -> int | None:
-    """Rank, from 1, at which the reference (exact, synonym or child) first stands in a differential; None when it does not."""
+    """Return the rank, from 1, of the first right line (exact, synonym or child) in a differential; None if there is none."""
     ranks = (rank for rank, line in enumerate(differential, start=1) if relation(line, reference) in RIGHT)
     return next(ranks, None)
 
 
 def says_no_lesion(text: str, vocabulary: Vocabulary) -> bool:
-    """Whether the answer to "what type of lesion" is that there is none."""
+    """Return True if the answer to "what type of lesion" is that there is no lesion."""
     nothing = vocabulary.find(NO_LESION)
     named = resolve(text, vocabulary)
     return normal_form(text) in NOTHING or (named is not None and nothing is not None and named.key == nothing.key)
 
 
 def location_right(text: str, lesion: Lesion, vocabulary: Vocabulary) -> bool:
-    """Whether a stated location is that of the lesion; more than `MAX_PLACES` regions are never right.
+    """Return True if a stated location is that of the lesion; more than `MAX_PLACES` regions are never right.
 
-    A part of a region counts as the region; for an artery's territory the regions it supplies count, if nothing else is named.
+    A part of a region counts as the region. For an artery's territory its supplied regions count, if no other region is named.
     """
     places = mentioned_places(text, vocabulary)
     expected = vocabulary.places.get(normal_form(lesion.location))
@@ -372,7 +374,7 @@ def location_right(text: str, lesion: Lesion, vocabulary: Vocabulary) -> bool:
 
 
 def side_right(text: str, lesion: Lesion) -> bool:
-    """Whether a stated side is that of the lesion; both sides named one by one are `bilateral`. No reference, no wrong side."""
+    """Return True if a stated side is that of the lesion, or the reference has no side; `left` with `right` counts as `bilateral`."""
     stated = sides(text)
     if {"left", "right"} <= stated:
         stated = {"bilateral"}

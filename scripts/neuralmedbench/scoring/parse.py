@@ -1,4 +1,4 @@
-"""Read an answer without gold: only what stands in the form that was asked for."""
+"""Parse an answer, without its gold: only what is written in the requested form is read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ABSTENTION = re.compile(
 CONFIDENCE = re.compile(r"(\d{1,3}(?:\.\d{1,10})?|\.\d{1,10})\s*(%?)(.*)")
 
 FREE_ANSWER = ("REASONING", "ANSWER", "CONFIDENCE")
-"""Sections of an answer in free words."""
+"""Sections of a free-text answer."""
 
 REFUSAL = re.compile(
     r"\b(?:i(?: a|')?m sorry|i apologi[sz]e|i (?:cannot|can't|can not|am (?:not able|unable))|as an ai|i'm (?:not able|unable)|i won't)\b",
@@ -37,20 +37,20 @@ REFUSAL = re.compile(
 
 
 def parse_answer(text: str, item: Item) -> Prediction:
-    """Read an answer.
+    """Parse an answer.
 
     Parameters
     ----------
     text : str
-        What the model wrote; any text at all.
+        The model's answer; any text at all.
     item : Item
-        Its runner, family, options and answer schema say in which form the answer was asked for.
+        Its runner, family, options and answer schema define the requested form.
 
     Returns
     -------
     Prediction
-        `strict` when the form is kept, `repaired` when it is recognisable, `failed` when it is not: then nothing is
-        read from the text, so that prose never counts as rank 1. Never raises.
+        `strict` if the form is kept, `repaired` if it is recognisable, `failed` otherwise: then nothing is read from the text, so that
+        prose never counts as rank 1. Never raises.
     """
     text = plain_text(text)
     if item.runner is Runner.STRUCTURED:
@@ -69,7 +69,7 @@ def parse_answer(text: str, item: Item) -> Prediction:
 
 
 def plain_text(text: str) -> str:
-    """Give a text as it is parsed: with straight apostrophes, without NUL."""
+    """Normalise a text for parsing: straight apostrophes, no NUL."""
     return text.replace("’", "'").replace("\x00", "")
 
 
@@ -89,7 +89,7 @@ def _parse_choice(text: str, options: tuple[str, ...]) -> Prediction:
 
 
 def confidence_of(sections: Sections) -> tuple[float | None, bool]:
-    """Read the stated confidence, 0 to 1 or None, and whether it is written as asked."""
+    """Read the stated confidence (0 to 1, or None); the second value is True if it is written as requested."""
     text = sections.text("CONFIDENCE")
     match = CONFIDENCE.match(re.sub(r"[*_`]", "", text).strip())
     if match is None:
@@ -99,14 +99,14 @@ def confidence_of(sections: Sections) -> tuple[float | None, bool]:
 
 
 def status_of(strict: bool) -> ParseStatus:
-    """Give the status of an answer that could be read."""
+    """Return the status of an answer that could be read."""
     return ParseStatus.STRICT if strict else ParseStatus.REPAIRED
 
 
 def parse_checklist(text: str, family: Family) -> Prediction | None:
-    """Read a checklist; None when the answer is none.
+    """Parse a checklist; None if the answer is not one.
 
-    `strict`: all sections as asked and in order, each candidate with its evidence; `failed`: it names nothing. Evidence is never a
+    `strict`: all sections as requested and in order, each candidate with its evidence; `failed`: it names nothing. Evidence is never a
     candidate.
     """
     sections = read_checklist(text, family)
@@ -150,17 +150,17 @@ def _differential(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidat
 
 
 def diagnosis_of(text: str) -> str:
-    """Give the diagnosis that a line names, without its explanation."""
+    """Return the diagnosis that a line names, without its explanation."""
     return clean(EXPLANATION.split(clean(text), maxsplit=1)[0].rstrip())
 
 
 def abstains(name: str) -> bool:
-    """Whether a line says that no diagnosis can be named."""
+    """Return True if a line says that no diagnosis can be named."""
     return ABSTENTION.fullmatch(normal_form(name)) is not None
 
 
 def in_order(sections: Sections, *headers: str) -> bool:
-    """Whether the sections are those asked for, in order; some strategies ask for reasoning before them."""
+    """Return True if the sections are those requested, in order; some strategies request reasoning before them."""
     return tuple(sections.lines) in {headers, ("REASONING", *headers)}
 
 
@@ -218,7 +218,7 @@ def _parse_differential(sections: Sections) -> Prediction:
 
 
 def _candidates(lines: list[str]) -> tuple[tuple[str, ...], bool]:
-    """Candidates in order of rank, and whether they stand as asked: 1 to 5, numbered, one a line, without explanations."""
+    """Return the candidates by rank; True if they are written as requested: 1 to 5, numbered, one per line, without explanations."""
     strict = not lines[0].strip()
     rows = [part for line in lines for part in INLINE_NUMBER.split(line) if part.strip()]
     numbered = [match for row in rows if (match := NUMBERED.fullmatch(DECORATION.sub("", row).rstrip()))]

@@ -1,4 +1,4 @@
-"""The deterministic grader: main condition, core diagnosis and the criteria of an item's rubric, judged by words alone."""
+"""The deterministic grader: judges main condition, core diagnosis and rubric criteria by words alone."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from neuralmedbench.scoring.matching import (
 from neuralmedbench.scoring.parse import parse_answer
 
 SHARE = 0.6
-"""Share of a statement's words that one or two neighbouring sentences must hold. Our choice; labelled so in the report."""
+"""Share of a statement's words that one or two neighbouring sentences must contain. Our choice; labelled so in the report."""
 
 STEM = 6
+"""Words are compared by this many first letters."""
 WORDS_WITHOUT_CONTENT = (
     "a an the of in on at to for with and or is are was were be been has have as by from that this it its which than there"
 )
@@ -50,7 +51,7 @@ SAME = {
     "tumor": "mass",
     "both": "bilateral",
 }
-"""Words for one sign, folded before they are compared."""
+"""Synonyms of imaging signs, replaced before words are compared."""
 
 SIGNALS = {
     "hyperintense": ("hyperintense", "hyperintensity", "hyperintensities", "bright", "high signal", "increased signal", "elevated signal"),
@@ -61,7 +62,7 @@ SIGNALS = {
     "enhancing": ("enhancing", "enhancement", "enhances"),
     "restricted": ("restricted", "restriction", "restricts"),
 }
-"""Words for one behaviour of a lesion."""
+"""Words for each signal behaviour of a lesion."""
 
 SEQUENCE_WORDS = {"t1w": ("t1",), "cet1w": ("contrast", "gadolinium", "post contrast", "t1c"), "t2w": ("t2",), "dwi": ("dwi", "diffusion")}
 MAIN_CONDITION = "main_condition"
@@ -70,14 +71,14 @@ GRADED_RUNNERS = frozenset({Runner.OPEN, Runner.DIALOGUE})
 
 
 def gradable(response: Response, item: Item) -> bool:
-    """Whether graders look at a response: open items and dialogues that were answered."""
+    """Return True if graders grade a response: an answered open item or dialogue."""
     return item.runner in GRADED_RUNNERS and response.state is ResponseState.OK
 
 
 def grade_with_rubric(
     responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary, *, grader: str
 ) -> list[Grade]:
-    """Grade the responses of one model without asking a model.
+    """Grade the responses of one model deterministically.
 
     Parameters
     ----------
@@ -86,16 +87,16 @@ def grade_with_rubric(
     items, gold : mapping
         By item id; an item without gold is not graded.
     vocabulary : Vocabulary
-        What counts as the same diagnosis.
+        Diagnoses and their synonyms.
     grader : str
         Name of the grader.
 
     Returns
     -------
     list of Grade
-        `main_condition`, `core_diagnosis` and the criteria of the item's rubric, for every open or dialogue response that
-        was answered; an answer that is not in the form earns nothing. What only a reader can judge has no grade: a free answer to a question
-        that is not the reference in the same words, and a criterion that asks a question. Free answers have no `main_condition`.
+        `main_condition`, `core_diagnosis` and the criteria of the item's rubric, for every answered open or dialogue response; an answer
+        that does not keep to the form earns nothing. What only a reader can judge has no grade: a free answer in other words than the
+        reference, and a criterion that is a question. Free answers have no `main_condition`.
     """
     references = {item_id: ReferenceAnswer.of(row, vocabulary) for item_id, row in gold.items()}
     rows = []
@@ -110,10 +111,10 @@ def _grade_response(response: Response, item: Item, reference: ReferenceAnswer, 
     prediction = parse_answer(response.text, item)
     main, core, why = verdict(prediction, item, reference)
     rows = [(MAIN_CONDITION, main, 1.0, why), (CORE_DIAGNOSIS, core, 1.0, why)]
-    if item.family is Family.QUESTION_ANSWERING:  # a main condition is one of a diagnosis
+    if item.family is Family.QUESTION_ANSWERING:  # only a diagnosis has a main condition
         rows = [] if _needs_reader(prediction, core=core) else rows[1:]
     for criterion in reference.gold.rubric:
-        if criterion.text.rstrip().endswith(("?", "？")):
+        if criterion.text.rstrip().endswith(("?", "？")):  # only a reader can answer a question
             continue
         rows.append((criterion.criterion, meets_criterion(prediction, reference, criterion), criterion.points, criterion.text))
     return [make_grade(response, grader, name, value=float(value), weight=weight, explanation=why) for name, value, weight, why in rows]
@@ -122,8 +123,8 @@ def _grade_response(response: Response, item: Item, reference: ReferenceAnswer, 
 def verdict(prediction: Prediction, item: Item, reference: ReferenceAnswer) -> tuple[bool, bool, str]:
     """Judge main condition and core diagnosis, and give the reason.
 
-    Diagnosis: rank 1 is the reference or a wider or narrower term; it is the reference or a narrower term. Lesion: the place is right;
-    the side too. No lesion where there is none is right for both.
+    Main condition: rank 1 is the reference or a wider or narrower term; of a lesion, the location is right. Core diagnosis: rank 1 is the
+    reference or a narrower term; of a lesion, the side is right too. "No lesion" is right for both if there is none.
     """
     if prediction.parse_status is ParseStatus.FAILED:
         return False, False, "the answer is not in the form that was asked for"
@@ -131,8 +132,8 @@ def verdict(prediction: Prediction, item: Item, reference: ReferenceAnswer) -> t
         return False, False, "the answer declines to name one"
     if item.family is Family.LESION_RECOGNITION:
         return _lesion_verdict(prediction, reference)
-    found = relation(prediction.differential[0], reference)
-    return found in {*RIGHT, Relation.PARENT}, found in RIGHT, f"rank 1 against the reference: {found}"
+    rank_1 = relation(prediction.differential[0], reference)
+    return rank_1 in {*RIGHT, Relation.PARENT}, rank_1 in RIGHT, f"rank 1 against the reference: {rank_1}"
 
 
 def _lesion_verdict(prediction: Prediction, reference: ReferenceAnswer) -> tuple[bool, bool, str]:
@@ -149,16 +150,15 @@ def _lesion_verdict(prediction: Prediction, reference: ReferenceAnswer) -> tuple
 
 
 def _needs_reader(prediction: Prediction, *, core: bool) -> bool:
-    """Whether words alone cannot show that a free answer is wrong: it was read and differs from the reference."""
+    """Return True if words alone cannot show that a free answer is wrong: it was read and differs from the reference."""
     return prediction.parse_status is not ParseStatus.FAILED and not prediction.abstained and not core
 
 
 def meets_criterion(prediction: Prediction, reference: ReferenceAnswer, criterion: Criterion) -> bool:
-    """Judge whether an answer meets one criterion; for a criterion with negative points that is bad.
+    """Return True if an answer meets a criterion (which is bad if its points are negative).
 
-    The start of its name is its kind: `states_side`, `states_location`, `names_signal_`, `considers_`, `must_not_`. Any other one is a
-    statement (its text after the first colon) that findings or rationale must hold. A forbidden diagnosis costs its points on rank 1
-    only.
+    The name begins with the kind: `states_side`, `states_location`, `names_signal_`, `considers_`, `must_not_`. Any other criterion is a
+    statement (its text after the first colon) that findings or rationale must contain. A forbidden diagnosis counts on rank 1 only.
     """
     name = criterion.criterion
     statement = (criterion.text.partition(": ")[2] or criterion.text).rstrip(".")
@@ -202,10 +202,10 @@ def _contains_any(sentence: str, words: Iterable[str]) -> bool:
 
 
 def contains_statement(text: str, statement: str) -> bool:
-    """Whether one sentence, or two neighbouring ones, hold at least `SHARE` of a statement's content words.
+    """Return True if one sentence, or two neighbouring ones, contain at least `SHARE` of a statement's content words.
 
-    Each word must be negated where the statement negates it, and the text must not state only the other side. A rough measure: it knows
-    no synonyms beyond a few signs, and misses a paraphrase.
+    Each word must be negated as in the statement, and the text must not state only the other side. A rough measure: beyond a few imaging
+    signs it knows no synonyms, and it misses paraphrases.
     """
     wanted = _content_stems(statement)
     if not wanted:
@@ -216,16 +216,16 @@ def contains_statement(text: str, statement: str) -> bool:
 
 
 def _content_stems(text: str) -> set[tuple[str, bool]]:
-    """Stems of the content words, each with whether it stands in a clause behind a negation."""
-    found = set()
+    """Return the stems of the content words, each with True if it follows a negation in its clause."""
+    stems = set()
     for clause in re.split(r"[,.;:!?]|\bbut\b|\bhowever\b", text, flags=re.IGNORECASE):
         negated = False
         for word in normal_form(clause).split():
             if NEGATION.fullmatch(word):
                 negated = True
             elif word not in SMALL_WORDS:
-                found.add((SAME.get(word, word)[:STEM], negated))
-    return found
+                stems.add((SAME.get(word, word)[:STEM], negated))
+    return stems
 
 
 def _other_side(text: str, statement: str) -> bool:
@@ -235,7 +235,7 @@ def _other_side(text: str, statement: str) -> bool:
 
 
 def make_grade(response: Response, grader: str, criterion: str, *, value: float | None, weight: float, explanation: str) -> Grade:
-    """Make a grade of a response; a grade without a value has failed."""
+    """Build a grade of a response; without a value it is `failed`."""
     return Grade(
         item_id=response.item_id,
         benchmark=response.benchmark,

@@ -1,4 +1,4 @@
-"""The rules of measurement: score one response at a time, and let the samples of self-consistency vote."""
+"""The scoring rules: score each response on its own, then let the samples of self-consistency vote."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 Group = tuple[str, str, str, str]
 
 PASS_VALUE = 0.5
-"""A grade of the core diagnosis from which an open item passes."""
+"""An open item passes with a core-diagnosis grade of at least this value."""
 
 Criteria = dict[str, Grade]
 
 
 class Election(NamedTuple):
-    """The elected sample, its votes, and the number of samples (those that name nothing too)."""
+    """The elected sample, its votes, and the number of samples that are there (including those without a vote)."""
 
     row: Score
     votes: int
@@ -47,18 +47,18 @@ def score_responses(
     Parameters
     ----------
     responses : iterable of Response
-        One row for each expected answer, missing ones too.
+        One row per expected answer, including missing ones.
     items, gold : mapping
         By item id; an item without gold is reported as not scored.
     grades : sequence of iterable of Grade
-        Grades of each grader, in the order of the run list: the first that has a value counts.
+        Grades of each grader, in the order of the run list: the first grader with a value counts.
     vocabulary : Vocabulary
-        What counts as the same diagnosis.
+        Diagnoses and their synonyms.
 
     Returns
     -------
     list of Score
-        One row a response; under `self_consistency` one row an item (`elect`).
+        One row per response; under `self_consistency` one per item (`elect`).
 
     Raises
     ------
@@ -66,7 +66,7 @@ def score_responses(
         If a response belongs to no item, or two have the same key.
     """
     references = {item_id: ReferenceAnswer.of(row, vocabulary) for item_id, row in gold.items()}
-    words = [_by_response(rows) for rows in grades]
+    by_grader = [_by_response(rows) for rows in grades]
     scores, seen = [], set[Key]()
     for response in responses:
         key = response_key(response)
@@ -78,8 +78,9 @@ def score_responses(
             raise ScoringError(message)
         seen.add(key)
         digest = text_digest(response.text)
-        own = [table.get((key, digest), {}) for table in words]
-        scores.append(_score(response, digest, items[response.item_id], references.get(response.item_id), own))
+        # a grade counts only for the text it was made for: the digest keeps grades of an earlier answer out
+        criteria = [table.get((key, digest), {}) for table in by_grader]
+        scores.append(_score(response, digest, items[response.item_id], references.get(response.item_id), criteria))
     return elect(scores, vocabulary)
 
 
@@ -129,7 +130,7 @@ def _score(response: Response, digest: str, item: Item, reference: ReferenceAnsw
 def _verdict(
     response: Response, item: Item, prediction: Prediction, reference: ReferenceAnswer, grades: Sequence[Criteria]
 ) -> dict[str, Any]:
-    """Give what a score says about right and wrong; a refused or truncated answer is wrong whatever it holds."""
+    """Return the fields of a score that say right or wrong; a refused or truncated answer is wrong whatever its text."""
     answered = response.state is ResponseState.OK
     if item.runner is Runner.STRUCTURED:
         return _structured(prediction, reference.gold, answered=answered)
@@ -141,17 +142,17 @@ def _verdict(
     core = graded["core_diagnosis"]
     passed = None if core is None else core >= PASS_VALUE
     if item.runner is Runner.CHOICE:
-        # the letter decides: two options may be names of one thing
+        # the letter decides, not the diagnosis: two options may be synonyms
         return {"passed": answered and prediction.choice == reference.gold.choice}
     if item.family is Family.LESION_RECOGNITION:
         return {**graded, "passed": passed}
-    found = _relation(prediction, reference)
+    relation_1 = _relation(prediction, reference)
     rank = reference_rank(prediction.differential, reference) if answered else None
     return {
         **graded,
         "passed": passed,
-        "relation": found or "",
-        "right_family": answered and found is Relation.PARENT,
+        "relation": relation_1 or "",
+        "right_family": answered and relation_1 is Relation.PARENT,
         "reference_rank": rank,
         "in_candidates": rank is not None,
         **_turns(response, item, reference),
@@ -177,18 +178,18 @@ def _first(grades: Sequence[Criteria], criterion: str) -> float | None:
 
 
 def _rubric(grades: Sequence[Criteria], gold: Gold) -> float | None:
-    """Points earned over positive points, 0 to 1, by the first grader that judged the item's whole rubric.
+    """Return the points earned over all positive points, 0 to 1, by the first grader that judged the item's whole rubric.
 
-    As HealthBench (Arora et al., arXiv 2505.08775), whose items may be below 0 and whose mean is clipped; here each item is clipped, as
-    LiveMedBench says of its cases, so that one dangerous answer cannot outweigh good ones in a mean.
+    As in HealthBench (Arora et al., arXiv 2505.08775), but each item is clipped to 0..1 (there only the mean is), as LiveMedBench does with
+    its cases, so that one dangerous answer cannot outweigh good ones in a mean.
     """
     names = [criterion.criterion for criterion in gold.rubric]
-    to_be_had = sum(criterion.points for criterion in gold.rubric if criterion.points > 0)
+    available = sum(criterion.points for criterion in gold.rubric if criterion.points > 0)
     judged = next((table for table in grades if names and all(name in table for name in names)), None)
-    if judged is None or to_be_had <= 0:
+    if judged is None or available <= 0:
         return None
     earned = sum(criterion.points * (judged[criterion.criterion].value or 0.0) for criterion in gold.rubric)
-    return min(1.0, max(0.0, earned / to_be_had))
+    return min(1.0, max(0.0, earned / available))
 
 
 def _relation(prediction: Prediction, reference: ReferenceAnswer) -> Relation | None:
@@ -196,7 +197,7 @@ def _relation(prediction: Prediction, reference: ReferenceAnswer) -> Relation | 
 
 
 def _turns(response: Response, item: Item, reference: ReferenceAnswer) -> dict[str, Any]:
-    if item.runner is not Runner.DIALOGUE or response.strategy == Strategy.ASK:  # before its last answer the model asks
+    if item.runner is not Runner.DIALOGUE or response.strategy == Strategy.ASK:  # under `ask` all turns but the last are questions
         return {}
     read = [parse_answer(text, item) for text in response.turns or (response.text,)]
     leaders = tuple(prediction.differential[0] if prediction.differential else "" for prediction in read)
@@ -204,54 +205,55 @@ def _turns(response: Response, item: Item, reference: ReferenceAnswer) -> dict[s
 
 
 def elect(scores: Iterable[Score], vocabulary: Vocabulary) -> list[Score]:
-    """Let the samples of `self_consistency` vote: of each item's samples one row stays, other strategies are unchanged.
+    """Let the samples of `self_consistency` vote: one row per item is kept; rows of other strategies are unchanged.
 
-    The row is the first sample of the majority, under its own number. Ties go by a digest of item and answer, which neither the order of
-    samples nor of the alphabet can change. An answer that names nothing has no vote; without any vote the first sample stands. Where the
-    samples missing for our reasons could have changed the vote, the item is missing. Unweighted majority over final answers: Wang et al.,
-    Self-Consistency (ICLR 2023). Votes are options, classes, lesion place and side, or the leading diagnosis (of a dialogue's last turn).
+    Unweighted majority over final answers, as in Wang et al., Self-Consistency (ICLR 2023). A vote is an option, a class, lesion location
+    and side, or the leading diagnosis (of a dialogue's last turn); an answer that names nothing has none. The kept row is the first sample
+    of the majority, or the first sample if nobody voted. Ties are broken by a digest of item and answer, which depends neither on the
+    order of samples nor on the alphabet. If samples that are missing for our reasons could have changed the vote, the item is missing.
     """
-    kept: list[Score] = []
+    elected: list[Score] = []
     groups: dict[Group, list[Score]] = defaultdict(list)
     for score in scores:
         if score.strategy == Strategy.SELF_CONSISTENCY:
             groups[score.item_id, score.arm, score.model, score.revision].append(score)
         else:
-            kept.append(score)
-    return kept + [elect_sample(rows, vocabulary).row for rows in groups.values()]
+            elected.append(score)
+    return elected + [elect_sample(rows, vocabulary).row for rows in groups.values()]
 
 
 def elect_sample(rows: Iterable[Score], vocabulary: Vocabulary) -> Election:
-    """Elect one of the samples of an item, by the rule of :func:`elect`.
+    """Elect one of the samples of an item, by the rules of :func:`elect`.
 
     Parameters
     ----------
     rows : iterable of Score
         The samples of one model under one arm and strategy; at least one.
     vocabulary : Vocabulary
-        By which two names of one diagnosis are one vote.
+        Makes two names of one diagnosis one vote.
 
     Returns
     -------
     Election
-        The elected sample; its row is a missing one where the missing samples could have turned the vote.
+        The elected sample; a missing one if the missing samples could have changed the vote.
     """
     rows = sorted(rows, key=lambda row: row.repeat)
     missing = [row for row in rows if row.missing]
-    there = [row for row in rows if not row.missing]
-    votes = [(vote, row) for row in there if (vote := _vote_of(row, vocabulary))]
+    present = [row for row in rows if not row.missing]
+    votes = [(vote, row) for row in present if (vote := _vote_of(row, vocabulary))]
     counts = Counter(vote for vote, _ in votes)
     order = sorted(counts, key=lambda vote: (-counts[vote], hashlib.sha256(f"{rows[0].item_id}\n{vote}".encode()).hexdigest()))
+    # the missing samples could all have voted for the runner-up
     lead = counts[order[0]] - (counts[order[1]] if len(order) > 1 else 0) if order else 0
     if missing and len(missing) >= lead:
-        return Election(missing[0], 0, len(there))
+        return Election(missing[0], 0, len(present))
     if not order:
-        return Election(there[0], 0, len(there))
-    return Election(next(row for vote, row in votes if vote == order[0]), counts[order[0]], len(there))
+        return Election(present[0], 0, len(present))
+    return Election(next(row for vote, row in votes if vote == order[0]), counts[order[0]], len(present))
 
 
 def _vote_of(row: Score, vocabulary: Vocabulary) -> str:
-    """Give the answer under one name; empty for an answer that names nothing."""
+    """Return the vote of a sample: its answer under one name; empty if it names nothing."""
     if row.state != "ok" or not row.differential:
         return ""
     if row.family == Family.LESION_RECOGNITION:
@@ -259,6 +261,6 @@ def _vote_of(row: Score, vocabulary: Vocabulary) -> str:
         place, side = (normal_form(fields.get(name, "")) for name in ("location", "side"))
         return f"{vocabulary.places.get(place, place)} / {side}"
     first = row.differential[0]
-    # options and classes are words of the data set: two of them may be names of one thing and still be two answers
+    # options and classes are compared as written: in their data set two synonyms are two answers
     known = None if row.runner in (Runner.CHOICE, Runner.STRUCTURED) else vocabulary.find(first)
     return known.key if known else normal_form(first)

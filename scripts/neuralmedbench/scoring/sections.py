@@ -1,4 +1,4 @@
-"""The labelled sections of a written answer: `DIFFERENTIAL:`, `FINDINGS:` and so on."""
+"""Split a written answer into its labelled sections: `DIFFERENTIAL:`, `FINDINGS:` and so on."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS
 HEADERS = ("REASONING", "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE", "LESION", "LOCATION", "SIDE", "ANSWER")
 OTHER_NAMES = {"DIFFERENTIAL DIAGNOSIS": "DIFFERENTIAL", "DIFFERENTIAL DIAGNOSES": "DIFFERENTIAL"}
 LEADING = frozenset({"DIFFERENTIAL", "LESION", "ANSWER", "SEEN"})
-"""Sections with which an answer begins; when one comes again the answer begins again and only the last counts. What stands before the first
-of them counts in a checklist alone, where the differential follows the findings."""
+"""Sections that begin an answer: if one is repeated, the answer starts again and only the last one counts. Sections before the first of
+them count only in a checklist, where the differential follows the findings."""
 
 KNOWN = (*HEADERS, *ONLY_IN_CHECKLISTS)
 STRICT = re.compile(rf"({'|'.join(KNOWN)}):[ \t]*(.*)")
@@ -26,18 +26,21 @@ MAX_CHARACTERS = 200_000
 
 @dataclass
 class Sections:
-    """Lines of each section by header, the one beside the header first; strict: every header as asked, once, with nothing before the first."""
+    """Lines of each section by header, beginning with the text on the header's own line.
+
+    `strict`: every header is written as requested, once, with nothing before the first.
+    """
 
     lines: dict[str, list[str]] = field(default_factory=dict)
     strict: bool = True
 
     def text(self, header: str) -> str:
-        """Words of a section in one line; empty when it is absent."""
+        """Return the text of a section in one line; empty if it is absent."""
         return " ".join(" ".join(self.lines.get(header, [])).split())
 
 
 def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
-    """Split an answer into the sections that were asked for; text before the first one and thoughts between tags are ignored."""
+    """Split an answer into the requested sections; text before the first one and thoughts between tags are ignored."""
     sections = Sections()
     header = ""
     checklist, as_asked = "SEEN" in headers, set[str]()
@@ -45,7 +48,7 @@ def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
         plain = STRICT.fullmatch(line.rstrip())
         found = plain or LOOSE.fullmatch(DECORATION.sub("", line).rstrip(" \t*_`"))
         name = _header(found[1]) if found else ""
-        # `Differential diagnosis: ...` in the rationale of a checklist is prose when DIFFERENTIAL stood as asked before
+        # `Differential diagnosis: ...` in the rationale of a checklist is prose if DIFFERENTIAL came before as requested
         if found is None or name not in headers or (checklist and plain is None and name in as_asked):
             if header:
                 sections.lines[header].append(line)
@@ -57,7 +60,7 @@ def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
         as_asked |= {name} if plain else set()
         if header in sections.lines:
             sections.strict = False
-        if header in LEADING and header in sections.lines:
+        if header in LEADING and header in sections.lines:  # the answer starts again: forget what it replaces
             before = list(sections.lines)[: list(sections.lines).index(header)] if checklist else ()
             sections.lines = {name: sections.lines[name] for name in before}
         sections.lines[header] = [found.group(2)]
@@ -65,7 +68,7 @@ def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
 
 
 def without_thoughts(text: str) -> str:
-    """Give the text without thoughts between tags, cut to the longest length that is read."""
+    """Remove thoughts between tags from a text, and cut it to the longest length that is read."""
     return THINKING.sub("", text[:MAX_CHARACTERS])
 
 
@@ -75,6 +78,6 @@ def _header(words: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Strip decoration, quotation marks and the full stop; a placeholder of the form that was left in place is empty."""
+    """Strip decoration, quotation marks and the full stop; a placeholder of the form (`<diagnosis>`) counts as empty."""
     plain = re.sub(r"[*_`]{1,3}", "", text).strip(" \t\"'.,;")
     return "" if re.fullmatch(r"<[^<>]*>", plain) else plain

