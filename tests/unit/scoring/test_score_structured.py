@@ -352,7 +352,7 @@ def test_hostile_lines_are_counted_and_nothing_crashes(tmp_path: Path, capsys: p
         assert reading["not_object"] == 2
         said_on = capsys.readouterr().err
         assert said_on.count("\n") == 1
-        assert "3 lines are no JSON" in said_on
+        assert "3 lines are not valid JSON" in said_on
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"{broken", b"\xff\xfe{\x00}\x00", b"[1]", b'{"output": {"status": "error"}}'])
@@ -361,7 +361,7 @@ def test_a_file_without_a_usable_line_is_one_line_of_error(content: bytes, tmp_p
     path.write_bytes(content)
     command = ["--predictions", str(path), "--out", str(tmp_path / "out.json")]
     assert run_command(score_structured.main, command) == DataError.exit_code
-    assert capsys.readouterr().err.startswith("DataError: nothing.jsonl: no line holds an answer of a model")
+    assert capsys.readouterr().err.startswith("DataError: nothing.jsonl: no line has an answer of a model")
     assert not (tmp_path / "out.json").exists()
 
 

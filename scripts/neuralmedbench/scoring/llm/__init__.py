@@ -1,1 +1,1 @@
-"""Graders that ask a model: their requests, how their replies are read, and the resulting grades."""
+"""Graders that ask a model: requests, parsing of replies, and the resulting grades."""

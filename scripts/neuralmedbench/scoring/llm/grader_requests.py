@@ -1,4 +1,4 @@
-"""The requests of a model grader and its tasks diagnosis, rubric and errors (`reasoning` has a module of its own)."""
+"""The requests of a model grader, and its tasks `diagnosis`, `rubric` and `errors` (`reasoning` has its own module)."""
 
 from __future__ import annotations
 
@@ -42,11 +42,12 @@ from neuralmedbench.scoring.scores import score_responses
 ARM = "grade"
 
 FENCE_CHARACTERS = 12
+"""Digits of a fence, which keeps an answer from closing its own tags: it ends the names of the tags and depends on the answer."""
 
 
 @dataclass(frozen=True)
 class ModelGrader:
-    """A grader that asks a model: its task, its template, the names to hide, and the arms whose answers it grades (None: all)."""
+    """A grader that asks a model: task, prompt template, names to hide, and the arms whose answers it grades (None: all)."""
 
     task: GraderTask
     template: Template
@@ -54,19 +55,19 @@ class ModelGrader:
     arms: tuple[str, ...] | None = None
 
     def wants(self, response: Response, item: Item, gold: Gold) -> bool:
-        """Whether the grader looks at an answer."""
+        """Return True if the grader grades an answer."""
         return (self.arms is None or response.arm in self.arms) and gradable(response, item) and self.task.applies(item, gold)
 
     def subject(self, response: Response, item: Item, gold: Gold) -> GradingInput:
-        """Give the answer as the grader sees it."""
+        """Return the answer with its item and gold, and its text as the grader sees it."""
         return GradingInput(item, gold, response.text, blind(response.text, self.names))
 
     def request(self, response: Response, item: Item, gold: Gold) -> Request:
         """Build the request that grades one answer.
 
-        The strategy is the digest of the graded text, so equal answers to one item are graded once; the model's name and the arm are not
-        in it. Templates get the text twice: `candidate`, escaped so that it cannot close its tags, and `blinded`, in which names of
-        models are hidden too, for tags that end in `fence`, which no answer can know.
+        Its strategy is the digest of the graded text: equal answers to one item are graded once, whatever their model and arm. Templates
+        get the text twice: `candidate`, escaped so that it cannot close its tags, and `blinded`, with the names of models hidden too, for
+        tags that end in `fence`, which no answer can guess.
         """
         subject = self.subject(response, item, gold)
         schema = self.task.schema(item, gold)
@@ -91,7 +92,7 @@ class ModelGrader:
             arm=ARM,
             strategy=text_digest(response.text),
             request_id=sha256_of_value([system, user, schema]),
-            runner=Runner.STRUCTURED,  # whatever the item is, a grader answers with one JSON object
+            runner=Runner.STRUCTURED,  # whatever the runner of the item, a grader replies with one JSON object
             system=system,
             turns=(RequestTurn(text=user),),
             answer_schema=schema,
@@ -111,13 +112,13 @@ def scored_responses(
     items, gold : mapping
         By item id.
     vocabulary : Vocabulary
-        By which two names of one diagnosis are one vote.
+        Makes two names of one diagnosis one vote.
 
     Returns
     -------
     list of Response
-        In their order. Under `self_consistency` those that `scores.elect` elects: the vote goes by the answers, never by a grade, so it is
-        known before anything is graded.
+        In their order. Under `self_consistency` only those that `scores.elect` elects: the vote depends on the answers and never on a
+        grade, so it is known before grading.
     """
     rows = list(responses)
     voting = [row for row in rows if row.strategy == Strategy.SELF_CONSISTENCY]
@@ -126,7 +127,7 @@ def scored_responses(
 
 
 def read_model_grader(grader: str, config: GraderConfig, names: Sequence[str] = (), *, root: Path = Path()) -> ModelGrader:
-    """Read what a grader needs before it can ask.
+    """Read the task and the prompt of a grader.
 
     Parameters
     ----------
@@ -135,9 +136,9 @@ def read_model_grader(grader: str, config: GraderConfig, names: Sequence[str] = 
     config : GraderConfig
         Its yaml.
     names : sequence of str
-        Names of the model that answered.
+        Names of the model that answered, to be hidden from the grader.
     root : Path
-        The repository root, below which `prompt` lies.
+        Folder to which `prompt` is relative.
 
     Returns
     -------
@@ -147,14 +148,14 @@ def read_model_grader(grader: str, config: GraderConfig, names: Sequence[str] = 
     Raises
     ------
     ConfigError
-        If the yaml lacks the model or the prompt, or the prompt is not usable.
+        If the yaml lacks the model or the prompt, or the prompt cannot be used.
     """
     _, prompt = _model_and_prompt(grader, config)
     return ModelGrader(TASKS[config.task], load_template(root / prompt), tuple(names), config.arms)
 
 
 def grader_model(grader: str, config: GraderConfig) -> ModelConfig:
-    """Give the model that a grader asks, under the grader's name; ConfigError if the yaml lacks the model or the prompt."""
+    """Return the model that a grader asks, under the grader's name; ConfigError if the yaml lacks the model or the prompt."""
     return _model_and_prompt(grader, config)[0].named(grader)
 
 
@@ -166,7 +167,7 @@ def _model_and_prompt(grader: str, config: GraderConfig) -> tuple[ModelConfig, s
 
 
 def load_template(path: Path) -> Template:
-    """Read a grader's prompt, a template with the blocks `system` and `user`; ConfigError when it is absent, malformed or lacks a block."""
+    """Read a grader's prompt, a template with the blocks `system` and `user`; ConfigError if it is absent, invalid or lacks a block."""
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
     try:
         template = environment.from_string(path.read_text(encoding="utf-8"))
@@ -208,7 +209,7 @@ def _read_diagnosis(text: str, _subject: GradingInput) -> list[CriterionJudgemen
 
 
 def read_verdict(text: str) -> list[CriterionJudgement] | None:
-    """Read a grader's answer: one JSON object with exactly the keys that were asked for, or nothing."""
+    """Parse a grader's reply: one JSON object with exactly the requested keys; None for anything else."""
     value = read_json_object(text)
     if value is None or not has_exactly(value, *DIAGNOSIS_CRITERIA, "explanation") or not isinstance(value["explanation"], str):
         return None
@@ -241,7 +242,7 @@ def _rubric_schema(_item: Item, gold: Gold) -> str:
 
 
 def _rubric_values(subject: GradingInput) -> Mapping[str, object]:
-    # points are not shown: a grader that knows what a criterion is worth could be lenient where it costs
+    # without the points: a grader that knows them could be lenient where many are at stake
     return {"criteria": [(criterion.criterion, criterion.text) for criterion in subject.gold.rubric]}
 
 
@@ -268,7 +269,7 @@ NO_QUOTE = "the quoted words are not in the answer"
 
 
 def applicable_errors(item: Item, gold: Gold) -> list[ErrorCode]:
-    """Give the errors that can be told from an item: those whose condition it meets."""
+    """Return the errors that can be judged for an item: those whose condition it meets."""
     return [error for error in TAXONOMY if counts_under(error, lesion_shown=item.lesion_shown, findings_complete=gold.findings_complete)]
 
 
@@ -294,18 +295,18 @@ def _read_errors(text: str, subject: GradingInput) -> list[CriterionJudgement] |
     value, known = read_json_object(text), {error.code: error for error in applicable_errors(subject.item, subject.gold)}
     if value is None or not has_exactly(value, "errors") or not isinstance(value["errors"], list):
         return None
-    words = {code: CriterionJudgement(f"{ERROR_AXIS}{code}", ABSENT, "") for code in known}
+    judgements = {code: CriterionJudgement(f"{ERROR_AXIS}{code}", ABSENT, "") for code in known}
     for label in value["errors"]:
         if not has_exactly(label, "code", "significant", "quote", "explanation") or not is_one_of(label["significant"], 0, 1):
             return None
         if not all(isinstance(label[name], str) for name in ("code", "quote", "explanation")) or label["code"] not in known:
             return None
-        words[label["code"]] = _weightier(words[label["code"]], _judgement(label, known[label["code"]], subject.shown))
-    return list(words.values())
+        judgements[label["code"]] = _weightier(judgements[label["code"]], _judgement(label, known[label["code"]], subject.shown))
+    return list(judgements.values())
 
 
 def _judgement(label: Mapping[str, str], error: ErrorCode, shown: str) -> CriterionJudgement:
-    """Judge one label: what was left out cannot be quoted, everything else must be."""
+    """Judge one label; only an error of omission may come without a quote from the answer."""
     quote, name = label["quote"].strip(), f"{ERROR_AXIS}{error.code}"
     if not (contains_quote(shown, quote) or (error.omission and not quote)):
         return CriterionJudgement(name, None, NO_QUOTE)
@@ -313,10 +314,10 @@ def _judgement(label: Mapping[str, str], error: ErrorCode, shown: str) -> Criter
     return CriterionJudgement(name, SIGNIFICANT if label["significant"] else MINOR, explanation)
 
 
-def _weightier(one: CriterionJudgement, other: CriterionJudgement) -> CriterionJudgement:
-    """Of two labels of one code the weightier stands; one that failed stands only where no other shows the error."""
+def _weightier(first: CriterionJudgement, second: CriterionJudgement) -> CriterionJudgement:
+    """Return the weightier of two labels of one code; a failed label outweighs only the absence of the error."""
     rank = {ABSENT: 0, None: 1, MINOR: 2, SIGNIFICANT: 3}
-    return max(one, other, key=lambda word: rank[word.value])
+    return max(first, second, key=lambda judgement: rank[judgement.value])
 
 
 ERRORS_TASK = GraderTask(

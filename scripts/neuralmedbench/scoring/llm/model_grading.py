@@ -1,4 +1,4 @@
-"""Grade answers with a model that is blind to who answered; a failed grade is missing, never zero."""
+"""Grade answers with a model that does not know which model answered; a failed grade is missing, never zero."""
 
 from __future__ import annotations
 

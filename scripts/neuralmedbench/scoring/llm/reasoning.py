@@ -1,8 +1,8 @@
-"""Task `reasoning`: a grader lists and labels the steps of an answer, and what they are worth is computed here.
+"""Task `reasoning`: a grader lists and labels the steps of an answer, and its scores are computed here.
 
 Efficiency, factuality and completeness are those of MedR-Bench (Qiu et al., Quantifying the reasoning abilities of LLMs on clinical
-cases, 2025), with one difference: whether a step is right is judged by the case's own evidence and not by a search of the web, so that
-it can be judged again. What that evidence cannot decide counts neither as right nor as wrong.
+cases, 2025), with one difference: a step is checked against the case's own evidence and not by web search, so that the judgement can be
+repeated. Steps that this evidence cannot decide count neither as right nor as wrong.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EFFICIENCY, FACTUALITY, COMPLETENESS = "reasoning.efficiency", "reasoning.factua
 
 
 class StepKind(StrEnum):
-    """What a step does; only `reasoning` is effective."""
+    """The function of a step; only `reasoning` is effective."""
 
     REASONING = "reasoning"
     CITATION = "citation"
@@ -38,7 +38,7 @@ class StepKind(StrEnum):
 
 
 class Support(StrEnum):
-    """What the case's own evidence says of a step."""
+    """How the case's own evidence relates to a step."""
 
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"
@@ -47,7 +47,7 @@ class Support(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """One step of an answer: its first words, what it does, and what the evidence says of it."""
+    """One step of an answer: its first words, its function, and its support by the evidence."""
 
     quote: str
     kind: StepKind
@@ -67,18 +67,18 @@ SCHEMA = schema_text(
 
 
 def efficiency(steps: Sequence[Step]) -> float | None:
-    """Give the share of the steps that are effective; None without a step."""
+    """Return the share of the steps that are effective; None without steps."""
     return sum(step.kind is StepKind.REASONING for step in steps) / len(steps) if steps else None
 
 
 def factuality(steps: Sequence[Step]) -> float | None:
-    """Give the share of the effective steps that the evidence supports, of those that it decides; None when it decides none."""
+    """Return the share of supported steps among the effective steps that the evidence decides; None if it decides none."""
     decided = [step for step in steps if step.kind is StepKind.REASONING and step.support is not Support.UNDECIDABLE]
     return sum(step.support is Support.SUPPORTED for step in decided) / len(decided) if decided else None
 
 
 def completeness(covered: Sequence[int], reference_steps: int) -> float | None:
-    """Give the share of the reference's arguments that an answer makes; None when the reference has none."""
+    """Return the share of the reference's arguments that an answer makes; None if the reference has none."""
     return len(set(covered)) / reference_steps if reference_steps else None
 
 
@@ -98,21 +98,19 @@ def _read(text: str, subject: GradingInput) -> list[CriterionJudgement] | None:
     steps, covered = _steps(value["steps"]), _numbers(value["covered"], known)
     if steps is None or covered is None:
         return None
-    told, strange = (
-        value["explanation"],
-        [place for place, step in enumerate(steps, start=1) if not contains_quote(subject.shown, step.quote)],
-    )
-    words = [CriterionJudgement(COMPLETENESS, completeness(covered, known), f"{len(covered)} of {known} arguments. {told}")]
-    if strange:
-        why = f"step {strange[0]} of the grader's list is not in the answer"
-        words += [CriterionJudgement(EFFICIENCY, None, why), CriterionJudgement(FACTUALITY, None, why)]
+    explanation = value["explanation"]
+    invented = [number for number, step in enumerate(steps, start=1) if not contains_quote(subject.shown, step.quote)]
+    judgements = [CriterionJudgement(COMPLETENESS, completeness(covered, known), f"{len(covered)} of {known} arguments. {explanation}")]
+    if invented:
+        why = f"step {invented[0]} of the grader's list is not in the answer"
+        judgements += [CriterionJudgement(EFFICIENCY, None, why), CriterionJudgement(FACTUALITY, None, why)]
     else:
-        why = f"{_counted(steps)}. {told}"
-        words += [
-            CriterionJudgement(name, worth, why) for name, worth in ((EFFICIENCY, efficiency(steps)), (FACTUALITY, factuality(steps)))
+        why = f"{_counted(steps)}. {explanation}"
+        judgements += [
+            CriterionJudgement(name, score, why) for name, score in ((EFFICIENCY, efficiency(steps)), (FACTUALITY, factuality(steps)))
         ]
-        words = [word for word in words if word.value is not None]  # without a step, or one that can be decided, there is nothing to grade
-    return [word for word in words if word.criterion in _criteria(subject.item, subject.gold)]
+        judgements = [row for row in judgements if row.value is not None]  # a score without steps or decided steps is absent, not failed
+    return [row for row in judgements if row.criterion in _criteria(subject.item, subject.gold)]
 
 
 def _counted(steps: Sequence[Step]) -> str:
@@ -122,7 +120,7 @@ def _counted(steps: Sequence[Step]) -> str:
 
 
 def _steps(value: object) -> list[Step] | None:
-    """Read the list of steps; None when one of them is not in its form."""
+    """Parse the list of steps; None if one of them is invalid."""
     if not isinstance(value, list) or not all(_is_step(entry) for entry in value):
         return None
     return [Step(entry["quote"], StepKind(entry["kind"]), Support(entry["evidence"])) for entry in value]
@@ -135,8 +133,8 @@ def _is_step(entry: Any) -> bool:
 
 
 def _numbers(value: object, known: int) -> list[int] | None:
-    """Read the numbers of the reference's arguments, from 1; None when one is not among them or stands twice."""
-    if not isinstance(value, list) or any(isinstance(one, bool) or not isinstance(one, int) or not 1 <= one <= known for one in value):
+    """Parse the numbers of the reference's arguments, from 1; None if one is out of range or occurs twice."""
+    if not isinstance(value, list) or any(isinstance(row, bool) or not isinstance(row, int) or not 1 <= row <= known for row in value):
         return None
     return value if len(set(value)) == len(value) else None
 

@@ -1,4 +1,4 @@
-"""What a model grader is shown of an answer and its case, what it is asked for, and how its JSON reply is read."""
+"""Building blocks of grader tasks: blinding an answer, the evidence of its case, and schema and parsing of the JSON reply."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from neuralmedbench.records.items import Gold, Item, Lesion
 from neuralmedbench.scoring.structured_answer import read_json
 
 MAX_CHARACTERS = 12_000
-"""Longest candidate text that a grader is shown."""
+"""An answer is cut to this many characters before grading."""
 
 _BRACKETS = str.maketrans(dict.fromkeys("＜﹤〈⟨❮❰‹", "<") | dict.fromkeys("＞﹥〉⟩❯❱›", ">"))
-"""Signs that look like the brackets of a tag; quotation marks of other languages («») stay."""
+"""Look-alikes of the brackets of a tag; quotation marks of other languages («») stay."""
 
 _QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"') | dict.fromkeys("‘’‚", "'") | dict.fromkeys("–—−‐‑", "-"))
-_KEPT = frozenset("\n\t")
+_WHITE_SPACE = frozenset("\n\t")
 
 _SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-"""Variation selectors: they change the look of a sign, and hundreds of them behind one can spell a hidden sentence."""
+"""Variation selectors: they change how a character looks, and hundreds of them after one can encode a hidden sentence."""
 
 
 @dataclass(frozen=True)
 class GradingInput:
-    """An answer to grade with its item and gold; `shown` is the text as a blind grader sees it (`blind`), before escaping."""
+    """An answer to grade, with its item and gold; `shown` is its text after blinding (`blind`) and before escaping."""
 
     item: Item
     gold: Gold
@@ -39,7 +39,7 @@ class GradingInput:
 
 @dataclass(frozen=True)
 class CriterionJudgement:
-    """A grader's judgement of one criterion; value None: it failed on this one alone."""
+    """A grader's judgement of one criterion; value None: it failed on this criterion only."""
 
     criterion: str
     value: float | None
@@ -48,10 +48,9 @@ class CriterionJudgement:
 
 @dataclass(frozen=True)
 class GraderTask:
-    """One task: which items it applies to, its criteria with points, the schema of the reply, extra values of its template, and its reader.
+    """One task: the items it applies to, its criteria with points, the schema of the reply, extra values of its template, and its parser.
 
-    `read` gives None when the reply is not in its form and never raises; a criterion that cannot be judged from the reply has no
-    judgement.
+    `read` never raises and returns None for an invalid reply; a criterion that the reply does not decide has no judgement.
     """
 
     applies: Callable[[Item, Gold], bool]
@@ -62,30 +61,30 @@ class GraderTask:
 
 
 def truncate(text: str) -> str:
-    """Give the start of an answer, as long as a grader is shown; half a surrogate pair, which cannot be sent, becomes a question mark."""
+    """Cut an answer to `MAX_CHARACTERS`; half a surrogate pair, which cannot be sent, becomes a question mark."""
     return text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
 
 
 def blind(text: str, names: Iterable[str]) -> str:
-    """Give the start of an answer without names of its model, invisible characters and look-alikes of brackets.
+    """Cut an answer to `MAX_CHARACTERS`, without names of its model, invisible characters and look-alikes of brackets.
 
-    Formatting, direction, private and control characters go because an answer could address the grader alone with them.
+    Formatting, direction, private-use and control characters are removed because an answer could use them to address only the grader.
     """
-    start = text[: 4 * MAX_CHARACTERS]  # far enough for what is taken out of it, and no longer: an answer may have a million signs
-    return truncate(hide_names("".join(filter(_is_seen, start)).translate(_BRACKETS), names)[0])
+    start = text[: 4 * MAX_CHARACTERS]  # enough even after removals; an answer may have a million characters
+    return truncate(hide_names("".join(filter(_is_visible, start)).translate(_BRACKETS), names)[0])
 
 
-def _is_seen(sign: str) -> bool:
-    return sign in _KEPT or not (unicodedata.category(sign).startswith("C") or sign in _SELECTORS)
+def _is_visible(character: str) -> bool:
+    return character in _WHITE_SPACE or not (unicodedata.category(character).startswith("C") or character in _SELECTORS)
 
 
 def escape_markup(text: str) -> str:
-    """Make an answer unable to open or close a tag."""
+    """Escape an answer so that it cannot open or close a tag."""
     return escape(text, quote=False)
 
 
 def contains_quote(text: str, quote: str) -> bool:
-    """Whether an answer holds the quoted words; case, white space, kinds of quotation mark and dash, and escapes do not matter.
+    """Return True if an answer contains a quote; case, white space, kinds of quotation mark and dash, and escapes do not matter.
 
     Examples
     --------
@@ -103,17 +102,17 @@ def _plain(text: str) -> str:
 
 
 def case_evidence(subject: GradingInput) -> list[str]:
-    """List what is known of a case: history, what a dialogue revealed, findings, lesion, arguments; the findings stand for the pictures."""
+    """List what is known about a case: history, text revealed in a dialogue, findings (in place of the pictures), lesion, arguments."""
     item, gold = subject.item, subject.gold
-    told = [item.record, item.notes, *(turn.reveal for turn in item.turns)]
-    found = [f"Finding: {finding}" for finding in gold.findings]
+    texts = [item.record, item.notes, *(turn.reveal for turn in item.turns)]
+    facts = [f"Finding: {finding}" for finding in gold.findings]
     if gold.findings:
-        found.append("The list of findings is complete." if gold.findings_complete else "The list of findings may be incomplete.")
-    found += [_lesion_line(gold.lesion)] if gold.lesion else []
-    found += [f"Argument for the reference: {statement}" for statement in gold.rationale]
-    found += [f"To be considered: {term}" for term in gold.differentials]
-    found += [f"Wrong or dangerous to say: {statement}" for statement in gold.must_not]
-    return [entry for entry in (text.strip() for text in (*told, *found)) if entry]
+        facts.append("The list of findings is complete." if gold.findings_complete else "The list of findings may be incomplete.")
+    facts += [_lesion_line(gold.lesion)] if gold.lesion else []
+    facts += [f"Argument for the reference: {statement}" for statement in gold.rationale]
+    facts += [f"To be considered: {term}" for term in gold.differentials]
+    facts += [f"Wrong or dangerous to say: {statement}" for statement in gold.must_not]
+    return [entry for entry in (text.strip() for text in (*texts, *facts)) if entry]
 
 
 def _lesion_line(lesion: Lesion) -> str:
@@ -123,34 +122,34 @@ def _lesion_line(lesion: Lesion) -> str:
 
 
 def object_schema(properties: Mapping[str, object]) -> dict[str, Any]:
-    """Give the schema of an object whose names are all required and the only ones."""
+    """Return the schema of an object with exactly these properties, all of them required."""
     return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False}
 
 
 def schema_text(properties: Mapping[str, object]) -> str:
-    """Give such a schema as it is sent."""
+    """Return such a schema as JSON, as it is sent."""
     return json.dumps(object_schema(properties))
 
 
 def read_json_object(text: str) -> dict[str, Any] | None:
-    """Read a text that is one JSON object and nothing else; None for text around it, a fence, or a repeated key (which value counts?)."""
+    """Parse a text that is exactly one JSON object; None if there is text or a code fence around it, or a key is repeated."""
     value = read_json(text, _unique_names)
     return value if isinstance(value, dict) else None
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        message = "a name stands twice"
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        message = "a name occurs twice"
         raise ValueError(message)
-    return found
+    return value
 
 
 def has_exactly(value: object, *names: str) -> bool:
-    """Whether a value is an object with these names and no others."""
+    """Return True if a value is an object with exactly these names."""
     return isinstance(value, dict) and set(value) == set(names)
 
 
 def is_one_of(value: object, *allowed: int) -> bool:
-    """Whether a value is one of some whole numbers; true and false are none."""
+    """Return True if a value is one of the allowed integers; booleans are not."""
     return not isinstance(value, bool) and isinstance(value, int | float) and value in allowed

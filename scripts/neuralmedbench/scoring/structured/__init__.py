@@ -1,1 +1,1 @@
-"""Answers in the JSONL form of NeuroVLM-Bench, scored as its published evaluator does and scored without its flaws."""
+"""Score answers in the JSONL form of NeuroVLM-Bench: as its published evaluator does, and corrected."""

@@ -1,4 +1,4 @@
-"""Whether a structured answer keeps to the form that was asked for, step by step."""
+"""Check step by step whether a structured answer keeps to the requested form."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ SUBTYPES = {
 """Subtypes by class; the other classes have none."""
 
 STEPS = ("parse", "required_fields", "enums", "consistency")
-"""What an answer has to pass, in this order: an object; every key; every value a label of its field or null, and every number from 0 to 1;
-a subtype of the class, and a sequence only of an MRI."""
+"""Checks of an answer, in order: it is an object; it has every key; every value is a label of its field or null, and every number is from 0
+to 1; the subtype belongs to the class, and only an MRI has a sequence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StructuredForm:
-    """The form that a structured answer was asked for.
+    """The requested form of a structured answer.
 
-    `keys` must be present (null allowed); `labels` by key are its exact values, None among them allows null; `numbers` are keys of a
-    number from 0 to 1 or null; `names` gives the key of each field of `FIELDS`.
+    `keys` must be present (null allowed); `labels` are the allowed values by key, None among them allows null; `numbers` are keys of a
+    number from 0 to 1 or null; `names` maps each field of `FIELDS` to its key.
     """
 
     keys: frozenset[str]
@@ -49,7 +49,7 @@ class StructuredForm:
     names: Mapping[str, str]
 
     def passed(self, answer: Mapping[str, Any] | None) -> int:
-        """Count the steps of `STEPS` that an answer passes, from the first; a step counts only behind those before it."""
+        """Count the steps of `STEPS` that an answer passes, up to the first that fails."""
         if not answer:
             return 0
         checks = (self._complete, self._in_vocabulary, self._consistent)
@@ -64,9 +64,9 @@ class StructuredForm:
 
     def _consistent(self, answer: Mapping[str, Any]) -> bool:
         texts = {name: answer[key] for name, key in self.names.items() if isinstance(answer[key], str)}
-        said = {name: label(name, text) for name, text in texts.items()}
-        of_class = said.get("subtype") is None or said["subtype"] in SUBTYPES.get(said.get("class") or "", ())
-        return of_class and (said.get("sequence") is None or said.get("modality") == "MRI")
+        labels = {name: label(name, text) for name, text in texts.items()}
+        of_class = labels.get("subtype") is None or labels["subtype"] in SUBTYPES.get(labels.get("class") or "", ())
+        return of_class and (labels.get("sequence") is None or labels.get("modality") == "MRI")
 
 
 PUBLISHED = StructuredForm(
@@ -99,12 +99,12 @@ PUBLISHED = StructuredForm(
         "subtype": "diagnosis_detailed",
     },
 )
-"""The form that the published prompt of NeuroVLM-Bench asks for: nine keys."""
+"""The form requested by the published prompt of NeuroVLM-Bench: nine keys."""
 
 
 @cache
 def form_of(schema: str) -> StructuredForm:
-    """Give the form that a JSON schema of an item asks for.
+    """Return the form that an item's JSON schema requests.
 
     Parameters
     ----------
@@ -121,5 +121,5 @@ def form_of(schema: str) -> StructuredForm:
 
 
 def is_share(value: object) -> bool:
-    """Tell whether a value is a number from 0 to 1; a truth value and NaN are none."""
+    """Return True if a value is a number from 0 to 1; booleans and NaN are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1

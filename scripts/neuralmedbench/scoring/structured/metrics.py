@@ -1,4 +1,7 @@
-"""Metrics of structured answers: those of the published evaluator of NeuroVLM-Bench, with its flaws, and corrected ones."""
+"""Metrics of structured answers: those of NeuroVLM-Bench's published evaluator, flaws included, and corrected ones.
+
+The corrected ones have fixed denominators and one set of labels, and abstentions earn nothing.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,10 @@ SERIES = {
     "mod_sub": ("modality_subtype", "specialized_sequence"),
     "pl": ("axial_plane", "plane"),
 }
-"""Its names of the five fields, with the keys of the reference and of the answer."""
+"""The published evaluator's names of the five fields, with their keys in reference and answer."""
 
 F1_OVER_REFERENCE_LABELS = frozenset({"class", "sub"})
-"""Fields whose overall F1 is a mean over the labels of the reference; of the other three the answered ones count too."""
+"""Fields whose overall F1 is a mean over the labels of the reference; for the other three it includes labels of answers."""
 
 UNCERTAIN = frozenset({UNDETERMINED, "", "nan", "n/a", "none", "null"})
 
@@ -55,39 +58,38 @@ def compatible_metrics(rows: Sequence[PredictionRow]) -> dict[str, Metrics]:
     Returns
     -------
     dict of str to dict
-        By model, sorted. Metrics without `overall_` in their name are of the field `diagnosis_name` (class). All are fractions, 0 to 1, but
-        `json_valid_pct` and `uncertainty`, which are percentages. None where there is nothing to compute: the published evaluator has NaN
-        there, or crashes.
+        By model, sorted. Metrics without `overall_` in their name are of the field `diagnosis_name` (class). All are fractions, 0 to 1,
+        except `json_valid_pct` and `uncertainty`, which are percentages. None if there is nothing to compute, where the published
+        evaluator gives NaN or crashes.
 
     Notes
     -----
-    Read from its code (repository ChatMED/neurovlm-bench, version 6e87ba4) and written anew. What its names mean, with K the labels that occur
-    in the reference and L those that occur in reference or answers, `undetermined` (null) and every free word included:
+    Reimplemented from its code (repository ChatMED/neurovlm-bench, version 6e87ba4). Meaning of its names, with K the labels in the reference
+    and L the labels in reference or answers, including `undetermined` (null) and any unknown label:
 
     ===============================  =======================================================================================
     name                             meaning
     ===============================  =======================================================================================
     accuracy                         balanced accuracy: mean recall over K
     macro_f1                         mean F1 over L
-    micro_f1                         share of right answers, an abstention being wrong
-    weighted_f1                      mean F1 weighted by how often a label is true
-    macro_f1_abstention              mean F1 over L without `undetermined`; an abstention is a miss and nobody's false alarm
+    micro_f1                         share of right answers; an abstention is wrong
+    weighted_f1                      mean F1 weighted by the frequency of a label in the reference
+    macro_f1_abstention              mean F1 over L without `undetermined`; an abstention is a miss, not a false positive
     micro_f1_abstention              pooled F1 over the same labels
     weighted_f1_abstention           as `weighted_f1`, over the same labels
-    ece, brier, auc                  of `diagnosis_confidence` for a right class; a missing one or one that is no number is 0, above 1 is
-                                     1, abstentions are wrong; None when one of them is NaN; auc None when all are right, or all wrong
-    json_valid_pct                   rows with status success of all rows: a reply that could not be parsed counts as valid
-    uncertainty                      share of answers that are null or a word for it, in percent
+    ece, brier, auc                  of `diagnosis_confidence` for a right class; a missing or non-numeric one counts as 0, one above 1
+                                     as 1, abstentions are wrong; None if any is NaN; auc None if all are right or all are wrong
+    json_valid_pct                   share of rows with status success: a reply that could not be parsed counts as valid
+    uncertainty                      percentage of answers that are null or a synonym of it
     overall_<field>_accuracy         balanced accuracy
     overall_<field>_precision,       means over K without `undetermined`
     _recall, _f1_abstention
     overall_<field>_f1               mean over K for class and sub, over L for mod, mod_sub and pl
-    overall_<field>_weighted_f1      F1 weighted by how often a label is true
+    overall_<field>_weighted_f1      F1 weighted by the frequency of a label in the reference
     ===============================  =======================================================================================
 
-    A row counts when its status is success; in a field, when the reference has a value for it. Rows that stand twice count twice, and
-    pictures that were never answered do not show. Without any reference for the modality the overall values of `mod` are 0, not None, which is
-    how the evaluator has it.
+    A row counts if its status is success, and for a field if the reference has a value. Duplicate rows count twice, and pictures that were
+    never answered do not count. If no row has a reference for the modality, the overall values of `mod` are 0, as in the evaluator.
     """
     by_model: dict[str, list[PredictionRow]] = defaultdict(list)
     for row in rows:
@@ -97,14 +99,14 @@ def compatible_metrics(rows: Sequence[PredictionRow]) -> dict[str, Metrics]:
 
 def _published_model(rows: Sequence[PredictionRow]) -> Metrics:
     answered = [row for row in rows if row.success]
-    found: Metrics = _published_class(answered)
-    found["json_valid_pct"] = 100.0 * len(answered) / len(rows)
+    metrics: Metrics = _published_class(answered)
+    metrics["json_valid_pct"] = 100.0 * len(answered) / len(rows)
     for series in SERIES:
         values: dict[str, Any] = _published_field(series, _published_labels(series, answered))
         if series == "mod" and answered and values["accuracy"] is None:
             values = dict.fromkeys(values, 0.0)
-        found |= {f"overall_{series}_{name}": value for name, value in values.items()}
-    return found
+        metrics |= {f"overall_{series}_{name}": value for name, value in values.items()}
+    return metrics
 
 
 def _counted(series: str, rows: Sequence[PredictionRow]) -> list[PredictionRow]:
@@ -112,7 +114,7 @@ def _counted(series: str, rows: Sequence[PredictionRow]) -> list[PredictionRow]:
 
 
 def _published_labels(series: str, rows: Sequence[PredictionRow]) -> Labels:
-    """Labels of reference and answers of the rows that the field has."""
+    """Return the labels of reference and answers, of the rows that count for the field."""
     reference, answer = SERIES[series]
     counted = _counted(series, rows)
     truth = [published_label(series, row.reference.get(reference)) for row in counted]
@@ -148,7 +150,7 @@ def _published_class(rows: Sequence[PredictionRow]) -> Metrics:
 
 
 def _published_calibration(right: Floats, confidence: Floats) -> Metrics:
-    if np.isnan(confidence).any():  # its library refuses such a series as a whole
+    if np.isnan(confidence).any():  # the published evaluator's library refuses the whole series
         return dict.fromkeys(("ece", "brier", "auc"))
     return {
         "ece": calibration_error(confidence, right, linspace_bins(confidence, ECE_BINS), ECE_BINS),
@@ -179,7 +181,7 @@ REFERENCE = {"class": "class", "subtype": "subclass", "modality": "modality", "s
 CONFIDENCE = "diagnosis_confidence"
 
 FAILED_PARSE = frozenset({"error", "raw_response"})
-"""Keys of what the published runners write in place of an answer that they could not parse."""
+"""Keys of the object that the published runners write for an answer that they could not parse."""
 
 MAX_LABEL = 80
 
@@ -188,14 +190,14 @@ Metric = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """One expected answer: `answered`, `failed` (no call succeeded) or `absent` (no row); answer None: there is none, or it was not parsed."""
+    """One expected answer: `answered`, `failed` (no call succeeded) or `absent` (no row); answer None: absent or not parsed."""
 
     picture: str
     state: str
     answer: Mapping[str, Any] | None = None
 
-    def said(self, field: str) -> str | None:
-        """Label of one field; None for an abstention, and where there is no answer."""
+    def label_of(self, field: str) -> str | None:
+        """Return the label of one field; None for an abstention or if there is no answer."""
         value = None if self.answer is None else self.answer.get(PUBLISHED.names[field])
         if value is None:
             return None
@@ -213,34 +215,34 @@ def corrected_metrics(rows: Sequence[PredictionRow], *, own_pictures: bool = Fal
     rows : sequence of PredictionRow
         Rows in the order of the file.
     own_pictures : bool
-        Whether a model is expected to answer the pictures of its own rows alone. Otherwise every picture that any row of the file names is
-        expected of every model. A row without a picture is expected of its own model.
+        True if a model is expected to answer only the pictures of its own rows; otherwise every model is expected to answer every picture
+        in the file. A row without a picture is expected of its own model only.
 
     Returns
     -------
     dict of str to dict
         By model, sorted: `calls`, `validity` (by step of `form.STEPS`) and `fields` (by field). A metric is `value` with its `n`, and
-        `count` where it is a share of n. Values are fractions, 0 to 1; None where n is 0.
+        `count` if it is a share of n. Values are fractions, 0 to 1; None if n is 0.
 
     Notes
     -----
-    Of several rows of a model for a picture the first that succeeded counts. The reference of a picture is that of the first row that states
-    it, also of another model's: a failed call often has none. Spellings are those of `field_aliases.yaml`, which was not tuned on answers.
+    If a model has several rows for a picture, the first that succeeded counts. The reference of a picture is taken from the first row that
+    states it, whichever model's: a failed call often has none. Spellings are those of `field_aliases.yaml`, which was not tuned on answers.
     """
     reference, pictures = _references(rows), dict.fromkeys(_picture(row) for row in rows if row.picture)
     by_model: dict[str, dict[str, list[PredictionRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         by_model[row.model][_picture(row)].append(row)
     labels = {field: {known[field] for known in reference.values() if field in known} for field in FIELDS}
-    found = {}
+    metrics = {}
     for model in sorted(by_model):
-        own = by_model[model]
-        expected = list(own) if own_pictures else [*pictures, *(picture for picture in own if picture not in pictures)]
-        outcomes = [_outcome(picture, own.get(picture, [])) for picture in expected]
+        by_picture = by_model[model]
+        expected = list(by_picture) if own_pictures else [*pictures, *(picture for picture in by_picture if picture not in pictures)]
+        outcomes = [_outcome(picture, by_picture.get(picture, [])) for picture in expected]
         fields = {field: _field_metrics(field, outcomes, reference, labels[field]) for field in FIELDS}
         fields["class"] |= _confidence_metrics(outcomes, reference)
-        found[model] = {"calls": _calls(outcomes, own), "validity": _validity(outcomes), "fields": fields}
-    return found
+        metrics[model] = {"calls": _calls(outcomes, by_picture), "validity": _validity(outcomes), "fields": fields}
+    return metrics
 
 
 def _picture(row: PredictionRow) -> str:
@@ -248,14 +250,14 @@ def _picture(row: PredictionRow) -> str:
 
 
 def _references(rows: Sequence[PredictionRow]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+    labels: dict[str, dict[str, str]] = defaultdict(dict)
     for row in rows:
         for field, key in REFERENCE.items():
             value = row.reference.get(key)
             known = label(field, value[:MAX_LABEL]) if isinstance(value, str) and value.strip().lower() != "nan" else None
             if known is not None:
-                found[_picture(row)].setdefault(field, known)
-    return dict(found)
+                labels[_picture(row)].setdefault(field, known)
+    return dict(labels)
 
 
 def _outcome(picture: str, rows: Sequence[PredictionRow]) -> Outcome:
@@ -269,10 +271,10 @@ def _share(count: int, n: int) -> Metric:
     return {"value": count / n if n else None, "count": count, "n": n}
 
 
-def _calls(outcomes: Sequence[Outcome], own: Mapping[str, Sequence[PredictionRow]]) -> Metric:
+def _calls(outcomes: Sequence[Outcome], by_picture: Mapping[str, Sequence[PredictionRow]]) -> Metric:
     states = Counter(outcome.state for outcome in outcomes)
     shares = {state: _share(states[state], len(outcomes)) for state in ("answered", "failed", "absent")}
-    return {**shares, "further_rows": sum(len(rows) - 1 for rows in own.values())}
+    return {**shares, "further_rows": sum(len(rows) - 1 for rows in by_picture.values())}
 
 
 def _validity(outcomes: Sequence[Outcome]) -> Metric:
@@ -281,10 +283,10 @@ def _validity(outcomes: Sequence[Outcome]) -> Metric:
 
 
 def _field_metrics(field: str, outcomes: Sequence[Outcome], reference: Mapping[str, Mapping[str, str]], labels: set[str]) -> Metric:
-    """Metrics of one field over all expected answers whose picture has a reference; `labels` are those of the reference in the whole file."""
+    """Return the metrics of one field over all expected answers with a reference; `labels` are the reference labels of the whole file."""
     known = [outcome for outcome in outcomes if field in reference.get(outcome.picture, {})]
     truth = [reference[outcome.picture][field] for outcome in known]
-    said = [outcome.said(field) for outcome in known]
+    said = [outcome.label_of(field) for outcome in known]
     answered = [given for given in said if given is not None]
     right, n = sum(true == given for true, given in zip(truth, said, strict=True)), len(known)
     counts = tally(truth, [given if given in labels else None for given in said])
@@ -303,20 +305,21 @@ def _field_metrics(field: str, outcomes: Sequence[Outcome], reference: Mapping[s
 
 
 def _confidence_metrics(outcomes: Sequence[Outcome], reference: Mapping[str, Mapping[str, str]]) -> Metric:
-    """Calibration of the class: over answers with a stated confidence, and over everything that was expected, read to the model's loss."""
+    """Return the calibration of the class: over answers with a stated confidence, and pessimistically over all expected answers."""
     known = [outcome for outcome in outcomes if "class" in reference.get(outcome.picture, {})]
-    said = [outcome.said("class") for outcome in known]
+    said = [outcome.label_of("class") for outcome in known]
     right = np.array([given == reference[outcome.picture]["class"] for outcome, given in zip(known, said, strict=True)], dtype=np.float64)
     raw = [None if outcome.answer is None else outcome.answer.get(CONFIDENCE) for outcome in known]
     named = np.array([given is not None for given in said], dtype=bool)
     usable = np.array([is_share(value) for value in raw], dtype=bool) & named
     confidence = np.array([float(value) if use else 0.0 for value, use in zip(raw, usable, strict=True)], dtype=np.float64)  # type: ignore[arg-type]
-    against = np.where(usable, confidence, 1 - right)  # without a usable confidence: certain of what is wrong, not at all of what is right
+    # the pessimistic reading of an unusable confidence: 1 if the answer is wrong, 0 if it is right
+    against = np.where(usable, confidence, 1 - right)
     order = np.where(named, confidence, -1.0)
     stated = confidence[usable], right[usable]
     n, n_all = int(usable.sum()), len(known)
     ece = calibration_error(*stated, linspace_bins(stated[0], ECE_BINS), ECE_BINS)
-    # each of the others is a bin of its own with the widest gap, so that it never offsets somebody's gap in a shared one
+    # each unusable confidence is a bin of its own with the widest gap, so that it cannot offset a gap within a shared bin
     gaps = n * (ece or 0.0) + n_all - n
     unusable = sum(value is not None and not is_share(value) for value in raw)
     return {

@@ -1,4 +1,4 @@
-"""Read the JSONL of the published evaluator: one answer a line, with its labels; no line can stop the reading."""
+"""Read the JSONL files of the published evaluator: one answer per line, with its labels; no invalid line stops the reading."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files.yaml_text import load_yaml
 
 UNDETERMINED = "undetermined"
-"""Label of an answer that is null."""
+"""Label of a null answer."""
 
 LABELS = Path(__file__).with_name("published_labels.yaml")
 
 NO_REFERENCE = (None, "", "null", "nan")
-"""Values of the reference, compared as they stand, that take a row out of the series of a field."""
+"""Reference values that exclude a row from a field; compared without normalisation."""
 
 Rule = tuple[frozenset[str], tuple[str, ...], tuple[str, ...], str]
 
@@ -31,24 +31,24 @@ UNKNOWN_MODEL = "UNKNOWN_MODEL"
 """Name of the model of an answer that names none; the published evaluator's."""
 
 NOTES = {
-    "malformed": "lines are no JSON",
+    "malformed": "lines are not valid JSON",
     "not_utf8": "lines are not UTF-8",
-    "not_object": "lines are JSON but no object",
-    "failed_without_model": "failed calls name no model and count for none",
+    "not_object": "lines are JSON but not an object",
+    "failed_without_model": "failed calls name no model and are not counted",
     "answered_without_model": f"answers name no model and count for {UNKNOWN_MODEL}",
-    "answer_not_object": "answers are no object and count as null in every field",
+    "answer_not_object": "answers are not an object and count as null in every field",
     "not_a_number": "answers state a confidence that is not a number (NaN)",
     "duplicates": "rows are further rows of a model and a picture",
     "without_picture": "rows name no picture",
 }
-"""What is counted while reading, and what is said about it."""
+"""Problems counted while reading, with the text of their warnings."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionRow:
-    """One line: model (or `UNKNOWN_MODEL`), picture (may be empty), whether its status is success, reference metadata, parsed answer.
+    """One line: model (or `UNKNOWN_MODEL`), picture (may be empty), success (its status), reference metadata, parsed answer.
 
-    The published runners count a reply that could not be parsed as a success.
+    The published runners report a reply that could not be parsed as a success.
     """
 
     line: int
@@ -61,19 +61,19 @@ class PredictionRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """Rows of a file in its order, and how many lines were what (keys of `NOTES`, and `lines` and `rows`)."""
+    """Rows of a file in its order, and counts by the keys of `NOTES`, with `lines` and `rows`."""
 
     rows: tuple[PredictionRow, ...]
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def warnings(self) -> list[str]:
-        """What a person should know about the file, one clause each."""
+        """Warnings about the file, one clause each."""
         return [f"{self.counts[name]:,} {words}" for name, words in NOTES.items() if self.counts[name]]
 
     @property
     def reading(self) -> dict[str, int]:
-        """Every count, zeros too."""
+        """All counts, including zeros."""
         return {name: self.counts[name] for name in ("lines", "rows", *NOTES)}
 
 
@@ -83,14 +83,15 @@ def read_predictions(path: Path, *, skip_byte_order_mark: bool = True) -> Predic
     Parameters
     ----------
     path : Path
-        One JSON object a line: `input` (image_path, model_requested, metadata) and `output` (status, parsed_response); all else is ignored.
+        One JSON object per line: `input` (image_path, model_requested, metadata) and `output` (status, parsed_response); other keys are
+        ignored.
     skip_byte_order_mark : bool
-        Whether a mark before the first line is no part of it. The published evaluator takes it as one, and so loses the line.
+        True to skip a byte order mark before the first line. The published evaluator does not, and so loses that line.
 
     Returns
     -------
     Predictions
-        Rows that count for a model; the other lines are counted.
+        Rows that count for a model; problems of the other lines are counted.
 
     Raises
     ------
@@ -105,15 +106,15 @@ def read_predictions(path: Path, *, skip_byte_order_mark: bool = True) -> Predic
         message = f"{path.name}: the file cannot be read ({type(error).__name__}); expected JSONL, one answer a line"
         raise DataError(message) from None
     counts["rows"] = len(rows)
-    named = Counter((row.model, row.picture) for row in rows if row.picture)
-    counts["duplicates"] = sum(named.values()) - len(named)
+    by_picture = Counter((row.model, row.picture) for row in rows if row.picture)
+    counts["duplicates"] = sum(by_picture.values()) - len(by_picture)
     counts["without_picture"] = sum(not row.picture for row in rows)
-    found = Predictions(rows=rows, counts=counts)
+    predictions = Predictions(rows=rows, counts=counts)
     if not rows:
-        said = "; ".join(found.warnings) or "it is empty"
-        message = f"{path.name}: no line holds an answer of a model ({said}); expected JSONL with `input` and `output` in every line"
+        problems = "; ".join(predictions.warnings) or "it is empty"
+        message = f"{path.name}: no line has an answer of a model ({problems}); expected JSONL with `input` and `output` in every line"
         raise DataError(message)
-    return found
+    return predictions
 
 
 def _rows(lines: Iterator[str], counts: Counter[str]) -> Iterator[PredictionRow]:
@@ -166,7 +167,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def published_confidence(value: Any) -> float:
-    """Give the published evaluator's number of a stated confidence: 0 for one that is missing or no number, not clipped, NaN for NaN."""
+    """Return a stated confidence as the published evaluator reads it: 0 if missing or not a number, not clipped, NaN for NaN."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -174,7 +175,7 @@ def published_confidence(value: Any) -> float:
 
 
 def published_label(series: str, value: object) -> str:
-    """Give the published evaluator's label of a value, of an answer and of the reference alike; `undetermined` for null.
+    """Return the published evaluator's label of a value, in answers and reference alike; `undetermined` for null.
 
     Examples
     --------
@@ -196,7 +197,7 @@ def _label(series: str, text: str) -> str:
 
 @cache
 def _rules(series: str) -> tuple[Rule, ...]:
-    """Rules of one series in their order: texts, parts of which one is enough, parts that all have to be there, label."""
+    """Read the rules of one field in order: exact texts, parts of which any one matches, parts that must all occur, label."""
     table: dict[str, list[dict[str, Any]]] = load_yaml(LABELS.read_text(encoding="utf-8"))
     return tuple(
         (frozenset(rule.get("is", ())), tuple(rule.get("has", ())), tuple(rule.get("has_all", ())), rule["label"]) for rule in table[series]
@@ -206,10 +207,10 @@ def _rules(series: str) -> tuple[Rule, ...]:
 def _spelled(value: object) -> str:
     try:
         return str(value)
-    except (RecursionError, ValueError):  # nested too deep to be written out, or a number of thousands of digits
+    except (RecursionError, ValueError):  # nested too deep, or a number with thousands of digits
         return "unreadable"
 
 
 def has_reference(value: object) -> bool:
-    """Tell whether a value of the reference puts its row into the series of the field; a list or an object is none."""
+    """Return True if a reference value includes its row in a field; lists and objects do not."""
     return not isinstance(value, list | dict) and value not in NO_REFERENCE
