@@ -1,8 +1,8 @@
-"""Prompts: the last gate before anything can leave the machine; they never read gold. What still tells the answer is listed beside them."""
+"""Prompts: the last check before anything can leave the machine; they never read gold. Text that gives an answer away is listed."""
 
 
 rule assemble_prompts:
-    """Render what a model is sent, unless a picture is not covered by a passed audit."""
+    """Render the requests, unless a passed audit does not cover a picture."""
     input:
         unpack(lambda wildcards: RUN.slice_tables(wildcards.benchmark)),
         item_table="data/items/{benchmark}.parquet",
@@ -34,7 +34,7 @@ rule assemble_prompts:
 
 
 rule find_answer_leaks:
-    """Find what still tells the answer in the texts that a model is sent, before anything is asked."""
+    """Find text in the prompts that gives the answer away, before any model is asked."""
     input:
         prompts="data/prompts/{benchmark}.parquet",
         item_table="data/items/{benchmark}.parquet",

@@ -1,11 +1,11 @@
-"""Inference: one job a benchmark and model; the ledger makes sure that no request is paid for twice."""
+"""Inference: one job per benchmark and model; thanks to the ledger no answer is paid for twice."""
 
 
 rule run_inference:
-    """Ask one model everything that the ledger does not hold yet."""
+    """Ask one model all requests that its ledger does not answer yet."""
     input:
         prompts="data/prompts/{benchmark}.parquet",
-        # never read: a person can look at it before anything is asked
+        # not read: it must exist before a model is asked, so that a person can look at it
         leaks="data/leaks/{benchmark}.json",
         audit="data/deidentified/{benchmark}/audit.json",
         benchmark_config="config/benchmarks/{benchmark}.yaml",

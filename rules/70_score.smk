@@ -1,4 +1,4 @@
-"""Scoring: graders and similarity read the responses beside gold, then the rules of measurement are applied."""
+"""Scoring: graders and similarity compare the responses with gold, then each response is scored."""
 
 
 rule grade_responses:
@@ -39,7 +39,7 @@ rule grade_responses:
 
 
 rule decide_jury:
-    """Let a jury vote on the answers of one model; its members grade whether they are in the run list or not."""
+    """Let a jury vote on the answers of one model; its members grade even if they are not in the run list."""
     input:
         grades=lambda wildcards: expand(
             "results/grades/{benchmark}/{model}/{member}.parquet",
@@ -65,7 +65,7 @@ rule decide_jury:
 
 
 rule embed_similarity:
-    """Compare the answers of all models with the reference: one job, because the encoder is slow to load."""
+    """Compare the answers of all models with the reference, in one job because the encoder is slow to load."""
     input:
         responses=lambda wildcards: expand(
             "results/responses/{benchmark}/{model}.parquet",
@@ -93,7 +93,7 @@ rule embed_similarity:
 
 
 rule score_responses:
-    """Score the responses of one model; the first grader of the run list that has a value counts."""
+    """Score the responses of one model; the first grader of the run list with a value counts."""
     input:
         responses="results/responses/{benchmark}/{model}.parquet",
         item_table="data/items/{benchmark}.parquet",

@@ -34,9 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     config = load_benchmark(args.config, args.benchmark)
     items = read_records(args.items, Item)
     slices = read_records(args.slices, SliceRow) if args.slices else []
-    shown = CaseMaterial(read_records(args.disclosures, Disclosure), read_records(args.exemplars, Exemplar))
-    check_pictures([*items, *(exemplar.item for exemplar in shown.exemplars)], slices, read_audit(args.audit))
-    requests = assemble(items, shown, config, Templates(args.config / "prompts"))
+    material = CaseMaterial(read_records(args.disclosures, Disclosure), read_records(args.exemplars, Exemplar))
+    check_pictures([*items, *(exemplar.item for exemplar in material.exemplars)], slices, read_audit(args.audit))
+    requests = assemble(items, material, config, Templates(args.config / "prompts"))
     write_records(args.out, Request, requests, key=lambda request: (request.item_id, request.arm, request.strategy))
     return 0
 

@@ -37,8 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     leaks = find_leaks(args.benchmark, items, gold, requests, vocabulary, accepted=accepted)
     write_text(args.out_page, leak_page(leaks, items, gold, requests, vocabulary))
     write_json_record(args.out, leaks)
-    summary = f"{leaks.leaking} of {leaks.items} items name their answer in what is sent ({leaks.accepted} accepted)"
-    print(f"{args.benchmark}: {summary}: look at {args.out_page.as_posix()}")
+    summary = f"{leaks.leaking} of {leaks.items} items name their answer in a prompt ({leaks.accepted} accepted)"
+    print(f"{args.benchmark}: {summary}; see {args.out_page.as_posix()}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Gather the answers of the simulated patients."""
+"""Gather the reference answers of the simulated patients in one table."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Score the responses of one model by the rules of measurement."""
+"""Score the responses of one model."""
 
 import argparse
 from collections.abc import Sequence

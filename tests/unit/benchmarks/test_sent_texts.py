@@ -222,7 +222,7 @@ def test_the_file_of_what_was_accepted_holds_no_answer_and_the_commands_go_round
         words = ["--benchmark=b", "--item=b/q1", f"--where={where}", "--reason=published so", "--reviewer=AB"]
         assert accept_leaks.main([*words, f"--config={tmp_path / 'config'}", f"--data={tmp_path}"]) == 0
     assert find_answer_leaks.main(search) == 0
-    assert "1 of 1 items name their answer in what is sent (1 accepted)" in capsys.readouterr().out
+    assert "1 of 1 items name their answer in a prompt (1 accepted)" in capsys.readouterr().out
     assert "infarction" not in file.read_text(encoding="utf-8")
     assert {row["reason"] for row in json.loads(file.read_text(encoding="utf-8"))["accepted"]} == {"published so"}
     write_json_record(file, AcceptedLeaks(benchmark="other"))

@@ -121,18 +121,18 @@ def _published_labels(series: str, rows: Sequence[PredictionRow]) -> Labels:
     return truth, [published_label(series, row.answer.get(answer)) for row in counted]
 
 
-def _abstaining(said: Sequence[str]) -> list[str | None]:
-    return [None if label == UNDETERMINED else label for label in said]
+def _abstentions_as_none(predicted: Sequence[str]) -> list[str | None]:
+    return [None if label == UNDETERMINED else label for label in predicted]
 
 
 def _published_class(rows: Sequence[PredictionRow]) -> Metrics:
-    truth, said = _published_labels("class", rows)
+    truth, predicted = _published_labels("class", rows)
     names = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_abstention", "micro_f1_abstention", "weighted_f1_abstention")
     if not truth:
         return dict.fromkeys((*names, "accuracy", "ece", "brier", "auc", "uncertainty"))
-    plain, spared = tally(truth, said), tally(truth, _abstaining(said))
-    labels = {*truth, *said}
-    right = np.array([true == given for true, given in zip(truth, said, strict=True)], dtype=np.float64)
+    plain, lenient = tally(truth, predicted), tally(truth, _abstentions_as_none(predicted))
+    labels = {*truth, *predicted}
+    right = np.array([true == given for true, given in zip(truth, predicted, strict=True)], dtype=np.float64)
     confidence = np.array(
         [published_confidence(row.answer.get("diagnosis_confidence")) for row in _counted("class", rows)], dtype=np.float64
     )
@@ -140,11 +140,11 @@ def _published_class(rows: Sequence[PredictionRow]) -> Metrics:
         "macro_f1": average(plain, "f1", labels),
         "micro_f1": average(plain, "f1", labels, "micro"),
         "weighted_f1": average(plain, "f1", labels, "weighted"),
-        "macro_f1_abstention": average(spared, "f1", labels - {UNDETERMINED}),
-        "micro_f1_abstention": average(spared, "f1", labels - {UNDETERMINED}, "micro"),
-        "weighted_f1_abstention": average(spared, "f1", labels - {UNDETERMINED}, "weighted"),
+        "macro_f1_abstention": average(lenient, "f1", labels - {UNDETERMINED}),
+        "micro_f1_abstention": average(lenient, "f1", labels - {UNDETERMINED}, "micro"),
+        "weighted_f1_abstention": average(lenient, "f1", labels - {UNDETERMINED}, "weighted"),
         "accuracy": average(plain, "recall", truth),
-        "uncertainty": 100.0 * sum(label in UNCERTAIN for label in said) / len(said),
+        "uncertainty": 100.0 * sum(label in UNCERTAIN for label in predicted) / len(predicted),
         **_published_calibration(right, np.clip(confidence, 0.0, 1.0)),
     }
 
@@ -160,17 +160,17 @@ def _published_calibration(right: Floats, confidence: Floats) -> Metrics:
 
 
 def _published_field(series: str, labels: Labels) -> Metrics:
-    truth, said = labels
+    truth, predicted = labels
     if not truth:
         return dict(EMPTY)
-    plain, spared = tally(truth, said), tally(truth, _abstaining(said))
+    plain, lenient = tally(truth, predicted), tally(truth, _abstentions_as_none(predicted))
     real = set(truth) - {UNDETERMINED}
     return {
         "accuracy": average(plain, "recall", truth),
-        "precision": average(spared, "precision", real),
-        "recall": average(spared, "recall", real),
-        "f1": average(plain, "f1", truth if series in F1_OVER_REFERENCE_LABELS else {*truth, *said}),
-        "f1_abstention": average(spared, "f1", real),
+        "precision": average(lenient, "precision", real),
+        "recall": average(lenient, "recall", real),
+        "f1": average(plain, "f1", truth if series in F1_OVER_REFERENCE_LABELS else {*truth, *predicted}),
+        "f1_abstention": average(lenient, "f1", real),
         "weighted_f1": average(plain, "f1", truth, "weighted"),
     }
 
@@ -286,10 +286,10 @@ def _field_metrics(field: str, outcomes: Sequence[Outcome], reference: Mapping[s
     """Return the metrics of one field over all expected answers with a reference; `labels` are the reference labels of the whole file."""
     known = [outcome for outcome in outcomes if field in reference.get(outcome.picture, {})]
     truth = [reference[outcome.picture][field] for outcome in known]
-    said = [outcome.label_of(field) for outcome in known]
-    answered = [given for given in said if given is not None]
-    right, n = sum(true == given for true, given in zip(truth, said, strict=True)), len(known)
-    counts = tally(truth, [given if given in labels else None for given in said])
+    predicted = [outcome.label_of(field) for outcome in known]
+    answered = [given for given in predicted if given is not None]
+    right, n = sum(true == given for true, given in zip(truth, predicted, strict=True)), len(known)
+    counts = tally(truth, [given if given in labels else None for given in predicted])
     vocabulary = labels | {label(field, name) for name in PUBLISHED.labels[PUBLISHED.names[field]] if name is not None}
     commonest = max(Counter(truth).values(), default=0)
     return {
@@ -307,10 +307,12 @@ def _field_metrics(field: str, outcomes: Sequence[Outcome], reference: Mapping[s
 def _confidence_metrics(outcomes: Sequence[Outcome], reference: Mapping[str, Mapping[str, str]]) -> Metric:
     """Return the calibration of the class: over answers with a stated confidence, and pessimistically over all expected answers."""
     known = [outcome for outcome in outcomes if "class" in reference.get(outcome.picture, {})]
-    said = [outcome.label_of("class") for outcome in known]
-    right = np.array([given == reference[outcome.picture]["class"] for outcome, given in zip(known, said, strict=True)], dtype=np.float64)
+    predicted = [outcome.label_of("class") for outcome in known]
+    right = np.array(
+        [given == reference[outcome.picture]["class"] for outcome, given in zip(known, predicted, strict=True)], dtype=np.float64
+    )
     raw = [None if outcome.answer is None else outcome.answer.get(CONFIDENCE) for outcome in known]
-    named = np.array([given is not None for given in said], dtype=bool)
+    named = np.array([given is not None for given in predicted], dtype=bool)
     usable = np.array([is_share(value) for value in raw], dtype=bool) & named
     confidence = np.array([float(value) if use else 0.0 for value, use in zip(raw, usable, strict=True)], dtype=np.float64)  # type: ignore[arg-type]
     # the pessimistic reading of an unusable confidence: 1 if the answer is wrong, 0 if it is right
