@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.deid.audit import AuditRules, audit_cases, audit_pictures
-from neuralmedbench.deid.review.signature import apply_review, read_shown, read_signed
+from neuralmedbench.deid.review.signature import apply_review, read_reviewed_files, read_signed
 from neuralmedbench.files.cases import case_files, read_case, read_pictures, write_audit
 from neuralmedbench.runtime.commands import run_command
 
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         paths = case_files(args.table, args.folder)
         audit = audit_cases(rules, [(read_case(path), path.parent) for path in sorted(paths)])
-    write_audit(args.out, apply_review(audit, read_shown(args.shown), read_signed(args.signed)))
+    write_audit(args.out, apply_review(audit, read_reviewed_files(args.shown), read_signed(args.signed)))
     return 0
 
 

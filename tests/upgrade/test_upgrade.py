@@ -32,7 +32,7 @@ import neuralmedbench.records
 from conftest import NMB, copy_project, snakemake
 from fixtures.models import running_server
 from neuralmedbench.benchmarks.question_items import read_questions
-from neuralmedbench.deid.review.signature import read_shown, read_signed
+from neuralmedbench.deid.review.signature import read_reviewed_files, read_signed
 from neuralmedbench.files.cases import read_audit, read_case, read_case_table, read_pictures
 from neuralmedbench.files.identity import read_identity
 from neuralmedbench.files.json_files import read_json, read_json_record
@@ -113,7 +113,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "data/*/audit.json": whole_record(read_audit),
     "data/ingested/*/identity.json": whole_record(read_identity),
     "data/raw/*/files.json": whole_record(read_raw_index),
-    "data/reviews/*/review.json": whole_record(read_shown),
+    "data/reviews/*/review.json": whole_record(read_reviewed_files),
     "data/reviews/*.json": whole_record(read_signed),
     "data/leaks/*.json": whole_record(lambda path: read_json_record(path, AnswerLeaks, remedy="")),
     "data/questions/*/questions.jsonl": lambda path: read_questions(path.parent),

@@ -32,10 +32,10 @@ def deidentify_folder(args: Namespace) -> int:
     """
     from neuralmedbench.deid.release.audit import summarise_release, write_release_audit
     from neuralmedbench.deid.release.folder import check_release, release_folder
-    from neuralmedbench.deid.release.settings import check_places, make_settings
+    from neuralmedbench.deid.release.settings import check_paths, make_settings
 
     private = {"--key-file": args.key_file, "--linkage": args.linkage, "--notes": args.notes, "--work": args.work}
-    check_places(args.source, args.out, private, args.audit)
+    check_paths(args.source, args.out, private, args.audit)
     settings = make_settings(args.format, args.profile, args.key_file, args.linkage, args.options)
     audit = release_folder(args.source, args.out, settings, args.notes, args.work)
     write_release_audit(args.audit, audit)
@@ -60,11 +60,11 @@ def sign_review(args: Namespace) -> int:
     """Sign the de-identification of patient data after reviewing every sheet."""
     from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.deid.review.before_signing import check_up_to_date, exclude_cases, read_decisions
-    from neuralmedbench.deid.review.signature import read_shown, sign, write_signed
+    from neuralmedbench.deid.review.signature import read_reviewed_files, sign, write_signed
 
     benchmark = load_benchmark(args.config, args.benchmark)
     reviews = args.data / "reviews"
-    sheets = read_shown(reviews / args.benchmark / "review.json")
+    sheets = read_reviewed_files(reviews / args.benchmark / "review.json")
     excluded = read_decisions(args.exclude, benchmark)
     signed = sign(sheets, args.digest, args.reviewer, accepted=args.accept, accept_rest=args.accept_rest, excluded=excluded)
     check_up_to_date(sheets, benchmark, args.config, args.data)

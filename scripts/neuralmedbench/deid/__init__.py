@@ -9,9 +9,9 @@ notes.name_model: load_name_model
 pictures: deidentify_picture_cases, deidentify_pictures
 release.audit: summarise_release, write_release_audit
 release.folder: check_release, release_folder
-release.settings: check_places, make_settings
+release.settings: check_paths, make_settings
 review.before_signing: check_up_to_date, exclude_cases, read_decisions
-review.signature: apply_review, read_shown, read_signed, sign, write_signed
+review.signature: apply_review, read_reviewed_files, read_signed, sign, write_signed
 review.write: write_case_review, write_picture_review
 stage: deidentify_case, empty_outputs
 """

@@ -12,7 +12,7 @@ from neuralmedbench.deid.review.pieces import read_tools
 from neuralmedbench.deid.score.tally import read_scores, sum_scores
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
 
-WORDS = {
+DESCRIPTIONS = {
     "dicom_files_cleaned": "DICOM files that were cleaned",
     "nifti_headers_cleaned": "NIfTI files of which voxels and geometry alone were kept",
     "series_not_convertible": "series that no program could convert",
@@ -134,16 +134,16 @@ def audit_pictures(rules: AuditRules, manifest: PictureManifest) -> Audit:
     return _audit(rules, Counter(manifest.checks), covered, flow, reasons=reasons, tools={})
 
 
-def words_for(check: str) -> str:
+def describe_check(check: str) -> str:
     """Return the description of a check.
 
     Examples
     --------
-    >>> words_for("notes_email")
+    >>> describe_check("notes_email")
     'values in notes that were replaced or removed, by kind'
     """
     family = next((words for prefix, words in FAMILIES.items() if check.startswith(prefix)), OTHER)
-    return WORDS.get(check, family)
+    return DESCRIPTIONS.get(check, family)
 
 
 def kind_of_reason(reason: str) -> str:
@@ -184,7 +184,7 @@ def _audit(
         state="passed",
         checks={name: checks[name] for name in names},
         leaks=leaks,
-        looked_for={name: words_for(name) for name in names},
+        looked_for={name: describe_check(name) for name in names},
         covered=covered,
         flow=flow,
         reasons={kind: reasons[kind] for kind in sorted(reasons)},

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.burned_in.find import BurnedIn, Words
+from neuralmedbench.deid.burned_in.find import BurnedInText, Words
 from neuralmedbench.deid.burned_in.hide import PicturePolicy, Policy, count_text, hide_text, reported_checks
 from neuralmedbench.deid.burned_in.ocr import read_pictures
 from neuralmedbench.deid.cleaning import CleaningPolicy, begin_cleaning
@@ -129,7 +129,7 @@ def _clean_picture(
     return replace(fate, sha256=sha256_of(out / fate.path), flags=(*fate.flags, *flags))
 
 
-def without_text(picture: Image, words: Words | None = None, policy: Policy = "hide") -> tuple[Image, BurnedIn]:
+def without_text(picture: Image, words: Words | None = None, policy: Policy = "hide") -> tuple[Image, BurnedInText]:
     """Hide the text of one picture.
 
     `policy`: as for `hide_text`. Returns the picture, unchanged if nothing is hidden, and the detected text with a mask of shape

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from neuralmedbench.deid.cleaning import Cleaning
 from neuralmedbench.deid.notes.clean import clean_note
-from neuralmedbench.deid.notes.dates import days_named
+from neuralmedbench.deid.notes.dates import mentioned_days
 from neuralmedbench.deid.values import TOP_AGE, DateShift, parse_day
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.identity import Identity, fold, identity_pattern
@@ -151,12 +151,12 @@ def cut_sections(text: str, headings: Sequence[str]) -> tuple[str, int]:
         if start < place:
             continue
         words = _heading_words(name)
-        if _holds(words, names):
+        if _is_to_cut(words, names):
             if not inside:
                 parts.append(text[place:start])
                 cut, level = cut + 1, marks.count("#")
             inside, report = True, report or bool(REPORT_WORDS & set(words))
-        elif inside and _ends(words, name, marks, level=level, report=report, has_line=has_line):
+        elif inside and _ends_section(words, name, marks, level=level, report=report, has_line=has_line):
             parts.append(f"{SECTION_CUT}\n")
             inside, report, place = False, False, start
     parts.append(SECTION_CUT if inside else text[place:])
@@ -184,7 +184,7 @@ def _heading_words(heading: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^\W_]+(?:[/&][^\W_]+)?", fold(heading).casefold()))
 
 
-def _holds(words: tuple[str, ...], names: Sequence[tuple[str, ...]]) -> bool:
+def _is_to_cut(words: tuple[str, ...], names: Sequence[tuple[str, ...]]) -> bool:
     """Return True if a heading is one of the names, or begins or ends with one that is long enough to be unambiguous."""
     if words in names:
         return True
@@ -194,7 +194,7 @@ def _holds(words: tuple[str, ...], names: Sequence[tuple[str, ...]]) -> bool:
     return any(words[: len(name)] == name or words[-len(name) :] == name for name in distinctive)
 
 
-def _ends(words: tuple[str, ...], name: str, marks: str, *, level: int, report: bool, has_line: bool) -> bool:
+def _ends_section(words: tuple[str, ...], name: str, marks: str, *, level: int, report: bool, has_line: bool) -> bool:
     """Return True if a heading ends the section that is being cut; `level` is the Markdown level at which the section began."""
     if report and REPORT_PARTS & set(words):
         return False
@@ -303,7 +303,7 @@ def _clean_row(
         return None
     if "age" in words and NUMBER.fullmatch(value) and float(re.sub(r"[^\d.]", "", value.replace(",", ".")) or 0) > TOP_AGE - 1:
         cells[1] = f"{TOP_AGE}+"
-    named = [days_named(cell, scan_day) for cell in (variable, value, unit) if cell and not NUMBER.fullmatch(cell)]
+    named = [mentioned_days(cell, scan_day) for cell in (variable, value, unit) if cell and not NUMBER.fullmatch(cell)]
     return cells[0] or "", cells[1] or "", cells[2] or "", _days(row, scan_day, [day for days in named for day in days])
 
 

@@ -47,7 +47,7 @@ NOON = time(12)
 MIDNIGHT = "000000"
 STUDY_DATE, STUDY_TIME = 0x00080020, 0x00080030
 CLOCK = re.compile(r"(?P<hour>[01]\d|2[0-3])(?::?(?P<minute>[0-5]\d)(?::?(?P<second>[0-5]\d|60)(?:\.\d{1,6})?)?)?")
-MOMENT = re.compile(r"(?P<day>\d{8})(?P<clock>\d{2,6}(?:\.\d{1,6})?)?(?:[+-]\d{4})?")
+DATE_TIME = re.compile(r"(?P<day>\d{8})(?P<clock>\d{2,6}(?:\.\d{1,6})?)?(?:[+-]\d{4})?")
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _time_of(tag: int) -> int | None:
     return paired if paired is not None and paired != tag and dictionary_VR(paired) == "TM" else None
 
 
-def moved_time(text: str, times: Times) -> str:
+def shift_time(text: str, times: Times) -> str:
     """Return the replacement of a time of day (TM, whole seconds); midnight if its interval from the start is unknown.
 
     Examples
@@ -201,7 +201,7 @@ def moved_time(text: str, times: Times) -> str:
     return f"{datetime.combine(date(2000, 1, 2), clock) + _to_noon(times.start):%H%M%S}"
 
 
-def moved_day(text: str, clock: str, dates: DateShift, times: Times) -> str:
+def shift_date(text: str, clock: str, dates: DateShift, times: Times) -> str:
     """Return the replacement of a date (DA); empty if it is not a date.
 
     With its time of day it keeps its interval from the start of the study, so a series after midnight is not moved by another day.
@@ -215,12 +215,12 @@ def moved_day(text: str, clock: str, dates: DateShift, times: Times) -> str:
     return f"{dates.shifted(day):%Y%m%d}"
 
 
-def moved_moment(text: str, dates: DateShift, times: Times) -> str:
+def shift_datetime(text: str, dates: DateShift, times: Times) -> str:
     """Return the replacement of a date with time (DT), without its zone; empty if it is not a date."""
-    found = MOMENT.fullmatch(text.strip())
+    found = DATE_TIME.fullmatch(text.strip())
     day, clock = (found["day"], found["clock"] or "") if found else (text.strip()[:8], "")
-    moved = moved_day(day, clock, dates, times)
-    return moved and moved + moved_time(clock, times)
+    moved = shift_date(day, clock, dates, times)
+    return moved and moved + shift_time(clock, times)
 
 
 def _to_noon(start: datetime) -> timedelta:

@@ -12,7 +12,7 @@ import build_review
 import gather_audit
 from fixtures.deid import write_config
 from neuralmedbench.cli.deid import sign_review
-from neuralmedbench.deid.audit import FAMILIES, OTHER, REASONS, WORDS, kind_of_reason, words_for
+from neuralmedbench.deid.audit import DESCRIPTIONS, FAMILIES, OTHER, REASONS, describe_check, kind_of_reason
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.cases import CaseRow, read_audit, read_case_table, write_case, write_case_table
 from neuralmedbench.files.digests import sha256_of
@@ -116,7 +116,7 @@ def test_every_string_of_an_audit_is_of_a_fixed_vocabulary_or_an_id_or_a_digest(
     sign(tmp_path, "--accept-rest")
     audit = gather(tmp_path)
     written = read_json(tmp_path / "data" / "deidentified" / "mine" / "audit.json")
-    words = {*WORDS.values(), *FAMILIES.values(), OTHER, *(kind for kind, _ in REASONS), "other"}
+    words = {*DESCRIPTIONS.values(), *FAMILIES.values(), OTHER, *(kind for kind, _ in REASONS), "other"}
     own = {"mine", "pseudonymised", "patient", "passed", "c1", "c2", *OPTIONS, *Audit.__dataclass_fields__, *audit.flow, *audit.checks}
     pattern = re.compile(r"[0-9a-f]{64}|signed on \d{4}-\d\d-\d\d|pydicom|3\.0\.2")
 
@@ -127,7 +127,7 @@ def test_every_string_of_an_audit_is_of_a_fixed_vocabulary_or_an_id_or_a_digest(
 
     assert [text for text in strings(written) if text not in words | own and not pattern.fullmatch(text)] == []
     assert written["reasons"] == {"identifying_values_left": 1}
-    assert written["looked_for"] == {"header_dates": WORDS["header_dates"]}
+    assert written["looked_for"] == {"header_dates": DESCRIPTIONS["header_dates"]}
 
 
 def test_the_audit_covers_scans_and_texts_and_nothing_that_was_made_for_the_reviewer(tmp_path: Path) -> None:
@@ -250,5 +250,5 @@ def test_a_reason_is_counted_by_its_kind_and_a_check_has_words() -> None:
     assert kind_of_reason("the face could not be located (the template does not fit the scan)") == "face_not_located"
     assert kind_of_reason("no usable series among 5 files") == "no_usable_series"
     assert kind_of_reason("something new") == "other"
-    assert words_for("faces_removed") == WORDS["faces_removed"]
-    assert words_for("something_new") == OTHER
+    assert describe_check("faces_removed") == DESCRIPTIONS["faces_removed"]
+    assert describe_check("something_new") == OTHER

@@ -167,7 +167,7 @@ def test_what_is_left_after_hiding_keeps_the_case_back(monkeypatch: pytest.Monke
     voxels, _ = write(head(), NAME, 900, size=0)
     monkeypatch.setattr(hide, "hide_burned_in", lambda voxels, found: voxels.copy())
     found = find_burned_in(voxels)
-    nothing_known = find.BurnedIn(np.zeros_like(found.mask), found.boxes, found.evidence)
+    nothing_known = find.BurnedInText(np.zeros_like(found.mask), found.boxes, found.evidence)
     monkeypatch.setattr(hide, "find_burned_in", lambda *_, **__: nothing_known)
     with pytest.raises(DeidentificationError, match="text remains"):
         hide_text(voxels)
@@ -293,7 +293,7 @@ def test_a_series_that_will_be_dropped_is_searched_once(monkeypatch: pytest.Monk
     voxels, _ = write(head(), NAME, 900, size=0)
     searches = []
 
-    def counted(planes: np.ndarray, *more: int, **settings: bool) -> find.BurnedIn:
+    def counted(planes: np.ndarray, *more: int, **settings: bool) -> find.BurnedInText:
         searches.append(planes)
         return find_burned_in(planes, *more)
 

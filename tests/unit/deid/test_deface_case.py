@@ -24,7 +24,7 @@ from neuralmedbench.deid.faces.face_measures import HeadView, on_grid
 from neuralmedbench.deid.faces.locate import Head, defacing_order, frame_of
 from neuralmedbench.deid.faces.skin import skin_depth
 from neuralmedbench.deid.headers.rules import HeaderRules
-from neuralmedbench.deid.release.dicom_series import clean_dicom_case
+from neuralmedbench.deid.release.folder import clean_dicom_case
 from neuralmedbench.deid.review.sheet import FLAGS
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.errors import DeidentificationError
@@ -210,7 +210,7 @@ def test_the_scans_of_a_case_learn_from_those_before_them(tmp_path: Path, room: 
         benchmark="mine", case_id="c0ffee", patient_id="beef00000001", stage="ingest",
         series=tuple(replace(series(number, kind), quality={}) for number, kind in enumerate(kinds, start=1)),
     )  # fmt: skip
-    monkeypatch.setattr(f"neuralmedbench.deid.{'stage' if room == 'bids' else 'release.dicom_series'}.deface", fake)
+    monkeypatch.setattr(f"neuralmedbench.deid.{'stage' if room == 'bids' else 'release.folder'}.deface", fake)
     cleaning = Cleaning(case=case, source=tmp_path, out=tmp_path / "out", rules=RULES)
     if room == "bids":
         written = stage.clean_scans(cleaning)

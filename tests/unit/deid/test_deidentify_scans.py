@@ -25,8 +25,8 @@ from fixtures.face import make_head, scan
 from neuralmedbench.deid import stage
 from neuralmedbench.deid.faces.deface import DefacedScan
 from neuralmedbench.deid.headers.rules import HeaderRules, declared
-from neuralmedbench.deid.release import dicom_series
-from neuralmedbench.deid.release.dicom_series import clean_dicom_series, stack_images
+from neuralmedbench.deid.release import folder as folder_release
+from neuralmedbench.deid.release.folder import clean_dicom_series, stack_images
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.demo.cohort import read_cohort
 from neuralmedbench.demo.generate import make_phantom
@@ -53,7 +53,7 @@ def removed_front(volume: Volume, **_: Any) -> DefacedScan:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in (dicom_series, stage):
+    for room in (folder_release, stage):
         monkeypatch.setattr(room, "deface", removed_front)
 
 
@@ -310,7 +310,7 @@ def test_a_series_that_cannot_be_defaced_is_left_out_with_its_reason(
     tmp_path: Path, hospital: Path, release: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_dicom_series(hospital / "VANDERMEER" / "3", number=3, slices=8)
-    monkeypatch.setattr(dicom_series, "deface", fail("the face could not be located"))
+    monkeypatch.setattr(folder_release, "deface", fail("the face could not be located"))
     (case,) = release(hospital, "dicom")["cases"].values()
     assert case["series"] == {"series-03": "T1w"}
     assert case["series_left_out"] == {"series-01": "the face could not be located", "series-02": "the face could not be located"}
@@ -320,7 +320,7 @@ def test_a_series_that_cannot_be_defaced_is_left_out_with_its_reason(
 def test_a_release_of_which_nothing_is_left_fails_and_its_audit_says_why(
     tmp_path: Path, hospital: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dicom_series, "deface", fail("the face could not be located"))
+    monkeypatch.setattr(folder_release, "deface", fail("the face could not be located"))
     with pytest.raises(DataError, match="none of 1 cases could be released: no series can be given as DICOM: the face"):
         deidentify_scans.main(command(tmp_path, hospital, "dicom"))
     (case,) = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))["cases"].values()
@@ -345,7 +345,7 @@ def test_what_is_no_scan_is_counted_and_never_copied(tmp_path: Path, hospital: P
 
 
 def test_pixels_are_stored_as_they_were_in_every_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dicom_series, "deface", removed_front)
+    monkeypatch.setattr(folder_release, "deface", removed_front)
     paths = write_dicom_series(tmp_path / "plain", slices=4)
     before = np.stack([pydicom.dcmread(path).pixel_array for path in paths])
     for name, syntax in (("big", pydicom.uid.ExplicitVRBigEndian), ("rle", pydicom.uid.RLELossless), ("implicit", "1.2.840.10008.1.2")):
@@ -369,7 +369,7 @@ def test_pixels_are_stored_as_they_were_in_every_encoding(tmp_path: Path, monkey
 
 
 def test_an_overlay_in_unused_bits_of_the_pixels_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dicom_series, "deface", removed_front)
+    monkeypatch.setattr(folder_release, "deface", removed_front)
     (tmp_path / "raw").mkdir()
     for path in write_dicom_series(tmp_path / "plain", slices=4):
         image = pydicom.dcmread(path)

@@ -19,9 +19,8 @@ from fixtures.raw import write_enhanced
 from neuralmedbench.deid.faces.deface import DefacedScan
 from neuralmedbench.deid.headers.cleaner import clean_header
 from neuralmedbench.deid.headers.rules import HeaderRules
-from neuralmedbench.deid.release import dicom_series as dicom_case
-from neuralmedbench.deid.release.dicom_series import clean_dicom_series
-from neuralmedbench.deid.release.folder import read_notes
+from neuralmedbench.deid.release import folder as dicom_case
+from neuralmedbench.deid.release.folder import clean_dicom_series, read_notes
 from neuralmedbench.deid.values import DateShift, clean_descriptor
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom

@@ -13,7 +13,7 @@ import gather_audit
 import ingest_pictures
 from fixtures.deid import write_config
 from neuralmedbench.deid.pictures import without_text
-from neuralmedbench.deid.review.signature import read_shown
+from neuralmedbench.deid.review.signature import read_reviewed_files
 from neuralmedbench.files.cases import read_audit, read_pictures
 from neuralmedbench.records.case import State
 
@@ -57,7 +57,7 @@ def test_pictures_travel_without_names_and_metadata_and_bad_rows_are_kept_back(t
     assert gather_audit.main([*common, *places]) == 0
     audit = read_audit(tmp_path / "audit.json")
     assert (audit.state, sorted(audit.covered.values())) == ("passed", ["img-000001", "img-000002", "img-000003"])
-    assert set(read_shown(sheets).cases) == {"img-000001", "img-000002", "img-000003"}
+    assert set(read_reviewed_files(sheets).cases) == {"img-000001", "img-000002", "img-000003"}
     sheet = (sheets.parent / "sheets" / "pictures-0001.html").read_text(encoding="utf-8")
     assert sheet.count("data:image/png;base64,") == 3
     assert "../../../deidentified/pictures/img-000001.png" in sheet

@@ -27,9 +27,9 @@ Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 PAD = 0.35
 """Margin around a line for soft edges and descenders, in letter heights."""
 MIN_PAD_PX = 2
-LOOKED_AT = 5
+EXTRA_PLANES = 5
 """Number of conspicuous planes of a series searched for single lines, in addition to the first, the middle and the last."""
-FOLLOWED_IN = 8
+EXTENDED_IN = 8
 """Number of slices in which a line is extended."""
 FEW_PLANES = 3
 """Up to this many planes are treated as separate pictures."""
@@ -37,7 +37,7 @@ TESTS = ("same_in_every_slice", "same_in_neighbours", "one_colour", "nearly_same
 
 
 @dataclass(frozen=True)
-class BurnedIn:
+class BurnedInText:
     """Text burned into a series; False as a truth value if there is none.
 
     Attributes
@@ -63,7 +63,7 @@ class BurnedIn:
 
 def find_burned_in(
     voxels: Voxels, slice_axis: int | None = 2, *, suspect: bool = False, hidden: Mask | None = None, words: Words | None = None
-) -> BurnedIn:
+) -> BurnedInText:
     """Detect text burned into the planes of one series.
 
     `voxels`: shape (X, Y, Z), any real dtype. `slice_axis`: axis along which the planes are stacked; None if unknown, then all three are
@@ -75,7 +75,7 @@ def find_burned_in(
     if len(parts) == 1:
         return parts[0]
     asked = [part.ocr for part in parts if part.ocr is not None]
-    return BurnedIn(
+    return BurnedInText(
         np.logical_or.reduce([part.mask for part in parts]),
         tuple(box for part in parts for box in part.boxes),
         dict(sum((Counter(part.evidence) for part in parts), Counter())),
@@ -83,7 +83,7 @@ def find_burned_in(
     )
 
 
-def hide_burned_in(voxels: Voxels, burned_in: BurnedIn) -> Voxels:
+def hide_burned_in(voxels: Voxels, burned_in: BurnedInText) -> Voxels:
     """Set the detected text to the background of the series, which is the lowest value outside the boxes.
 
     `voxels`: shape (X, Y, Z), any real dtype, as given to `find_burned_in`; not changed. Returns a copy of the same dtype; all other voxels
@@ -139,7 +139,7 @@ def _runs(slices: list[int]) -> list[tuple[int, ...]]:
     return [tuple(range(first, last + 1)) for first, last in runs]
 
 
-def _along(voxels: Voxels, axis: int, suspect: bool, hidden: Mask | None, words: Words | None) -> BurnedIn:
+def _along(voxels: Voxels, axis: int, suspect: bool, hidden: Mask | None, words: Words | None) -> BurnedInText:
     """Detect text in the planes along one axis."""
     order = (axis, *(other for other in range(3) if other != axis))
     if voxels.strides[order[1]] < voxels.strides[order[2]]:
@@ -154,11 +154,11 @@ def _along(voxels: Voxels, axis: int, suspect: bool, hidden: Mask | None, words:
     counts = Counter(name for name, _ in marks)
     counts["single_marks"] = sum(mark.single for _, mark in marks)
     evidence = {name: counts[name] for name in (*TESTS, "single_marks") if counts[name]}
-    return BurnedIn(mask.transpose(np.argsort(order)), boxes, evidence, ocr)
+    return BurnedInText(mask.transpose(np.argsort(order)), boxes, evidence, ocr)
 
 
 def _search(planes: Voxels, suspect: bool, done: Mask | None, words: Words | None) -> tuple[list[tuple[str, Mark]], bool | None]:
-    """Run all tests over planes (slices, rows, columns); returns marks with the name of their test, and `BurnedIn.ocr`."""
+    """Run all tests over planes (slices, rows, columns); returns marks with the name of their test, and `BurnedInText.ocr`."""
     span = grey_range(planes)
     if not span > 0:
         return [], None
@@ -170,13 +170,13 @@ def _search(planes: Voxels, suspect: bool, done: Mask | None, words: Words | Non
         known = _mask_of(planes, marks, done)[differing] if marks or done is not None else None
         # duplicate slices are left out of the comparison, and get the same marks afterwards
         drawn = test(planes[differing] if len(differing) < len(planes) else planes, span, known)
-        marks += [(test.__name__, _grown(_in_doubles(mark, differing, len(planes)), planes)) for mark in drawn]
+        marks += [(test.__name__, _grown(_in_duplicates(mark, differing, len(planes)), planes)) for mark in drawn]
     marks += [("one_colour", _grown(mark, planes)) for mark in one_colour(planes, span, done)]
     # single lines in a few planes, and from there to their neighbours
     known = _mask_of(planes, [(name, mark) for name, mark in marks if not mark.single], done)
-    suspicious = range(len(planes)) if few or suspect else suspicious_planes(planes, span, LOOKED_AT)
+    suspicious = range(len(planes)) if few or suspect else suspicious_planes(planes, span, EXTRA_PLANES)
     looked_at = {0, len(planes) // 2, len(planes) - 1, *suspicious}
-    marks += _lone_lines(planes, looked_at, span, known)
+    marks += _single_lines(planes, looked_at, span, known)
     # merge detections at one place; OCR last, as a second opinion on single pictures and suspect series
     for kind in ("same_in_neighbours", "one_colour", "strokes"):
         of_kind = [mark for name, mark in marks if name == kind]
@@ -201,7 +201,7 @@ def _grown(mark: Mark, planes: Voxels) -> Mark:
     """Extend the line of a mark to both sides, in a few of its slices."""
     if mark.single:
         return mark
-    some = mark.slices[:: max(1, len(mark.slices) // FOLLOWED_IN)]
+    some = mark.slices[:: max(1, len(mark.slices) // EXTENDED_IN)]
     box, height = mark.box, mark.height
     for _ in range(2):  # the detected box may hold only part of the first letters
         boxes = np.array([grow_line(planes[index], box, height, vertical=mark.vertical) for index in some])
@@ -210,13 +210,13 @@ def _grown(mark: Mark, planes: Voxels) -> Mark:
     return replace(mark, box=box)
 
 
-def _in_doubles(mark: Mark, differing: npt.NDArray[np.intp], count: int) -> Mark:
+def _in_duplicates(mark: Mark, differing: npt.NDArray[np.intp], count: int) -> Mark:
     """Map slices of the distinct planes to all planes: a duplicate of the previous plane shows the same."""
     stands_for = np.searchsorted(differing, np.arange(count), side="right") - 1
     return replace(mark, slices=tuple(np.flatnonzero(np.isin(stands_for, mark.slices)).tolist()))
 
 
-def _lone_lines(planes: Voxels, looked_at: set[int], span: float, known: Mask) -> list[tuple[str, Mark]]:
+def _single_lines(planes: Voxels, looked_at: set[int], span: float, known: Mask) -> list[tuple[str, Mark]]:
     """Search some planes for lines, and the neighbours of each plane that shows one."""
     marks, waiting, seen = [], sorted(looked_at), set(looked_at)
     while waiting:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.burned_in.find import BurnedIn, Words, find_burned_in, hide_burned_in
+from neuralmedbench.deid.burned_in.find import BurnedInText, Words, find_burned_in, hide_burned_in
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files import dicom
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Voxels = npt.NDArray[Any]
 Policy = Literal["hide", "drop"]
 PicturePolicy = Literal["hide", "drop", "keep"]
-DONE: dict[PicturePolicy, str] = {"hide": "hidden", "drop": "dropped", "keep": "kept"}
+OUTCOMES: dict[PicturePolicy, str] = {"hide": "hidden", "drop": "dropped", "keep": "kept"}
 PASSES = 2
 THICKER = 1.15
 """Minimum ratio of slice distance to pixel size by which the slice axis is recognised."""
@@ -39,12 +39,12 @@ class HiddenText:
     ----------
     voxels : ndarray
         Shape and dtype as before.
-    burned_in : BurnedIn
+    burned_in : BurnedInText
         The hidden text.
     """
 
     voxels: Voxels
-    burned_in: BurnedIn
+    burned_in: BurnedInText
 
 
 def hide_text(
@@ -67,19 +67,19 @@ def hide_text(
         if not left:
             return HiddenText(clean, burned_in)
         evidence = dict(Counter(burned_in.evidence) + Counter(left.evidence))
-        burned_in = BurnedIn(burned_in.mask | left.mask, (*burned_in.boxes, *left.boxes), evidence, burned_in.ocr)
+        burned_in = BurnedInText(burned_in.mask | left.mask, (*burned_in.boxes, *left.boxes), evidence, burned_in.ocr)
     message = "text remains in the pixels after it was hidden: look at the scan, and exclude the case or its series"
     raise DeidentificationError(message)
 
 
-def count_text(checks: Counter[str], burned_in: BurnedIn, policy: PicturePolicy, kind: Literal["series", "pictures"]) -> None:
+def count_text(checks: Counter[str], burned_in: BurnedInText, policy: PicturePolicy, kind: Literal["series", "pictures"]) -> None:
     """Count one series or picture in the checks.
 
     Adds to `checks`: `burned_in_<kind>_searched`, `..._hidden`, `..._dropped` or `..._kept`, `burned_in_single_marks` (side markers and the
     like, also hidden), and, if a second opinion was needed, `..._read_by_ocr`, or `..._without_ocr` if tesseract is not installed.
     """
     checks[f"burned_in_{kind}_searched"] += 1
-    checks[f"burned_in_{kind}_{DONE[policy]}"] += bool(burned_in)
+    checks[f"burned_in_{kind}_{OUTCOMES[policy]}"] += bool(burned_in)
     checks["burned_in_single_marks"] += burned_in.evidence.get("single_marks", 0)
     if burned_in.ocr is not None:
         checks[f"burned_in_{kind}_{'read_by' if burned_in.ocr else 'without'}_ocr"] += 1

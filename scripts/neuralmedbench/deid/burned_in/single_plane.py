@@ -39,7 +39,7 @@ series, whose slices can be compared."""
 
 
 @dataclass(frozen=True)
-class Suspicion:
+class SuspiciousLine:
     """A line that looks like text.
 
     Attributes
@@ -54,7 +54,7 @@ class Suspicion:
     sure: bool
 
 
-def suspicious_lines(plane: Plane, span: float) -> list[Suspicion]:
+def suspicious_lines(plane: Plane, span: float) -> list[SuspiciousLine]:
     """Detect lines that look like text.
 
     `plane`: shape (rows, columns). `span`: see `grey_range`. Returns lines ordered by threshold and box; a line may occur twice.
@@ -69,7 +69,7 @@ def suspicious_lines(plane: Plane, span: float) -> list[Suspicion]:
         for threshold in THRESHOLDS:
             marks = contrast > threshold * span
             lines = find_lines(marks, min_glyphs=MIN_GLYPHS, min_strokes=MIN_STROKES)
-            found += [Suspicion(line, _is_sure(values, marks, line)) for line in lines]
+            found += [SuspiciousLine(line, _is_sure(values, marks, line)) for line in lines]
     return found
 
 

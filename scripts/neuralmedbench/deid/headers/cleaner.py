@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.deid.headers.diff import changes, snapshot
-from neuralmedbench.deid.headers.element_plan import CREATORS, Action, action_of, is_safe_private, kinds_of, private_vr
+from neuralmedbench.deid.headers.element_plan import CREATORS, Action, action_of, is_safe_private, private_vr, vrs_of
 from neuralmedbench.deid.headers.element_values import BINARY_NUMBERS, CleanValue, Element, clean_value, is_safe_value, standard_meaning
 from neuralmedbench.deid.headers.rules import BASIC, CODES, OF_PIXELS, HeaderRules, declare
 from neuralmedbench.deid.values import NO_TIMES, Times, clean_descriptor, paired_time, study_start
@@ -151,7 +151,7 @@ class HeaderCleaner:
             return TABLE
         if action is Action.PIXELS:
             return KEPT
-        kinds = kinds_of(tag)
+        kinds = vrs_of(tag)
         if "SQ" in kinds:
             return self._clean_sequence(dataset, tag, action)
         # 2. the encoded value, under a VR that the standard allows for the tag

@@ -111,7 +111,7 @@ def action_of(tag: int) -> Action:
     """Return the action for a standard element (not a private one); for dates and times see also `table_action`."""
     from pydicom.datadict import keyword_for_tag
 
-    group, keyword, kinds = tag >> 16, keyword_for_tag(tag), kinds_of(tag)
+    group, keyword, kinds = tag >> 16, keyword_for_tag(tag), vrs_of(tag)
     listed = table_action(tag)
     # The order matters: the first condition that holds decides, so each line relies on all lines before it having failed.
     # 1. elements that do not belong in an image, whatever the table says; 2. elements listed in this module, by the option that cleans them;
@@ -144,7 +144,7 @@ def table_action(tag: int) -> Action | None:
 
 
 @cache
-def kinds_of(tag: int) -> frozenset[str]:
+def vrs_of(tag: int) -> frozenset[str]:
     """Return the VRs of an element in the standard; empty if the element is unknown."""
     from pydicom.datadict import dictionary_VR
 

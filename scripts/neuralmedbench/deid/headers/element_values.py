@@ -15,9 +15,9 @@ from neuralmedbench.deid.values import (
     clean_agent,
     clean_descriptor,
     clean_pulse_name,
-    moved_day,
-    moved_moment,
-    moved_time,
+    shift_date,
+    shift_datetime,
+    shift_time,
     top_code_age,
 )
 from neuralmedbench.files.pseudonyms import device_pseudonym, uid_pseudonym
@@ -209,12 +209,12 @@ def _clean_date(element: Element, bare: bytes, rules: HeaderRules) -> bytes | No
         return _without_value(listed or Action.REMOVE, vr, enhanced=element.enhanced)
     parts = bare.decode("ascii", "replace").split("\\")
     if vr == "TM":
-        return "\\".join(moved_time(part, times) for part in parts).encode()
+        return "\\".join(shift_time(part, times) for part in parts).encode()
     if vr == "DT":
-        moved = [moved_moment(part, rules.dates, times) for part in parts]
+        moved = [shift_datetime(part, rules.dates, times) for part in parts]
     else:
         clocks = times.paired_time.split("\\")
-        moved = [moved_day(part, clocks[place] if place < len(clocks) else "", rules.dates, times) for place, part in enumerate(parts)]
+        moved = [shift_date(part, clocks[place] if place < len(clocks) else "", rules.dates, times) for place, part in enumerate(parts)]
     return "\\".join(moved).encode() if any(moved) else b""
 
 

@@ -19,7 +19,7 @@ from neuralmedbench.deid.values import DateShift
 from neuralmedbench.files.eponyms import is_eponym
 from neuralmedbench.files.identity import fold
 
-OWN_VALUES = {"place": "[PLACE]", "number": "[ID]", "name": "[NAME]"}
+PLACEHOLDERS = {"place": "[PLACE]", "number": "[ID]", "name": "[NAME]"}
 INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 BREAK = re.compile(r"(?<=[^\W\d_])-[ ]*\n[ ]*(?=[^\W\d_])")
 PHONE_REGIONS = ("US", "GB")
@@ -85,7 +85,7 @@ def clean_note(
         (patterns.URL, "url", "[URL]"),
     ):
         note.replace(found, kind, shown)
-    _replace_own(note, (identifying, listed))
+    _replace_identifying(note, (identifying, listed))
     _replace_numbers(note)
     replace_dates(note, dates, scan_day)
     _replace_more_numbers(note)
@@ -95,12 +95,12 @@ def clean_note(
     replace_ages(note)
     counts = note.counts()
     if known is not None:
-        counts["found_by_model"] = _replace_found(note, known)
+        counts["found_by_model"] = _replace_with_model(note, known)
         counts["cleaned_with_model"] = 1
     return CleanNote(note.result(), counts, tuple(sorted(note.spans)), plain)
 
 
-def _replace_found(note: Redaction, model: NameModel) -> int:
+def _replace_with_model(note: Redaction, model: NameModel) -> int:
     """Replace names detected only by the model; eponyms are kept. Returns their number."""
     before = len(note.spans)
     for start, end, kind, shown in model.find(note.source):
@@ -109,15 +109,15 @@ def _replace_found(note: Redaction, model: NameModel) -> int:
     return len(note.spans) - before
 
 
-def _replace_own(note: Redaction, patterns: Iterable[re.Pattern[str] | None]) -> None:
+def _replace_identifying(note: Redaction, patterns: Iterable[re.Pattern[str] | None]) -> None:
     """Replace the patient's own values, also if broken by a hyphen at the end of a line; folded text has the same length."""
     for identifying in patterns:
         for match in list(identifying.finditer(fold(note.text))) if identifying else ():
-            note.cover(*match.span(), "own_value", OWN_VALUES[match.lastgroup or "name"])
+            note.cover(*match.span(), "own_value", PLACEHOLDERS[match.lastgroup or "name"])
         # the same with hyphenation at line ends undone
         joined, places = _without_breaks(note.text)
         for match in list(identifying.finditer(fold(joined))) if identifying and len(joined) < len(note.text) else ():
-            note.cover(places[match.start()], places[match.end() - 1] + 1, "own_value", OWN_VALUES[match.lastgroup or "name"])
+            note.cover(places[match.start()], places[match.end() - 1] + 1, "own_value", PLACEHOLDERS[match.lastgroup or "name"])
     widen_names(note)
 
 
@@ -158,7 +158,7 @@ def _replace_more_numbers(note: Redaction) -> None:
     note.replace(patterns.LETTER_AND_GROUPS, "id", "[ID]")
     note.replace(patterns.BESIDE_NUMBER, "id", "[ID]")
     for found in (patterns.CODE, patterns.LONG_NUMBER, patterns.GROUPED_NUMBER):
-        note.replace(found, "id", lambda match: "[ID]" if _is_number_of_a_thing(match) else None)
+        note.replace(found, "id", lambda match: "[ID]" if _is_identifier(match) else None)
 
 
 def _replace_known_phones(note: Redaction) -> None:
@@ -170,7 +170,7 @@ def _replace_known_phones(note: Redaction) -> None:
             note.cover(found.start, found.end, "phone", "[PHONE]")
 
 
-def _is_number_of_a_thing(match: re.Match[str]) -> bool:
+def _is_identifier(match: re.Match[str]) -> bool:
     """Return False for a laboratory value, a sequence parameter or a gene, True for an identifier."""
     found, digits = match[0], sum(letter.isdigit() for letter in match[0])
     if patterns.MEASURED.match(match.string, match.end()) or patterns.LABORATORY.search(match.string[: match.start()]):

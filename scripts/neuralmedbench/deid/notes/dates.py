@@ -90,7 +90,7 @@ SPELLED_AGE = re.compile(
     r"\bninety(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?(?=[- ]years?)|\b(?:one )?hundred(?:(?: and)? \w+)?(?=[- ]years? old)|\bcentenarian\b|\bnonagenarian\b",
     re.IGNORECASE,
 )
-UNREAD = "[DATE]"
+UNREADABLE = "[DATE]"
 """Replacement of a date in which no day can be read."""
 
 
@@ -110,16 +110,16 @@ def replace_dates(note: Redaction, dates: DateShift, scan_day: date | None) -> N
         lambda match: _show_named(match["year"], _roman(match["roman"]), match["day"], dates) if _roman(match["roman"]) else None,
     )
     for found in (DAY_RANGE, MONTH_RANGE):
-        note.replace(found, "date", f"{UNREAD} - ")
+        note.replace(found, "date", f"{UNREADABLE} - ")
     for found in (DAY_MONTH_YEAR, MONTH_DAY_YEAR):
         note.replace(found, "date", lambda match: _show_named(match["year"], _month(match["month"]), match["day"], dates))
     note.replace(MONTH_YEAR, "date", lambda match: _show_month(_year(match["year"]), _month(match["month"]), dates))
     note.replace(FIGURE_MONTH, "date", lambda match: _show_figures(match, dates))
-    note.replace(MONTH_SPAN, "date", UNREAD)
+    note.replace(MONTH_SPAN, "date", UNREADABLE)
     note.replace(SEASON, "date", lambda match: _show_year(int(match["year"]), match["part"].casefold(), dates))
     _replace_days(note)
     for found in (NEXT_DAY, SPELLED_DAY, DAY_ALONE, MONTH_ALONE, HOLIDAY):
-        note.replace(found, "date", UNREAD)
+        note.replace(found, "date", UNREADABLE)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class _DayRecorder(DateShift):
         return day
 
 
-def days_named(text: str, scan_day: date | None) -> list[date | None]:
+def mentioned_days(text: str, scan_day: date | None) -> list[date | None]:
     """Return the days mentioned in a text (of a month its middle), and None for each mention in which no day can be read.
 
     `scan_day`: as for `replace_dates`.
@@ -142,12 +142,12 @@ def days_named(text: str, scan_day: date | None) -> list[date | None]:
     seen = _DayRecorder(0)
     note = Redaction(text)
     replace_dates(note, seen, scan_day)
-    return [*seen.named, *(None for span in note.spans if span.shown.startswith(UNREAD))]
+    return [*seen.named, *(None for span in note.spans if span.shown.startswith(UNREADABLE))]
 
 
 def _replace_days(note: Redaction) -> None:
     for match in list(DAY_MONTH.finditer(note.text)):
-        note.cover(*match.span("value" if match["value"] else "also" if match["also"] else 0), "date", UNREAD)
+        note.cover(*match.span("value" if match["value"] else "also" if match["also"] else 0), "date", UNREADABLE)
 
 
 def _reads_day_first(text: str, scan_day: date | None) -> bool | None:
@@ -206,13 +206,13 @@ def _year(text: str) -> int:
 
 
 def _show(day: date | None, dates: DateShift) -> str:
-    return UNREAD if day is None else dates.text(day)
+    return UNREADABLE if day is None else dates.text(day)
 
 
 def _show_month(year: int, month: int, dates: DateShift) -> str:
     day = _day(year, month, 15)
     if day is None:
-        return UNREAD
+        return UNREADABLE
     return str(year) if dates.years_only else f"{dates.shifted(day):%Y-%m}"
 
 
@@ -226,7 +226,7 @@ def _show_figures(match: re.Match[str], dates: DateShift) -> str | None:
 def _show_year(year: int, part: str, dates: DateShift) -> str:
     """Replace a season or quarter by its year, after shifting its middle."""
     day = _day(year, MIDDLE_MONTHS[part], 15)
-    return UNREAD if day is None else str(dates.shifted(day).year)
+    return UNREADABLE if day is None else str(dates.shifted(day).year)
 
 
 def replace_ages(note: Redaction) -> None:

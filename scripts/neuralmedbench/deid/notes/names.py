@@ -61,11 +61,11 @@ def replace_names(note: Redaction, *, other_scripts: bool = True) -> None:
     if other_scripts:
         note.replace(patterns.OTHER_SCRIPT, "other_script", "[TEXT]")
     note.replace(patterns.CARETS, "name", SHOWN)
-    replace_in_one_case(note)
+    replace_in_one_letter_case(note)
     note.replace(patterns.TITLED_NAME, "name", lambda match: None if match["value"] in {"X", "Y", "Z"} else SHOWN)
     note.replace(patterns.TYPIST, "name", SHOWN)
     for pattern in (
-        patterns.SUFFIXED_NAME, patterns.ROLE_BEHIND, patterns.INVERTED_NAME, patterns.PLAIN_INVERTED, patterns.LABELLED_NAME, patterns.TABLED_NAME,
+        patterns.SUFFIXED_NAME, patterns.ROLE_AFTER, patterns.INVERTED_NAME, patterns.PLAIN_INVERTED, patterns.LABELLED_NAME, patterns.TABLED_NAME,
         patterns.ADDRESSED_NAME, patterns.SAID_NAME, patterns.RELATIVE_NAME, patterns.ROLE_NAME, patterns.INITIALLED_NAME,
     ):  # fmt: skip
         _replace_unless_medicine(note, pattern)
@@ -85,19 +85,19 @@ def widen_names(note: Redaction) -> None:
         note.replace(pattern, "name", lambda match: SHOWN if _is_initial(match) else None)
 
 
-def replace_in_one_case(note: Redaction) -> None:
+def replace_in_one_letter_case(note: Redaction) -> None:
     """Replace names and places in lines all in capitals or all in small letters, where capitals carry no information.
 
     A word counts as a name after a title, a relation or an initial, or if it is a common given name, but never if it is an ordinary word of
     notes. A surname without any of these is detected only as a repetition (`_repeat`) or from the patient's header.
     """
-    for start, end in _lines_of_one_case(note.text):
+    for start, end in _lines_in_one_letter_case(note.text):
         line = note.text[start:end].casefold()
         if len(line) == end - start:
             _replace_line(note, line, start)
 
 
-def _lines_of_one_case(text: str) -> Iterator[tuple[int, int]]:
+def _lines_in_one_letter_case(text: str) -> Iterator[tuple[int, int]]:
     for match in re.finditer(r"[^\n]+", text):
         words = re.findall(r"[^\W\d_]{2,}", match[0])
         plain = [word for word in words if not set(word) & set(COVERS)]
@@ -119,7 +119,7 @@ def _replace_line(note: Redaction, line: str, start: int) -> None:
     for match in STREET.finditer(line):
         cover(*match.span("value"), "address", "[ADDRESS]")
     for match in HOUSE.finditer(line):
-        first = _first_own_word(line, match.start("value"), match.end("value"))
+        first = _start_of_proper_name(line, match.start("value"), match.end("value"))
         if first is not None:
             cover(first, match.end("value"), "hospital", "[HOSPITAL]")
     for match in SAINT.finditer(line):
@@ -135,7 +135,7 @@ def _replace_line(note: Redaction, line: str, start: int) -> None:
             cover(*match.span("value"), "place", "[PLACE]")
 
 
-def _first_own_word(line: str, start: int, end: int) -> int | None:
+def _start_of_proper_name(line: str, start: int, end: int) -> int | None:
     """Return where the proper name of a hospital begins, after the last ordinary word; None if it has no proper name."""
     words = list(re.finditer(WORD, line[start:end]))
     first = None

@@ -53,7 +53,7 @@ RELATIVE_NAME = re.compile(
     rf"\b(?P<word>(?:{RELATIONS}|relative|kin|called|named|doctor called),?[ ]+)(?P<value>(?-i:{NAME}))",
     re.IGNORECASE,
 )
-ROLE_BEHIND = re.compile(
+ROLE_AFTER = re.compile(
     rf"(?<![\w'’])(?P<value>(?-i:{NAME}))[ ]?\((?:wife|husband|son|daughter|mother|father|brother|sister|partner|neighbour|friend|niece|nephew|carer)\)",
     re.IGNORECASE,
 )

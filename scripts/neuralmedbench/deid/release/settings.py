@@ -13,7 +13,7 @@ from neuralmedbench.files.pseudonyms import read_key
 from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms
 from neuralmedbench.ingest.listing import Pseudonyms
 
-PUBLISHED = Path("config/demo.key")
+DEMO_KEY = Path("config/demo.key")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def make_settings(form: str, profile: str, key_file: Path, linkage: Path | None,
         message = "--options: 113107 shifts dates, the profile safe_harbor keeps years only; leave 113107 out"
         raise ConfigError(message)
     key = read_key(key_file)
-    if PUBLISHED.exists() and key == read_key(PUBLISHED):
+    if DEMO_KEY.exists() and key == read_key(DEMO_KEY):
         message = "the key of the demo is public, so anybody could re-identify patients; make your own with `nmb cases list --new-key FILE`"
         raise ConfigError(message)
     try:
@@ -87,7 +87,7 @@ def make_settings(form: str, profile: str, key_file: Path, linkage: Path | None,
     return ReleaseSettings(form, profile, key, header_options(profile, wanted), pseudonyms)
 
 
-def check_places(source: Path, out: Path, private: dict[str, Path | None], audit: Path) -> None:
+def check_paths(source: Path, out: Path, private: dict[str, Path | None], audit: Path) -> None:
     """Refuse folders and files that would overwrite or expose one another.
 
     Parameters

@@ -10,7 +10,7 @@ from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.deid.audit import AuditRules, covered_files
 from neuralmedbench.deid.review.sheet import stages_of
 from neuralmedbench.deid.review.signature import reviewed_files
-from neuralmedbench.deid.review.write import shown_now, stage_folders
+from neuralmedbench.deid.review.write import current_files, stage_folders
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.cases import read_audit, read_case_table, read_pictures, write_case_table
 from neuralmedbench.files.digests import sha256_of
@@ -62,7 +62,7 @@ def check_up_to_date(sheets: ReviewedFiles, config: BenchmarkConfig, config_fold
     if config.has_cases:
         rows = read_case_table(config_folder / "benchmarks" / f"{name}.cases.tsv")
         cases = [row.case_id for row in rows if not row.exclude]
-        now = shown_now(AuditRules(benchmark=name, profile=config.profile, subjects=config.subjects), cases, data)
+        now = current_files(AuditRules(benchmark=name, profile=config.profile, subjects=config.subjects), cases, data)
         changed = _changed_files(name, list(now.cases), data)
     else:
         pictures = [picture for picture in read_pictures(folder / "pictures.json").pictures if picture.state is State.OK]

@@ -122,7 +122,7 @@ def apply_review(audit: Audit, sheets: ReviewedFiles, signed: SignedReview | Non
     return replace(audit, state="passed", reason=f"signed on {signed.signed_on}", covered=covered, flow=flow)
 
 
-def read_shown(path: Path) -> ReviewedFiles:
+def read_reviewed_files(path: Path) -> ReviewedFiles:
     """Read the record of the files shown in the sheets; DataError if it is absent or not valid."""
     return read_json_record(path, ReviewedFiles, remedy="run the pipeline again")
 

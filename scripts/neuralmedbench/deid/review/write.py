@@ -91,7 +91,7 @@ def write_picture_review(rules: AuditRules, manifest: PictureManifest, folder: P
     return seen
 
 
-def shown_now(rules: AuditRules, case_ids: Sequence[str], data: Path) -> ReviewedFiles:
+def current_files(rules: AuditRules, case_ids: Sequence[str], data: Path) -> ReviewedFiles:
     """Return the files that the sheets of a benchmark of scans would show now; parameters as in `write_case_review`."""
     digests = {}
     for case in case_ids:
