@@ -1,6 +1,6 @@
 """Rules for single values that headers, notes and records share: dates, times of day, ages, words of descriptions.
 
-Times of day are counted from the start of the study, which is moved to noon: intervals stay, the hour of the day goes.
+Times of day are counted from the start of the study, which is moved to noon: intervals are kept, the hour of the day is lost.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def test_the_brain_is_found_in_every_contrast_and_pose(shot: Shot) -> None:
     assert quality["overlap"] > 0.9
 
 
-def test_a_slab_is_put_at_its_height() -> None:
+def test_a_slab_is_fitted_at_its_height() -> None:
     image = sitk.DICOMOrient(scan(Shot("T1w", "2d")), "LPS")
     slab = image[:, :, 14:26]
     truth = brain_of(Shot("T1w", "2d"), slab)

@@ -1,4 +1,4 @@
-"""A fit that one scan of a head lends to another: it arrives where the head lies, or it says that it does not know."""
+"""Transfer of a fit between scans of a head: it is correct, or reported as ambiguous."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SLAB = slice(10, 20)
 
 @cache
 def taken(shot: Shot) -> tuple[sitk.Image, sitk.Image]:
-    """A scan, and the same on the coarse grid."""
+    """Return a scan, and the same on the coarse grid."""
     image = sitk.DICOMOrient(scan(shot), "LPS")
     return image, coarse_head(image, GRID_MM)
 
@@ -50,7 +50,7 @@ def test_the_brain_is_found_in_another_scan_of_the_head_and_in_a_slab_of_it(shot
     assert dice(sitk.GetArrayFromImage(brain_depth(image, followed.transform)) <= 0, brain_of(shot, image)) > 0.93
 
 
-def test_a_fit_of_its_own_is_a_start_where_the_headers_tell_nothing() -> None:
+def test_an_own_fit_is_the_start_if_the_positions_are_useless() -> None:
     far = sitk.Image(taken(OTHERS[0])[0])
     far.SetOrigin(np.add(far.GetOrigin(), (60.0, -150.0, 300.0)).tolist())
     rough = coarse_head(far, GRID_MM)
@@ -68,7 +68,7 @@ def test_noise_and_slabs_that_are_too_thin_are_never_sure() -> None:
     assert not transfer_fit(image_like(np.zeros_like(noise), rough), rough, fit()).sure
 
 
-def test_the_rigid_part_of_a_movement_is_given_back_as_its_pose() -> None:
+def test_the_pose_of_a_rigid_movement_is_recovered() -> None:
     pose, centre = (0.2, -0.1, 0.3, 5.0, -4.0, 12.0), (10.0, 20.0, -30.0)
     assert np.allclose(_rigid_part(as_matrix(sitk.Euler3DTransform(centre, *pose[:3], pose[3:])), np.array(centre)), pose)
     stretched = as_matrix(sitk.Euler3DTransform(centre, *pose[:3], pose[3:])) @ np.diag([1.05, 1.05, 1.05, 1.0])

@@ -1,4 +1,4 @@
-"""The audit: a pass token that only clean, and for patients signed, data gets; checks and counts, never values."""
+"""The audit passes only clean data, and patients' data only after a signature; it holds checks and counts, never values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REASON = "series-07: 3 identifying values are left of Vandermeer"
 
 
 def write_stages(data: Path, *, cases: tuple[str, ...] = ("c1", "c2"), note: str = NOTE, leaks: int = 0, picture: str = "grey") -> None:
-    """Write cases as the three stages leave them, and one that was kept back at ingest."""
+    """Write cases as after the three stages, and one quarantined at ingest."""
     for case in cases:
         base = CaseRecord(benchmark="mine", case_id=case, patient_id=f"p{case}", stage="deidentify")
         clean, cut = (data / stage / "mine" / f"sub-{case}" for stage in ("deidentified", "slices"))
@@ -84,7 +84,7 @@ def gather(root: Path, subjects: str = "patient", *, new_sheets: bool = True, **
 
 
 def sign(root: Path, *arguments: str, digest: str | None = None) -> int:
-    """Sign as a person does, by default with the digits that the first page shows."""
+    """Sign as a person does, by default with the digits shown on the first page."""
     typed = digest or shown_digest(root)
     places = ["--config", str(root / "config"), "--data", str(root / "data")]
     return sign_review.main(["--benchmark", "mine", "--reviewer", "AB", "--digest", typed, *arguments, *places])
@@ -98,7 +98,7 @@ def shown_digest(root: Path) -> str:
 
 
 def volume(root: Path, case: str) -> str:
-    """Digest of the scan of a case."""
+    """Return the digest of a case's scan."""
     return sha256_of(root / "data" / "deidentified" / "mine" / f"sub-{case}" / "anat" / f"sub-{case}_T1w.nii.gz")
 
 
@@ -130,7 +130,7 @@ def test_every_string_of_an_audit_is_of_a_fixed_vocabulary_or_an_id_or_a_digest(
     assert written["looked_for"] == {"header_dates": DESCRIPTIONS["header_dates"]}
 
 
-def test_the_audit_covers_scans_and_texts_and_nothing_that_was_made_for_the_reviewer(tmp_path: Path) -> None:
+def test_the_audit_covers_scans_and_texts_but_no_files_for_the_reviewer(tmp_path: Path) -> None:
     audit = gather(tmp_path, "public")
     folder = tmp_path / "data" / "deidentified" / "mine" / "sub-c1"
     require_covered(audit, [sha256_of(path) for path in folder.rglob("*") if path.suffix in {".gz", ".txt"}])
@@ -159,7 +159,7 @@ def test_a_changed_text_a_changed_picture_and_a_new_case_make_the_signature_void
     assert (changed.state, "sign it again" in changed.reason) == ("pending", True)
 
 
-def test_a_case_that_is_withdrawn_later_takes_nothing_from_what_was_seen_of_the_others(tmp_path: Path) -> None:
+def test_withdrawing_a_case_later_does_not_invalidate_the_others(tmp_path: Path) -> None:
     gather(tmp_path)
     sign(tmp_path, "--accept-rest")
     write_table(tmp_path / "config", ("c1", "bad"))
@@ -167,21 +167,21 @@ def test_a_case_that_is_withdrawn_later_takes_nothing_from_what_was_seen_of_the_
     assert (audit.state, set(audit.covered.values())) == ("passed", {"c1"})
 
 
-def test_a_case_that_the_reviewer_takes_out_is_not_covered_and_stands_in_the_case_table(tmp_path: Path) -> None:
+def test_a_case_excluded_by_the_reviewer_is_not_covered_and_is_entered_in_the_case_table(tmp_path: Path) -> None:
     gather(tmp_path)
     assert sign(tmp_path, "--exclude", "c2=face_left", "--accept-rest") == 0
     rows = {row.case_id: row.exclude for row in read_case_table(tmp_path / "config" / "benchmarks" / "mine.cases.tsv")}
     assert rows == {"bad": "", "c1": "", "c2": "review: face left", "gone": "withdrawn"}
     audit = gather(tmp_path)
     assert (audit.state, set(audit.covered.values())) == ("passed", {"c1"})
-    write_table(tmp_path / "config")  # somebody takes the reason out again
+    write_table(tmp_path / "config")  # the reason is removed again
     audit = gather(tmp_path)
     assert (audit.state, audit.flow["excluded_by_review"]) == ("passed", 1)
     with pytest.raises(DeidentificationError, match="exclude in the case table what a reviewer took out"):
         require_covered(audit, [volume(tmp_path, "c2")])
 
 
-def test_a_review_that_takes_every_case_out_leaves_nothing_to_pass(tmp_path: Path) -> None:
+def test_a_review_that_excludes_every_case_fails_the_audit(tmp_path: Path) -> None:
     gather(tmp_path)
     sign(tmp_path, "--exclude", "c1=other", "c2=wrong_side")
     write_table(tmp_path / "config")
@@ -246,7 +246,7 @@ def test_a_leak_fails_the_audit_and_no_signature_helps(tmp_path: Path) -> None:
         require_covered(audit, [])
 
 
-def test_a_reason_is_counted_by_its_kind_and_a_check_has_words() -> None:
+def test_a_reason_is_counted_by_its_kind_and_every_check_has_a_description() -> None:
     assert kind_of_reason("the face could not be located (the template does not fit the scan)") == "face_not_located"
     assert kind_of_reason("no usable series among 5 files") == "no_usable_series"
     assert kind_of_reason("something new") == "other"

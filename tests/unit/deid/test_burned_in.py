@@ -1,4 +1,4 @@
-"""Burned-in text is found and hidden, and anatomy is not taken for text."""
+"""Burned-in text is detected and hidden, and anatomy is not taken for text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCANS = os.environ.get("NMB_REAL_SCANS", "")
 
 
 def head(kind: str = "mr", *, slices: int = 12, side: int = 160, seed: int = 0) -> np.ndarray:
-    """A noisy egg whose content changes from slice to slice, shape (rows, columns, slices)."""
+    """Make a noisy ellipsoid whose content changes from slice to slice, shape (rows, columns, slices)."""
     random = np.random.default_rng(seed)
     down, across, up = np.meshgrid(np.linspace(-1, 1, side), np.linspace(-1, 1, side), np.linspace(-0.7, 0.7, slices), indexing="ij")
     radius = np.sqrt((down / 0.6) ** 2 + (across / 0.5) ** 2 + up**2)
@@ -40,7 +40,7 @@ def head(kind: str = "mr", *, slices: int = 12, side: int = 160, seed: int = 0) 
 
 
 def letters(text: str, size: int, *, rotated: bool = False) -> np.ndarray:
-    """Opacity of a drawn text, 0 to 1: the packaged bitmap font for size 0, soft outlines otherwise."""
+    """Return the opacity of a drawn text, 0 to 1: the packaged bitmap font for size 0, antialiased outlines otherwise."""
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.load_default(size) if size else ImageFont.load_default_imagefont()
@@ -55,7 +55,7 @@ def write(
     voxels: np.ndarray, text: str | Callable[[int], str], colour: float, *, size: int = 12, at: str = "top", rotated: bool = False,
     slices: range | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Burn text into slices; gives the series and where its letters are."""
+    """Burn text into slices; returns the series and the mask of its letters."""
     done, where = voxels.copy(), np.zeros(voxels.shape, dtype=bool)
     for index in slices or range(voxels.shape[2]):
         ink = letters(text if isinstance(text, str) else text(index), size, rotated=rotated)[: voxels.shape[0] - 8, : voxels.shape[1] - 8]
@@ -99,7 +99,7 @@ def test_text_that_stands_in_every_slice_is_hidden(kind: str, size: int, colour:
     low, high = float(plain.min()), float(plain.max())
     voxels, where = write(plain, NAME, low + colour * (high - low), size=size, at=at, rotated=rotated)
     found = find_burned_in(voxels)
-    # dark letters that run out of the head lie on air as dark as they are: nobody can read those
+    # dark letters outside the head lie on equally dark air and cannot be read
     seen = where & (np.abs(voxels.astype(float) - plain) > 0.1 * (high - low))
     assert (found.mask & seen).sum() >= 0.98 * seen.sum()
     clean = hide_burned_in(voxels, found)
@@ -129,7 +129,7 @@ def test_text_that_a_lossy_compression_blurred_is_hidden() -> None:
     assert recall(noisy, where) >= 0.98
 
 
-def test_a_side_marker_is_hidden_and_counted_apart() -> None:
+def test_a_side_marker_is_hidden_and_counted_separately() -> None:
     voxels, where = write(head(), "L", 900, size=16)
     found = find_burned_in(voxels)
     assert (found.mask & where).sum() == where.sum()
@@ -142,20 +142,20 @@ def test_a_side_marker_is_hidden_and_counted_apart() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.int32, np.float32, np.float64])
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_any_dtype_and_any_order_of_axes_will_do(dtype: type, axis: int) -> None:
+def test_any_dtype_and_any_order_of_axes_works(dtype: type, axis: int) -> None:
     voxels, where = write(head(slices=8), NAME, 900, size=0)
     turned: np.ndarray = np.moveaxis(voxels, 2, axis).astype(dtype)
     found = find_burned_in(turned, axis)
     assert (found.mask & np.moveaxis(where, 2, axis)).sum() == where.sum()
 
 
-def test_doubled_slices_and_a_constant_volume_are_no_text() -> None:
+def test_duplicate_slices_and_a_constant_volume_are_not_text() -> None:
     assert not find_burned_in(np.repeat(head(slices=2), 6, axis=2))
     assert not find_burned_in(np.full((40, 40, 10), 7, dtype=np.int16))
     assert not find_burned_in(np.full((40, 40, 10), np.nan, dtype=np.float32))
 
 
-def test_a_frame_of_padding_is_no_text() -> None:
+def test_a_frame_of_padding_is_not_text() -> None:
     voxels = head("ct")
     down, across = np.ogrid[-1:1:160j, -1:1:160j]
     voxels[down**2 + across**2 > 1] = -2000
@@ -163,7 +163,7 @@ def test_a_frame_of_padding_is_no_text() -> None:
     assert not find_burned_in(voxels)
 
 
-def test_what_is_left_after_hiding_keeps_the_case_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_that_remains_after_hiding_quarantines_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
     voxels, _ = write(head(), NAME, 900, size=0)
     monkeypatch.setattr(hide, "hide_burned_in", lambda voxels, found: voxels.copy())
     found = find_burned_in(voxels)
@@ -237,7 +237,7 @@ def test_many_pages_are_read_as_each_alone_in_one_call(monkeypatch: pytest.Monke
     assert calls == [4]
 
 
-def test_a_page_at_which_tesseract_fails_takes_no_other_with_it_and_is_no_clean_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_at_which_tesseract_fails_affects_no_other_and_does_not_count_as_clean(monkeypatch: pytest.MonkeyPatch) -> None:
     def rows_of(pages: list[ocr._Page]) -> list[dict[str, str]]:
         return [] if any(page.values.shape[0] > 300 for page in pages) else [{"level": "1", "page_num": "1", "text": ""} for _ in pages]
 
@@ -251,7 +251,7 @@ def test_a_page_at_which_tesseract_fails_takes_no_other_with_it_and_is_no_clean_
 
 
 @pytest.mark.skipif(not ocr.ocr_available(), reason="tesseract with its English data is not installed")
-def test_tesseract_has_a_say_where_the_header_is_suspect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tesseract_is_used_if_the_header_is_suspect(monkeypatch: pytest.MonkeyPatch) -> None:
     for test in ("same_in_every_slice", "same_in_neighbours", "nearly_same", "one_colour"):
         monkeypatch.setattr(find, test, named(test))
     monkeypatch.setattr(find, "suspicious_lines", lambda *_: [])
@@ -263,7 +263,7 @@ def test_tesseract_has_a_say_where_the_header_is_suspect(monkeypatch: pytest.Mon
 
 
 def named(test: str) -> Callable[..., list[object]]:
-    """A test that finds nothing."""
+    """Replace a detector by one that finds nothing."""
 
     def nothing(*_: object) -> list[object]:
         return []
@@ -273,7 +273,7 @@ def named(test: str) -> Callable[..., list[object]]:
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_the_checks_of_patients_say_whether_tesseract_was_there_where_it_was_asked(
+def test_the_checks_of_patients_record_whether_tesseract_was_available_when_needed(
     monkeypatch: pytest.MonkeyPatch, *, installed: bool
 ) -> None:
     monkeypatch.setattr(find, "ocr_available", lambda: installed)
@@ -347,13 +347,13 @@ def test_a_header_may_ask_for_a_second_opinion(tags: dict[str, object], suspect:
     assert has_suspect_header(header) is suspect
 
 
-def test_the_slice_axis_is_told_by_the_number_of_files_or_the_spacing() -> None:
+def test_the_slice_axis_follows_from_the_number_of_files_or_the_spacing() -> None:
     assert stacked_along((180, 240, 192), np.eye(4), 180) == 0
     assert stacked_along((64, 64, 20), np.diag([1, 1, 5, 1.0])) == 2
     assert stacked_along((64, 64, 64), np.eye(4), 64) is None
 
 
-def test_stripes_and_blobs_are_no_lines_of_text() -> None:
+def test_stripes_and_blobs_are_not_lines_of_text() -> None:
     marks = np.zeros((80, 80), dtype=bool)
     marks[10:70, ::20] = True
     marks[30:50, 30:50] = True
@@ -388,7 +388,7 @@ def test_a_series_with_text_is_hidden_or_dropped_by_config(tmp_path: Path, polic
 
 @pytest.mark.skipif(not SCANS, reason="NMB_REAL_SCANS names no folder of real scans")
 def test_no_text_is_found_in_real_scans_that_have_none() -> None:
-    """A stereotactic frame, a brain without its skull in whole numbers, vessels over a threshold, a padded series."""
+    """A stereotactic frame, a skull-stripped brain in integers, thresholded vessels, a padded series."""
     import nibabel
     import pydicom
 
@@ -405,7 +405,7 @@ def test_no_text_is_found_in_real_scans_that_have_none() -> None:
 
 
 def cut_off_at_zero(level: float, blur: float, seed: int) -> np.ndarray:
-    """A series of which noise was cut off at zero: in the air zeros stand behind zeros by chance, in spots that look like letters."""
+    """Make a series with noise clipped at zero: in air, zeros of neighbouring slices coincide by chance in spots that look like letters."""
     from scipy import ndimage
 
     noise = ndimage.gaussian_filter(np.random.default_rng(seed).normal(0, 1, (200, 200, 12)), (blur, blur, 0))
@@ -414,9 +414,9 @@ def cut_off_at_zero(level: float, blur: float, seed: int) -> np.ndarray:
     return np.clip(np.rint(voxels + 4.5 / noise.std() * noise + 4 * level), 0, None).astype(np.uint16)
 
 
-# of many, those in which the test of neighbouring slices once found text
+# seeds, out of many, for which the test of neighbouring slices once detected text
 @pytest.mark.parametrize(("level", "blur", "seed"), [(0.4, 0.6, 1), (0.4, 1.2, 0), (0.5, 1.2, 0)])
-def test_noise_that_was_cut_off_at_zero_is_no_text(level: float, blur: float, seed: int) -> None:
+def test_noise_clipped_at_zero_is_not_text(level: float, blur: float, seed: int) -> None:
     assert not find_burned_in(cut_off_at_zero(level, blur, seed)).boxes
 
 

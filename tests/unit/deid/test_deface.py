@@ -1,4 +1,4 @@
-"""Defacing: at least 95 % of the face goes, no voxel of the brain, and what fails is said."""
+"""Defacing removes at least 95 % of the face and no voxel of the brain, and failures are reported."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_vessels_over_a_threshold_show_no_face(t1: Scanned) -> None:
 
 
 def moved(transform: sitk.Transform, shift: tuple[float, float, float]) -> sitk.AffineTransform:
-    """The same fit, off by a shift in the template."""
+    """Return the same fit, shifted in template space."""
     matrix = np.linalg.inv(as_matrix(transform.GetInverse()))
     matrix[:3, 3] += shift
     return as_transform(matrix)

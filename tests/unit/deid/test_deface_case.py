@@ -1,4 +1,4 @@
-"""The scans of a case show one head: they follow the fit of the one that shows it best, and the record says so."""
+"""The scans of a case show the same head: they use the fit of the one that shows it best, and the record states this."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def no_fit(*_: Any) -> sitk.Transform:
 
 @cache
 def moved(sequence: str) -> Scanned:
-    """A scan of the patient after he moved."""
+    """Make a scan of the patient after a movement."""
     return scan_moved(first_head(), sequence, TURN, SHIFT)
 
 
 def cut(scanned: Scanned, slices: slice) -> Scanned:
-    """A slab of it."""
+    """Cut a slab from it."""
     affine = scanned.volume.affine.copy()
     affine[:3, 3] += affine[:3, 2] * slices.start
     return replace(scanned, volume=Volume(scanned.volume.voxels[:, :, slices], affine), slices=slices)
@@ -96,7 +96,7 @@ def test_a_second_scan_of_a_head_follows_the_first_ones_fit(whole: Head, sequenc
     [("FLAIR", LOW, 0.95), ("DWI", LOW, 0.95), ("CT", LOW, 0.95), ("ADC", LOW, 0.95), ("T1C+", MIDDLE, 0.92)],
     ids=["FLAIR", "DWI", "CT", "ADC", "orbits alone"],
 )
-def test_a_slab_takes_the_fit_of_a_whole_head_and_says_so(whole: Head, sequence: str, slices: slice, least: float) -> None:
+def test_a_slab_takes_the_fit_of_a_whole_head_and_is_flagged(whole: Head, sequence: str, slices: slice, least: float) -> None:
     scanned = cut(moved(sequence), slices)
     defaced = deface(scanned.volume, is_map=sequence == "ADC", heads=[whole], name="series-02")
     assert defaced.flags == ("face_fit_borrowed",)
@@ -115,7 +115,7 @@ def test_a_slab_alone_loses_less_of_the_face() -> None:
     assert alone.mask[scanned.true("face")].mean() < 0.9
 
 
-def test_a_slab_that_no_other_scan_overlaps_goes_by_its_place_in_the_same_room_alone(phantom: Phantom, whole: Head) -> None:
+def test_a_slab_without_overlap_is_located_by_position_only_in_the_same_frame_of_reference(phantom: Phantom, whole: Head) -> None:
     scanned = scan(phantom, "T1-3D", slices=BOTTOM)
     there = deface(scanned.volume, heads=[whole], frame="room")
     assert there.flags == ("face_fit_borrowed",)
@@ -125,13 +125,13 @@ def test_a_slab_that_no_other_scan_overlaps_goes_by_its_place_in_the_same_room_a
         assert deface(scanned.volume, heads=[replace(whole, frame=frame)], frame=frame and "room").flags == ("front_surface_removed",)
 
 
-def test_a_slab_that_shows_the_brain_never_goes_by_its_place_alone(whole: Head, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slab_that_shows_the_brain_is_never_located_by_position_alone(whole: Head, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neuralmedbench.atlas.adjust.MAX_RIVAL", 0.0)
     scanned = cut(moved("FLAIR"), MIDDLE)
     assert deface(scanned.volume, heads=[whole], frame="room").flags == ("front_surface_removed",)
 
 
-def test_a_slab_that_shows_no_face_is_treated_as_if_it_were_alone(whole: Head) -> None:
+def test_a_slab_that_shows_no_face_is_treated_like_a_single_one(whole: Head) -> None:
     scanned = cut(moved("FLAIR"), HIGH)
     assert not scanned.true("face").any()
     defaced = deface(scanned.volume, heads=[whole])
@@ -147,7 +147,7 @@ def test_a_scan_that_is_distorted_against_the_first_keeps_a_fit_of_its_own(whole
     face_is_gone(defaced, scanned)
 
 
-def test_a_head_that_lies_elsewhere_is_found_all_the_same(whole: Head) -> None:
+def test_a_head_at_another_position_is_still_located(whole: Head) -> None:
     scanned = moved("FLAIR")
     far = scanned.volume.affine.copy()
     far[:3, 3] += (40.0, -150.0, 300.0)
@@ -193,7 +193,7 @@ def test_the_frame_of_reference_comes_from_the_raw_files_alone(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("room", ["bids", "dicom"])
-def test_the_scans_of_a_case_learn_from_those_before_them(tmp_path: Path, room: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scans_of_a_case_use_the_fits_of_earlier_ones(tmp_path: Path, room: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, list[str], bool]] = []
     grid = sitk.Image([2, 2, 2], sitk.sitkFloat32)
 

@@ -1,4 +1,4 @@
-"""The score of de-identification: it sees what is left, what is lost, and what was changed in the wrong way."""
+"""The score of de-identification counts remaining identifiers, lost values and wrong changes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GRID = ScanGrid((-80.0, -60.0, -20.0), (4, 64, 96), (2.0, 2.0, 6.0))
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> SeriesFiles:
-    """Give one small FLAIR series with everything planted, its name burned in."""
+    """Make a small FLAIR series with everything planted and its name burned in."""
     folder = tmp_path_factory.mktemp("raw")
     voxels = np.random.default_rng(1).integers(0, 60, GRID.shape)
     voxels[:, 30:50, 40:60] += 800
@@ -155,7 +155,7 @@ def test_one_mistake_costs_its_action(
 
 
 def as_volume(written: SeriesFiles) -> Volume:
-    """Give the series as a converter does: rows turned, RAS+."""
+    """Return the series as converted: rows flipped, RAS+."""
     planes = np.stack([pydicom.dcmread(path).pixel_array for path in written.files]).astype(np.int16)
     (x, y, z), (dx, dy, dz) = GRID.origin, GRID.spacing
     affine = np.diag([-dx, dy, dz, 1.0])
@@ -184,7 +184,7 @@ def test_pixels_are_compared_where_the_converter_put_them(written: SeriesFiles) 
     assert pixel_shares(written, Volume(np.zeros_like(hidden), volume.affine))["pixels_retained"] == 0.0
 
 
-def test_a_scan_that_did_not_come_through_hides_its_text_and_loses_its_pixels(written: SeriesFiles) -> None:
+def test_a_scan_without_output_hides_its_text_and_loses_its_pixels(written: SeriesFiles) -> None:
     tally = ScoreTally()
     score_lost_pixels(written.key, tally)
     assert shares(tally) == {"pixels_retained": 0.0, "pixels_hidden": 1.0}

@@ -1,4 +1,4 @@
-"""De-identification: nothing planted is left, everything that matters stays."""
+"""De-identification removes everything planted and keeps everything needed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run(tmp_path: Path, flat_deface: None) -> Callable[..., CaseRecord]:
 
 
 def everything_readable(folder: Path) -> str:
-    """Names and contents of all files, NIfTI unpacked."""
+    """Return names and contents of all files, NIfTI decompressed."""
     parts = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -119,7 +119,7 @@ def test_a_mark_on_the_patients_left_is_where_it_was_in_space(tmp_path: Path, ru
     image = nibabel.load(tmp_path / "deidentified" / case.series[0].path)
     voxels = np.asanyarray(image.dataobj)
     centre = image.affine @ [*np.argwhere(voxels == 1500).mean(axis=0), 1]
-    assert centre[0] < -30  # nibabel's world runs to the right: the patient's left is negative
+    assert centre[0] < -30  # RAS+: the patient's left is negative
     assert np.allclose(sorted(image.header.get_zooms()), [3.5, 3.5, 4.0], atol=0.01)
 
 
@@ -141,7 +141,7 @@ def test_running_twice_gives_equal_bytes(tmp_path: Path, run: Callable[..., Case
 
 def test_two_series_of_a_kind_are_kept_as_runs_with_allowed_sidecar_keys(tmp_path: Path, run: Callable[..., CaseRecord]) -> None:
     files = write_dicom_series(tmp_path / "raw" / "1", number=1, slices=6)
-    files += write_dicom_series(tmp_path / "raw" / "2", number=2, slices=6, spacing=6.5)  # the same images again would be a copy
+    files += write_dicom_series(tmp_path / "raw" / "2", number=2, slices=6, spacing=6.5)  # identical images would be excluded as a copy
     case = run(files)
     assert [series.path for series in case.series] == ["anat/sub-c0ffee_T1w.nii.gz", "anat/sub-c0ffee_run-2_T1w.nii.gz"]
     sidecar = json.loads((tmp_path / "deidentified" / "anat" / "sub-c0ffee_T1w.json").read_text(encoding="utf-8"))
@@ -256,7 +256,7 @@ def test_short_names_and_names_that_are_words_count_with_a_capital_letter_only()
     assert [match[0] for match in pattern.finditer("Te was young, TE 110, says Young")] == ["Te", "Young"]
 
 
-def test_one_series_that_cannot_be_converted_does_not_take_the_others_with_it(
+def test_one_series_that_cannot_be_converted_does_not_stop_the_others(
     tmp_path: Path, run: Callable[..., CaseRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def convert_but_seven(source: Path, target: Path) -> object:
@@ -311,7 +311,7 @@ def test_a_series_that_is_dropped_for_its_burned_in_text_leaves_the_rest_of_its_
     assert not [path for path in folder.rglob("*") if "T2w" in path.name or "series-02" in path.name]
 
 
-def test_an_overlay_that_was_drawn_over_the_slices_becomes_no_scan(tmp_path: Path) -> None:
+def test_an_overlay_drawn_over_the_slices_does_not_become_a_scan(tmp_path: Path) -> None:
     import pydicom
 
     paths = write_dicom_series(tmp_path / "raw", slices=6)

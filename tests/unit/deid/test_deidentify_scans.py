@@ -1,4 +1,4 @@
-"""De-identification by itself: a folder of a hospital in, a folder that identifies nobody out."""
+"""De-identification of a folder without the workflow: the output identifies nobody."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RULES = HeaderRules(KEY, "beef00000001", DateShift(-100))
 
 
 def removed_front(volume: Volume, **_: Any) -> DefacedScan:
-    """Take a block of the front away: the tiny heads have no face that a template would find."""
+    """Remove a block at the front instead: the tiny heads have no face that the template would fit."""
     mask = np.zeros(volume.voxels.shape, bool)
     mask[20:28, :6] = True
     voxels = volume.voxels.copy()
@@ -59,7 +59,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def hospital(tmp_path: Path) -> Path:
-    """A folder of one patient with two series, notes, a record, and a key beside it."""
+    """Make a folder of one patient with two series, notes and a record, and a key next to it."""
     folder = tmp_path / "hospital" / "VANDERMEER"
     write_dicom_series(folder / "1", number=1, slices=6)
     write_dicom_series(
@@ -81,7 +81,7 @@ def hospital(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def release(tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Run the command into `tmp_path`/out and give the audit."""
+    """Run the command into `tmp_path`/out and return the audit."""
 
     def run(source: Path, form: str, *arguments: str) -> dict[str, Any]:
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
@@ -98,7 +98,7 @@ def command(folder: Path, source: Path, form: str) -> list[str]:
 
 
 def everything(folder: Path) -> bytes:
-    """Names and bytes of all files, unpacked."""
+    """Return names and bytes of all files, decompressed."""
     parts = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         content = path.read_bytes()
@@ -175,7 +175,7 @@ def test_a_bids_tree_comes_with_description_and_participants(
 
 @pytest.mark.usefixtures("quick")
 def test_age_and_sex_of_a_bids_source_stay_with_its_scans(tmp_path: Path, release: Callable[..., dict[str, Any]]) -> None:
-    """Without a listing too: this command reads `participants.tsv` of the data set as `nmb cases list` does."""
+    """Even without a case list: this command reads `participants.tsv` of the data set as `nmb cases list` does."""
     source = tmp_path / "bids"
     write_nifti_file(source / "sub-01" / "anat" / "sub-01_T1w.nii.gz", head_voxels())
     (source / "dataset_description.json").write_text('{"Name": "x", "BIDSVersion": "1.10.0"}', encoding="utf-8")
@@ -270,7 +270,7 @@ def write_images(folder: Path, voxels: np.ndarray, **tags: Any) -> None:
 
 
 def test_two_processes_with_one_key_write_the_same_bytes(tmp_path: Path) -> None:
-    sparse = np.zeros((40, 40, 5), np.uint16)  # vessels alone: nothing to fit a template to
+    sparse = np.zeros((40, 40, 5), np.uint16)  # only vessels: no template fit is needed
     np.put(sparse, np.random.default_rng(7).choice(sparse.size, 600, replace=False), 300)
     write_images(tmp_path / "in", sparse)
     (tmp_path / "key").write_bytes(KEY)
@@ -329,7 +329,9 @@ def test_a_release_of_which_nothing_is_left_fails_and_its_audit_says_why(
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_is_no_scan_is_counted_and_never_copied(tmp_path: Path, hospital: Path, release: Callable[..., dict[str, Any]]) -> None:
+def test_files_that_are_not_scans_are_counted_and_never_copied(
+    tmp_path: Path, hospital: Path, release: Callable[..., dict[str, Any]]
+) -> None:
     packaged = Path(pydicom.data.__file__).parent / "test_files"
     shutil.copyfile(packaged / "dicomdirtests" / "DICOMDIR", hospital / "DICOMDIR")
     shutil.copyfile(packaged / "dicomdirtests" / "DICOMDIR", hospital / "VANDERMEER" / "index.dcm")

@@ -1,4 +1,4 @@
-"""DICOM headers: what each option of PS3.15 does, that nothing hides from it, and that the files stay valid."""
+"""DICOM headers: each option of PS3.15 does what it says, nothing escapes the cleaner, and the files stay valid."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ YEARS = DateShift(-100, years_only=True)
 EMPTIED = DateShift(-100, years_only=True, emptied=True)
 DATES = {"DA", "DT", "TM"}
 NOBODYS = ("1.2.840.10008.", "1.2.826.0.1.3680043.8.498")
-"""Roots of the standard, and of the library that writes the files."""
+"""UID roots of the standard and of the library that writes the files."""
 VERIFIED = (
     "CT_small.dcm", "MR_small.dcm", "MR_small_RLE.dcm", "MR_small_bigendian.dcm", "MR_small_implicit.dcm", "JPEG2000.dcm", "693_J2KI.dcm",
     "SC_rgb_jpeg.dcm", "examples_overlay.dcm", "dicomdirtests/98892003/MR700/4467", "dicomdirtests/77654033/CT2/17106",
@@ -46,13 +46,13 @@ VERIFIED = (
 
 
 def rules(dates: DateShift = SHIFTED, options: tuple[str, ...] = ALL_OPTIONS, identity: Identity | None = None) -> HeaderRules:
-    """Rules of one patient."""
+    """Make the rules of one patient."""
     return HeaderRules(KEY, "beef00000001", dates, identity_pattern(identity) if identity else None, options)
 
 
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One planted file of an MR series."""
+    """Write one file of an MR series with planted identifiers."""
     return write_dicom_series(
         tmp_path_factory.mktemp("raw"), slices=1, PatientSize="1.71", PatientWeight="70", ManufacturerModelName="Avanto",
         SoftwareVersions="syngo MR B17", ContrastBolusAgent="Gadovist 7ml by Hoogland", SequenceName="*tfl3d1_16ns", SmokingStatus="NO",
@@ -67,7 +67,7 @@ def cleaned(path: Path, *arguments: Any, **settings: Any) -> Dataset:
 
 
 def every(dataset: Dataset) -> Iterator[pydicom.DataElement]:
-    """All elements, nested ones too."""
+    """Yield all elements, including nested ones."""
     return (element for _, element in dicom.elements(dataset))
 
 
@@ -123,7 +123,7 @@ def test_a_header_declares_what_was_done_to_it_and_no_more(raw: Path, dates: Dat
     assert (dataset.PatientIdentityRemoved, dataset.DeidentificationMethod) == ("YES", METHOD)
 
 
-def test_what_was_done_to_the_pixels_is_declared_by_who_did_it(raw: Path, tmp_path: Path) -> None:
+def test_the_steps_that_clean_pixels_declare_their_options(raw: Path, tmp_path: Path) -> None:
     dataset = cleaned(raw)
     declare(dataset, {*declared(dataset), "113101", "113102"})
     write_dicom(tmp_path / "a.dcm", dataset, "it")
@@ -142,12 +142,12 @@ def test_with_years_only_every_date_is_the_first_of_its_year_and_no_device_is_na
 
 
 def timed(folder: Path, **elements: Any) -> Path:
-    """A file of a study that began on 2031-03-14 at 09:12, with other dates and times."""
+    """Write a file of a study that began on 2031-03-14 at 09:12, with other dates and times."""
     return write_dicom_series(folder, slices=1, **{"StudyDate": "20310314", "StudyTime": "091200.25", **elements})[0]
 
 
 def test_with_modified_dates_intervals_stay_to_the_second_and_the_hour_of_the_day_goes(tmp_path: Path) -> None:
-    """Option 113107: what was done how long after what survives; when in the day it was done does not."""
+    """Option 113107 keeps intervals but not the time of day."""
     item = Dataset()
     item.ContentDate, item.ContentTime = "20310313", "231200"
     dataset = cleaned(timed(
@@ -186,7 +186,7 @@ def test_without_the_option_no_time_of_day_and_no_interval_is_left(tmp_path: Pat
 
 
 def nested(depth: int) -> Dataset:
-    """An item with identifiers, and one more inside it, down to a depth."""
+    """Make an item with identifiers, nested to a given depth."""
     item = Dataset()
     item.ReferencedSOPInstanceUID = f"1.2.826.0.1.3680043.48213371.{depth}"
     item.PersonName, item.PatientName, item.RequestedProcedureDescription = "Hoogland^Maarten", "Vandermeer^Johanna", "HEAD VANDERMEER"
@@ -372,13 +372,13 @@ def test_another_process_gives_the_same_uids_and_the_same_bytes(raw: Path, tmp_p
 
 
 def packaged() -> list[Path]:
-    """DICOM files that pydicom brings along: odd VRs, private sequences, every transfer syntax."""
+    """List DICOM files packaged with pydicom: unusual VRs, private sequences, every transfer syntax."""
     paths = sorted(path for path in PACKAGED.rglob("*") if path.is_file() and "TINY_ALPHA" not in path.parts)
     return [path for path in paths if dicom.looks_like_dicom(path.read_bytes()[:132])]
 
 
 def owned(dataset: Dataset) -> set[bytes]:
-    """Values of a header that lead back to its patient: names, ids, UIDs."""
+    """Return values of a header that identify its patient: names, ids, UIDs."""
     found: set[str] = set()
     for element in every(dataset):
         values = [str(value) for value in (element.value if element.VM > 1 else [element.value])]
@@ -388,7 +388,7 @@ def owned(dataset: Dataset) -> set[bytes]:
             found |= {value for value in values if len(value) > 8 and not value.startswith(NOBODYS)}
         elif element.keyword in {"PatientID", "AccessionNumber", "InstitutionName", "PatientAddress"}:
             found |= {value for value in values if len(value) > 4}
-    found -= {"", "None", dicom.text(dataset, "Manufacturer").partition("_")[0]}  # a test file of a maker, at the maker's
+    found -= {"", "None", dicom.text(dataset, "Manufacturer").partition("_")[0]}  # a manufacturer's test file, recorded at its own site
     return {value.encode() for value in found}
 
 
@@ -417,14 +417,14 @@ def test_no_packaged_file_of_any_syntax_keeps_a_name_an_id_or_a_uid(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["DICOMDIR", "DICOMDIR-implicit"])
-def test_a_directory_of_a_disc_is_no_image(name: str) -> None:
+def test_the_directory_of_a_disc_is_not_an_image(name: str) -> None:
     with pytest.raises(DataError, match="no SOP Class UID"):
         dicom.read_dicom(PACKAGED / "dicomdirtests" / name)
     assert action_of(0x00041220) is Action.REMOVE
 
 
 def errors(path: Path) -> list[str]:
-    """Errors that dciodvfy finds, UIDs left out."""
+    """Return the errors reported by dciodvfy, without UIDs."""
     done = subprocess.run(["dciodvfy", str(path)], capture_output=True, check=False)
     lines = (done.stdout + done.stderr).decode("latin-1").splitlines()
     return [re.sub(r"[0-9.]{6,}", "", line) for line in lines if line.startswith("Error")]

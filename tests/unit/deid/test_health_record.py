@@ -1,4 +1,4 @@
-"""The health record on its way into a prompt: nothing that is dated after the index scan enters, and nothing that might be."""
+"""No value of the health record that is or may be dated after the index scan enters a prompt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHIFTS = (DateShift(-37), DateShift(400), DateShift(-37, years_only=True), DateS
 
 
 def shown(folder: Path, *rows: str, columns: str = "variable,value,unit,days_from_scan,date", **how: object) -> list[str]:
-    """Clean a record and render it as build_items does; the lines that a model is shown."""
+    """Clean a record and render it as build_items does; returns the lines shown to a model."""
     settings: dict[str, object] = {"dates": SHIFTS[0], "scan_day": SCAN, **how}
     record = clean_record("\n".join([columns, *rows]) + "\n", settings["dates"], None, settings["scan_day"])  # type: ignore[arg-type]
     return rendered(folder, record.text)
@@ -33,7 +33,7 @@ def rendered(folder: Path, table: str) -> list[str]:
 
 
 @pytest.mark.parametrize("dates", SHIFTS)
-def test_what_is_dated_after_the_scan_stays_out_however_dates_are_shifted(tmp_path: Path, dates: DateShift) -> None:
+def test_values_dated_after_the_scan_stay_out_however_dates_are_shifted(tmp_path: Path, dates: DateShift) -> None:
     rows = [
         "Sodium,138,mmol/L,,2031-03-10",
         "Potassium,4.1,mmol/L,,2031-03-14",
@@ -80,7 +80,7 @@ def test_without_the_day_of_the_scan_no_dated_value_enters_and_those_without_a_d
 )
 @pytest.mark.parametrize("dates", SHIFTS)
 def test_a_later_date_in_the_words_of_a_row_keeps_it_out_whatever_its_day_column_says(tmp_path: Path, cell: str, dates: DateShift) -> None:
-    told = "-1" if cell != "biopsy on 12 May" else ""  # of a day without a year nobody knows
+    told = "-1" if cell != "biopsy on 12 May" else ""  # a day without a year cannot be compared
     assert shown(tmp_path, f"{cell},glioma,,{told},", f"Result,{cell},,{told},", "Smoker,yes,,,", dates=dates) == ["Smoker: yes"]
 
 

@@ -1,4 +1,4 @@
-"""Headers and files of somebody who hid names where no cleaner was looking."""
+"""Headers and files with names hidden where a cleaner may not look."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def header(tmp_path: Path) -> Any:
         ("DWI b1000 4", "DWI b1000 4"),
     ],
 )
-def test_numbers_in_a_row_are_no_words_about_a_scan(header: Any, text: str, kept: str) -> None:
+def test_numbers_in_a_row_do_not_describe_a_scan(header: Any, text: str, kept: str) -> None:
     assert clean_descriptor(text) == kept
     header.SeriesDescription = text
     assert cleaned(header, Identity()).SeriesDescription == kept
@@ -95,7 +95,7 @@ def test_private_numbers_of_a_scan_stay(header: Any) -> None:
     for element, (kind, value) in values.items():
         block.add_new(element, kind, value)
     general = header.private_block(0x0043, "GEMS_PARM_01", create=True)
-    general.add_new(0x39, "IS", [1000001000, 8, 0, 0])  # how GE writes b = 1000
+    general.add_new(0x39, "IS", [1000001000, 8, 0, 0])  # b = 1000 as written by GE
     after = cleaned(header)
     assert all(block.get_tag(element) in after for element in values)
     assert general.get_tag(0x39) in after
@@ -113,7 +113,7 @@ def test_lists_of_codes_hold_no_other_word(header: Any) -> None:
     assert "SpecificCharacterSet" not in cleaned(header)
 
 
-def test_a_number_below_the_root_of_the_standard_is_no_uid_of_the_standard(header: Any) -> None:
+def test_a_number_below_the_root_of_the_standard_is_not_a_uid_of_the_standard(header: Any) -> None:
     header.FrameOfReferenceUID = "1.2.840.10008.482.133.71"
     after = cleaned(header)
     assert after.FrameOfReferenceUID != "1.2.840.10008.482.133.71"
@@ -135,7 +135,7 @@ def test_pixels_under_another_name_go(header: Any) -> None:
     assert not {"FloatPixelData", "ExtendedOffsetTable"} & set(after.dir())
 
 
-def test_names_in_the_groups_of_a_frame_are_known_to_the_notes(tmp_path: Path) -> None:
+def test_names_in_functional_groups_are_removed_from_the_notes(tmp_path: Path) -> None:
     path = write_enhanced(tmp_path / "enhanced.dcm")
     image = pydicom.dcmread(path)
     inner = Dataset()
@@ -146,7 +146,7 @@ def test_names_in_the_groups_of_a_frame_are_known_to_the_notes(tmp_path: Path) -
     assert "Sysoev^Foma" in collect_identity(frames_of(read_raw_file(1, path))).names
 
 
-def test_what_a_sidecar_says_of_a_patient_is_known_to_the_notes(tmp_path: Path) -> None:
+def test_identifiers_in_a_sidecar_are_removed_from_the_notes(tmp_path: Path) -> None:
     told = {
         "PatientName": "Vandermeer^Johanna",
         "PatientID": 48213371,
@@ -167,7 +167,7 @@ def test_what_a_sidecar_says_of_a_patient_is_known_to_the_notes(tmp_path: Path) 
     assert (found.places, found.uids) == (("Oosterhaven Hospital",), ("1.2.3.4.5",))
 
 
-def test_a_town_behind_its_postcode_is_known() -> None:
+def test_a_town_after_its_postcode_is_recognised() -> None:
     pattern = identity_pattern(Identity(places=("Lindenlaan 27, 1234 AB Oosterhaven",)))
     assert pattern is not None
     assert [match[0] for match in pattern.finditer(fold("seen in Oosterhaven, at Lindenlaan, in AB"))] == ["Oosterhaven", "Lindenlaan"]
@@ -235,9 +235,7 @@ def test_a_letter_is_read_in_every_encoding_that_notes_have(tmp_path: Path) -> N
         ({"PhotometricInterpretation": "PALETTE COLOR"}, "colour picture, not a scan"),
     ],
 )
-def test_an_image_that_cannot_be_is_set_aside_before_anything_is_computed_from_it(
-    tmp_path: Path, tags: dict[str, Any], reason: str
-) -> None:
+def test_an_impossible_image_is_excluded_before_anything_is_computed_from_it(tmp_path: Path, tags: dict[str, Any], reason: str) -> None:
     said = exclusion_reason(dicom.read_dicom(write_dicom_series(tmp_path, slices=1, **tags)[0]))
     assert said.startswith(reason) if reason else said == ""
 

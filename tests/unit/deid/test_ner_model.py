@@ -1,4 +1,4 @@
-"""A local model of names, run by Presidio: no download, united with the patterns, eponyms kept."""
+"""A local model for names, run by Presidio: no download, combined with the patterns, eponyms kept."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def dutch(tmp_path_factory: pytest.TempPathFactory) -> NameModel:
-    """Give a Dutch pipeline that knows three names, one of them an eponym."""
+    """Make a Dutch pipeline that recognises three names, one of them an eponym."""
     spacy = pytest.importorskip("spacy")
     folder = tmp_path_factory.mktemp("spacy") / "model"
     pipeline = spacy.blank("nl")
@@ -65,7 +65,7 @@ def test_a_model_of_another_language_changes_nothing(dutch: NameModel) -> None:
     assert clean_note(german, SHIFT, None, model=dutch).counts["withheld"] == 1
 
 
-def test_without_the_packages_of_a_transformers_model_the_error_says_where_their_pins_stand(
+def test_without_the_packages_of_a_transformers_model_the_error_names_the_file_with_their_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ner = pytest.importorskip("presidio_analyzer.predefined_recognizers.ner.huggingface_ner_recognizer")
@@ -121,7 +121,7 @@ def test_a_folder_without_a_usable_model_is_refused_in_one_line(tmp_path: Path, 
         load_name_model(tmp_path, "en")
 
 
-def test_the_model_stands_in_the_arguments_only_when_one_is_named() -> None:
+def test_the_arguments_hold_a_model_only_if_one_is_configured() -> None:
     assert DeidentificationConfig().ner_arguments == []
     named = DeidentificationConfig(ner_model="models/names", ner_language="nl")
     assert named.ner_arguments == ["--ner-model", "models/names", "--ner-language", "nl"]

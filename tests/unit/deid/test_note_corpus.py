@@ -1,4 +1,4 @@
-"""The note cleaner on a corpus of labelled notes: recall by kind, precision, medicine kept."""
+"""The note cleaner on a corpus of labelled notes: recall by kind, precision, medical terms kept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAFE_HARBOR = {
 
 
 def removed(note: LabelledNote) -> list[Place]:
-    """Give the parts that the cleaner replaces; a note that it withholds is replaced whole, which costs its medicine."""
+    """Return the parts that the cleaner replaces; a withheld note is replaced as a whole, including its medical terms."""
     cleaned = clean_note(note.text, SHIFT, identity_pattern(note.identity))
     if cleaned.counts["withheld"]:
         return [(0, len(note.text))]
@@ -61,7 +61,7 @@ def test_little_else_of_the_corpus_is_removed(score: NoteScore) -> None:
 
 
 def test_most_of_the_hard_notes_is_removed_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nicknames and bare names of places and crews are known to be left: without a header of the patient only a person finds them."""
+    """Nicknames and bare names of places and crews are known to remain: without the patient's header only a person can recognise them."""
     hard = score_notes(read_corpus("hard"), removed)
     with capsys.disabled():
         print(f"\n{hard.table()}")
@@ -73,7 +73,7 @@ def test_most_of_the_hard_notes_is_removed_and_nothing_else(capsys: pytest.Captu
 def test_notes_in_other_styles_lose_what_identifies_and_keep_their_medicine(
     half: str, least: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Dictation, one case, lists, tables, mail, shorthand, laboratory sheets; German and French notes are withheld whole."""
+    """Dictation, one letter case, lists, tables, mail, shorthand, laboratory sheets; German and French notes are withheld as a whole."""
     notes = read_corpus(half)
     styles = score_notes(notes, removed)
     with capsys.disabled():
@@ -113,7 +113,7 @@ def test_a_month_moves_with_the_days_of_the_scans_or_goes_to_its_year(text: str,
         "she may drive and he will march on; decreased on dec 5 mg, ms since childhood.",
     ],
 )
-def test_figures_that_are_no_month_stay(text: str) -> None:
+def test_numbers_that_are_not_months_are_kept(text: str) -> None:
     assert clean_note(text, SHIFT, None).text == text
 
 
@@ -129,7 +129,7 @@ def test_figures_that_are_no_month_stay(text: str) -> None:
         ("hospital number six six five oh three one eight was read", "hospital number [ID] was read"),
     ],
 )
-def test_names_and_houses_go_from_lines_of_one_case(text: str, shown: str) -> None:
+def test_names_and_hospitals_are_removed_from_lines_in_one_letter_case(text: str, shown: str) -> None:
     assert clean_note(text, SHIFT, None).text == shown
 
 
@@ -142,7 +142,7 @@ def test_names_and_houses_go_from_lines_of_one_case(text: str, shown: str) -> No
         "st elevation at rest, then back to normal after surgery.",
     ],
 )
-def test_lines_of_one_case_keep_what_names_nobody(line: str) -> None:
+def test_lines_in_one_letter_case_keep_words_that_are_not_names(line: str) -> None:
     assert clean_note(line, SHIFT, None).text == line
 
 
@@ -182,7 +182,7 @@ def test_own_numbers_go_with_other_separators(spelled: str) -> None:
     assert not re.search(r"\d", clean_note(f"File {spelled} was pulled.", SHIFT, pattern).text)
 
 
-def test_an_eponym_that_stays_is_no_leak_of_a_doctors_name() -> None:
+def test_an_eponym_that_is_kept_is_not_a_leak_of_a_doctors_name() -> None:
     pattern = identity_pattern(Identity(names=("Parkinson^Gwendolyn",)))
     assert pattern is not None
     text = "Seen by Gwendolyn Parkinson: Parkinson rating 12, probable Parkinson disease, Parkinsonism."
@@ -229,8 +229,8 @@ def test_no_diagnosis_of_the_vocabulary_is_taken_for_a_name_even_in_capitals() -
 
 
 @pytest.mark.parametrize("piece", ["A1-", "a@", "Abcd Efgh ", "1234 ", "a.", "MRN ", '"Abc '])
-def test_a_text_that_never_ends_its_pattern_is_read_to_its_end(piece: str) -> None:
-    """A pattern that tries every way to read such a text would never come back."""
+def test_a_text_that_never_completes_a_pattern_is_read_in_finite_time(piece: str) -> None:
+    """A pattern with catastrophic backtracking would never return."""
     assert clean_note(piece * 4000, SHIFT, None).source == piece * 4000
 
 
@@ -240,7 +240,7 @@ def test_a_note_is_read_in_any_usual_encoding(encoding: str) -> None:
     assert decode_text(text.encode(encoding)) == text.replace("\r\n", "\n")
 
 
-def test_text_that_was_stored_twice_is_read_and_padding_is_left_out() -> None:
+def test_doubly_encoded_text_is_read_and_padding_is_left_out() -> None:
     assert decode_text("Zoë Müller".encode().decode("cp1252").encode() + b"\0\0") == "Zoë Müller"
     assert decode_text(b"") == ""
 
@@ -254,7 +254,7 @@ def test_text_that_was_stored_twice_is_read_and_padding_is_left_out() -> None:
         ("Пациентка поступила".encode("cp1251"), "encoding"),
     ],
 )
-def test_what_is_no_plain_text_is_withheld_with_a_reason(content: bytes, reason: str) -> None:
+def test_files_that_are_not_plain_text_are_withheld_with_a_reason(content: bytes, reason: str) -> None:
     with pytest.raises(UnreadableTextError) as error:
         decode_text(content)
     assert error.value.reason == reason
@@ -292,7 +292,7 @@ def test_a_record_loses_persons_in_every_column_and_top_codes_ages() -> None:
 
 @pytest.fixture
 def ingested(tmp_path: Path) -> CaseRecord:
-    """Give an ingested case: a letter, a Word file, a note in Swedish, a radiology report, and a record that names the sister."""
+    """Make an ingested case: a letter, a Word file, a note in Swedish, a radiology report, and a record that names the sister."""
     texts = {
         "note-01.txt": "Seen with Berenike Zumsteg. NIHSS 4.\nDiagnosis: glioma.\nMedication: none.".encode("utf-16"),
         "note-02.txt": b"PK\x03\x04 not a text",

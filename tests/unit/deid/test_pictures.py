@@ -1,4 +1,4 @@
-"""Loose pictures: pixels and nothing else."""
+"""Of loose pictures only pixels are kept."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_pictures_travel_without_names_and_metadata_and_bad_rows_are_kept_back(t
             assert picture.mode in {"L", "RGB"}
             assert not picture.info
     with Image.open(tmp_path / "deidentified" / "pictures" / "img-000003.png") as deep:
-        assert deep.getextrema() == (0, 255)  # 16-bit grey is scaled, not cut off
+        assert deep.getextrema() == (0, 255)  # 16-bit grey is scaled, not clipped
     common = ["--benchmark", "mine", "--profile", "pseudonymised", "--subjects", "public", "--pictures", str(second)]
     sheets = tmp_path / "reviews" / "mine" / "review.json"
     assert build_review.main([*common, "--out", str(sheets)]) == 0

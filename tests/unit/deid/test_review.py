@@ -1,4 +1,4 @@
-"""What a person is shown before data may be used: a mistake on purpose must be seen, and the sheets must be safe to open."""
+"""The review before data may be used: deliberate errors must be visible, and the sheets must be safe to open."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ SIZES = (3.5, 3.5, 7.0)
 AFFINE = np.diag([3.5, 3.5, 7.0, 1.0])
 
 
-# what becomes of a header
+# changes of a header
 
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Counter[tuple[str, str]]:
-    """Clean a series with identifiers in every place that a header has; give what became of it."""
+    """Clean a series with identifiers in every part of the header; returns the changes."""
     folder, found = tmp_path_factory.mktemp("headers"), Counter[tuple[str, str]]()
     write_dicom_series(folder / "raw", slices=3)
     clean_series(folder / "raw", folder / "clean", RULES, found)
@@ -69,7 +69,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Counter[tuple[str, str]
         ("EchoTime", {"kept"}),
     ],
 )
-def test_the_header_diff_tells_what_became_of_an_element(changed: Counter[tuple[str, str]], name: str, actions: set[str]) -> None:
+def test_the_header_diff_names_the_action_on_an_element(changed: Counter[tuple[str, str]], name: str, actions: set[str]) -> None:
     found = {action for other, action in changed if other == name}
     assert found
     assert found <= actions
@@ -101,7 +101,7 @@ def test_an_element_that_only_a_later_file_holds_is_compared_too(tmp_path: Path)
     assert found["PatientMotherBirthName", "removed"] == 1
 
 
-def test_what_lies_in_a_sequence_is_named_by_its_way_and_counts_with_it_when_it_goes(tmp_path: Path) -> None:
+def test_elements_in_a_sequence_are_named_by_their_path_and_counted_with_it_if_it_is_removed(tmp_path: Path) -> None:
     dataset = dicom.read_dicom(write_dicom_series(tmp_path, slices=1)[0])
     before = snapshot(dataset)
     assert ("RequestAttributesSequence > RequestedProcedureDescription", "LO") in {(name, kind) for name, kind, _ in before.values()}
@@ -191,7 +191,7 @@ def test_levels_outlines_and_letters() -> None:
 
 
 def lopsided(shift: int = 0, *, mirrored: bool = False) -> np.ndarray:
-    """A head with something on its left, shape (Z, Y, X), LPS+."""
+    """Make a head with a structure on its left, shape (Z, Y, X), LPS+."""
     voxels = head_voxels((48, 56, 40), face=False).astype(np.float32)
     voxels[6:16, 20:32, 12:24] = 250
     voxels[12:18, 8:14, 24:30] = 1200
@@ -200,7 +200,7 @@ def lopsided(shift: int = 0, *, mirrored: bool = False) -> np.ndarray:
 
 
 def volume(voxels: np.ndarray) -> Any:
-    """Give an array (Z, Y, X) to SimpleITK, 3.5 mm voxels."""
+    """Convert an array (Z, Y, X) to a SimpleITK image with 3.5 mm voxels."""
     import SimpleITK as sitk
 
     image = sitk.GetImageFromArray(voxels)
@@ -231,7 +231,7 @@ def normalised(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def greys(path: Path) -> np.ndarray:
-    """Levels of a piece, letters and outline as black."""
+    """Read the grey levels of a review picture, letters and outline as black."""
     with Image.open(path) as picture:
         levels = np.asarray(picture)
     return np.where(levels == COLOUR, 0, levels).astype(int)
@@ -243,14 +243,14 @@ def test_a_series_that_is_off_breaks_the_edges_of_the_checkerboard(normalised: P
     assert off["series-03"] > 2 * off["series-02"]
 
 
-def test_a_mirrored_series_is_told_from_one_that_fits(normalised: Path) -> None:
+def test_a_mirrored_series_is_distinguished_from_one_that_fits(normalised: Path) -> None:
     numbers = read_json(normalised / "review" / "quality.json")
     margins = {name: entry["value"] for name, found in numbers.items() for entry in found if entry["number"] == "mirrored_margin"}
     assert set(margins) == {"series-02", "series-03", "series-04"}
     assert min(margins["series-02"], margins["series-03"]) > 0 > margins["series-04"]
 
 
-def test_a_symmetric_head_tells_nothing_about_its_sides() -> None:
+def test_a_symmetric_head_has_no_margin_between_its_sides() -> None:
     import SimpleITK as sitk
 
     half = lopsided()[:, :, :24]
@@ -258,7 +258,7 @@ def test_a_symmetric_head_tells_nothing_about_its_sides() -> None:
     assert mirrored_margin(mirror_reference(whole, sitk.Cast(whole > 400, sitk.sitkUInt8)), whole) == pytest.approx(0, abs=0.02)
 
 
-def test_numbers_stand_beside_their_limits(normalised: Path) -> None:
+def test_measures_are_shown_with_their_limits(normalised: Path) -> None:
     covered = next(entry for entry in read_json(normalised / "review" / "quality.json")["series-02"] if entry["number"] == "covered")
     assert covered["value"] == 0.5
     assert covered["allowed"][0] is not None
@@ -290,13 +290,13 @@ class Reader(HTMLParser):
         self.text += data
 
     def all(self, tag: str, attribute: str) -> list[str]:
-        """Give the values of an attribute of a tag."""
+        """Return the values of an attribute of a tag."""
         return [str(found[attribute]) for name, found in self.tags if name == tag and attribute in found]
 
 
 @pytest.fixture(scope="module")
 def stages(tmp_path_factory: pytest.TempPathFactory, normalised: Path, changed: Counter[tuple[str, str]]) -> CaseStages:
-    """Give a case of one scan with a note, all pieces and one chosen picture."""
+    """Make a case of one scan with a note, all review files and one chosen slice."""
     folder = tmp_path_factory.mktemp("data")
     series = Series(series_id="series-01", path="a.nii.gz", modality="MR", sequence=Sequence.T1W, flags=("front_surface_removed",))
     base = CaseRecord(benchmark="mine", case_id="c1", patient_id="p1", stage="deidentify")
@@ -324,7 +324,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory, normalised: Path, changed: 
 
 @pytest.fixture(scope="module")
 def sheet(stages: CaseStages) -> Reader:
-    """Give the sheet of the case."""
+    """Parse the sheet of the case."""
     return Reader(case_sheet(stages, ("b9", "d1"), stages.cut.folder.parent / "sheets" / "sub-c1.html"))
 
 
@@ -401,7 +401,7 @@ def test_the_first_page_stays_small_with_a_thousand_cases() -> None:
     assert "planted" not in read.text
 
 
-def test_the_first_page_warns_where_a_second_opinion_was_asked_for_and_not_to_be_had() -> None:
+def test_the_first_page_warns_if_a_second_opinion_was_needed_but_not_available() -> None:
     rules = AuditRules(benchmark="mine", profile="pseudonymised", subjects="patient")
     warned = []
     for check in ("burned_in_pictures_without_ocr", "burned_in_pictures_read_by_ocr"):

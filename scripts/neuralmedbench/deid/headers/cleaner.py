@@ -167,11 +167,11 @@ class HeaderCleaner:
         cleaned = self._known.get(found)
         if cleaned is None:
             cleaned = self._known[found] = clean_value(found, self._rules)
-        shown, check = cleaned
-        if shown is None:
+        new, check = cleaned
+        if new is None:
             del dataset[tag]
-        elif shown is not value and shown != value:
-            _replace(dataset, tag, element, vr, shown)
+        elif new is not value and new != value:
+            _replace(dataset, tag, element, vr, new)
         return check
 
     def _clean_sequence(self, dataset: Dataset, tag: Any, action: Action) -> str:

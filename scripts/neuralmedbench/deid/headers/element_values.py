@@ -145,10 +145,10 @@ def _clean_named(action: Action, element: Element, bare: bytes, rules: HeaderRul
     text = bare.decode("ascii", "replace").strip()
     without = _without_value(table_action(tag) or Action.EMPTY, vr, enhanced=element.enhanced)
     if action in {Action.WORDS, Action.TEXT}:
-        shown, check = _clean_text(tag, vr, text, rules, without)
+        cleaned, check = _clean_text(tag, vr, text, rules, without)
         if tag == CODE_MEANING and text != meaning:  # a code without a meaning is not valid
-            return meaning.encode() or shown or REMOVED, TEXT
-        return (shown, check) if tag != CODE_MEANING else (text.encode(), KEPT)
+            return meaning.encode() or cleaned or REMOVED, TEXT
+        return (cleaned, check) if tag != CODE_MEANING else (text.encode(), KEPT)
     if action is Action.AGENT:
         return (clean_agent(text) if "113105" in rules.held else "contrast agent").encode(), TEXT
     if action is Action.PATIENT:
@@ -197,8 +197,8 @@ def _clean_uids(bare: bytes, rules: HeaderRules, value: bytes) -> CleanValue:
     from pydicom._uid_dict import UID_dictionary  # the complete list: a patient's number could be appended to the standard's root
 
     uids = bare.decode("ascii", "replace").split("\\")
-    shown = [uid if not uid or uid in UID_dictionary else uid_pseudonym(rules.key, uid.strip("\0 ")) for uid in uids]
-    return (value, KEPT) if shown == uids else ("\\".join(shown).encode(), UIDS)
+    cleaned = [uid if not uid or uid in UID_dictionary else uid_pseudonym(rules.key, uid.strip("\0 ")) for uid in uids]
+    return (value, KEPT) if cleaned == uids else ("\\".join(cleaned).encode(), UIDS)
 
 
 def _clean_date(element: Element, bare: bytes, rules: HeaderRules) -> bytes | None:

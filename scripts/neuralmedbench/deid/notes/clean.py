@@ -79,12 +79,12 @@ def clean_note(
     # because hospitals and streets bear names of persons; then names; towns, once no names are left; and ages last.
     note = Redaction(plain)
     note.replace(BORN, "date", "[DATE]")
-    for found, kind, shown in (
+    for found, kind, replacement in (
         (patterns.EMAIL, "email", "[EMAIL]"),
         (patterns.FILE, "file", "[FILE]"),
         (patterns.URL, "url", "[URL]"),
     ):
-        note.replace(found, kind, shown)
+        note.replace(found, kind, replacement)
     _replace_identifying(note, (identifying, listed))
     _replace_numbers(note)
     replace_dates(note, dates, scan_day)
@@ -103,9 +103,9 @@ def clean_note(
 def _replace_with_model(note: Redaction, model: NameModel) -> int:
     """Replace names detected only by the model; eponyms are kept. Returns their number."""
     before = len(note.spans)
-    for start, end, kind, shown in model.find(note.source):
+    for start, end, kind, replacement in model.find(note.source):
         if not is_eponym(note.source[start:end]):
-            note.cover(start, end, kind, shown)
+            note.cover(start, end, kind, replacement)
     return len(note.spans) - before
 
 
@@ -130,7 +130,7 @@ def _without_breaks(text: str) -> tuple[str, list[int]]:
 
 def _replace_numbers(note: Redaction) -> None:
     """Replace numbers that cannot be dates."""
-    for found, kind, shown in (
+    for found, kind, replacement in (
         (patterns.UID, "id", "[ID]"),
         (patterns.IP_ADDRESS, "ip_address", "[IP]"),
         (patterns.MAC_ADDRESS, "id", "[ID]"),
@@ -146,7 +146,7 @@ def _replace_numbers(note: Redaction) -> None:
         (patterns.RECORD_NUMBER, "id", "[ID]"),
         (patterns.NUMBERED, "id", "[ID]"),
     ):
-        note.replace(found, kind, shown)
+        note.replace(found, kind, replacement)
 
 
 def _replace_more_numbers(note: Redaction) -> None:

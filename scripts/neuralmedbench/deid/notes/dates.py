@@ -142,7 +142,7 @@ def mentioned_days(text: str, scan_day: date | None) -> list[date | None]:
     seen = _DayRecorder(0)
     note = Redaction(text)
     replace_dates(note, seen, scan_day)
-    return [*seen.named, *(None for span in note.spans if span.shown.startswith(UNREADABLE))]
+    return [*seen.named, *(None for span in note.spans if span.replacement.startswith(UNREADABLE))]
 
 
 def _replace_days(note: Redaction) -> None:

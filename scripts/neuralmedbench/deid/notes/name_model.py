@@ -11,7 +11,7 @@ from neuralmedbench.errors import ConfigError
 if TYPE_CHECKING:
     from presidio_analyzer import AnalyzerEngine
 
-SHOWN = {"PERSON": ("name", "[NAME]"), "LOCATION": ("place", "[PLACE]"), "ORGANIZATION": ("place", "[PLACE]")}
+REPLACEMENTS = {"PERSON": ("name", "[NAME]"), "LOCATION": ("place", "[PLACE]"), "ORGANIZATION": ("place", "[PLACE]")}
 """Kind and replacement by entity; dates and nationalities are not taken from a model, as `two days ago` is not an identifier."""
 LABELS = {
     "PER": "PERSON", "PERSON": "PERSON", "PS": "PERSON", "PATIENT": "PERSON", "STAFF": "PERSON", "DOCTOR": "PERSON", "NAME": "PERSON", "HCW": "PERSON",
@@ -43,8 +43,8 @@ class NameModel:
 
     def find(self, text: str) -> list[tuple[int, int, str, str]]:
         """Detect names: start and end (characters), kind and replacement of each."""
-        found = self.engine.analyze(text, language=self.language, entities=list(SHOWN), score_threshold=THRESHOLD)
-        return sorted((one.start, one.end, *SHOWN[one.entity_type]) for one in found)
+        found = self.engine.analyze(text, language=self.language, entities=list(REPLACEMENTS), score_threshold=THRESHOLD)
+        return sorted((one.start, one.end, *REPLACEMENTS[one.entity_type]) for one in found)
 
 
 def load_name_model(folder: Path, language: str) -> NameModel:
@@ -99,7 +99,7 @@ def _spacy_engine(folder: Path, language: str) -> AnalyzerEngine:
     settings = NerModelConfiguration(labels_to_ignore=[], model_to_presidio_entity_mapping=LABELS, low_score_entity_names=[])
     engine = SpacyNlpEngine(models=[{"lang_code": language, "model_name": folder.as_posix()}], ner_model_configuration=settings)
     engine.load()
-    recogniser = SpacyRecognizer(supported_language=language, supported_entities=list(SHOWN))
+    recogniser = SpacyRecognizer(supported_language=language, supported_entities=list(REPLACEMENTS))
     registry = RecognizerRegistry(recognizers=[recogniser], supported_languages=[language])
     return AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=[language])
 
@@ -114,7 +114,7 @@ def _transformers_engine(folder: Path, language: str) -> AnalyzerEngine:
         supported_language=language,
         label_mapping=LABELS,
         threshold=THRESHOLD,
-        supported_entities=list(SHOWN),
+        supported_entities=list(REPLACEMENTS),
         device="cpu",
     )
     engine = NoOpNlpEngine(models=[{"lang_code": language, "model_name": "none"}])

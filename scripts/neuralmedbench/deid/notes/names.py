@@ -41,7 +41,7 @@ PLACED = re.compile(
 KNOWN = COMMON | MEDICAL_WORDS | NO_NAMES | EPONYMS | GENERIC | HOUSE_WORDS | NOT_TOWNS
 DISEASE_BEFORE = re.compile(r"\b(?:relapsing|remitting|progressive|with|of|has|known|the|for|in|pmh|hx|dx|rr|pp|sp|primary|secondary)[ ]+$")
 """Words before an `ms` that means multiple sclerosis."""
-SHOWN = "[NAME]"
+NAME_MARK = "[NAME]"
 SHORT = 4
 """A single word in capitals of at most this length is an abbreviation."""
 NO_INITIALS = frozenset(
@@ -60,10 +60,10 @@ def replace_names(note: Redaction, *, other_scripts: bool = True) -> None:
     before = len(note.spans)
     if other_scripts:
         note.replace(patterns.OTHER_SCRIPT, "other_script", "[TEXT]")
-    note.replace(patterns.CARETS, "name", SHOWN)
+    note.replace(patterns.CARETS, "name", NAME_MARK)
     replace_in_one_letter_case(note)
-    note.replace(patterns.TITLED_NAME, "name", lambda match: None if match["value"] in {"X", "Y", "Z"} else SHOWN)
-    note.replace(patterns.TYPIST, "name", SHOWN)
+    note.replace(patterns.TITLED_NAME, "name", lambda match: None if match["value"] in {"X", "Y", "Z"} else NAME_MARK)
+    note.replace(patterns.TYPIST, "name", NAME_MARK)
     for pattern in (
         patterns.SUFFIXED_NAME, patterns.ROLE_AFTER, patterns.INVERTED_NAME, patterns.PLAIN_INVERTED, patterns.LABELLED_NAME, patterns.TABLED_NAME,
         patterns.ADDRESSED_NAME, patterns.SAID_NAME, patterns.RELATIVE_NAME, patterns.ROLE_NAME, patterns.INITIALLED_NAME,
@@ -80,9 +80,9 @@ def replace_names(note: Redaction, *, other_scripts: bool = True) -> None:
 def widen_names(note: Redaction) -> None:
     """Replace initials and particles next to a name: `J. van den [NAME]`, `[NAME], P.`."""
     for match in list(patterns.JOINED_NAME.finditer(note.text)):
-        note.cover(*match.span("value" if match["value"] else "before"), "name", SHOWN)
+        note.cover(*match.span("value" if match["value"] else "before"), "name", NAME_MARK)
     for pattern in (patterns.BETWEEN_NAMES, patterns.BEFORE_NAME, patterns.AFTER_NAME):
-        note.replace(pattern, "name", lambda match: SHOWN if _is_initial(match) else None)
+        note.replace(pattern, "name", lambda match: NAME_MARK if _is_initial(match) else None)
 
 
 def replace_in_one_letter_case(note: Redaction) -> None:
@@ -113,8 +113,8 @@ def _lines_in_one_letter_case(text: str) -> Iterator[tuple[int, int]]:
 def _replace_line(note: Redaction, line: str, start: int) -> None:
     """Replace addresses, hospitals, names and towns of one line in small letters that begins at `start`."""
 
-    def cover(first: int, last: int, kind: str, shown: str) -> None:
-        note.cover(start + first, start + last, kind, shown)
+    def cover(first: int, last: int, kind: str, replacement: str) -> None:
+        note.cover(start + first, start + last, kind, replacement)
 
     for match in STREET.finditer(line):
         cover(*match.span("value"), "address", "[ADDRESS]")
@@ -194,8 +194,8 @@ def _given_names(line: str) -> Iterator[tuple[int, int]]:
         name = re.sub(r"['’]s$", "", match["value"])
         if name not in given_names() or name in KNOWN:
             continue
-        behind = [word for word in words[place : place + 2] if word is match or word.start() == match.end() + 1]
-        yield match.start(), _grow(line, behind) if match["value"] == name else match.start() + len(name)
+        following = [word for word in words[place : place + 2] if word is match or word.start() == match.end() + 1]
+        yield match.start(), _grow(line, following) if match["value"] == name else match.start() + len(name)
 
 
 def _initialled(line: str) -> Iterator[tuple[int, int]]:
@@ -213,7 +213,7 @@ def _replace_unless_medicine(note: Redaction, pattern: re.Pattern[str]) -> None:
                 break
             start += first.end()
         if not _is_medicine(note.text[start:end]):
-            note.cover(start, end, "name", SHOWN)
+            note.cover(start, end, "name", NAME_MARK)
 
 
 def _is_medicine(name: str) -> bool:
@@ -243,7 +243,7 @@ def _pair(match: re.Match[str]) -> str | None:
         return None
     words = {word.casefold() for word in re.findall(r"[^\W\d_]+", value)}
     known = patterns.MEDICAL_WORDS | patterns.NO_NAMES | EPONYMS | STOP_WORDS["en"] | HOUSE_WORDS | NOT_TOWNS
-    return None if words & known else SHOWN
+    return None if words & known else NAME_MARK
 
 
 def _given(match: re.Match[str]) -> str | None:
@@ -251,7 +251,7 @@ def _given(match: re.Match[str]) -> str | None:
     pieces = {name.casefold(), *name.casefold().split("-")}
     if not pieces & patterns.given_names() or AS_EPONYM.match(match.string[match.end("given") :]):
         return None
-    return SHOWN
+    return NAME_MARK
 
 
 def _repeat(note: Redaction, before: int) -> None:
@@ -259,7 +259,7 @@ def _repeat(note: Redaction, before: int) -> None:
     words = {
         word
         for span in note.spans[before:]
-        if span.shown == SHOWN
+        if span.replacement == NAME_MARK
         for word in re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", note.source[span.start : span.end])
         if len(word) > 2
         and (word[0].isupper() or (len(word) > SHORT and word not in COMMON))
@@ -268,4 +268,4 @@ def _repeat(note: Redaction, before: int) -> None:
     if words:
         again = "|".join(sorted((re.escape(fold(word)) for word in words), key=lambda word: (-len(word), word)))
         for match in list(re.finditer(rf"(?<![\w{COVER_NAME}])(?:{again})(?!\w)", fold(note.text))):
-            note.cover(*match.span(), "name", SHOWN)
+            note.cover(*match.span(), "name", NAME_MARK)

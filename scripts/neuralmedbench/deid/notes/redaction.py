@@ -20,7 +20,7 @@ class Span:
     start: int
     end: int
     kind: str
-    shown: str
+    replacement: str
 
 
 class Redaction:
@@ -43,22 +43,22 @@ class Redaction:
         self.source = self.text = re.sub(f"[{COVERS}]", " ", text)
         self.spans: list[Span] = []
 
-    def cover(self, start: int, end: int, kind: str, shown: str) -> None:
+    def cover(self, start: int, end: int, kind: str, replacement: str) -> None:
         """Replace a part, except for what is already covered in it."""
-        cover = {"[NAME]": COVER_NAME, "[ID]": COVER_ID}.get(shown, COVER)
+        cover = {"[NAME]": COVER_NAME, "[ID]": COVER_ID}.get(replacement, COVER)
         place = start
         while place < end:
             stop = next((at for at in range(place, end) if self.text[at] in COVERS), end)
             if any(letter.isalnum() for letter in self.text[place:stop]):
-                self.spans.append(Span(place, stop, kind, shown))
+                self.spans.append(Span(place, stop, kind, replacement))
                 self.text = self.text[:place] + cover * (stop - place) + self.text[stop:]
             place = stop + 1
 
-    def replace(self, pattern: re.Pattern[str], kind: str, shown: Callable[[re.Match[str]], str | None] | str) -> None:
-        """Replace every match, or its group `value`, `also` or `last` where it has one; `shown` may decline with None."""
+    def replace(self, pattern: re.Pattern[str], kind: str, replacement: Callable[[re.Match[str]], str | None] | str) -> None:
+        """Replace every match, or its group `value`, `also` or `last` where it has one; `replacement` may decline with None."""
         for match in list(pattern.finditer(self.text)):
             group: str | int = next((name for name in ("value", "also", "last") if name in pattern.groupindex and match[name]), 0)
-            text = shown if isinstance(shown, str) else shown(match)
+            text = replacement if isinstance(replacement, str) else replacement(match)
             if text is not None:
                 self.cover(*match.span(group), kind, text)
 
@@ -70,6 +70,6 @@ class Redaction:
         """Return the text with all replacements."""
         parts, place = [], 0
         for span in sorted(self.spans):
-            parts += [self.source[place : span.start], span.shown]
+            parts += [self.source[place : span.start], span.replacement]
             place = span.end
         return "".join([*parts, self.source[place:]])
