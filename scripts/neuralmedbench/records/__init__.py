@@ -1,4 +1,4 @@
-"""What the stages hand each other: one frozen dataclass a record.
+"""Records that the stages exchange: frozen dataclasses, the schema of their Parquet and JSON files.
 
 Doors
 -----

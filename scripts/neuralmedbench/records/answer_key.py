@@ -1,4 +1,4 @@
-"""What a simulated patient was given to hide and to keep: the answer key of de-identification. Only phantoms have one."""
+"""Answer key of de-identification: what has to be removed from a simulated patient and what has to be kept. Only phantoms have one."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ LABEL = "phantom: every identity in this file is invented"
 
 @dataclass(frozen=True, kw_only=True)
 class TagRule:
-    """What has to become of one header element in every file of a series.
+    """Required action on one header element in every file of a series.
 
     Attributes
     ----------
     path : str
-        Tags and item numbers from the outside in, for example `00400275/0/00321060`.
+        Tags and item numbers from the outermost inwards, for example `00400275/0/00321060`.
     action : str
         One of the ten actions of MIDI-B: `tag_retained`, `text_notnull`, `text_retained`, `text_removed`, `date_shifted`, `uid_changed`,
         `uid_consistent`, `patid_consistent`, `pixels_hidden`, `pixels_retained`.
     category : str
-        Who asks for it: `HIPAA`, `DICOM` (PS3.15 Annex E) or `research`.
+        Source of the rule: `HIPAA`, `DICOM` (PS3.15 Annex E) or `research`.
     text : tuple of str
-        Strings that have to go or to stay; none means: what stands in the raw file.
+        Strings to remove or to keep; if empty, the value in the raw file.
     """
 
     path: str
@@ -32,14 +32,14 @@ class TagRule:
 
 @dataclass(frozen=True, kw_only=True)
 class PixelBox:
-    """Text that was drawn into every picture of a series.
+    """Text burned into every picture of a series.
 
     Attributes
     ----------
     top, left, bottom, right : int
-        Rows and columns of the picture, the last two not included.
+        Rows and columns of the picture; `bottom` and `right` are exclusive.
     text : tuple of str
-        What stands there.
+        The text.
     """
 
     top: int
@@ -58,13 +58,13 @@ class SeriesKey:
     series_uid : str
         SeriesInstanceUID of the raw files.
     kept : bool
-        Whether it is a scan that has to survive; screenshots and localizers may vanish as a whole.
+        True for a scan that has to be kept; screenshots and localizers may be dropped.
     files : int
         Number of raw files.
     rules : tuple of TagRule
         Header elements, each for every file.
     boxes : tuple of PixelBox
-        Burned-in text; all other pixels have to stay.
+        Burned-in text; all other pixels must not change.
     """
 
     series_uid: str
@@ -76,7 +76,7 @@ class SeriesKey:
 
 @dataclass(frozen=True, kw_only=True)
 class NoteSpan:
-    """A part of a note that has to go: first and last character, Safe Harbor kind, and the words that may not be left."""
+    """A part of a note to remove: offsets of its characters, Safe Harbor kind, and words that must not remain."""
 
     start: int
     end: int
@@ -86,7 +86,7 @@ class NoteSpan:
 
 @dataclass(frozen=True, kw_only=True)
 class NoteKey:
-    """What has to go from one note, and the phrases that have to stay (eponyms, scores, values)."""
+    """Parts to remove from one note, and phrases to keep (eponyms, scores, values)."""
 
     spans: tuple[NoteSpan, ...]
     stay: tuple[str, ...]
@@ -94,7 +94,7 @@ class NoteKey:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerKey:
-    """Everything that was planted in one simulated patient; it lies in the private zone beside the raw files.
+    """Everything planted in one simulated patient; stored in the private zone beside the raw files.
 
     Attributes
     ----------
@@ -105,11 +105,11 @@ class AnswerKey:
     notes : tuple of NoteKey
         Notes in order of time.
     record_go, record_stay : tuple of str
-        Strings that no cell of the record may hold, and cells `variable=value` that have to stay.
+        Strings that no cell of the record may contain, and cells `variable=value` to keep.
     strings : tuple of str
-        Long enough to be searched in every shareable file.
+        Planted strings that are long enough to be searched in every shareable file.
     label : str
-        That nobody is named here.
+        Statement that all identities are invented.
     """
 
     case_id: str
@@ -123,20 +123,20 @@ class AnswerKey:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreRow:
-    """How often an action was due and how often it was right.
+    """How often an action was required, and how often it was done correctly.
 
     Attributes
     ----------
     place : str
-        `header` (DICOM after cleaning), `note`, `record`, or `files` (everything that is shareable).
+        `header` (DICOM after cleaning), `note`, `record`, or `files` (all shareable files).
     action : str
-        One of the ten actions, or `words_removed`: of the words that went from notes, those that had to.
+        One of the ten actions, or `words_removed`: the share of removed words in notes that had to be removed.
     category : str
-        `HIPAA`, `DICOM` or `research`; of notes the Safe Harbor kind.
+        `HIPAA`, `DICOM` or `research`; for notes the Safe Harbor kind.
     required, right : int
-        Checks.
+        Number of checks, and of passed checks.
     patients, patients_right : int
-        Simulated patients with such a check, and those for whom every one was right.
+        Simulated patients with such a check, and those who passed all of them.
     """
 
     place: str
@@ -150,7 +150,7 @@ class ScoreRow:
 
 @dataclass(frozen=True, kw_only=True)
 class CaseScore:
-    """The score of one simulated patient (`score.json`): counts, and where wrong checks lie by tag or kind; never a value."""
+    """Score of one simulated patient (`score.json`): counts, and failed checks by tag or kind; never a value."""
 
     case_id: str
     rows: tuple[ScoreRow, ...]

@@ -1,4 +1,4 @@
-"""What of the answer stands in what a model is sent, and what a person has to say of it."""
+"""Leaks: parts of an item's answer in what a model is sent, and their acceptance by a person."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 SCHEMA_VERSION = 2
 
 SEVERITIES = ("answer", "alias", "code", "field", "family")
-"""The answer in its own words, by another name, by its code; another scored value (a field of a structured answer, the place of a lesion);
-a wider term of it or the first other diagnosis to consider."""
+"""The answer itself, an alias of it, its code; another scored value (a field of a structured answer, the location of a lesion); a wider term
+or the first alternative diagnosis."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,19 +21,19 @@ class AnswerLeak:
         The item.
     where : str
         `question`, `options`, `given`, `notes`, `record`, `turn 1`..., `labels` and `file names` of its pictures, `metadata` (its ids),
-        `disclosed` (what an arm discloses), or `template` (words that every item of its kind is sent).
+        `disclosed` (text that an arm discloses), or `template` (text common to all items of its kind).
     arms : tuple of str
         Arms that show this text.
     term : str
-        The term, as gold or the vocabulary writes it.
+        The term, as spelled in gold or the vocabulary.
     severity : str
         One of `SEVERITIES`.
     count : int
-        How often it stands there.
+        Number of occurrences.
     digest : str
-        SHA-256 of item, place, term and text: what a person accepts, and nothing else.
+        SHA-256 of item, place, term and text, to which an acceptance refers.
     accepted : str
-        The reason with which a person accepted it; empty when nobody did.
+        The reason for which a person accepted it; empty if not accepted.
     """
 
     item_id: str
@@ -53,13 +53,13 @@ class AnswerLeaks:
     Attributes
     ----------
     benchmark : str
-        Whose.
+        Name of the benchmark.
     items, leaking : int
-        Items with gold, and those of them with a scored value, another name of the answer or its code in what is sent.
+        Items with gold, and those of them for which the answer, an alias, its code or another scored value is sent.
     leaks : tuple of AnswerLeak
         Sorted by item, text and severity.
     accepted : int
-        Items among the leaking ones all of whose leaks (but wider terms) a person accepted with a reason.
+        Leaking items of which a person accepted all leaks except wider terms, with a reason.
     """
 
     benchmark: str
@@ -71,7 +71,7 @@ class AnswerLeaks:
 
 @dataclass(frozen=True, kw_only=True)
 class AcceptedLeak:
-    """One leak that a person looked at and accepts: no answer stands here, only the digest of what was seen."""
+    """One leak accepted by a person; it has only the digest of the leak, never the answer."""
 
     item_id: str
     where: str

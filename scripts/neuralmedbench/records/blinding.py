@@ -1,4 +1,4 @@
-"""Hiding the names by which an answer would give away who wrote it."""
+"""Hide model names in answers, so that raters and graders do not know the model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAKERS = (
     r"huatuo\w*",
     r"lingshu",
 )
-"""Families of models and who makes them, as they speak of themselves."""
+"""Patterns of model families and their makers, as models name themselves."""
 
 
 def hide_names(text: str, names: Iterable[str]) -> tuple[str, int]:
@@ -40,15 +40,15 @@ def hide_names(text: str, names: Iterable[str]) -> tuple[str, int]:
     text : str
         The answer.
     names : iterable of str
-        Names, titles and ids of the run's models. Those without a digit are passed over where they are a plain word (`image`): hiding that
-        would change what the answer says.
+        Names, titles and ids of the run's models. Plain words without a digit or separator (`image`) are ignored: hiding them would change
+        the content of the answer.
 
     Returns
     -------
     text : str
         The answer with `[model]` in their place.
     hidden : int
-        How many stood there.
+        Number of hidden names.
 
     Examples
     --------
@@ -60,5 +60,5 @@ def hide_names(text: str, names: Iterable[str]) -> tuple[str, int]:
 
 @lru_cache(maxsize=64)
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    own = sorted((re.escape(name) for name in names), key=len, reverse=True)
-    return re.compile(rf"(?<![\w-])(?:{'|'.join((*own, *MAKERS))})(?![\w])", re.IGNORECASE)
+    of_run = sorted((re.escape(name) for name in names), key=len, reverse=True)
+    return re.compile(rf"(?<![\w-])(?:{'|'.join((*of_run, *MAKERS))})(?![\w])", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""What the case browser of the report shows: one row an item, with everything that was answered to it."""
+"""Content of the report's case browser: one row per item, with all responses to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCHEMA_VERSION = 4
 
 @dataclass(frozen=True, kw_only=True)
 class BundleImage:
-    """A picture of an item: where it lies, its digest, and the words shown before it."""
+    """A picture of an item: path, digest, and the label shown before it."""
 
     path: str
     sha256: str
@@ -20,7 +20,7 @@ class BundleImage:
 
 @dataclass(frozen=True, kw_only=True)
 class BundleGrade:
-    """A grader's word on one criterion of one response; the value is None when the grader gave none."""
+    """A grader's value and explanation for one criterion of one response; the value is None if the grader gave none."""
 
     grader: str
     criterion: str
@@ -30,7 +30,7 @@ class BundleGrade:
 
 @dataclass(frozen=True, kw_only=True)
 class BundleTurn:
-    """One of the first turns of a dialogue: what the model said, and what it was told then."""
+    """One turn of a dialogue before the last answer: the model's answer, and the next message to it (`told`)."""
 
     answer: str
     told: str
@@ -43,17 +43,17 @@ class BundleResponse:
     Attributes
     ----------
     turns : tuple of BundleTurn
-        The dialogue before the last answer; empty where there is one answer alone.
+        The dialogue before the last answer; empty for a single answer.
     text : str
-        The last answer; empty when it did not come.
+        The last answer; empty if there is none.
     differential : tuple of str
-        As it was scored; of a response without a score of its own (a sample that voted) as it is read.
+        As scored; for a response without a score (a voting sample), as parsed.
     place : str
-        Location and side of an answer to a lesion item: they decide there, and not the name.
+        Location and side in an answer to a lesion item, which is scored by them and not by the name.
     counted : bool
-        Whether it has a score. Under `self_consistency` one sample of an item stands for all.
+        True if it has a score. Under `self_consistency` one sample of an item is scored for all.
     seen, evidence, missing : str, tuple of Evidence, str
-        Those of its `Prediction`: empty unless it is a checklist.
+        As in its `Prediction`; empty unless the answer is a checklist.
     """
 
     model: str
@@ -76,20 +76,20 @@ class BundleResponse:
 
 @dataclass(frozen=True, kw_only=True)
 class CaseBundle:
-    """One item, what is right, and all responses to it.
+    """One item, its reference answer, and all responses to it.
 
     Attributes
     ----------
     context : str
-        De-identified notes and record, as the item holds them.
+        De-identified notes and record, as in the item.
     options : tuple of str
-        As they are offered, in the order of their letters.
+        In the order of their letters.
     facts : tuple of str
         Date and tags.
     answer, findings, established : str, tuple of str, str
-        The reference answer, its findings, and how it was established; empty when there is no gold.
+        The reference answer, its findings, and how it was established; empty without gold.
     place : str
-        Location and side of the main lesion; empty when there is none or it is not known.
+        Location and side of the main lesion; empty if there is none or it is unknown.
     responses : tuple of BundleResponse
         Sorted by model, arm, strategy and repeat.
     """

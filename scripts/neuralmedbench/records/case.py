@@ -1,4 +1,4 @@
-"""What each per-case stage says about one case: `case.json`, written by ingest, deidentify, normalise and slices."""
+"""Records of the per-case stages: `case.json` of ingest, deidentify, normalise and slices; pictures, and the audit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCHEMA_VERSION = 2
 
 
 class Sequence(StrEnum):
-    """Kind of scan, spelled as its BIDS suffix where there is one."""
+    """Kind of scan, spelled as its BIDS suffix if it has one."""
 
     T1W = "T1w"
     CE_T1W = "ceT1w"
@@ -36,12 +36,12 @@ class Plane(StrEnum):
 
     @property
     def axis(self) -> str:
-        """The axis along which its slices follow each other: `x` (left-right), `y` (front-back) or `z` (feet-head)."""
+        """Slice axis: `x` (left-right), `y` (front-back) or `z` (feet-head)."""
         return {Plane.SAGITTAL: "x", Plane.CORONAL: "y", Plane.AXIAL: "z"}[self]
 
 
 class State(StrEnum):
-    """What became of a case or a picture at a stage."""
+    """Outcome of a stage for a case or a picture."""
 
     OK = "ok"
     QUARANTINED = "quarantined"
@@ -49,32 +49,31 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One scan of a case, as a stage leaves it.
+    """One scan of a case after a stage.
 
     Attributes
     ----------
     series_id : str
         `series-01`, `series-02`...; the same at every stage.
     path : str
-        POSIX path relative to the folder of `case.json`. After ingest a folder of DICOM files, or a NIfTI file (raw NIfTI, and
-        diffusion that was converted while its headers were there); later always a NIfTI file. The slices stage makes no scans: its
-        paths are those of the normalised case.
+        POSIX path relative to the folder of `case.json`. After ingest a folder of DICOM files, or a NIfTI file (raw NIfTI, or a series
+        that ingest converted); later always a NIfTI file. The slices stage writes no scans: its paths are those of the normalised case.
     modality : str
         DICOM Modality: `MR`, `CT` or `OT`.
     sequence : Sequence
         Kind of scan.
     plane : Plane or None
-        Plane of acquisition; None for isotropic 3-D scans and before it is known.
+        Plane of acquisition; None for isotropic 3-D scans, and while it is unknown.
     acquisition : str
         `2d`, `3d` or `unknown`.
     b_value : float or None
         Diffusion weighting in s/mm2.
     flags : tuple of str
-        Findings that a person should know: `words_and_physics_disagree`, `positions_and_thickness_disagree`...
+        Warnings for a person: `words_and_physics_disagree`, `positions_and_thickness_disagree`...
     quality : dict of str to float
-        Numbers of the stage, units in their names (`spacing_mm`, `shift_mm`...).
+        Quality numbers of the stage, with units in their names (`spacing_mm`, `shift_mm`...).
     volume_sha256 : str
-        Digest of the de-identified NIfTI that the scan comes from (from normalise on): what the audit covers.
+        Digest of the de-identified NIfTI file of the scan, which the audit covers (from normalise on).
     window : tuple of float or None
         Intensities shown as black and white, in the volume's own units (from normalise on).
     """
@@ -94,7 +93,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class Tile:
-    """One slice in a picture; a single picture has one, a montage several, left to right and then top to bottom.
+    """One slice in a picture: one in a single picture, several in a montage, left to right and then top to bottom.
 
     Attributes
     ----------
@@ -110,37 +109,37 @@ class Tile:
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """One picture that was cut from a normalised case.
+    """One picture cut from a normalised case.
 
     Attributes
     ----------
     image_id : str
-        Unique within the case, for example `flair-z+012`: sequence, axis and position in whole mm (a montage has `montage` in its
-        place, a CT window other than `brain` its name before the axis).
+        Unique in the case, for example `flair-z+012`: sequence, axis and position in whole mm (`montage` instead of axis and position, the
+        name of a CT window other than `brain` before the axis).
     path : str
         POSIX path of the PNG, relative to the folder of `case.json`.
     sha256, pixels_sha256, volume_sha256 : str
-        Digest of the PNG, of its grey values alone (row by row, without any file format), and of the de-identified NIfTI that it shows.
+        Digests of the PNG, of its grey values only (row by row, without file format), and of the de-identified NIfTI file.
     sequence, plane : Sequence, Plane
-        What it shows.
+        Its sequence and plane.
     index, position_mm : int, float
         Those of its (middle) tile.
     tiles : tuple of Tile
-        Every slice that it shows.
+        All its slices.
     native_mm_per_px : tuple of float
-        Size of a pixel of the slice as it was acquired, along rows and along columns.
+        Size of a pixel as acquired, along rows and along columns.
     mm_per_px : float
-        Size of a pixel as it is sent; these pixels are square.
+        Size of a pixel as sent; these pixels are square.
     window : tuple of float
         Intensities shown as black and white, in the volume's own units.
     window_name : str
         `brain`, `blood` or `bone` (CT), `shared` (T1 and T1 after contrast through one window) or `own`.
     resampled : bool
-        True when the plane cuts across thick slices, so that rows or columns are interpolated between them.
+        True if the plane crosses thick slices, so that rows or columns are interpolated between them.
     side_marked : bool
-        True when the letters L and R were drawn beside the brain.
+        True if it has the letters L and R.
     oracle : bool
-        True when the choice of the slice used the answer.
+        True if the choice of the slice used the answer.
     """
 
     image_id: str
@@ -164,7 +163,7 @@ class Slice:
 
 @dataclass(frozen=True, kw_only=True)
 class FileFate:
-    """What became of one raw file; files are known by their number, never by their name.
+    """Outcome of one raw file, identified by its number and never by its name.
 
     Attributes
     ----------
@@ -173,7 +172,7 @@ class FileFate:
     fate : str
         `used` or `set_aside`.
     reason : str
-        The series that uses it, or why it was set aside.
+        The series that uses it, or the reason for which it is excluded.
     """
 
     file: int
@@ -188,41 +187,40 @@ class CaseRecord:
     Attributes
     ----------
     benchmark, case_id, patient_id : str
-        Whose; `patient_id` is the cluster of every statistic. Both ids are pseudonyms.
+        Names of the benchmark, case and patient; both ids are pseudonyms. `patient_id` is the cluster of all statistics.
     stage : str
         `ingest`, `deidentify`, `normalise` or `slices`.
     state : State
-        `quarantined` records are passed on by every later stage.
+        Later stages pass `quarantined` records on.
     reason : str
-        Why it was quarantined, in one line; empty when ok.
+        Reason of the quarantine, in one line; empty if ok.
     quarantined_by : str
-        The stage that quarantined it; empty when ok.
+        The stage that quarantined it; empty if ok.
     source_sha256 : str
-        Digest of what the stage read: the raw files, or the case.json of the stage before.
+        Digest of the stage's input: the raw files, or the case.json of the previous stage.
     files : dict of str to str
         SHA-256 of every file beside this record, by relative POSIX path.
     series : tuple of Series
-        The scans that are used; after normalise the first one is the reference.
+        The scans in use; after normalise, the first one is the reference.
     set_aside : dict of str to str
-        Why de-identification or normalisation left a series out, by series id.
+        Reasons of series that de-identification or normalisation excluded, by series id.
     slices : tuple of Slice
         The pictures (slices stage only).
     pictures : tuple of PictureFate
-        The pictures of a case that came as pictures and not as scans (ingest and deidentify), with paths relative to the folder of
-        `case.json`; such a case has no series.
+        The pictures of a case without scans (ingest and deidentify), with paths relative to the folder of `case.json`; it has no series.
     fates : tuple of FileFate
         Every raw file (ingest stage only).
     raw_files : dict of str to int
-        How many raw files are used (`used`), and how many were set aside, by reason in words. Passed on by every stage.
+        Number of raw files in use (`used`), and of excluded ones by reason. Passed on by every stage.
     notes : tuple of str
         Paths of the clinical notes, in order of time.
     record : str
-        Path of the structured health record, or empty: CSV as it came (ingest), then TSV with `records.columns.RECORD_COLUMNS`.
-        Later stages copy neither notes nor record; the paths stay those of the de-identified case.
+        Path of the structured health record, or empty: the original CSV (ingest), then TSV with `records.columns.RECORD_COLUMNS`.
+        Later stages copy neither notes nor record; the paths remain those of the de-identified case.
     quality : dict of str to float
-        Numbers about the case as a whole.
+        Quality numbers of the case as a whole.
     checks : dict of str to int
-        De-identification: how many values each named check removed, replaced or found (counts, never values).
+        Number of values that each check of de-identification removed, replaced or detected (never the values).
     """
 
     benchmark: str
@@ -254,22 +252,22 @@ class PictureFate:
     Attributes
     ----------
     image_id : str
-        `img-000001`...: its row in the data set's own table. Of an own case: its id and the number of the picture, `c0ffee-01`...
+        `img-000001`...: its row in the data set's table. For a user's case: case id and number of the picture, `c0ffee-01`...
     path : str
         POSIX path relative to the folder of the manifest; empty when quarantined.
     sha256 : str
         Digest of the file; empty when quarantined.
     state : State
-        Whether it is used.
+        `ok` if it is used.
     reason : str
-        Why not.
+        Reason of the quarantine.
     flags : tuple of str
-        Findings that a person should know: `type_disagrees` when name or MIME type say another format than the bytes hold,
-        `burned_in_text_hidden`, and `burned_in_text_kept` when the benchmark's yaml says so.
+        Warnings for a person: `type_disagrees` if name or MIME type differ from the format of the bytes, `burned_in_text_hidden`, and
+        `burned_in_text_kept` if the benchmark's YAML file asks for it.
     case_id : str
-        Case that it belongs to; empty in data sets whose questions say it.
+        Its case; empty in data sets whose questions name the case.
     sequence, plane : str
-        What a person says that it shows; `unknown` and empty when nothing is said.
+        As given by a person, else `unknown` and empty.
     """
 
     image_id: str
@@ -283,7 +281,7 @@ class PictureFate:
     plane: str = ""
 
     def kept_back(self, reason: str) -> PictureFate:
-        """Give it as quarantined for a reason; one that is already stays as it is."""
+        """Return it as quarantined with a reason; a quarantined one is returned unchanged."""
         return replace(self, path="", sha256="", state=State.QUARANTINED, reason=reason) if self.state is State.OK else self
 
 
@@ -294,12 +292,12 @@ class PictureManifest:
     Attributes
     ----------
     pictures : tuple of PictureFate
-        In the order of the table, or of own cases by case.
+        In the order of the table; for a user's cases, by case.
     checks : dict of str to int
         As in `CaseRecord`.
     cases : dict of str to str
-        Of own cases: the digest of `sub-<case>/case.json` beside the manifest, by case. It holds the digests of everything that the case
-        has, so a changed note is a changed manifest.
+        For a user's cases: the digest of `sub-<case>/case.json` by case. It contains the digests of all files of the case, so that a changed
+        note changes the manifest.
     """
 
     benchmark: str
@@ -313,9 +311,9 @@ class PictureManifest:
 
 @dataclass(frozen=True, kw_only=True)
 class SliceRow:
-    """A row of `slices.parquet`: one picture of one case, with the chain of digests that the audit follows.
+    """A row of `slices.parquet`: one picture of one case, with the digests by which the audit covers it.
 
-    The attributes are those of :class:`Slice`, the path relative to the repository, and whose it is.
+    The attributes are those of :class:`Slice`, with benchmark, case and patient; the path is relative to the repository.
     """
 
     benchmark: str
@@ -342,12 +340,12 @@ class SliceRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """The pass token of de-identification (`audit.json`): what may be shown to a model.
+    """The audit of de-identification (`audit.json`), without which nothing is shown to a model.
 
     Attributes
     ----------
     benchmark : str
-        Whose.
+        Name of the benchmark.
     profile : str
         `pseudonymised` or `safe_harbor`.
     kind : str
@@ -359,22 +357,22 @@ class Audit:
     checks : dict of str to int
         Sums of the cases' checks.
     leaks : int
-        Identifiers found after cleaning, over every file of the stage; must be 0.
+        Identifiers detected after cleaning, in all files of the stage; must be 0.
     looked_for : dict of str to str
-        In words, what each of these checks counts.
+        Description of each check.
     covered : dict of str to str
-        SHA-256 of every file that the audit covers (scans, sidecars, texts; or pictures), with its case_id or image_id.
+        Case id or image id by SHA-256 of every file that the audit covers (scans, sidecars, texts; or pictures).
     flow : dict of str to int
-        Cases listed, quarantined at ingest, quarantined at deidentify, passed; of pictures, both quarantines are one number. Then how many
-        of them a reviewer took out (`excluded_by_review`).
+        Cases listed, quarantined at ingest, quarantined at deidentify, passed (for pictures, one number for both quarantines), and cases
+        excluded by a reviewer (`excluded_by_review`).
     reasons : dict of str to int
-        Why cases are quarantined, counted by kind of reason.
+        Number of quarantined cases by kind of reason.
     options : tuple of str
-        Options of DICOM PS3.15 Annex E that hold, by code.
+        Codes of the applied options of DICOM PS3.15 Annex E.
     tools : dict of str to str
-        Versions of the packages that cleaned; several when the cases were cleaned by several.
+        Versions of the packages used for cleaning; several if the cases differ.
     score : tuple of ScoreRow
-        How often what had to be done to planted identities was done; phantoms only.
+        Score of de-identification on planted identities; phantoms only.
     """
 
     benchmark: str

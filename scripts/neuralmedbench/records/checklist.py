@@ -1,4 +1,4 @@
-"""The checklist in which open items are answered by default: its sections by family."""
+"""Sections of the checklist, the default answer form of open items, by family."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SECTIONS: dict[Family, tuple[str, ...]] = {
     Family.LESION_RECOGNITION: ("SEEN", "LESION", "LOCATION", "SIDE", "FINDINGS", "CONFIDENCE", "MISSING"),
     Family.RATIONALE_GENERATION: ("SEEN", "LOCATION", "SIDE", "FINDINGS", "DIFFERENTIAL", "CONFIDENCE", "MISSING", "RATIONALE"),
 }
-"""Sections of the checklist of each family that has one, in the order in which they are asked for; a family leaves out what it does not ask."""
+"""Sections per family with a checklist, in the order of the form."""
 
 ONLY_IN_CHECKLISTS = ("SEEN", "MISSING")
-"""Sections by which a checklist is told from a short answer."""
+"""Sections that distinguish a checklist from a short answer."""

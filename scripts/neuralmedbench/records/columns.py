@@ -1,4 +1,4 @@
-"""The columns of the tables that come from outside, in order: who writes one and who reads one agree here."""
+"""Columns, in order, of tables that users provide, shared by their writers and readers."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ ANSWER_COLUMNS = (
     "level",
     "turn_leaders",
 )
-"""The answers table of a benchmark of scans; all but the first two may be absent."""
+"""Answers table of a benchmark of scans; only the first two columns are required."""
 
 ANSWER_KEY_COLUMNS = (*ANSWER_COLUMNS, "question_number", "family")
-"""The answer key that is laid beside the released files of Neural-MedBench: one row a question, or a dialogue."""
+"""Answer key that the user adds to the released files of Neural-MedBench: one row per question or dialogue."""
 
 PICTURE_COLUMNS = ("dataset", "file_path", "class", "original_class", "subclass", "modality", "modality_subtype", "plane")
-"""NeuroVLM-Bench's own table of pictures; `patient_id` and `case_id` may stand beside them."""
+"""NeuroVLM-Bench's table of pictures; `patient_id` and `case_id` are optional further columns."""
 
 RECORD_COLUMNS = ("variable", "value", "unit", "days_from_scan")
-"""A structured health record after de-identification."""
+"""Structured health record after de-identification."""
 
 UNKNOWN_DAY = "n/a"
-"""In `days_from_scan` of a de-identified record: the value has a date, and whether it lies before the scan is not known. Empty: it has none."""
+"""In `days_from_scan` of a de-identified record: the value has a date, but its distance from the scan is unknown. Empty: it has no date."""

@@ -1,4 +1,4 @@
-"""What a curation kept and removed, stage by stage."""
+"""Result of a curation: questions kept and removed, stage by stage."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 SCHEMA_VERSION = 1
 
 KEPT, REMOVED, RECORD = "kept.csv", "removed.csv", "curation.json"
-"""Files that a curation writes beside the questions that it looked at."""
+"""Files that a curation writes beside the questions."""
 
 DECISION_COLUMNS = ("case_id", "expert", "decision", "credibility", "complexity", "teaching_value")
-"""Table of the experts' decisions; the three ratings (1 to 5) may be absent."""
+"""Columns of the table of expert decisions; the three ratings (1 to 5) are optional."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What one expert decided about one case."""
+    """Decision of one expert on one case."""
 
     case_id: str
     expert: str
@@ -24,7 +24,7 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptQuestion:
-    """A question that passed every stage, and how many models of the pool solved it."""
+    """A question that passed all stages, and the number of models in the pool that solved it."""
 
     question_id: str
     case_id: str
@@ -34,7 +34,7 @@ class KeptQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class RemovedQuestion:
-    """A question that a stage removed, and why."""
+    """A question removed by a stage, with the reason."""
 
     question_id: str
     case_id: str
@@ -44,7 +44,7 @@ class RemovedQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolModel:
-    """A model of the reference pool: whoever is compared on the curated set must not be judged by these answers again."""
+    """A model of the reference pool, whose answers selected the questions and therefore must not be scored on the curated set."""
 
     model: str
     revision: str
@@ -54,7 +54,7 @@ class PoolModel:
 
 @dataclass(frozen=True, kw_only=True)
 class StageCount:
-    """Questions that came into a stage, and that it removed."""
+    """Number of questions that entered a stage, and that it removed."""
 
     stage: str
     entered: int
@@ -63,20 +63,20 @@ class StageCount:
 
 @dataclass(frozen=True, kw_only=True)
 class CurationRecord:
-    """The whole of a curation (`curation.json`).
+    """Summary of a curation (`curation.json`).
 
     Attributes
     ----------
     benchmark, curated : str
-        Name of the set, and of the curated one; empty when none was written.
+        Names of the original and the curated set; the latter empty if none was written.
     settings : dict of str to object
-        Those of `CurationConfig`.
+        As in `CurationConfig`.
     sources : dict of str to str
         SHA-256 of the files that were read.
     stages : tuple of StageCount
-        In their order.
+        In order.
     kept : int
-        Questions left.
+        Remaining questions.
     pool : tuple of PoolModel
         Empty without the stage `challenge`.
     """

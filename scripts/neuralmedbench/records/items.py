@@ -1,4 +1,4 @@
-"""What is asked (items), what is right (gold) and what an arm may show (disclosures)."""
+"""Items (the questions), gold (the reference answers) and disclosures (what an arm may show beyond the item)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from enum import StrEnum
 SCHEMA_VERSION = 3
 
 NO_LESION = "no lesion"
-"""The answer to an item on a lesion where there is none."""
+"""Answer to a lesion item of a case without a lesion."""
 
 
 class Kind(StrEnum):
-    """What a benchmark is made of; only scans have per-case jobs."""
+    """Data of a benchmark; only scans have per-case jobs."""
 
     SCANS = "scans"
     PICTURES = "pictures"
@@ -39,7 +39,7 @@ class Family(StrEnum):
 
 
 DIAGNOSES = frozenset({Family.DIFFERENTIAL_DIAGNOSIS, Family.RATIONALE_GENERATION, Family.CLASSIFICATION})
-"""Families whose open answers rank diagnoses."""
+"""Families with a ranked differential as open answer."""
 
 
 class Level(StrEnum):
@@ -52,7 +52,7 @@ class Level(StrEnum):
 
 
 class Arm(StrEnum):
-    """What is left out, exchanged or shown beside an item; beside these `first_<x>_percent` (`FIRST_PART`)."""
+    """What a request leaves out, exchanges or adds to its item; besides these there is `first_<x>_percent` (`FIRST_PART`)."""
 
     FULL = "full"
     NO_IMAGE = "no_image"
@@ -64,14 +64,14 @@ class Arm(StrEnum):
 
 
 FIRST_PART = re.compile(r"first_([1-9]\d?)_percent")
-"""Name of an arm that tells the first part of a case's text, in per cent of its words."""
+"""Name of an arm that shows the first part of a case's text, in per cent of its words."""
 
 
 class Strategy(StrEnum):
-    """How an answer is asked for.
+    """Prompting strategy.
 
-    `cot` asks for steps before the answer; `self_consistency` asks the same and lets the samples vote; `few_shot` shows answered examples.
-    Under `ask` the model asks in a dialogue, in the place of rounds that reveal what they reveal (`direct`): another protocol, never pooled.
+    `cot` requests steps before the answer; `self_consistency` does the same and lets the samples vote; `few_shot` shows answered examples.
+    Under `ask` the model asks questions in a dialogue, instead of fixed rounds (`direct`): another protocol, never pooled with the first.
     """
 
     DIRECT = "direct"
@@ -82,7 +82,7 @@ class Strategy(StrEnum):
 
 
 OPTION = "option"
-"""Role of a picture that is an option of a choice: its `label` is the text of that option."""
+"""Role of a picture that is an answer option: its `label` is the text of that option."""
 
 
 class Runner(StrEnum):
@@ -96,11 +96,11 @@ class Runner(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ItemImage:
-    """A picture of an item, in the order in which it is shown; units as in `records.case.Slice`.
+    """A picture of an item, in display order; units as in `records.case.Slice`.
 
-    `tiles_mm` holds the positions of a montage's slices and is empty for a single one; `window` is the name of a CT window other than
-    the one for the brain; `label` is the name by which the question speaks of the picture (`Figure B`), shown under every label policy. Of a picture that is an option
-    (`OPTION`) it is the option's text; such pictures stand behind the others, in the order of their letters.
+    `tiles_mm` has the positions of a montage's slices and is empty for a single slice. `window` is the name of a CT window other than that
+    of the brain. `label` is the picture's name in the question (`Figure B`), shown under every label policy; for an answer option (`OPTION`)
+    it is the option's text. Pictures of options come last, in the order of their letters.
     """
 
     image_id: str
@@ -120,16 +120,16 @@ class ItemImage:
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One turn of a dialogue under the protocol `rounds`: what is revealed, and what is asked.
+    """One turn of a dialogue under the protocol `rounds`.
 
     Attributes
     ----------
     reveal : str
-        Text that is shown in this turn (part of the history, findings of the examination...).
+        Text revealed in this turn (part of the history, findings of the examination...).
     question : str
-        What is asked.
+        The question.
     image_ids : tuple of str
-        Pictures that are shown in this turn.
+        Pictures shown in this turn.
     """
 
     reveal: str
@@ -139,28 +139,28 @@ class Turn:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One question to a model. It never holds anything from which the answer could be read.
+    """One question to a model, without anything that reveals the answer.
 
     Attributes
     ----------
     item_id : str
         `<benchmark>/<case_id>/<family>`, or `<benchmark>/<image_id>` for single pictures.
     patient_id : str
-        The cluster of every statistic.
+        The cluster of all statistics.
     turns : tuple of Turn
         Only for the runner `dialogue`.
     options : tuple of str
         Only for the runner `choice`.
     label_policy : str
-        `none` or `full`: whether pictures are labelled with sequence, plane and position.
+        `full` to label pictures with sequence, plane and position, or `none`.
     lesion_shown : bool or None
-        Whether a slice through the lesion is among the pictures; None when there is no lesion or it is not known.
+        True if a slice through the lesion is among the pictures; None if there is no lesion or it is unknown.
     notes, record : str
         Context: de-identified notes, and the record as lines of text; empty in a dialogue, whose turns reveal them.
     given : str
-        A diagnosis that the question takes for granted (the task is to find the evidence for it); the arm `diagnosis_withheld` leaves it out.
+        A diagnosis stated in the question (the task is to find the evidence for it); the arm `diagnosis_withheld` leaves it out.
     tags : tuple of str
-        What a table may group by: the data set, terms that the vocabulary does not know.
+        Groups for tables: the data set, terms that are not in the vocabulary.
     answer_schema : str
         JSON schema of the answer (runner `structured`), or empty.
     """
@@ -191,7 +191,7 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class Lesion:
-    """Where the main lesion lies.
+    """The main lesion.
 
     Attributes
     ----------
@@ -216,16 +216,16 @@ class Lesion:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownLesion:
-    """What one picture shows of the known lesion; a row only where its position is known. It is gold: no prompt may read it.
+    """Visibility of the known lesion in one picture, if its position is known. Part of gold: no prompt may read it.
 
     Attributes
     ----------
     case_id, image_id : str
         The picture.
     shown : bool
-        Whether a slice of it goes through the lesion, on a sequence that shows it.
+        True if a slice of it crosses the lesion, on a sequence that shows it.
     width_px : float or None
-        Its largest width there in pixels of the picture as it is sent; None when it is not shown or its size is not known.
+        Largest width of the lesion in pixels of the sent picture; None if it is not shown or its size is unknown.
     """
 
     case_id: str
@@ -236,7 +236,7 @@ class ShownLesion:
 
 @dataclass(frozen=True, kw_only=True)
 class Criterion:
-    """One criterion of a rubric: a statement about the answer and the points it earns (negative points punish)."""
+    """One criterion of a rubric: a statement about the answer and its points (negative ones are a penalty)."""
 
     criterion: str
     text: str
@@ -244,12 +244,12 @@ class Criterion:
 
 
 FIELD_KEYS = {"diagnosis_class": "class"}
-"""Keys of an answer that are no names in Python."""
+"""Keys of an answer that are reserved words in Python, by field."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GoldFields:
-    """The fields of a NeuroVLM-Bench answer; None means that the data set has no ground truth for it."""
+    """Reference values of the fields of a NeuroVLM-Bench answer; None if the data set has no ground truth."""
 
     modality: str | None = None
     sequence: str | None = None
@@ -259,34 +259,34 @@ class GoldFields:
 
 
 def gold_fields(fields: GoldFields) -> dict[str, str]:
-    """Labels by their key in an answer; those without ground truth are left out."""
+    """Return the labels by their key in an answer, without those that have no ground truth."""
     return {FIELD_KEYS.get(name, name): label for name, label in vars(fields).items() if label is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gold:
-    """What is right. Read by score, tables, the rating round and the leak test; never by prompts or infer.
+    """Reference answer of an item. Read by score, tables, the rating round and the leak test; never by prompts or infer.
 
     Attributes
     ----------
     answer, aliases, icd10 : str, tuple of str, str
-        The diagnosis, by its preferred name where the vocabulary knows it; other names that are as right; its code.
+        The diagnosis, under its preferred name if it is in the vocabulary; equivalent names; its code.
     choice : str
         Letter of the right option (runner `choice`); `answer` is then its text.
     fields : GoldFields or None
         Structured items only.
     differentials : tuple of str
-        What else has to be considered, ranked.
+        Other diagnoses to consider, ranked.
     findings, findings_complete : tuple of str, bool
-        What is seen, in words that do not name the diagnosis; and whether nothing else is to be seen.
+        Visible findings, in words that do not name the diagnosis; True if the list is complete.
     rationale, must_not : tuple of str
-        Statements that speak for the answer, and statements that would be wrong or dangerous.
+        Statements that support the answer, and statements that would be wrong or dangerous.
     rubric : tuple of Criterion
-        Built from all of this.
+        Built from all of these.
     turn_leaders : tuple of str
-        Dialogues: the diagnosis that should lead after each turn.
+        Dialogues: the diagnosis that should be at rank 1 after each turn.
     established : str
-        How the answer is known.
+        How the diagnosis was established.
     """
 
     item_id: str
@@ -308,7 +308,7 @@ class Gold:
 
 @dataclass(frozen=True, kw_only=True)
 class Disclosure:
-    """What an arm may show beyond the item: written by the only stage that reads gold, read by prompts."""
+    """Text that an arm may show beyond the item: written by the only stage before scoring that reads gold, read by prompts."""
 
     item_id: str
     arm: str
@@ -317,7 +317,7 @@ class Disclosure:
 
 @dataclass(frozen=True, kw_only=True)
 class Exemplar:
-    """An example for few-shot prompts: an item that is never asked, with its answer in the form that is asked for."""
+    """An example for few-shot prompts: an item outside the benchmark's questions, with its answer in the requested form."""
 
     item: Item
     answer: str

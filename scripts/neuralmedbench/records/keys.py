@@ -1,4 +1,4 @@
-"""By what a response, its grades, its similarity, its score and its ratings find each other."""
+"""The key that links a response to its grades, similarity, score and ratings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Key = tuple[str, str, str, str, str, int]
 
 
 def response_key(row: Response | Grade | Rating | Score | SimilarityRow) -> Key:
-    """(item_id, arm, strategy, model, revision, repeat)."""
+    """Return (item_id, arm, strategy, model, revision, repeat)."""
     return row.item_id, row.arm, row.strategy, row.model, row.revision, row.repeat
 
 
 def text_digest(text: str) -> str:
-    """Hex SHA-256 of an answer's text: a grade, a similarity or a rating of another text is stale."""
+    """Return the hex SHA-256 of an answer's text: a grade, similarity or rating with another digest is stale."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

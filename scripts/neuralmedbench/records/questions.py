@@ -1,4 +1,4 @@
-"""Questions as they come from outside: the one form into which every data set is imported before anything else sees it."""
+"""Imported questions: the common form into which every external data set is converted first."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from neuralmedbench.records.items import Disclosure, Family, Gold, Level, Runner
 SCHEMA_VERSION = 1
 
 LETTERS = "ABCDEFGHIJ"
-"""Names of the options of an item of choice, in their order."""
+"""Names of the options of a choice item, in order."""
 
 QUESTIONS, ANSWERS, DISCLOSURES, IMAGES = QUESTION_FILES = ("questions.jsonl", "answers.jsonl", "disclosures.jsonl", "images.csv")
-"""Files of an imported data set: what is asked, what is right, what arms may show, and its pictures."""
+"""Files of an imported data set: questions, reference answers, disclosures, and pictures."""
 
 IMPORT_RECORD = "import.json"
-"""What an import found, beside them; a set that was curated or written by hand has none."""
+"""Record of the import, beside them; curated and hand-written sets have none."""
 
 IMAGE_COLUMNS = ("file_path", "sha256", "width", "height")
-"""Columns of `images.csv`: one row a picture, its path below the folder of the imported pictures, the digest of its bytes, and its size."""
+"""Columns of `images.csv`, one row per picture: path below the folder of imported pictures, digest of its bytes, size in pixels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +30,11 @@ class QuestionImage:
     file : str
         Its path in `images.csv`.
     label : str
-        The name by which the question speaks of it (`Figure B`); empty when there is none.
+        Its name in the question (`Figure B`), or empty.
     sequence, plane : str
-        As the data set says; `unknown` and empty when it does not.
+        As stated by the data set, else `unknown` and empty.
     role : str
-        `picture`, `option` (the picture is an answer that can be chosen: its label is the text of its option), `prior` or `current`.
+        `picture`, `option` (an answer option: its label is the text of the option), `prior` or `current`.
     """
 
     file: str
@@ -46,7 +46,7 @@ class QuestionImage:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionTurn:
-    """One round of a dialogue: what is revealed, what is asked, and which pictures are shown (places in `Question.images`, from 0)."""
+    """One round of a dialogue: revealed text, question, and pictures (indices in `Question.images`, from 0)."""
 
     reveal: str
     question: str
@@ -55,22 +55,22 @@ class QuestionTurn:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """One question of a data set: a line of `questions.jsonl`. What is right stands elsewhere (`answers.jsonl`, lines of `Gold`).
+    """One question of a data set: a line of `questions.jsonl`. The reference answer is in `answers.jsonl` (lines of `Gold`).
 
     Attributes
     ----------
     question_id : str
         Its id in the data set, made of letters, digits, `.`, `-` and `_`.
     case_id, patient_id : str
-        Whose; empty when the data set does not say: then every question is a patient of its own.
+        Its case and patient; empty if the data set does not state them: then every question counts as a separate patient.
     text, record : str
-        What is told of the case beside the question.
+        Description of the case, and its health record.
     given : str
         As in `Item`.
     options : tuple of str
-        2 to 10 for the runner `choice`, else none. An option that is a picture has its label here.
+        2 to 10 for the runner `choice`, else none. A picture option is represented by its label.
     exemplar : bool
-        Whether it is an example for few-shot prompts: it is shown with its answer and never asked.
+        True for an example of few-shot prompts: shown with its answer, and never a question itself.
     """
 
     question_id: str
@@ -96,14 +96,14 @@ class Question:
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """An imported data set as it lies in its folder.
+    """An imported data set.
 
     Attributes
     ----------
     questions : tuple of Question
         In the order of the set.
     gold, disclosures : tuple
-        With the question's id in the place of the item's.
+        With the question's id in place of the item's.
     files : tuple of str
         Names of the pictures in the order of `images.csv`: row 7 became `img-000007`.
     """
@@ -116,7 +116,7 @@ class QuestionSet:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """A row of a data set that was not taken: where it stands (a number or an id, never its words), and why."""
+    """A refused row of a data set: its place (a number or an id, never its words), and the reason."""
 
     where: str
     reason: str
@@ -124,28 +124,28 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportRecord:
-    """What an import found (`import.json`).
+    """Summary of an import (`import.json`).
 
     Attributes
     ----------
     benchmark, data_set : str
-        Name here, and name of the set.
+        Names of the benchmark and of the data set.
     licence, home : str
-        Under which licence, and where it is to be had.
+        Its licence, and its web page.
     sources : dict of str to str
         SHA-256 of every file that was read, by its name in the user's folder.
     expected, found, imported : int
-        Questions: as published (0 when not known), rows found, rows taken.
+        Number of published questions (0 if unknown), of rows in the files, and of imported rows.
     refused : tuple of Refusal
-        The others.
+        The other rows.
     images : int
-        Different pictures.
+        Number of different pictures.
     without_answer : int
-        Questions that have none.
+        Number of questions without an answer.
     empty : dict of str to int
-        Fields that stand in the set and are empty, by name.
+        Number of empty values by field.
     long_questions : int
-        Questions of more words than a question needs: they tell of the case, where neither text budgets nor arms reach it.
+        Number of questions with more words than a question needs: they describe the case, where text budgets and arms have no effect.
     """
 
     benchmark: str

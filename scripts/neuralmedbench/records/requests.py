@@ -1,4 +1,4 @@
-"""What a model is sent."""
+"""Requests: the rendered prompts that models are sent."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ SCHEMA_VERSION = 3
 
 @dataclass(frozen=True, kw_only=True)
 class RequestImage:
-    """A picture in a request: the very bytes of the PNG, known by their digest, and the words shown before it.
+    """A picture in a request: the file, the digest of its bytes, and the label shown before it.
 
-    `example` marks the pictures of answered examples of other patients, `option` those that are options of a choice: no picture budget cuts them.
-    `volume_sha256` is the scan that the picture shows (of a benchmark of pictures: the picture itself), which a passed audit has to cover.
+    `example` marks pictures of answered examples (other patients), `option` marks answer options; picture budgets cut neither.
+    `volume_sha256` is the scan of the picture (in a benchmark of pictures, the picture itself), which a passed audit must cover.
     """
 
     path: str
@@ -27,7 +27,7 @@ class RequestImage:
 class RequestTurn:
     """One user message: text, then its pictures, each after its label.
 
-    The first `example_characters` of the text are answered examples of other patients.
+    The first `example_characters` characters of the text are answered examples of other patients.
     """
 
     text: str
@@ -37,7 +37,7 @@ class RequestTurn:
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
-    """One thing that a case tells when it is asked for; `asked_by` are words that ask for it and do not stand in it."""
+    """One piece of information that a case gives on request; `asked_by` are words of a question for it that are not in its text."""
 
     text: str
     asked_by: str = ""
@@ -46,17 +46,16 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class Inquiry:
-    """A dialogue in which the model asks (strategy `ask`).
+    """A dialogue in which the model asks questions (strategy `ask`).
 
     Attributes
     ----------
     facts : tuple of Fact
-        Everything that the case tells, in its order.
+        All information on the case, in order.
     max_questions : int
-        After so many questions the final answer is asked for.
+        After so many questions the final answer is requested.
     unknown, left, closing : str
-        The sentence for a question that the case does not answer; that tells how many questions are left (`{left}`); that asks for the
-        final answer.
+        Sentences of the case: for a question without an answer; on the number of questions left (`{left}`); to request the final answer.
     """
 
     facts: tuple[Fact, ...]
@@ -73,7 +72,7 @@ class Request:
     Attributes
     ----------
     item_id, case_id, patient_id, benchmark : str
-        Whose.
+        Ids of the item, its case and patient, and the name of the benchmark.
     arm : str
         `full`, `no_image`, `no_text`, `shuffled_image`, `findings_disclosed`...
     strategy : str
@@ -85,15 +84,15 @@ class Request:
     system : str
         System message.
     turns : tuple of RequestTurn
-        One message, or the messages of a dialogue that are sent one after the other, each after the answer before.
+        One message, or the messages of a dialogue, each sent after the previous answer.
     answer_schema : str
-        JSON schema of the answer, of a dialogue that of its last answer; or empty. An open item is asked for the same fields in words.
+        JSON schema of the (last) answer, or empty. Open items request the same fields in words.
     samples : int
-        How many answers are asked for; `repeat` counts from 0.
+        Number of answers; `repeat` counts from 0.
     words_cut : int
-        Words of the case that the benchmark's text budget cut away.
+        Number of words of the case removed by the benchmark's text budget.
     inquiry : Inquiry or None
-        Under the strategy `ask`: what the case answers. `turns` is then the first message alone.
+        Under the strategy `ask`: the answers of the case. `turns` is then the first message only.
     """
 
     item_id: str

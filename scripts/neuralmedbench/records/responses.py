@@ -1,4 +1,4 @@
-"""What a model answered."""
+"""Responses: the answers of models."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ SCHEMA_VERSION = 2
 
 
 class ResponseState(StrEnum):
-    """What became of a request.
+    """Outcome of a request.
 
-    `ok`, `refused` and `truncated` are the model's behaviour; `failed`, `over_budget` and `skipped` are ours and
-    count as missing.
+    `ok`, `refused` and `truncated` are the model's behaviour; `failed`, `over_budget` and `skipped` are not, and count as missing.
     """
 
     OK = "ok"
@@ -25,9 +24,10 @@ class ResponseState(StrEnum):
 
 
 MISSING_STATES = frozenset({ResponseState.FAILED, ResponseState.OVER_BUDGET, ResponseState.SKIPPED})
-"""States in which there is no answer because of us, not because of the model."""
+"""States without an answer for reasons other than the model's behaviour."""
 MOST_TOKENS = 10**8
-"""Tokens that a call can have: ten times the longest context of any model (10 million), for the samples that one call may ask for."""
+"""Largest plausible number of tokens of a call: ten times the longest context of any model (10 million), because one call may request
+several samples."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,31 +41,31 @@ class Response:
     turns : tuple of str
         All answers of a dialogue in order; the last one equals `text`.
     call_keys : tuple of str
-        Keys in the ledger, one a call.
+        Keys in the ledger, one per call.
     images_sent : int
-        Pictures sent after the model's own picture budget; of a call that failed too, unless it never found a connection.
+        Number of pictures sent under the model's picture budget; also for a failed call, unless no connection was made.
     characters_sent : int
-        Length of the words of the last conversation that was sent, labels of pictures included.
+        Length of the text of the last conversation sent, including labels of pictures.
     images_downscaled : int
-        Of these the ones that the provider shrinks by its own documentation.
+        Number of sent pictures that the provider downscales according to its documentation.
     destination : str
-        Host that was asked last: `local`, or a name; empty when nothing was sent, or before it was kept.
+        Host of the last call: `local`, or a name; empty if nothing was sent, and in records from before this field.
     finish_reason, served_model, fingerprint : str
-        What the provider said.
+        As reported by the provider.
     mean_logprob : float or None
-        Mean logarithm of the probability of the last answer's tokens; None when it was not asked for.
+        Mean log probability of the last answer's tokens; None if not requested.
     prompt_tokens, completion_tokens : int or None
-        Sums over the turns; None when one of them is not known.
+        Sums over the turns; None if one of them is unknown.
     latency_s : float or None
-        Sum over the turns, retries left out.
+        Sum over the turns, without retries.
     cost_usd : float or None
-        From the prices in the model's yaml; None when a price or the tokens are not known.
+        By the prices in the model's YAML file; None if a price or the number of tokens is unknown.
     attempts : int
-        Calls made, retries counted; 0 when skipped.
+        Number of calls, including retries; 0 if skipped.
     error : str
         Class and status code of a failure; never the provider's text.
     called_on : str
-        Date of the last call, of one that failed too (UTC, YYYY-MM-DD).
+        Date of the last call, also of a failed one (UTC, YYYY-MM-DD).
     """
 
     item_id: str
@@ -101,7 +101,7 @@ class Response:
 
 
 def token_count(value: object) -> int | None:
-    """Read a count of tokens: a whole number from 0 to `MOST_TOKENS`; None when the value is anything else, which nobody can have counted.
+    """Return a token count if it is a plausible one, an integer from 0 to `MOST_TOKENS`, else None.
 
     Examples
     --------
@@ -114,5 +114,5 @@ def token_count(value: object) -> int | None:
 
 
 def current_rows(rows: Sequence[Response]) -> list[Response]:
-    """Keep the responses of the present revision: in the table of a model they stand first, those of the revision before behind them."""
+    """Return the responses of the current revision: the first rows of a model's table, before those of the previous revision."""
     return [row for row in rows if row.revision == rows[0].revision]

@@ -1,4 +1,4 @@
-"""The tables of results: `results/tables/<name>.csv` and their columns, in order."""
+"""Result tables, `results/tables/<name>.csv`: their columns, and the marks of suppressed cells."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ POOL_MARKS = {
     "breadth_in_reference_pool": ("breadth_benchmark", "model"),
     "depth_in_reference_pool": ("depth_benchmark", "model"),
 }
-"""Columns that mark a model by whose answers the items of a benchmark were chosen, with the columns that name the two."""
+"""Columns that mark a model of the reference pool, whose answers selected the items, with the columns of benchmark and model."""
 
 HIDDEN, NOT_SHOWN = "(hidden)", "not shown"
-"""In the cell that counts the patients of a row that a public run hides beside a small one; and in a cell of words of such a row."""
+"""Marks in a row under secondary suppression in a public run: in the cell of the number of patients, and in cells of text."""
 
 MARK = re.compile(r"<\d+( patients)?|\(hidden\)")
-"""What stands in that cell: `<10` where few patients are behind the row (`docs/metrics.md`)."""
+"""Mark in the cell of the number of patients: `<10` for a small group, or `HIDDEN` (`docs/metrics.md`)."""
 
 
 def mark_of(row: Mapping[str, str]) -> str:
-    """Say why the empty cells of a row are not shown; empty when nothing of it is hidden."""
+    """Return the mark that explains the empty cells of a suppressed row; empty for any other row."""
     return next((cell for cell in row.values() if MARK.fullmatch(cell)), "")

@@ -1,4 +1,4 @@
-"""What a person is shown of a benchmark before its data may be used, and what they signed."""
+"""Review of a de-identified benchmark: the files shown to a person, and the signature."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SCHEMA_VERSION = 1
 
 
 class ExcludeReason(StrEnum):
-    """Why a reviewer takes a case out."""
+    """Reason for which a reviewer excludes a case."""
 
     FACE_LEFT = "face_left"
     TEXT_IN_PICTURE = "text_in_picture"
@@ -24,16 +24,16 @@ class ExcludeReason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewedFiles:
-    """What the sheets show (`data/reviews/<benchmark>/review.json`): what a person signs.
+    """Files shown on the review sheets (`data/reviews/<benchmark>/review.json`), to be signed by a person.
 
     Attributes
     ----------
     benchmark, profile : str
-        Whose, under which profile.
+        Benchmark and de-identification profile.
     digest : str
-        Digest over `cases` and the profile; its first 12 digits are typed to sign.
+        Digest of `cases` and the profile; its first 12 digits are typed to sign.
     cases : dict of str to str
-        By case (or, of pictures, by picture): the digest of everything of it that is shown and covered.
+        Digest of everything shown and covered, by case (or picture).
     """
 
     benchmark: str
@@ -45,22 +45,22 @@ class ReviewedFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class SignedReview:
-    """What a person signed (`data/reviews/<benchmark>.json`).
+    """A signed review (`data/reviews/<benchmark>.json`).
 
     Attributes
     ----------
     benchmark, profile : str
-        Whose, under which profile.
+        Benchmark and de-identification profile.
     digest : str
-        That of what was shown.
+        Digest of the files shown.
     reviewer : str
-        Who signed.
+        Name of the reviewer.
     signed_on : str
-        Day, YYYY-MM-DD.
+        Date, YYYY-MM-DD.
     accepted : dict of str to str
-        By case (or picture): the digest of what was seen of it. A change of any covered file of it makes the signature void.
+        Digest of the files seen, by case (or picture). The signature is void for a case with a changed file.
     excluded : dict of str to ExcludeReason
-        By case: why the reviewer took it out; nothing covers it.
+        Reasons by excluded case; no audit covers it.
     """
 
     benchmark: str

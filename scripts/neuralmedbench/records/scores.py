@@ -1,4 +1,4 @@
-"""What an answer is worth: predictions, grades, scores."""
+"""Predictions (parsed answers), grades, similarities, scores and ratings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SCHEMA_VERSION = 4
 
 
 class ParseStatus(StrEnum):
-    """How an answer was read."""
+    """How an answer was parsed."""
 
     STRICT = "strict"
     REPAIRED = "repaired"
@@ -18,7 +18,7 @@ class ParseStatus(StrEnum):
 
 
 class GradeState(StrEnum):
-    """What became of a grade; only `ok` has a value."""
+    """Outcome of grading; only `ok` has a value."""
 
     OK = "ok"
     FAILED = "failed"
@@ -26,11 +26,11 @@ class GradeState(StrEnum):
 
 
 SIMULATED_ROUND = "simulated"
-"""Round of the demo that a program rates: never made by `make rating-round`, never of anybody's own benchmark."""
+"""Rating round of the demo with simulated raters; `make rating-round` never makes it, and a user's benchmark never has it."""
 
 
 class RatingPart(StrEnum):
-    """Why a rater saw a text: it was drawn, was drawn and is shown to the same rater again, or is a control that nobody's model wrote."""
+    """Why a rater saw a text: sampled, sampled and repeated for the same rater, or a control that no model wrote."""
 
     SAMPLE = "sample"
     AGAIN = "again"
@@ -40,7 +40,7 @@ class RatingPart(StrEnum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an answer says for and against one of its candidates; empty where it says nothing. It never names a candidate."""
+    """Statements of an answer for and against one of its candidates, or empty. The candidate is never named."""
 
     speaks_for: str = ""
     against: str = ""
@@ -48,27 +48,27 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """What an answer says, read without gold.
+    """A parsed answer, read without gold.
 
     Attributes
     ----------
     differential : tuple of str
-        Diagnoses in order, at most 5.
+        Ranked diagnoses, at most 5.
     findings, rationale : str
-        The answer's own words, empty when it has none.
+        In the words of the answer, or empty.
     choice : str
         Letter of the chosen option.
     fields : dict of str to str or None
-        Fields of a structured answer, an absent field is an abstention; or lesion, location and side of a lesion answer; or location and
-        side as a checklist states them.
+        Fields of a structured answer (an absent field is an abstention); or lesion, location and side of a lesion answer; or location and
+        side in a checklist.
     confidence : float or None
         Stated confidence in rank 1, 0 to 1.
     abstained : bool
-        Whether it declined to name a diagnosis; also true of an unreadable answer that is empty or refuses.
+        True if it declined to name a diagnosis; also for an unreadable answer that is empty or a refusal.
     seen, missing : str
-        Of a checklist: what it says that it was shown (modality; sequences; planes), and what it would need to be surer.
+        In a checklist: images as the model describes them (modality; sequences; planes), and what it would need to be more certain.
     evidence : tuple of Evidence
-        Of a checklist: one for each entry of `differential`.
+        In a checklist: one per entry of `differential`.
     """
 
     parse_status: ParseStatus
@@ -86,7 +86,7 @@ class Prediction:
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """A grader's word on one criterion of one response.
+    """A grader's value for one criterion of one response.
 
     Attributes
     ----------
@@ -96,15 +96,15 @@ class Grade:
         `main_condition`, `core_diagnosis`; a criterion of the item's rubric; `reasoning.efficiency`, `reasoning.factuality`,
         `reasoning.completeness`; or `error.<code>` of `records.taxonomy`.
     value : float or None
-        0 to 1; of an error 0 when it is absent, 1 when it is there, 2 when it is significant. None unless the state is ok.
+        0 to 1; for an error 0 (absent), 1 (present) or 2 (significant). None unless the state is ok.
     weight : float
         Points of the criterion.
     served_model, fingerprint, called_on : str
-        Of the call of a grader that asks a model: what the provider said, and the day; the same for all criteria of a text.
+        Call of an LLM grader, as reported by the provider, and its date; the same for all criteria of a text.
     destination : str
-        Host that was asked; empty when none was.
+        Host of the call; empty without one.
     attempts, characters_sent : int
-        Calls made, retries counted, and the length of the words that were sent; 0 when nothing was.
+        Number of calls, including retries, and length of the text sent; 0 if nothing was.
     """
 
     item_id: str
@@ -133,7 +133,7 @@ class Grade:
 class SimilarityRow:
     """Semantic similarity of one response's extracted answer to the reference: descriptive, never a verdict.
 
-    `expanded` where one of the two was an abbreviation that the vocabulary wrote out before they were compared.
+    `expanded` is True if one of the two was an abbreviation, expanded by the vocabulary before the comparison.
     """
 
     item_id: str
@@ -151,47 +151,47 @@ class SimilarityRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """One response, read and scored; the row from which every table is made.
+    """One scored response; all tables are made from these rows.
 
     Attributes
     ----------
     state, parse_status : str
-        Of the response and of its reading.
+        States of the response and of parsing.
     missing : bool
-        No answer because of us: not in the numerator, counted as missing.
+        No answer for reasons other than the model's behaviour: not in the numerator, counted as missing.
     scored : bool
-        False when there is no gold for the item.
+        False if the item has no gold.
     differential : tuple of str
-        The parsed ranked differential; of a lesion item the lesion, of a structured item the class.
+        The parsed ranked differential; for a lesion item the lesion, for a structured item the class.
     relation : str
-        How rank 1 relates to the reference: `exact`, `synonym`, `child`, `parent`, `sibling`, `unrelated`; empty without a rank 1,
+        Relation of rank 1 to the reference: `exact`, `synonym`, `child`, `parent`, `sibling`, `unrelated`; empty without a rank 1,
         and for lesion and structured items.
     passed : bool or None
-        The pass rule of the item's runner (design, section 9); None when missing, not scored, or no grader gave a value.
+        By the pass rule of the item's runner; None if missing, not scored, or without a grader's value.
     right_family : bool or None
-        Rank 1 names a wider term of the reference.
+        True if rank 1 is a wider term of the reference.
     reference_rank : int or None
-        Rank (from 1) at which the reference stands in the differential; None when it is not there.
+        Rank (from 1) of the reference in the differential; None if it is not in it.
     in_candidates : bool or None
-        The reference stands among the first five candidates.
+        True if the reference is among the first five candidates.
     main_condition, core_diagnosis : float or None
-        The grader's word (that of the first grader in the run list that gave one), 0 to 1; 0 for a refused or truncated answer.
+        Value of the first grader in the run list that gave one, 0 to 1; 0 for a refused or truncated answer.
     rubric : float or None
-        Points earned over points to be had, 0 to 1, by the first grader in the run list that judged the item's whole rubric; None when
-        none did. 0 for a refused or truncated answer to an item with a rubric.
+        Fraction of the points, 0 to 1, by the first grader in the run list that graded the item's whole rubric; None without one. 0 for a
+        refused or truncated answer to an item with a rubric.
     confidence, abstained : float or None, bool
         As in :class:`Prediction`.
     fields : dict of str to str or None
-        Structured items: the answered fields after spelling (an absent field is an abstention); lesion items: `lesion`,
-        `location` and `side` as answered; other open items: `location` and `side` where a checklist states them.
+        Structured items: the answered fields after normalisation of spelling (an absent field is an abstention); lesion items: `lesion`,
+        `location` and `side` as answered; other open items: `location` and `side` of a checklist.
     fields_right : dict of str to bool or None
-        Structured items: for each field with ground truth whether it is right.
+        Structured items: correctness of each field with ground truth.
     fields_abstained : tuple of str
         Structured items: fields with ground truth that a readable answer left null.
     turn_passes : tuple of bool
-        Dialogues of fixed rounds: pass of each turn's leader against the final reference.
+        Dialogues of fixed rounds: pass of each turn's rank 1 against the final reference.
     turn_leaders : tuple of str
-        Dialogues of fixed rounds: rank 1 of each turn; empty where a turn names nothing.
+        Dialogues of fixed rounds: rank 1 of each turn; empty if a turn names no diagnosis.
     text : str
         The scored text.
     """
@@ -236,30 +236,30 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class Rating:
-    """One clinician's value on one axis of one response.
+    """A clinician's value on one axis for one response.
 
     Attributes
     ----------
     rater_id : str
         Pseudonym.
     axis : str
-        Axis of the rating form, for example `dx_correct`; or `error.<code>` for an error that the rater marked.
+        Axis of the rating form, for example `dx_correct`; or `error.<code>` for an error marked by the rater.
     value : float or None
-        None when the rater could not judge; of an error 2 when it is significant, else 1.
+        None if the rater could not judge; for an error 1, or 2 if it is significant.
     seconds : float or None
         Time that the rater spent on the response.
     stale : bool
-        The rated text is not the text that stands in the responses now.
+        True if the rated text is not the current text of the response.
     simulated : bool
-        Made by a program to exercise the form; never headlined.
+        True for a simulated rater, which exercises the form; never headlined.
     part : RatingPart
-        `sample` alone is about a model: the others tell how far a rater can be relied on. A control has no model and no revision.
+        Only `sample` is about a model: the others measure the reliability of raters. A control has no model and no revision.
     probability : float or None
-        With which the response was drawn into its round, 0 to 1, for inverse-probability weights; None when it was not drawn.
+        Probability with which the response was sampled, 0 to 1, for inverse-probability weights; None if it was not sampled.
     informed : bool
-        The rater had seen the reference of the case before giving this value.
+        True if the rater had seen the reference of the case before.
     adjudicated : bool
-        A further rater's last word where the raters of the round disagree: it stands for their mean, and never enters agreement.
+        True for the decision of a further rater where the raters of the round disagree: it replaces their mean, and never enters agreement.
     """
 
     round_id: str

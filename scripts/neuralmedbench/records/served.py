@@ -1,4 +1,4 @@
-"""The model that really answered: a provider may serve another one under the same name from one call to the next."""
+"""Served models: a provider may serve another model under the same name from one call to the next."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ LONGEST_NAME = 100
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class ServedModel:
-    """A model as the provider named it.
+    """A model as named by the provider.
 
     Attributes
     ----------
     first_called_on, last_called_on : str
-        First and last day on which it answered (YYYY-MM-DD); empty when not known.
+        Dates of its first and last answer (YYYY-MM-DD); empty if unknown.
     name, fingerprint : str
-        What the provider said, without signs that no name has.
+        As reported by the provider, with unprintable characters replaced.
     answers : int
-        How many answers it gave.
+        Number of its answers.
     """
 
     first_called_on: str
@@ -31,17 +31,17 @@ class ServedModel:
 
 
 def served_by(answers: Iterable[tuple[str, str, str]]) -> list[ServedModel]:
-    """Count answers by the model that the provider said it served.
+    """Count answers by served model.
 
     Parameters
     ----------
     answers : iterable of (str, str, str)
-        Served model, fingerprint and day of each answer. One without a served model (the provider said nothing, or nothing came) is left out.
+        Served model, fingerprint and date of each answer. Answers without a served model (not reported, or no answer) are left out.
 
     Returns
     -------
-    list of Served
-        In the order in which they appeared.
+    list of ServedModel
+        In the order of their first answers.
     """
     days: dict[tuple[str, str], Counter[str]] = {}
     for (name, fingerprint, day), number in Counter(answers).items():
@@ -49,16 +49,16 @@ def served_by(answers: Iterable[tuple[str, str, str]]) -> list[ServedModel]:
             days.setdefault((printable_name(name), printable_name(fingerprint)), Counter())[day] += number
     return sorted(
         ServedModel(
-            first_called_on=min(filter(None, found), default=""),
-            last_called_on=max(found),
+            first_called_on=min(filter(None, by_day), default=""),
+            last_called_on=max(by_day),
             name=name,
             fingerprint=fingerprint,
-            answers=found.total(),
+            answers=by_day.total(),
         )
-        for (name, fingerprint), found in days.items()
+        for (name, fingerprint), by_day in days.items()
     )
 
 
 def printable_name(name: str) -> str:
-    """Give a provider's word as it may stand in a log or on a page: on one line, and not without end."""
+    """Return a name from a provider for display in a log or on a page: printable, on one line, at most `LONGEST_NAME` characters."""
     return "".join(char if char.isprintable() else "?" for char in name[:LONGEST_NAME])

@@ -1,4 +1,4 @@
-"""The errors that an answer can make: one list for graders that ask a model and for clinicians' forms."""
+"""Taxonomy of errors in answers, for LLM graders and for clinicians' forms."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 VERSION = "1.0"
-"""Bump it when a code is added, leaves or changes its meaning: what was labelled before was labelled by another list."""
+"""Increase it when a code is added, removed or changes its meaning: labels of different versions are not comparable."""
 
 ERROR_AXIS = "error."
-"""Before a code: the criterion of a grade, and the axis of a rating."""
+"""Prefix of a code in the criterion of a grade and the axis of a rating."""
 
 
 class ErrorGroup(StrEnum):
-    """Where in the work of a reader the error lies."""
+    """Step of a reader's work in which the error occurs."""
 
     PERCEPTUAL = "perceptual"
     REASONING = "reasoning"
@@ -24,7 +24,7 @@ class ErrorGroup(StrEnum):
 
 
 class PaperClass(StrEnum):
-    """Error classes of Neural-MedBench; that an error of ours belongs to one of them is our reading of their names."""
+    """Error classes of Neural-MedBench; the assignment of errors to them is ours, by their names."""
 
     PERCEPTUAL_FAILURE = "perceptual_failure"
     REASONING_FAILURE = "reasoning_failure"
@@ -34,7 +34,7 @@ class PaperClass(StrEnum):
 
 
 class Condition(StrEnum):
-    """What must be known of an item before an error can be told from it."""
+    """What must be known of an item before an error can be counted."""
 
     LESION_SHOWN = "lesion_shown"
     FINDINGS_COMPLETE = "findings_complete"
@@ -49,15 +49,15 @@ class ErrorCode:
     code : str
         Its name in grades, ratings and tables.
     group : ErrorGroup
-        Where it lies.
+        Its group.
     label : str
-        What it means, in words for raters and prompts.
+        Its meaning, in words for raters and prompts.
     paper_class : PaperClass or None
-        The class of the paper; None where it has none.
+        Class in the paper, or None.
     condition : Condition or None
-        A missed lesion counts only where the lesion was shown, a hallucinated finding only where the list of findings is complete.
+        A missed lesion counts only if the lesion was shown, a hallucinated finding only if the list of findings is complete.
     omission : bool
-        Something that is left out: there are no words of the answer that could be quoted for it.
+        True for an omission: there are no words of the answer to quote.
     """
 
     code: str
@@ -108,7 +108,7 @@ ERRORS = {error.code: error for error in TAXONOMY}
 
 
 def error_of(criterion: str) -> ErrorCode | None:
-    """Give the error that a criterion of a grade or an axis of a rating speaks of; None when it is none.
+    """Return the error of a grade's criterion or a rating's axis; None for another criterion or axis.
 
     Examples
     --------
@@ -121,21 +121,21 @@ def error_of(criterion: str) -> ErrorCode | None:
 
 
 def counts_under(error: ErrorCode, *, lesion_shown: bool | None, findings_complete: bool) -> bool:
-    """Whether an error may be counted on an item.
+    """Return whether an error may be counted on an item.
 
     Parameters
     ----------
     error : ErrorCode
         The error.
     lesion_shown : bool or None
-        As in `records.items.Item`: None when there is no lesion, or it is not known.
+        As in `records.items.Item`: None if there is no lesion, or it is unknown.
     findings_complete : bool
         As in `records.items.Gold`.
 
     Returns
     -------
     bool
-        True where its condition is met, or it has none.
+        True if its condition is met, or it has none.
     """
     if error.condition is Condition.LESION_SHOWN:
         return lesion_shown is True
@@ -143,5 +143,5 @@ def counts_under(error: ErrorCode, *, lesion_shown: bool | None, findings_comple
 
 
 def unknown_errors(codes: Iterable[str]) -> list[str]:
-    """Name the codes that the taxonomy does not have, sorted."""
+    """Return the codes that are not in the taxonomy, sorted."""
     return sorted(set(codes) - set(ERRORS))

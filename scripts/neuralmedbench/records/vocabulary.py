@@ -1,4 +1,4 @@
-"""Diagnoses and anatomical terms with their other names: what counts as the same answer."""
+"""Vocabulary of diagnoses and anatomical terms with synonyms: which answers count as equal."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ SPELLINGS = (
     (r"ising\b", "izing"),
     (r"ised\b", "ized"),
 )
-"""British spellings and the American ones into which they are folded before two terms are compared."""
+"""British spellings, replaced by American ones before terms are compared."""
 
 
 @lru_cache(maxsize=1 << 16)
 def normal_form(text: str) -> str:
-    """Form in which two spellings of one term are equal.
+    """Return a normal form that is equal for all spellings of a term.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def normal_form(text: str) -> str:
     Returns
     -------
     str
-        Lower case letters (of any script) and digits, words separated by single spaces; possessives, accents, punctuation and
-        British spellings are gone.
+        Lower-case letters (of any script) and digits, words separated by single spaces, without possessives, accents, punctuation and
+        British spellings.
 
     Examples
     --------
@@ -73,21 +73,21 @@ class Diagnosis:
     Attributes
     ----------
     key : str
-        Its name in the file.
+        Its key in the file.
     name : str
         Preferred name.
     icd10 : tuple of str
-        Codes; a code belongs to one diagnosis.
+        ICD-10 codes; each belongs to one diagnosis.
     parent : str
         Key of the next wider term, or empty.
     synonyms, abbreviations : tuple of str
         Other names.
     confusable : tuple of str
-        Keys of diagnoses that are easily taken for it.
+        Keys of diagnoses that are easily confused with it.
     description : str
         Presentation and imaging in a few sentences.
     classes, subtype : str
-        Its class and subtype in NeuroVLM-Bench; empty when it has none.
+        Its class and subtype in NeuroVLM-Bench, or empty.
     """
 
     key: str
@@ -114,13 +114,13 @@ class Vocabulary:
     Attributes
     ----------
     version : str
-        Version of the file; part of what is reported.
+        Version of the file, stated in the report.
     digest : str
         SHA-256 of the file.
     diagnoses : dict of str to Diagnosis
         By key, in the order of the file.
     locations : dict of str to tuple of str
-        Anatomical term and its synonyms; parts of a region stand among them.
+        Synonyms by anatomical term; parts of a region are among them.
     """
 
     version: str
@@ -144,7 +144,7 @@ class Vocabulary:
         return {normal_form(name): term for term, synonyms in self.locations.items() for name in (term, *synonyms)}
 
     def find(self, text: str) -> Diagnosis | None:
-        """Look up a name, a synonym, an abbreviation or an ICD-10 code; None when it is none of them, whole."""
+        """Return the diagnosis of a name, synonym, abbreviation or ICD-10 code (the whole text), or None."""
         return self.codes.get(text.strip().upper()) or self.index.get(normal_form(text))
 
     def ancestors(self, key: str) -> Iterator[Diagnosis]:

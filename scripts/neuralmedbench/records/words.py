@@ -1,4 +1,4 @@
-"""Numbers in words, the same in tables, figures and page: percentages, intervals, points, counts, p values, lists. It imports nothing."""
+"""Format numbers and lists alike in tables, figures and page: percentages, intervals, points, counts, p values. Imports nothing."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import math
 from collections.abc import Sequence
 
 Cell = str | float | None
-"""A number, or the text of a cell: empty when there is none."""
+"""A number, or the text of a cell (empty for no number)."""
 
 UNKNOWN, DASH = "not known", "–"
-"""What stands for no number in a sentence, and in a cell of the page."""
+"""Text for a missing number in a sentence, and in a cell of the page."""
 
 EACH, ONCE, DASHED = "{} % to {} %", "{} to {} %", "{}–{}"
-"""How the ends of an interval of percentages are written."""
+"""Formats of an interval of percentages."""
 
 DECIMALS = 6
-"""A number is rounded as its cell is before it is written in words, so that text and table never differ by a point."""
+"""Numbers are rounded like their CSV cells before they are formatted, so that text and table never differ by a point."""
 
 
 def number(cell: Cell) -> float | None:
-    """Read a cell as a number; None when it is empty or not finite.
+    """Read a cell as a number; None if it is empty or not finite.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def number(cell: Cell) -> float | None:
 
 
 def percent(share: Cell, digits: int = 0, *, missing: str = UNKNOWN) -> str:
-    """Write a share in percent.
+    """Format a share in percent.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def percent(share: Cell, digits: int = 0, *, missing: str = UNKNOWN) -> str:
 
 
 def percent_span(low: Cell, high: Cell, form: str = EACH) -> str:
-    """Write an interval of shares in percent; empty when an end is not known.
+    """Format an interval of shares in percent; empty if an end is unknown.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def percent_span(low: Cell, high: Cell, form: str = EACH) -> str:
 
 
 def percent_with_span(share: Cell, low: Cell, high: Cell, form: str = EACH) -> str:
-    """Write a share with its interval, where it has one.
+    """Format a share with its interval, if it has one.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def percent_with_span(share: Cell, low: Cell, high: Cell, form: str = EACH) -> s
 
 
 def points(difference: Cell, *, plus: str = "+", minus: str = "−", signed_zero: bool = False, missing: str = UNKNOWN) -> str:
-    """Write a difference of shares in percentage points, with its sign.
+    """Format a difference of shares in percentage points, with its sign.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def points(difference: Cell, *, plus: str = "+", minus: str = "−", signed_zero
 
 
 def points_span(low: Cell, high: Cell, *, plus: str = "+", minus: str = "−", signed_zero: bool = False) -> str:
-    """Write an interval of differences in percentage points; empty when an end is not known.
+    """Format an interval of differences in percentage points; empty if an end is unknown.
 
     Examples
     --------
@@ -96,13 +96,13 @@ def points_span(low: Cell, high: Cell, *, plus: str = "+", minus: str = "−", s
 
 
 def decimal(cell: Cell, digits: int = 2, *, missing: str = UNKNOWN) -> str:
-    """Write a plain number with its decimals."""
+    """Format a number with a fixed number of decimals."""
     value = number(cell)
     return _absent(cell, missing) if value is None else f"{value:.{digits}f}"
 
 
 def whole(cell: Cell, *, missing: str = UNKNOWN) -> str:
-    """Write a whole number with separators of thousands; a mark of disclosure (`<10`, `(hidden)`) stays as it is.
+    """Format an integer with thousands separators; a suppression mark (`<10`, `(hidden)`) is returned unchanged.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def whole(cell: Cell, *, missing: str = UNKNOWN) -> str:
 
 
 def p_value(cell: Cell, *, missing: str = UNKNOWN) -> str:
-    """Write a p value.
+    """Format a p value.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def p_value(cell: Cell, *, missing: str = UNKNOWN) -> str:
 
 
 def p_equals(value: float) -> str:
-    """Write a p value as in a sentence.
+    """Format a p value for a sentence.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def p_equals(value: float) -> str:
 
 
 def counted(count: int, noun: str, separator: str = ",") -> str:
-    """Write how many.
+    """Format a count with its noun in singular or plural.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def counted(count: int, noun: str, separator: str = ",") -> str:
 
 
 def listing(names: Sequence[str], most: int = 4) -> str:
-    """Join names as in a sentence; beyond `most` the rest is counted.
+    """Join names for a sentence; if there are more than `most`, the last ones are counted.
 
     Examples
     --------
@@ -166,14 +166,14 @@ def listing(names: Sequence[str], most: int = 4) -> str:
 
 
 def capital(sentence: str) -> str:
-    """Begin with a capital letter."""
+    """Return a sentence with a capital first letter."""
     return sentence[:1].upper() + sentence[1:]
 
 
 def spaced(name: str) -> str:
-    """Write a name of the tables as words: `no_image` is `no image`."""
+    """Return a name of the tables as words: `no_image` is `no image`."""
     return name.replace("_", " ")
 
 
 def _absent(cell: object, missing: str) -> str:
-    return str(getattr(cell, "mark", missing))  # an empty cell of a public page may carry the mark that says why it is empty
+    return str(getattr(cell, "mark", missing))  # an empty cell of a public page may have the mark of its suppression
