@@ -51,6 +51,7 @@ def import_benchmark(args: Namespace) -> int:
     name = wildcard(args.name or data_set.name)
     places = ImportPaths(tables=args.data / "questions" / name, pictures=args.data / "raw" / name)
     path = args.config / "benchmarks" / f"{name}.yaml"
+    # a name in use by another kind of benchmark is refused before anything is read
     check_name(path, places)
     record = import_set(data_set, args.folder, name, places, part=args.part)
     written = write_yaml(path, data_set, record, places)
@@ -122,6 +123,7 @@ def curate_benchmark(args: Namespace) -> int:
     config = load_curation(path)
     folder = args.data / "questions" / wildcard(args.benchmark)
     curated = wildcard(args.to) if args.to else ""
+    # scores of the reference pool are needed for the challenge stage only
     pool = config.pool if "challenge" in config.stages else ()
     scores = read_scores(args.scores / args.benchmark, args.config, pool)
     record, result = curate_folder(folder, (path, config), args.decisions, scores, curated)

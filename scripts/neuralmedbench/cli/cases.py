@@ -43,6 +43,7 @@ def list_cases(args: Namespace) -> int:
         message = f"{args.benchmark}: `nmb cases list` is for your own scans or pictures of patients; the case table of the phantoms is part of the project"
         raise ConfigError(message)
     key = read_key(benchmark.key_file)
+    # the key of the demo is in the repository, so pseudonyms made with it protect nobody
     published = args.config / "demo.key"
     if published.exists() and key == read_key(published):
         message = (
@@ -50,6 +51,7 @@ def list_cases(args: Namespace) -> int:
         )
         raise ConfigError(message)
     private = args.data / "raw" / args.benchmark
+    # Safe Harbor allows no ids derived from identifiers: ids are random, and linked in a private table
     pseudonyms = linked_pseudonyms(private / "linkage.json") if benchmark.profile == "safe_harbor" else keyed_pseudonyms(key)
     find = find_cases if benchmark.kind is Kind.SCANS else find_picture_cases
     listing = list_cases(Path(benchmark.source), pseudonyms, find)

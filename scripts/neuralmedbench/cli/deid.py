@@ -35,11 +35,13 @@ def deidentify_folder(args: Namespace) -> int:
     from neuralmedbench.deid.release.settings import check_paths, make_settings
 
     private = {"--key-file": args.key_file, "--linkage": args.linkage, "--notes": args.notes, "--work": args.work}
+    # no private file may lie in the output folder
     check_paths(args.source, args.out, private, args.audit)
     settings = make_settings(args.format, args.profile, args.key_file, args.linkage, args.options)
     audit = release_folder(args.source, args.out, settings, args.notes, args.work)
     write_release_audit(args.audit, audit)
     print(", ".join(f"{number} {what}" for what, number in summarise_release(audit).items()))
+    # last, so that the audit is written even if the release fails its check
     check_release(audit)
     return 0
 
@@ -67,6 +69,7 @@ def sign_review(args: Namespace) -> int:
     sheets = read_reviewed_files(reviews / args.benchmark / "review.json")
     excluded = read_decisions(args.exclude, benchmark)
     signed = sign(sheets, args.digest, args.reviewer, accepted=args.accept, accept_rest=args.accept_rest, excluded=excluded)
+    # the data must not have changed since the sheets were made
     check_up_to_date(sheets, benchmark, args.config, args.data)
     write_signed(reviews / f"{args.benchmark}.json", signed)
     exclude_cases(args.config / "benchmarks" / f"{args.benchmark}.cases.tsv", excluded)

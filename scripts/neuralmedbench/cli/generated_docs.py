@@ -68,11 +68,13 @@ def _rows(schema: type[BaseModel], prefix: str) -> list[str]:
         default = "" if section and _default(field) != "null" else _default(field)
         rows.append(f"| `{prefix}{field.alias or name}` | {_type_name(field.annotation)} | {default} | {field.description} |")
         if section:
+            # nested sections follow their key, with dotted names
             rows += _rows(section, f"{prefix}{name}.<name>." if get_origin(field.annotation) is dict else f"{prefix}{name}.")
     return rows
 
 
 def _section(hint: Any) -> type[BaseModel] | None:
+    # the section class itself, or inside `X | None`, `tuple[X, ...]` or `dict[str, X]`
     candidates = (hint, *get_args(hint))
     return next((entry for entry in candidates if isinstance(entry, type) and issubclass(entry, BaseModel)), None)
 

@@ -37,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ConfigError
         If the group, the verb or an argument is missing or unknown.
     """
+    # argparse is used from the verb on; groups and verbs are looked up here, without importing the library
     words = list(argv or [])
     if words[:1] and words[0] in HELP:
         print(help_of(GROUPS.values()))

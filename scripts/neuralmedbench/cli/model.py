@@ -112,6 +112,7 @@ def check_drift(args: Namespace) -> int:
     from neuralmedbench.records.requests import Request
     from neuralmedbench.tables.drift import DriftTarget, check_drift
 
+    # a drift check makes paid calls, so the same gate applies as in a run
     config, name = read_run(args.configfiles).config, args.benchmark
     if config.replay:
         message = "the configuration says `replay`, which allows no calls; use one that does not"
@@ -161,6 +162,7 @@ def import_responses(args: Namespace) -> int:
 
     benchmark, name = wildcard(args.benchmark), wildcard(args.model)
     model = load_model_for(args.config, benchmark, name)
+    # answers that chose the items would be scored on items chosen to be hard for them
     if name in load_benchmark(args.config, benchmark).reference_pool and not args.fresh:
         message = f"{name}: the items of {benchmark} were chosen by its answers, which therefore cannot be scored; add --fresh if these are other answers"
         raise ConfigError(message)

@@ -141,6 +141,7 @@ def import_redcap(args: Namespace) -> int:
     now = datetime.now(UTC)
     for rater, lines in read_export(args.export, read_form(args.form), key, f"{now:%Y-%m-%dT%H:%M:%SZ}").items():
         path = folder / f"rating_redcap_{rater}_{now:%Y%m%dT%H%M%SZ}.csv"
+        # one file per rater and export, so that no earlier one is overwritten
         write_table(path, lines, COLUMNS)
         print(f"{path.as_posix()}: {'complete' if lines[0]['complete'] == 'true' else 'not complete'}")
     return 0

@@ -24,6 +24,7 @@ def record_run(args: Namespace) -> int:
 
     run = read_run(args.configfiles)
     try:
+        # the line on missing answers is printed even if recording fails
         if line := record_run(run, extra_configfiles(args.configfiles), overridden=args.overridden):
             print(line, file=sys.stderr)
     finally:

@@ -68,6 +68,7 @@ class Verb:
     def parse_args(self, argv: Sequence[str]) -> argparse.Namespace:
         """Parse the arguments after the verb; ConfigError if one is wrong."""
         epilog = [f"example:\n  {self.command} {self.example}".rstrip()]
+        # the appendix may read files, so it is made for --help only
         if self.appendix and {"-h", "--help"} & set(argv):
             epilog.append(self.appendix(argv))
         width = min(shutil.get_terminal_size().columns, 120)

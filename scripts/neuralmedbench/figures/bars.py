@@ -45,6 +45,7 @@ def draw_errors(rows: list[Row]) -> Any:
     from matplotlib.ticker import MaxNLocator
 
     lines = {name: groups(part, "model") for name, part in groups(rows, "panel").items()}
+    # bars have the same height in every panel, so panels grow with their number of models
     inches = [0.34 * len(part) for part in lines.values()]
     size = (WIDTH_IN, sum(inches) + 0.75 * len(lines) + 1.0)
     figure, grid = plt.subplots(
@@ -105,6 +106,7 @@ def _bar(panel: Any, rows: list[Row], y: float, column: str) -> None:
         serious = width * (number(row["significant"]) or 0.0)
         if serious:
             panel.barh(y, serious, left=left, height=0.62, facecolor=colour, edgecolor=DARK, hatch=hatch, linewidth=0)
+        # outline only: the part that is not clinically significant
         if width - serious > 1e-9:
             panel.barh(y, width - serious, left=left + serious, height=0.62, facecolor="none", edgecolor=colour, hatch=hatch, linewidth=0)
         panel.barh(y, width, left=left, height=0.62, facecolor="none", edgecolor=INK, linewidth=0.9)
@@ -154,6 +156,7 @@ def describe_decomposition(rows: list[Row]) -> str:
 
 
 def _shares(benchmark: str, rows: list[Row]) -> str:
+    # not divided: nothing is wrong, or fewer answers are right with the findings than without
     drawn = sorted((row for row in rows if row["drawn"] == "true"), key=lambda row: (-value_of(row, "f"), row["model"]))
     if not drawn:
         return f"{benchmark}: the errors of no model can be divided; {sample_size(rows[0])}."
@@ -173,6 +176,7 @@ def _divided_bar(panel: Any, row: Row, y: float) -> None:
         if 1 - right > WIDE:
             panel.text(right + (1 - right) / 2, y, "not divided", ha="center", va="center", fontsize=8)
         return
+    # from left to right: right without help, repaired by the findings, not repaired
     panel.barh(y, disclosed - right, left=right, height=0.62, color=PERCEPTION, linewidth=0)
     panel.barh(y, 1 - disclosed, left=disclosed, height=0.62, color=REASONING, hatch="////", edgecolor="#a86f00", linewidth=0)
     panel.vlines([right, disclosed], y - 0.31, y + 0.31, color=INK, linewidth=1)

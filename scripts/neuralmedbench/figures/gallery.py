@@ -60,6 +60,7 @@ def save_figure(path: Path, figure: Any, *, title: str, description: str) -> Non
     import matplotlib.pyplot as plt
 
     buffer = io.StringIO()
+    # without date and creator, equal figures have equal bytes
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight", pad_inches=0.06)
     plt.close(figure)
     write_text(path, plain_svg(buffer.getvalue(), title, description))
@@ -71,10 +72,12 @@ def plain_svg(text: str, title: str, description: str) -> str:
     The content policy of the page allows no inline styles.
     """
     body = text[text.index("<svg") :]
+    # metadata, style sheets, empty definitions and comments
     body = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<defs>\s*</defs>|<!--.*?-->", "", body, flags=re.DOTALL)
     body = re.sub(r' style="([^"]*)"', lambda match: _attributes(match[1]), body)
     body = re.sub(r"\n\s*\n+", "\n", body)
     head = f'<title id="title">{escape(title)}</title>\n<desc id="desc">{escape(description)}</desc>'
+    # the page sets the size; the view box stays
     opening = re.sub(r' (?:width|height)="[^"]*pt"', "", body[: body.index(">")])
     opening = f'{opening} role="img" aria-labelledby="title desc" stroke-linejoin="round" stroke-linecap="butt"'
     return f"{opening}>\n{head}{body[body.index('>') + 1 :].rstrip()}\n"
@@ -84,6 +87,7 @@ def _attributes(style: str) -> str:
     attributes: dict[str, str] = {}
     for declaration in style.split(";"):
         name, _, value = (part.strip() for part in declaration.partition(":"))
+        # matplotlib writes `font: bold 10px 'DejaVu Sans'`; the page has its own font family
         font = FONT.match(value) if name == "font" else None
         if font:
             attributes |= {"font-size": font["size"], "font-family": "sans-serif"}

@@ -103,6 +103,7 @@ def keep_heatmap(rows: list[Row]) -> list[Row]:
     whole = {(row["benchmark"], row["model"]): row["n_items"] for row in rows if row["slice"] == EVERYTHING}
 
     def is_informative(row: Row) -> bool:
+        # a group of all items repeats the first line
         same = row["n_items"] == whole.get((row["benchmark"], row["model"]))
         return row["slice"] == EVERYTHING or (row["value_of_slice"] not in {"none", "unknown"} and not same)
 
@@ -119,6 +120,7 @@ def draw_heatmap(rows: list[Row]) -> Any:
     models = {name: models_of(part) for name, part in found.items()}
     across = max(len(one) for one in models.values())
     labels_in = LETTER_IN * max(len(line.text) for part in lines.values() for line in part) + 0.1
+    # width of a cell: as wide as fits, at most 0.85 inches
     wide = min(0.85, (WIDEST_IN - labels_in) / across)
     letters = max(len(label) for one in models.values() for label in one.values())
     # the labels of the models are turned by 90 degrees if they are wider than their cells
@@ -168,6 +170,7 @@ def lines_of(rows: list[Row]) -> list[HeatmapRow]:
     y = -1.0
     for part, entries in groups(rows, "slice").items():
         by_value = groups(entries, "value_of_slice")
+        # the largest groups by patients, drawn in their own order
         most = sorted(by_value, key=lambda value: -max(number(row["n_patients"]) or 0 for row in by_value[value]))[:MOST]
         if part != EVERYTHING:
             y += GAP + 0.1
@@ -219,12 +222,14 @@ def draw_pairwise(rows: list[Row]) -> Any:
     most = max(len(order) for order in orders.values())
     across = 2 if most <= FEW and len(found) > 1 else 1
     down = -(-len(found) // across)
+    # cells shrink if the models would not fit into the width
     cell = min(CELL_IN, (WIDTH_IN / across - LABELS_IN) / most)
     size = (WIDTH_IN, (cell * most + TITLE_IN) * down + 0.3)
     figure, grid = plt.subplots(down, across, figsize=size, squeeze=False, layout="constrained")
     panels = [panel for line in grid for panel in line]
     for panel in panels[len(found) :]:
         panel.axis("off")
+    # colours saturate at the largest difference, rounded up to 10 points
     reach = max(0.1, math.ceil(10 * max(abs(value_of(row, "difference")) for row in rows)) / 10)
     for panel, (benchmark, part) in zip(panels, found.items(), strict=False):
         _triangle(panel, benchmark, part, orders[benchmark], reach=reach, size=min(8.5, 26 * cell))
@@ -287,6 +292,7 @@ def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, 
     for row in rows:
         value = value_of(row, "difference")
         across, down = place[row["model_b"]], place[row["model_a"]]
+        # below the diagonal only: the row is the weaker model, so the value is turned if needed
         if across > down:
             across, down, value = down, across, -value
         sure = _significant(row)

@@ -35,6 +35,7 @@ def short(name: str, most: int = 34) -> str:
     >>> short("A model with a very long name, thinking switched on", 26)
     'A model with a…witched on'
     """
+    # three fifths of the letters from the beginning, two fifths from the end
     end = most * 2 // 5
     return name if len(name) <= most else f"{name[: most - end - 1].rstrip()}…{name[-end:].lstrip()}"
 
@@ -73,6 +74,7 @@ def panels(rows: Sequence[int], *, around: float = 0.75, entries: int = 1) -> tu
     """
     import matplotlib.pyplot as plt
 
+    # rows with more than two marks are higher
     inches = [ROW_IN * max(1.0, 0.5 * entries) * number for number in rows]
     size = (WIDTH_IN, sum(inches) + around * len(rows) + BELOW_IN)
     # the height ratios count the rows only, so that rows are equally high in every panel
@@ -114,6 +116,7 @@ def legend(figure: Any, looks: Mapping[str, Look], titles: Mapping[str, str], mo
 
     handles = [Line2D([], [], linestyle="none", markersize=7, label=titles.get(model, model), **looks[model].point) for model in models]
     if handles:
+        # as many columns as the longest label allows; 5 letters for marker and gap
         wide = max(len(str(handle.get_label())) for handle in handles) + 5
         across = max(1, min(5, len(handles), LEGEND_LETTERS // wide))
         look = {"handletextpad": 0.3, "columnspacing": 1.6, "title": note.strip() or None, "title_fontsize": 9}

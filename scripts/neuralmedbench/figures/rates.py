@@ -27,6 +27,7 @@ def draw_leaderboard(rows: list[Row]) -> Any:
         labels = names(part, "title")
         panel.set_yticks(range(len(part)), [labels[row["model"]] for row in part])
         for y, row in enumerate(part):
+            # every second tier has a grey band
             if row["tier"] and int(row["tier"]) % 2 == 0:
                 panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.05, linewidth=0)
             whisker(panel, row, y, style[row["model"]], PASS1)
@@ -106,6 +107,7 @@ def describe_passk(rows: list[Row]) -> str:
 def keep_slices(rows: list[Row]) -> list[Row]:
     """Keep rows of pass@1 under the full request and direct strategy; of many models, the best overall."""
     rows = [row for row in having(rows, "value") if row["metric"] == "pass1" and (row["arm"], row["strategy"]) == ("full", "direct")]
+    # sum of a model's rates over benchmarks; the best MOST models are drawn
     best: dict[str, float] = {}
     for row in rows:
         if row["slice"] == "all":
@@ -227,6 +229,7 @@ def _scatter(panel: Any, rows: list[Row], style: dict[str, Any]) -> None:
     panel.set_xlabel(f"breadth: {rows[0]['breadth_benchmark']}")
     panel.set_ylabel(f"depth: {rows[0]['depth_benchmark']}")
     panel.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=(0, (4, 4)), alpha=0.35)
+    # the corner that guessing reaches
     prior_x, prior_y = value_of(rows[0], "breadth_prior"), value_of(rows[0], "depth_prior")
     panel.plot([prior_x, prior_x, -0.02], [-0.02, prior_y, prior_y], color=INK, linewidth=1, linestyle=(0, (1, 2)), alpha=0.6)
     panel.annotate("prior", (prior_x, prior_y), xytext=(4, 4), textcoords="offset points", fontsize=8.5)
@@ -255,12 +258,14 @@ def draw_cost(rows: list[Row]) -> Any:
     import matplotlib.pyplot as plt
 
     style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    # models without a price get a strip at the left, as wide as their number needs
     free = max(sum(number(row[PRICE]) is None for row in part) for part in found.values())
     ratio = (min(1.6, 0.5 + 0.12 * free), 3.4) if free else (0.001, 3.4)
     size = (WIDTH_IN, 2.9 * len(found) + 0.8)
     figure, grid = plt.subplots(
         len(found), 2, figsize=size, squeeze=False, sharey=True, sharex="col", width_ratios=ratio, layout="constrained"
     )
+    # whole decades around all prices, the same on every panel
     ends = [math.log10(value_of(row, PRICE)) for row in having(rows, PRICE)]
     for (strip, paid), (benchmark, part) in zip(grid, found.items(), strict=True):
         for panel in (strip, paid):
@@ -328,6 +333,7 @@ def _priced(panel: Any, rows: list[Row], style: dict[str, Look], decades: tuple[
     panel.grid(axis="x", **GRID)
     front = sorted((value_of(row, PRICE), value_of(row, "pass1")) for row in rows if row["on_frontier"] == "true")
     if front:
+        # a step line from the cheapest to the best model, and on to the edge
         (*_, (_, best)) = front
         panel.step(*zip(*front, (10.0 ** decades[1], best), strict=True), where="post", color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
     for row in rows:

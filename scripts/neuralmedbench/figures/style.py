@@ -84,6 +84,7 @@ def looks(models: Iterable[str]) -> dict[str, Look]:
     """
     assigned = {PRIOR: Look(INK, "o", hollow=True)}
     for place, name in enumerate(sorted(set(models) - {PRIOR})):
+        # the first 8 models get one colour each, further ones the colours again with other markers
         turn, colour = divmod(place, len(COLOURS))
         again, turn = divmod(turn, len(ORDERS))
         shape = (ORDERS[turn][colour] + again) % len(MARKERS)  # a colour used again has another marker
@@ -99,6 +100,7 @@ def luminance(colour: str) -> float:
     >>> luminance("#ffffff"), luminance("#000000")
     (1.0, 0.0)
     """
+    # sRGB to linear light, then weighted by the sensitivity of the eye
     parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -109,6 +111,7 @@ def styled() -> Iterator[None]:
     """Draw with the parameters of this module instead of those of the machine."""
     import matplotlib as mpl
 
+    # drawing to files needs no display
     mpl.use("Agg")
     with mpl.rc_context():
         mpl.rcdefaults()

@@ -28,6 +28,7 @@ def number(cell: str | None) -> float | None:
         value = float(cell or "")
     except ValueError:
         return None
+    # float() accepts nan and inf
     return value if math.isfinite(value) else None
 
 

@@ -55,6 +55,7 @@ def _grid(counts: list[int], across: int, inches: float) -> tuple[Any, list[list
     """Return a figure with square panels, `counts` of them per part; every part starts a new line."""
     import matplotlib.pyplot as plt
 
+    # no more columns than the largest part needs; a narrow grid gets half the width
     across = min(across, max(counts))
     lines = [-(-count // across) for count in counts]
     width = WIDTH_IN if across * inches > WIDTH_IN / 2 else WIDTH_IN / 2
@@ -84,6 +85,7 @@ def _curve(panel: Any, rows: list[Row], source: str, look: Look) -> None:
     panel.plot(x, y, color=look.colour, linewidth=1, linestyle=LINES[source])
     face = look.colour if source == "stated" else "none"
     panel.plot(x, y, linestyle="none", marker=SHAPES[source], markersize=5, color=look.colour, markerfacecolor=face)
+    # bins without an interval get no whisker
     ends = [(number(row["low"]), number(row["high"])) for row in rows]
     known = [(place, low, high) for place, (low, high) in zip(x, ends, strict=True) if low is not None and high is not None]
     if known:
@@ -111,6 +113,7 @@ def draw_risk_coverage(rows: list[Row]) -> Any:
         panel.set_title(title, fontsize=8.5, fontweight="normal")
         for model, points in groups(part, "model").items():
             x, y = ([value_of(row, name) for row in points] for name in ("coverage", "value"))
+            # markers only where the table has an interval, as the curve has many points
             marked = [place for place, row in enumerate(points) if row["interval"]]
             panel.plot(x, y, linewidth=1.5, markersize=6, markevery=marked, **style[model].point)
     figure.supylabel("share of them that is right", fontsize=9)
@@ -129,6 +132,7 @@ def _half(panel: str, rows: list[Row]) -> str:
     models = groups(rows, "model")
     at = {model: min(part, key=lambda row: abs(value_of(row, "coverage") - 0.5)) for model, part in models.items()}
     best = max(at, key=lambda model: value_of(at[model], "value"))
+    # the largest coverage is that of all answers
     everything = max(models[best], key=lambda row: value_of(row, "coverage"))
     return (
         f"{panel}: {counted(len(models), 'model')}; {best} is right in {percent(at[best]['value'])} of the surest half of its answers and in"
@@ -202,6 +206,7 @@ def _mark(panel: Any, row: Row, y: float) -> None:
     value, low, high = (number(row[f"{measure}{end}"]) for end in ("", "_low", "_high"))
     if low is not None and high is not None:
         if row["kind"] == "clinician":
+            # the agreement among clinicians is the ceiling, drawn as a band across the panel
             panel.axvspan(low, high, color=colour, alpha=0.12, linewidth=0)
         panel.plot([low, high], [y, y], color=colour, linewidth=1.4, solid_capstyle="round")
     if row["kind"] == "clinician":

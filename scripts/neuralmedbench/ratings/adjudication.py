@@ -50,6 +50,7 @@ def require_new_name(folder: Path, name: str) -> None:
     RatingError
         If there is no such round, the name is invalid or taken, or the round is that of the simulated raters.
     """
+    # the simulated round is made by a rule, which would make it again without the adjudication
     if folder.name == SIMULATED_ROUND or not folder.is_dir():
         message = (
             f"{folder.name}: {'this round is simulated by a rule and has no adjudication' if folder.is_dir() else 'there is no such round'}"
@@ -103,12 +104,14 @@ def freeze_adjudication(
     It contains no controls, and no responses of an earlier packet (`done`). RatingError if nothing has to be decided, or if ratings by
     clinicians and by a program would mix; DataError if a picture is not the one that was sent.
     """
+    # first showings only: controls and repeats need no decision
     given = [row for row in ratings if row.part is RatingPart.SAMPLE and not row.adjudicated]
     simulated = {row.simulated for row in given}
     if len(simulated) > 1:
         message = f"{key.round_id}: ratings by clinicians and by a program do not mix; remove the simulated exports from its folder"
         raise RatingError(message)
     queue = {response: reasons for response, reasons in queue_of(given, material.form.adjudication).items() if response not in set(done)}
+    # the key's record of each answer, for the digest of the text that was rated
     rated = {_response(one): one for packet in key.packets for one in packet.items.values() if one.part is RatingPart.SAMPLE}
     # only answers whose text has not changed since they were rated
     current = {response_key(one.response): one for one in material.candidates}
@@ -133,6 +136,7 @@ def freeze_adjudication(
         )
         for response, axes in standing.items()
     ]
+    # the packet is made like that of a rater, with one axis or more per answer instead of the whole form
     packet, data = make_packet(rater, shown, _adjudication_form(key, material.form), secret, material.root)
     responses = {item_id: _response(one) for item_id, one in packet.items.items()}
     whole = AdjudicationKey(
@@ -168,6 +172,7 @@ def queue_of(ratings: Iterable[Rating], rules: AdjudicationSettings) -> dict[Key
 
 
 def _reason_for(axis: str, values: Sequence[float | None], rules: AdjudicationSettings) -> AdjudicationReason | None:
+    # None stands for `cannot judge`
     known = [value for value in values if value is not None]
     if known and len(known) < len(values):
         return AdjudicationReason.UNJUDGED
@@ -204,6 +209,7 @@ def _shown_values(values: Mapping[str, float | None], axes: Iterable[str]) -> di
 
 def _adjudication_form(key: RoundKey, form: RatingForm) -> RatingForm:
     """Return the form without errors and repeats, and with the reference shown as in the round."""
+    # the adjudicator sees what the raters saw
     reference = "after_first_judgement" if key.first_judgement else "never"
     shown = form.rounds.model_copy(update={"repeats": 0.0, "reference": reference, "first_judgement": tuple(key.first_judgement)})
     return form.model_copy(update={"errors": (), "rounds": shown})

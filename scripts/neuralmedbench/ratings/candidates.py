@@ -81,6 +81,7 @@ def make_controls(candidates: Iterable[RatingCandidate], number: int, random: Ra
     """
     # one question per case: a right and a wrong answer to the same case would be conspicuous
     by_case = {(one.item.benchmark, one.item.case_id): one for one in sorted(candidates, key=_item_id) if _has_form(one)}
+    # sorted before the shuffle, so that equal seeds give equal controls
     asked = [by_case[case] for case in sorted(by_case)]
     random.shuffle(asked)
     right = [ControlAnswer(one, _right(one), RatingPart.CONTROL_RIGHT) for one in asked]
@@ -113,14 +114,17 @@ def _right(one: RatingCandidate) -> str:
 
 def _written(one: RatingCandidate, gold: Gold, without: frozenset[str] = frozenset()) -> str:
     """Write an answer in the format that the question asks for: a checklist, or a ranked differential with reasons."""
+    # at most three diagnoses; `without` removes names that are right for the other case
     names = [name for name in (gold.answer, *gold.differentials) if name.casefold() not in without][:3]
     ranked = [f"{rank}. {name}" for rank, name in enumerate(names, start=1)]
     findings, reasons = (" ".join(_sentence(text) for text in texts) or "Not stated." for texts in (gold.findings, gold.rationale))
+    # the prompt shows which format it asks for
     if "SEEN:" not in one.sent[0].text:
         differential = "\n".join(ranked)
         return f"DIFFERENTIAL:\n{differential}\nFINDINGS: {findings}\nRATIONALE: {reasons}\nCONFIDENCE: {CONFIDENCE}"
     speaks_for = "; ".join(gold.findings[:2]) or "the history"
     evidence = [f" | for: {speaks_for} | against: nothing", *(" | for: the history | against: the findings" for _ in ranked[1:])]
+    # sequences and planes of the pictures, each named once
     seen = [", ".join(dict.fromkeys(words)) for words in zip(*((image.sequence, image.plane) for image in one.item.images), strict=True)]
     sections = {
         "SEEN": "; ".join(word for word in seen if word) or "nothing",
@@ -149,6 +153,7 @@ def _wrong(one: RatingCandidate, others: Sequence[RatingCandidate]) -> str:
         letter = next((letter for letter in letters if letter != one.gold.choice), "")
         return f"ANSWER: {letter}\nCONFIDENCE: {CONFIDENCE}" if letter else ""
     right = frozenset(name.casefold() for name in (one.gold.answer, *one.gold.aliases))
+    # a control that is wrong must not name an alias or an accepted alternative
     defensible = right | {name.casefold() for name in one.gold.differentials}
     for other in others:
         if other.item.runner is Runner.OPEN and other.gold and other.gold.answer.casefold() not in defensible:

@@ -26,6 +26,7 @@ def read_table(path: Path) -> RatingExport:
     an axis.
     """
     try:
+        # spreadsheets write a byte order mark
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
             lines = list(reader)
@@ -35,14 +36,17 @@ def read_table(path: Path) -> RatingExport:
     if tuple(reader.fieldnames or ()) != COLUMNS or not lines:
         message = f"{path.name}: expected lines with the columns {', '.join(COLUMNS)}"
         raise RatingError(message)
+    # several lines per item: the first one creates the entry, each adds one axis
     items: dict[str, dict[str, Any]] = {}
     for number, line in enumerate(lines, start=2):
         if None in line or None in line.values() or any(line[name] != lines[0][name] for name in WHOLE):
             _refuse(path, number, "it has too few or too many cells, or is from another export than the first line")
         entry = items.setdefault(line["item_id"], {name: _value(line[name]) for name in PER_ITEM} | {"item_id": line["item_id"]})
+        # status, times and flags of an item are repeated on each of its lines
         if any(entry[name] != _value(line[name]) for name in PER_ITEM if name != "item_id"):
             _refuse(path, number, "it contradicts an earlier line on the same answer")
         _add(path, number, entry, line["axis"], _value(line["value"]))
+    # rebuild the JSON export and validate it as such
     head = {name: _value(lines[0][name]) for name in ("complete", "years", "simulated")}
     whole = {name: lines[0][name] for name in ("schema", "packet_id", "packet_sha256", "rubric", "started", "exported")}
     rater = {"id": lines[0]["rater_id"], "role": lines[0]["role"], "years": head["years"], "simulated": head["simulated"]}
@@ -58,6 +62,7 @@ def read_table(path: Path) -> RatingExport:
 def drop_duplicate_tables(exports: Iterable[tuple[str, RatingExport]]) -> list[tuple[str, RatingExport]]:
     """Drop the complete table of a rater who has a complete JSON too; RatingError if they differ, because one was edited."""
     rows = list(exports)
+    # the page can save both forms, so a pair with equal judgements is normal
     whole = {export.rater.id: (name, export) for name, export in rows if export.complete and not is_table(name)}
     kept = []
     for name, export in rows:

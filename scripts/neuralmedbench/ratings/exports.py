@@ -142,6 +142,7 @@ def read_file(path: Path, model: type[M]) -> M:
         message = f"{path.name}: the file is missing; put it back into the folder of its round"
         raise RatingError(message) from None
     except ValidationError as error:
+        # `include_input=False` keeps the text of raters out of the message
         first = error.errors(include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
         message = f"{path.name}: refused at {where}: {first['type']}; ask the rater to export again"

@@ -58,6 +58,7 @@ def write_round(folder: Path, frozen: Round) -> None:
         As in :func:`require_new`.
     """
     require_new(folder)
+    # written next to its place and renamed, so that no half-written round is ever seen
     with partial_folder(folder.parent) as work:
         made = work / folder.name
         write_json(made / KEY_FILE, frozen.key.model_dump(mode="json", by_alias=True), private=True)
@@ -72,6 +73,7 @@ def write_round(folder: Path, frozen: Round) -> None:
 
 def round_lines(folder: Path, frozen: FrozenRound) -> list[str]:
     """Return lines on the round that was made, and the next steps."""
+    # the number of controls depends on the drawn questions
     parts = Counter(rated.part for packet in frozen.key.packets for rated in packet.items.values())
     lines = _draw_lines(folder, frozen, "answers", "model x family x level", "rate")
     if not parts[RatingPart.CONTROL_RIGHT] or not parts[RatingPart.CONTROL_WRONG]:

@@ -57,6 +57,7 @@ class RoundSettings(Section):
         if self.raters_per_response > self.raters:
             message = f"raters_per_response is {self.raters_per_response}, there are {self.raters} raters"
             raise ValueError(message)
+        # one setting without the other has no effect
         if (self.reference == "never") == bool(self.first_judgement):
             message = "first_judgement names the axes that are rated before the reference is shown: give both, or neither"
             raise ValueError(message)
@@ -109,6 +110,7 @@ class RatingForm(Section):
             message = f"passes.axis is {self.passes.axis}, an axis that the form does not have; it has {', '.join(self.axes)}"
             raise ValueError(message)
         axis = self.axes[self.passes.axis]
+        # a bound at the lowest value would pass every answer
         if not axis.lowest < self.passes.from_ <= axis.highest:
             message = f"passes.from is {self.passes.from_}, expected {axis.lowest + 1} to {axis.highest}: all would pass, or none"
             raise ValueError(message)

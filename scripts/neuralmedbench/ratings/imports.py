@@ -70,6 +70,7 @@ def import_round(folder: Path, form: RatingForm, texts: Mapping[Key, str]) -> li
     decisions = {one.packet.packet_id: one for one in adjudication_keys(folder)}
     ratings = []
     for export in exports:
+        # an export belongs to a rater or to an adjudication, by its packet
         decision = decisions.get(export.packet_id)
         shown = decision.packet.items if decision else packets[export.packet_id].items
         for item in export.items:
@@ -81,6 +82,7 @@ def import_round(folder: Path, form: RatingForm, texts: Mapping[Key, str]) -> li
 def read_round(folder: Path, form: RatingForm) -> tuple[RoundKey, list[RatingExport]]:
     """Read the exports of raters and adjudicators of a round, one each; RatingError as in :func:`import_round`."""
     path = folder / KEY_FILE
+    # a reader round has the same folder layout, and its own command
     if path.is_file() and b"neuralmedbench.answers_key/" in path.read_bytes():
         message = f"{folder.name}: a round in which questions were answered, not rated; remove it from `rating_rounds` and use nmb ratings import-readers"
         raise RatingError(message)
@@ -91,6 +93,7 @@ def read_round(folder: Path, form: RatingForm) -> tuple[RoundKey, list[RatingExp
         raise RatingError(message)
     key = read_file(path, RoundKey)
     decisions = {one.packet.packet_id: one for one in adjudication_keys(folder)}
+    # adjudicators return exports of the same form as raters
     packets = {packet.packet_id: packet for packet in (*key.packets, *(one.packet for one in decisions.values()))}
     files = [path for path in sorted(folder.iterdir()) if path.suffix in EXPORTED and path.name != KEY_FILE]
     exports = [(path.name, read_table(path) if is_table(path.name) else read_file(path, RatingExport)) for path in files]
@@ -169,6 +172,7 @@ def checked_entries(name: str, items: Iterable[E], known: Container[str]) -> Ite
 
 def _check(name: str, export: RatingExport, key: RoundKey, packets: Mapping[str, PacketKey], form: RatingForm) -> None:
     packet = packet_of(name, export, packets, key.round_id)
+    # the export must match the round, and the round the current form
     for rubric, what in ((key.rubric, "packet"), (form.rubric, "form in config/rating.yaml")):
         if export.rubric != rubric:
             message = f"{name}: rated with rubric {export.rubric[:20]!r}, the {what} has {rubric!r}; ratings of two rubrics do not mix"
@@ -223,6 +227,7 @@ def _latest(exports: Iterable[tuple[str, RatingExport]]) -> list[RatingExport]:
     chosen = []
     for rows in by_rater.values():
         complete = [(name, export) for name, export in rows if export.complete]
+        # nothing tells which of two complete exports is meant
         if len(complete) > 1:
             message = f"{complete[0][0]} and {complete[1][0]}: two complete exports of one rater; keep the one that counts"
             raise RatingError(message)
@@ -259,6 +264,7 @@ def _rows(
 
 def _values(item: RatedItem, form: RatingForm) -> dict[str, float | None]:
     """Return values by axis: empty for an item that was not rated, None for each axis that the rater could not judge."""
+    # the status means every axis, `cannot_judge` of the item names single ones
     if item.status == "cannot_judge":
         return dict.fromkeys(form.axes)
     values: dict[str, float | None] = dict.fromkeys(item.cannot_judge)
@@ -275,5 +281,6 @@ def adjudicated_rows(rows: Iterable[Rating], key: AdjudicationKey, item_id: str)
 
 def _is_stale(row: Rating, texts: Mapping[Key, str]) -> bool:
     """Return True if the rated text has changed; a control is not a response of a model and never becomes stale."""
+    # controls have no response in the tables
     drawn = row.part in {RatingPart.SAMPLE, RatingPart.AGAIN}
     return drawn and texts.get(response_key(row)) != row.text_sha256

@@ -31,6 +31,7 @@ def answer_data(item_id: str, group: str, sent: Sequence[RequestTurn], answers: 
     """
     turns = [
         {
+            # few-shot examples are cut from text and pictures
             "text": turn.text[turn.example_characters :].strip(),
             "pictures": [[image.sha256, image.label] for image in turn.images if not image.example],
             "answer": answer,
@@ -46,6 +47,7 @@ def packet_data(packet_id: str, rater: str, form: RatingForm, items: Sequence[Js
         {"name": name, "question": axis.question, "lowest": axis.lowest, "highest": axis.highest, "anchors": list(axis.anchors)}
         for name, axis in form.axes.items()
     ]
+    # pictures may have been read for more items than this packet shows
     needed = {digest for item in items for turn in item["turns"] for digest, _ in turn["pictures"]}
     data = {
         "packet_id": packet_id,

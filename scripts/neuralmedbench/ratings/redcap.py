@@ -56,12 +56,14 @@ def data_dictionary(form: RatingForm, key: RoundKey) -> Lines:
     fields[0] |= {"Field Annotation": "", "Section Header": "The answer with this position in your page"}
     for name, axis in form.axes.items():
         ends = {axis.lowest: axis.anchors[0], axis.highest: axis.anchors[1]}
+        # REDCap's syntax of choices: `code, label | code, label`; only the ends of a scale have anchors
         choices = [f"{value}, {value}{f': {ends[value]}' if value in ends else ''}" for value in range(axis.lowest, axis.highest + 1)]
         if axis.highest >= int(CANNOT) or not re.fullmatch(r"[a-z][a-z0-9_]*", name) or "|" in "".join(axis.anchors):
             message = f"{name}: REDCap does not support this axis: use lower-case letters, digits and _ in its name, no | in an anchor, and values below {CANNOT}"
             raise RatingError(message)
         fields.append(_field(name, "radio", axis.question, " | ".join([*choices, f"{CANNOT}, cannot judge"]), required="y"))
     if key.first_judgement:
+        # codes 1 and 2 become `reference_shown` and `reference_seen`
         when = "0, not before this answer was judged | 1, after the first judgement | 2, before it at another answer to the same case"
         fields.append(_field(REFERENCE, "radio", "When was the reference open?", when, required="y"))
     for code in form.errors:
@@ -111,6 +113,7 @@ def read_export(path: Path, form: RatingForm, key: RoundKey, exported: str) -> d
         message = f"{path.name}: not CSV in UTF-8; export raw data as CSV again"
         raise RatingError(message) from None
     fields = {row["Variable / Field Name"] for row in data_dictionary(form, key)}
+    # a labelled export has other column names, and is refused here
     unexpected = sorted(name for name in (names - fields - {STATUS}) if not REDCAP_COLUMNS.fullmatch(name))
     if missing := sorted((fields | {STATUS}) - names) or unexpected:
         message = f"{path.name}: not a raw export of this form; missing or unexpected fields: {', '.join(missing[:5])}"
@@ -142,12 +145,14 @@ def _field(name: str, kind: str, label: str, choices: str = "", *, required: str
 
 def _lines(path: Path, rows: Sequence[tuple[int, Mapping[str, str]]], form: RatingForm, packet: PacketKey, exported: str) -> Lines:
     judged = [_values(path, number, row, form) for number, row in rows]
+    # complete: all items of the packet, each with every axis and marked as complete
     whole = {row["item_id"] for _, row in rows} == set(packet.items)
     complete = whole and all(
         row[STATUS] == COMPLETE and set(form.axes) <= set(values) for (_, row), values in zip(rows, judged, strict=True)
     )
     lines = []
     for (_, row), values in zip(rows, judged, strict=True):
+        # `cannot judge` on every axis is the status of the whole item
         unjudged = bool(form.axes) and all(values.get(axis) == "" for axis in form.axes) and len(values) == len(form.axes)
         head = {name: row.get(name, "") for name in COLUMNS} | {
             "schema": "neuralmedbench.rating/1", "simulated": "false", "exported": exported, "complete": str(complete).lower(), "revisions": "0",

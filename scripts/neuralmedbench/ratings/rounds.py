@@ -87,12 +87,14 @@ def freeze_round(round_id: str, material: RoundMaterial, *, pseudonyms: Sequence
         If a picture is not the one that was sent.
     """
     form, settings = material.form, material.form.rounds
+    # sorted, so that the draw does not depend on the order of the input
     frame = sorted(material.candidates, key=lambda one: response_key(one.response))
     if not frame:
         message = f"{round_id}: there is no answer to draw from the families {', '.join(settings.families)}; run the workflow first"
         raise RatingError(message)
     drawn = draw([one.stratum for one in frame], settings.responses, f"{settings.seed}/{round_id}")
     chosen = [_presentation(frame[place], material.names, drawn.strata[frame[place].stratum].probability) for place in drawn.places]
+    # controls are seen by every rater, drawn answers by `raters_per_response` of them
     controls = [
         Presentation(control.candidate, (control.text,), _control(control.candidate, control.text, control.part))
         for control in make_controls([one.candidate for one in chosen], settings.controls, Random(f"{settings.seed}/{round_id}/controls"))
@@ -119,6 +121,7 @@ def freeze_round(round_id: str, material: RoundMaterial, *, pseudonyms: Sequence
 
 
 def _presentation(candidate: RatingCandidate, names: Sequence[str], probability: float) -> Presentation:
+    # model names in the answer are masked; the digest is that of the original text
     hidden = [hide_names(text, names) for text in candidate.answers]
     response = candidate.response
     rated = RatedResponse(
@@ -149,8 +152,10 @@ def make_packet(rater: str, firsts: Sequence[Presentation], form: RatingForm, se
     Ids and order are derived from the secret, not from the seed, which is known. The share `repeats` of the drawn answers is shown twice.
     """
     random = Random(f"{secret}/{rater}")
+    # ids are derived from the secret and the rater, so that they cannot be linked across packets
     packet_id = opaque_id(secret, rater, "packet")
     shown = {opaque_id(secret, rater, _name(one)): one for one in firsts}
+    # only drawn answers are repeated, never controls
     drawn = [item_id for item_id, one in shown.items() if one.rated.part is RatingPart.SAMPLE]
     again = {
         opaque_id(secret, rater, f"again/{first}"): first for first in random.sample(sorted(drawn), round(form.rounds.repeats * len(drawn)))
@@ -158,6 +163,7 @@ def make_packet(rater: str, firsts: Sequence[Presentation], form: RatingForm, se
     for item_id, first in again.items():
         rated = shown[first].rated.model_copy(update={"part": RatingPart.AGAIN, "again_of": first})
         shown[item_id] = replace(shown[first], rated=rated)
+    # answers to one case are kept apart on the page
     cases = {item_id: f"{one.candidate.item.benchmark}/{one.candidate.item.case_id}" for item_id, one in shown.items()}
     order = presentation_order(shown, cases, again, random)
     items = [_item(item_id, opaque_id(secret, rater, f"case/{cases[item_id]}"), shown[item_id], form) for item_id in order]

@@ -65,6 +65,7 @@ def draw(strata: Sequence[str], total: int, seed: str) -> StratifiedDraw:
     for place, name in enumerate(strata):
         members[name].append(place)
     counts = allocate({name: len(places) for name, places in members.items()}, total)
+    # each stratum has its own seed, so that a change in one does not change the draw in another
     chosen = [place for name in sorted(members) for place in sorted(Random(f"{seed}/{name}").sample(members[name], counts[name]))]
     keys = {
         name: StratumKey(frame=len(places), drawn=counts[name], probability=counts[name] / len(places)) for name, places in members.items()
@@ -94,6 +95,7 @@ def presentation_order(entries: Iterable[T], cases: Mapping[T, str], again: Mapp
     placed: set[T] = set()
     while left:
         ready = [entry for entry in left if entry not in again or again[entry] in placed]
+        # `far`: the last answer to the same case is more than GAP positions back
         far = [entry for entry in ready if len(order) - last.get(cases[entry], -GAP - 1) > GAP]
         # a case with so many answers left that they would end up close together takes precedence
         urgent = [entry for entry in far if (to_come[cases[entry]] - 1) * (GAP + 1) + 1 >= len(left)]

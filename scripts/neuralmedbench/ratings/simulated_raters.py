@@ -93,6 +93,7 @@ def simulate_round(
 
 
 def _freeze(form: RatingForm, candidates: Sequence[RatingCandidate], names: Sequence[str], root: Path) -> FrozenRound:
+    # at least one draw per stratum, whatever the configuration requests
     strata = len({one.stratum for one in candidates})
     settings = {
         "raters": len(SIMULATED_RATERS),
@@ -132,6 +133,7 @@ def _fill_in(packet: PacketKey, form: RatingForm, worth: Mapping[Key, float], ca
         one = candidates[rated.item_id]
         showing = f"{packet.rater}/{rated.part}/{_answer(rated)}"
         case = f"{one.item.benchmark}/{one.item.case_id}"
+        # a rater who opens the reference has seen it at later answers to the case
         looks = bool(form.rounds.first_judgement) and one.gold is not None and Random(f"look/{showing}").random() < person.curious
         worth_of_it = worth.get(_key(rated), WORTH.get(rated.part, UNGRADED))
         item = _rate(item_id, rated, packet.rater, form=form, worth=worth_of_it, one=one)
@@ -155,6 +157,7 @@ def _rate(item_id: str, rated: RatedResponse, rater: str, *, form: RatingForm, w
         seen = Random(f"seen/{answer}/{name}").gauss(0, 0.1)
         opinion = Random(f"own/{rater}/{answer}/{name}").gauss(0, person.noise)
         value = worth + seen + opinion + showing.gauss(0, person.hand) - person.severity
+        # the rater's own confidence does not depend on the answer
         if name in OF_THE_RATER:
             value = 0.75 + opinion
         if showing.random() < person.unjudged:

@@ -27,17 +27,20 @@ def changed_answers(recorded: Mapping[str, DvcOut], cached: Mapping[str, Path], 
     """
     findings, by_digest = [], 0
     for path, before in sorted(recorded.items()):
+        # all other outs are compared by DVC
         if not path.startswith(LEDGERS):
             continue
         here, copy = root / path, cached.get(path)
         if not here.is_file():
             findings.append(f"{path}: the recorded ledger is missing here; `nmb run pull` brings it")
+        # with the recorded copy, each changed answer can be named; without it, only that there is one
         elif copy is not None and copy.is_file():
             findings += _compare_lines(path, here, copy)
         else:
             by_digest += 1
             findings += _compare_digest(path, here, before)
     for here in sorted((root / LEDGERS).rglob("*.jsonl")):
+        # ledgers that were never recorded are read too
         path = here.relative_to(root).as_posix()
         if not any(finding.startswith(f"{path}: ") for finding in findings):
             findings += _invalid_lines(path, here)
@@ -92,6 +95,7 @@ def upstream_records(made: Iterable[OutputRecord], target: str) -> dict[str, Out
     """Select the records of a target and of all its direct and indirect inputs, sorted by path; the others are of models and cases that left the run."""
     records = {entry.path: entry for entry in made}
     selected: dict[str, OutputRecord] = {}
+    # depth first from the target through the recorded inputs
     waiting = [target]
     while waiting:
         path = waiting.pop()
@@ -108,6 +112,7 @@ def stale_files(records: dict[str, OutputRecord], root: Path = Path()) -> list[s
     order, pass as up to date. This compares every recorded digest, whatever the times. Absent files (the private zone in a clone) are
     skipped.
     """
+    # many outputs share inputs: each file is hashed once
     digest = cache(sha256_of)
     return [
         f"{made.path} ({made.rule}) was made from another {name} than the one here"
@@ -142,6 +147,7 @@ def audit_run(configfiles: Sequence[str]) -> list[str]:
     if not records:
         message = f"nothing to check: Snakemake has no record of {TARGET} here; run the pipeline or `nmb run pull`"
         raise ConfigError(message)
+    # four checks: recorded digests, Snakemake's plan, DVC's record, and the ledgers line by line
     stale = stale_files(records)
     planned = [f"{rule}: out of date, Snakemake would run it" for rule in planned_rules(configfiles)]
     changed: list[str] = []
@@ -149,6 +155,7 @@ def audit_run(configfiles: Sequence[str]) -> list[str]:
     cached: dict[str, Path] = {}
     if not why_not_versioned() and DVC_LOCK.is_file():
         with open_repository() as repository:
+            # ledgers may grow after a record, so they are left to the check of answers
             changed = [f"{path}: not what dvc.lock records" for path in repository.changed() if not path.startswith(LEDGERS)]
             recorded, cached = read_dvc_lock(), repository.outs()
     answers, notes = changed_answers(recorded, cached)

@@ -70,6 +70,7 @@ def read_metadata(folder: Path = METADATA) -> Iterator[OutputRecord]:
             shellcmd=value.get("shellcmd") or "",
             inputs=tuple(value.get("input") or ()),
             params=tuple(value.get("params") or ()),
+            # Snakemake writes `sha256:<digest>`
             checksums={name: digest.removeprefix("sha256:") for name, digest in (value.get("input_checksums") or {}).items()},
             ended=value.get("endtime") or 0.0,
         )
@@ -77,6 +78,7 @@ def read_metadata(folder: Path = METADATA) -> Iterator[OutputRecord]:
 
 def path_of(record: Path) -> str:
     """Return the output path of a record, from the record's path in Snakemake's folder."""
+    # `@` marks the folders that a long name is split into
     return urlsafe_b64decode("".join(part.removeprefix("@") for part in record.parts)).decode()
 
 
@@ -107,6 +109,7 @@ def repair_metadata(root: Path = Path()) -> list[str]:
         return []
     metadata, incomplete = root / METADATA, root / INCOMPLETE
     torn = _unreadable(metadata)
+    # mark first, then delete: after a kill in between, the next repair finds the torn record again
     for place in {*_unreadable(incomplete), *torn}:
         mark = incomplete / place
         mark.parent.mkdir(parents=True, exist_ok=True)
@@ -167,6 +170,7 @@ class RowScope:
     def concerns(self, path: str) -> bool:
         """Return False for a file that is only about other benchmarks or models."""
         for place in PLACES:
+            # a file without a benchmark or model in its path concerns every row
             if found := place.fullmatch(path):
                 return all(
                     wanted is None or name in wanted
@@ -229,6 +233,7 @@ def upstream_links(table: str, records: Mapping[str, OutputRecord], subject: Row
     level = [table]
     while level:
         for path in level:
+            # files of one family (such as one per case) are one link
             members.setdefault(_link_name(path), set()).add(path)
         known = {path for paths in members.values() for path in paths}
         inputs = {path for one in level if one in records for path in _sources(records[one], subject)}
@@ -282,6 +287,7 @@ def code_lines(made: Iterable[OutputRecord], root: Path = Path()) -> list[str]:
     """Describe the code that made files, one line per rule: digest of the code, whether it has changed since, and settings."""
     lines = set()
     for one in made:
+        # the param `code` is a quoted string of 16 hexadecimal digits
         digests = [word.strip("'") for word in one.params if re.fullmatch(r"'[0-9a-f]{16}'", word)]
         digest = digests[0] if digests else "not recorded"
         known = (root / "scripts" / f"{one.rule}.py").is_file()
@@ -294,6 +300,7 @@ def code_lines(made: Iterable[OutputRecord], root: Path = Path()) -> list[str]:
 def _settings(command: str) -> list[str]:
     """Return the options of a command, except the case and paths."""
     options: list[list[str]] = []
+    # a command is `python scripts/<rule>.py --option value ... &> log`
     for word in shlex.split(command.partition("&>")[0])[2:]:
         if word.startswith("--"):
             options.append([word])

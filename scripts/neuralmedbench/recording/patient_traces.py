@@ -73,6 +73,7 @@ def find_traces(root: Path, ids: set[str]) -> list[PatientTrace]:
     for path in _files(root):
         relative = path.relative_to(root)
         folder = _folder_of(relative, names)
+        # files in a folder of the patient are counted, not searched
         if folder:
             inside[folder] += 1
         elif extent := _extent(path, names):
@@ -94,6 +95,7 @@ def _folder_of(relative: Path, names: re.Pattern[str]) -> str:
 
 
 def _extent(path: Path, names: re.Pattern[str]) -> str:
+    # the id may be in the encoded file name only
     if path.parent.name == "metadata" and names.search(_recorded_path(path.name)):
         return "record of Snakemake"
     content = path.read_bytes()
@@ -101,6 +103,7 @@ def _extent(path: Path, names: re.Pattern[str]) -> str:
         return _count(_rows(path, names), "row")
     if content.startswith(OPAQUE):
         return ""
+    # everything else is searched as text, such as JSON, CSV and logs
     lines = content.decode("utf-8", errors="replace").splitlines()
     return _count(sum(names.search(line) is not None for line in lines), "line")
 
@@ -120,4 +123,5 @@ def _recorded_path(name: str) -> str:
 def _rows(path: Path, names: re.Pattern[str]) -> int:
     import pyarrow.parquet as pq
 
+    # `repr` covers ids in nested columns
     return sum(names.search(repr(row)) is not None for row in pq.read_table(path).to_pylist())

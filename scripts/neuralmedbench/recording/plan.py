@@ -141,6 +141,7 @@ class _Planner:
     def rows(self, requests: list[Request]) -> Iterator[PlanRow]:
         for name in self._run.models:
             model = load_model_for(self._run.folder, self._benchmark, name)
+            # requests that the model would get: readers and models with few pictures leave some out
             asked = [request for request in requests_for(model, requests) if not too_many_options(request, model.max_images)]
             entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/{name}.jsonl")
             outlook = forecast_calls(asked, model, entries, code=code_of(model, self._vocabulary), root=self._root)
@@ -154,6 +155,7 @@ class _Planner:
         responses = self._root / f"results/responses/{self._benchmark}/{name}.parquet"
         present = read_records(responses, Response) if responses.is_file() else []
         answered = {response_key(row) for row in present if _is_answered(row)}
+        # grader calls for answers that do not exist yet are estimated from placeholders
         expected = [row for row in _placeholder_answers(asked, model) if response_key(row) not in answered]
         entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl")
         outlook = forecast_calls(self._grader_requests(present, expected, grader, name), config.model, entries, root=self._root)
@@ -175,6 +177,7 @@ class _Planner:
         return [asker.request(row, items[row.item_id], gold[row.item_id]) for row in wanted.values()]
 
     def _row(self, name: str, grader: str, model: ModelConfig, outlook: Forecast, note: str = "") -> PlanRow:
+        # destinations that the benchmark allows; any other blocks the call
         allowed = self._run.benchmarks[self._benchmark].allowed_destinations
         destination = _destination(model)
         limit, group = group_limit(model, self._run.config.rate_limits), model.rate_limit_group or ""
@@ -202,6 +205,7 @@ class _Planner:
 
     def _blocked(self, model: ModelConfig, allowed: Sequence[str]) -> str:
         try:
+            # the checks that a real call makes
             check_destination(model, allowed)
             check_paid(model)
         except ConfigError as error:
@@ -222,6 +226,7 @@ def _destination(model: ModelConfig) -> str:
 
 def _placeholder_answers(requests: list[Request], model: ModelConfig) -> list[Response]:
     """Make placeholders for answers that are still to come: only their number and length count, and no two are equal."""
+    # half of the longest answer, at most what a grader reads
     length = min(MAX_CHARACTERS, (longest_answer(model) or 0) // 2 * CHARACTERS_PER_TOKEN)
     return [response_row(_placeholder_walk(request, model, repeat, length)) for request in requests for repeat in range(request.samples)]
 
@@ -264,6 +269,7 @@ def _size_lines(run: Run, published: PublishedConfig) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(SIZES_HEAD, *cells, strict=True)]
     for line in (SIZES_HEAD, *cells):
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+    # rows without prices are counted apart, not as 0
     known = [(row.usd, row.most_usd) for row in rows if row.usd is not None and row.most_usd is not None]
     usd, most = (sum(amounts) for amounts in zip(*known, strict=True)) if known else (0.0, 0.0)
     unpriced = f", and {len(rows) - len(known)} of unknown cost" if len(known) < len(rows) else ""
@@ -293,6 +299,7 @@ def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spend
     list of str
         A table, its totals, then one line per remark.
     """
+    # table and totals first, then one line per remark
     lines = [*_align([HEAD, *map(_cells, rows)]), "", WORDS, f"Possible now: {_total([row for row in rows if not row.blocked])}"]
     if any(row.blocked for row in rows):
         lines.append(f"Including blocked calls: {_total(rows)}")
@@ -374,6 +381,7 @@ def _cap_lines(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> list
     lines = []
     needed: dict[str, tuple[PlanRow, float]] = {}
     for row in rows:
+        # models and graders of one account share its cap
         if row.outlook.usd and not row.blocked:
             needed[row.account] = (row, needed.get(row.account, (row, 0.0))[1] + row.outlook.usd)
     for account, (row, usd) in needed.items():

@@ -68,6 +68,7 @@ def answers_of(
         for row in read_records(root / f"data/prompts/{benchmark}.parquet", Request)
         if row.item_id in items and (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)
     }
+    # before any answer is read: a page shows the pictures of the request
     check_asked(list(requests.values()), read_audit(root / f"data/deidentified/{benchmark}/audit.json"))
     for name in models:
         model = load_model_for(folder, benchmark, name)
@@ -81,6 +82,7 @@ def answers_of(
 def _candidate(response: Response, model: ModelConfig, request: Request | None, item: Item, gold: Gold | None) -> RatingCandidate:
     sent = within_budget(request.turns, model.max_images) if request else ()
     pictures = sum(len(turn.images) for turn in sent)
+    # the page shows the request, so the answer must belong to exactly this request and these pictures
     if request is None or request.request_id != response.request_id or pictures != response.images_sent:
         message = f"{response.item_id}: the answer of {response.model} is to another version of the question than the current one; run the workflow first"
         raise RatingError(message)

@@ -125,6 +125,7 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
     """
     key = _read_key(folder)
     shown = {asked.item_id: asked for packet in key.packets for asked in packet.items.values()}
+    # the questions as they are asked now, which must equal those of the key
     benchmarks = {name: read_asked(name, data) for name in sorted({asked.benchmark for asked in shown.values()})}
     questions = {item_id: one for asked in benchmarks.values() for item_id, one in asked.items()}
     _check_unchanged(shown, questions, key.round_id)
@@ -132,6 +133,7 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
     packets = {packet.packet_id: packet for packet in key.packets}
     imports: list[_ReaderImport] = []
     for file, export in read_exports(folder, key, forms):
+        # one import per reader and benchmark of the round
         packet, name = packets[export.packet_id], f"reader-{export.rater.id}"
         model, given = _model(config, name, export), given_answers((file, export), packet, forms)
         for benchmark, asked in benchmarks.items():
@@ -172,6 +174,7 @@ def reader_lines(readers: list[ImportedReader], root: Path = Path()) -> list[str
 
 def _read_key(folder: Path) -> AnswerRoundKey:
     path = folder / KEY_FILE
+    # a rating round has the same folder layout, but is imported by the workflow
     if path.is_file() and b"neuralmedbench.rating_key/" in path.read_bytes():
         message = f"{folder.name}: a round in which answers were rated; add it to `rating_rounds` of the configuration and run the workflow"
         raise RatingError(message)
@@ -196,6 +199,7 @@ def _model(config: Path, name: str, export: AnswerExport) -> ModelConfig:
         revision="1",
         reader="clinician" if person else "simulated",
     ).named(name)
+    # an existing file of this reader is kept, with edits of title or revision
     path = config / "models" / f"{name}.yaml"
     if not path.exists():
         return model

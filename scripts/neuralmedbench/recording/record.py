@@ -66,6 +66,7 @@ def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str
     if stale := stale_files(upstream_records(read_metadata(), TARGET)):
         message = f"nothing was recorded: {len(stale)} results are stale ({stale[0]}); `nmb run audit` lists them"
         raise DataError(message)
+    # the stages of this run, with its configfiles
     text = dvc_yaml(run, configfiles)
     if not Path("dvc.yaml").is_file() or Path("dvc.yaml").read_text(encoding="utf-8") != text:
         write_text(Path("dvc.yaml"), text)
@@ -83,6 +84,7 @@ def _why_not_recorded(run: Run, configfiles: Sequence[str], *, overridden: bool)
     private = [name for name in run.benchmarks if name not in recorded]
     if private:
         return f"{', '.join(private)} is private (`record: true` in its yaml records it, for your own DVC remote)"
+    # Snakemake's records are part of the last stage, so they must not name a private benchmark
     others = sorted({name for name in _benchmarks_in_metadata() if name not in recorded and _is_private(run.folder, name)})
     if others:
         return (
@@ -93,6 +95,7 @@ def _why_not_recorded(run: Run, configfiles: Sequence[str], *, overridden: bool)
 
 def _benchmarks_in_metadata() -> set[str]:
     """Return the benchmarks in the paths of Snakemake's records: `data/<stage>/<benchmark>...`, `results/<kind>/<benchmark>...`."""
+    # folders of files that belong to no single benchmark
     shared = {"tables", "figures", "ratings"}
     paths = [Path(made.path).parts for made in read_metadata()]
     return {Path(parts[2]).stem if len(parts) == 3 else parts[2] for parts in paths if len(parts) > 2 and parts[1] not in shared}
@@ -115,6 +118,7 @@ def leftovers(run: Run, root: Path = Path()) -> list[str]:
             folders = [path for stage in CASE_FOLDERS for path in (root / "data" / stage / name).glob("sub-*")]
             extra += [path for path in folders if path.name.removeprefix("sub-") not in cases]
             extra += [path for path in (root / "data" / "answers" / name).glob("*.json") if path.stem not in cases]
+    # expected files of results/tables and results/figures; any other is left from another version
     tables = {*(f"{table}.csv" for table in COLUMNS), "verdict.json", "notes.json"}
     extra += [path for path in (root / "results" / "tables").glob("*") if path.name not in tables and path.is_file()]
     extra += [path for path in (root / "results" / "tables").glob("*/*") if path.parent.name != "paper" or path.stem not in run.published]

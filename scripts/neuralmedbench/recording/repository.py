@@ -52,6 +52,7 @@ class Repository:
         """
         stages = self._repo.commit(force=True, relink=False)
         names = {stage.addressing.rpartition(":")[2] for stage in self._repo.index.stages}
+        # stages of an earlier run list would otherwise stay recorded
         _drop_stages(names)
         return sum(len(stage.outs) for stage in stages)
 
@@ -76,6 +77,7 @@ class Repository:
         wanted = len(self.missing())
         self._repo.fetch()
         if missing := self.missing():
+            # all objects missing suggests an unreachable remote, some missing a forgotten push
             state = "gave nothing: can it be reached, and" if len(missing) == wanted else f"lacks {len(missing)} of {wanted} objects:"
             message = f"the remote {name} {state} was everything pushed where it was made (`dvc push`)? first missing: {missing[0]}; nothing here was changed"
             raise DataError(message)
@@ -136,6 +138,7 @@ def open_repository() -> Iterator[Repository]:
         raise ConfigError(message) from None
     except DvcException as error:
         raise _explain(error) from None
+    # a full or read-only disk is not a fault of the remote
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
             raise
@@ -188,6 +191,7 @@ def pull() -> PullResult:
         message = f"nothing was recorded in this commit: {DVC_LOCK} is missing; run the pipeline, or check out a commit that has it"
         raise ConfigError(message)
     with open_repository() as repository:
+        # an offline pull works if the cache already has every object
         if repository.missing():
             repository.fetch()
         outs = repository.outs()

@@ -46,9 +46,11 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
         The file. Every stage calls Snakemake for its output, so that there is one way to make a file; every out persists, so that
         Snakemake can resume from it; the last stage owns Snakemake's own records.
     """
+    # private benchmarks are not recorded, and not named
     shared = run.recorded()
     scans = [name for name in shared if run.benchmarks[name].kind is Kind.SCANS]
     cased = [name for name in shared if run.benchmarks[name].has_cases]
+    # pictures and text have no scans, so no normalisation and no slices
     loose = [name for name in shared if name not in scans]
     described = [name for name in shared if not run.benchmarks[name].private]
     phantoms = [name for name in scans if run.benchmarks[name].source == "phantoms"]
@@ -162,6 +164,7 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
         ),
     }
     stages["tables"]["metrics"] = [_out("results/metrics.json")]
+    # a stage with an empty matrix has nothing to make, and is left out
     used = {name: _with_command(stage, arguments) for name, stage in stages.items() if all(stage.get("matrix", {"": True}).values())}
     plots = [{"results/tables/leaderboard.csv": PLOT}]
     return HEADER + yaml.dump({"stages": used, "plots": plots}, Dumper=_Plain, sort_keys=False, width=140)
@@ -249,6 +252,7 @@ def planned_rules(configfiles: Sequence[str] = ()) -> list[str]:
     if done.returncode != 0:
         message = f"the run cannot be planned; `snakemake -n -- {TARGET}` shows why"
         raise ConfigError(message)
+    # Snakemake's dry run states this line if the target is complete
     return [] if NOTHING_TO_DO in output else sorted(set(_rules(output.splitlines())))
 
 

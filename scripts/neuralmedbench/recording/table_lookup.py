@@ -59,6 +59,7 @@ class TableCell:
         """Arms whose answers are in the row; empty for a table that counts all arms."""
         if self.table in OF_ALL_ARMS:
             return ()
+        # a row compares both arms, but has no column for them
         if self.table == "decomposition":
             return "full", "findings_disclosed"
         return tuple(self.row[name] for name in ("arm", "reference_arm") if self.row.get(name)) or ("full",)
@@ -106,6 +107,7 @@ def look_up_cell(table: str, row: str, column: str, folder: Path = TABLES) -> Ta
     if column not in head:
         message = f"{name}: no column {column!r}{nearest(column, head)}"
         raise ConfigError(message)
+    # digits are a row number, everything else is column=value pairs
     number = _by_number(name, row, len(rows)) if row.isdecimal() else _by_values(name, row, head, rows)
     return TableCell(name, number, column, rows[number - 1])
 
@@ -127,6 +129,7 @@ def _by_values(table: str, row: str, head: Sequence[str], rows: Sequence[dict[st
         if column not in head:
             message = f"{table}: no column {column!r}{nearest(column, head)}"
             raise ConfigError(message)
+        # each pair narrows the rows; values still possible are suggested
         known = sorted({rows[place][column] for place in fitting})
         fitting = [place for place in fitting if rows[place][column] == value]
         if not fitting:

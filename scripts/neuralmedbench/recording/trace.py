@@ -91,6 +91,7 @@ def read_answers(
         if item.item_id in gold
         and can_pass(item, gold[item.item_id])
         and PARTS[part[0]](item, gold[item.item_id]) == part[1]
+        # under other arms and strategies, only some items are asked
         and ((arm, strategy) == ("full", DIRECT) or item.item_id in scores)
     ]
 
@@ -111,6 +112,7 @@ def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
         return missing / max(expected, 1)
     shares: dict[str, list[float]] = {
         "pass1": [one.passed / one.expected for one in answers],
+        # bounds of pass@1: all missing answers pass, or none does
         "best_case": [(one.passed + one.missing) / one.expected for one in answers],
         "candidates5": [
             sum(bool(row.in_candidates) for row in _counted(one)) / one.expected for one in answers if _has_candidates(one.item)
@@ -119,6 +121,7 @@ def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
     shares["worst_case"] = shares["pass1"]
     if missing >= expected:  # without any answer a rate is unknown, not 0
         shares = {}
+    # grades: the mean of an item first, then over items
     if name in GRADES:
         grades = [[value for row in one.scores if not row.missing and (value := getattr(row, name)) is not None] for one in answers]
         shares[name] = [math.fsum(values) / len(values) for values in grades if values]
@@ -181,6 +184,7 @@ def trace(cell: TableCell, *, responses: int = 10, root: Path = Path()) -> str:
 
 def _answers(cell: TableCell, root: Path) -> Groups:
     part = (cell.row.get("slice") or "all", cell.row.get("value_of_slice") or "all")
+    # other slices need data that items and references do not have
     part = part if part[0] in PARTS else ("all", "all")
     return {
         (benchmark, model, arm): read_answers(benchmark, model, arm=arm, strategy=cell.row.get("strategy") or DIRECT, part=part, root=root)
@@ -205,6 +209,7 @@ def _head(cell: TableCell, groups: Groups) -> Iterator[str]:
 
 def _recomputed(cell: TableCell, groups: Groups) -> str | None:
     name = cell.column
+    # only plain rates and counts of two tables are recomputed
     if cell.table == "rates":
         name = cell.row["metric"] if cell.column == "value" else ""
         if cell.row["slice"] not in PARTS:
@@ -246,6 +251,7 @@ def _ledgers(chain: Sequence[Link], groups: Groups, root: Path) -> list[str]:
         if link.name.startswith("results/responses/"):
             benchmark, model = Path(link.name).parent.name, Path(link.name).stem
             lines += _ledger(f"data/ledger/{benchmark}/{model}.jsonl", root)
+            # calls that the number depends on must be in the ledger
             keys = _keys(answers for (one, other, _), answers in groups.items() if (one, other) == (benchmark, model))
             present = keys & read_ledger(root / f"data/ledger/{benchmark}/{model}.jsonl").keys()
             if keys:

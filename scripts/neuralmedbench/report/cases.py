@@ -119,9 +119,11 @@ def _index(bundle: CaseBundle) -> Json:
     for response in bundle.responses:
         if (response.arm, response.strategy) == (FULL, DIRECT):
             results[response.model][0] += bool(response.passed)
+            # results count answers to items with a reference; an answer without a grade is left out
             ungraded = response.state == "ok" and response.passed is None
             results[response.model][1] += bool(bundle.answer) and not ungraded
     arms = sorted({response.arm for response in bundle.responses})
+    # `direct` comes first, also in runs without it
     strategies = sorted({DIRECT} | {response.strategy for response in bundle.responses}, key=lambda name: (name != DIRECT, name))
     return {"level": bundle.level, "family": bundle.family, "arms": arms, "strategies": strategies, "results": dict(results)}
 
@@ -178,6 +180,7 @@ def preview(image: BundleImage, root: Path) -> str:
             f"picture {image.sha256[:12]} of the case browser is not the one that was sent; run `cut_slices` and the later rules again"
         )
         raise DataError(message)
+    # WebP keeps a page of many cases small; the models were sent the original
     small = Image.open(io.BytesIO(content)).convert("RGB")
     small.thumbnail((PREVIEW_PX, PREVIEW_PX), Image.Resampling.LANCZOS)
     buffer = io.BytesIO()
@@ -192,12 +195,14 @@ def leave_out_cases(blocks: Sequence[CaseBlock], pictures: Mapping[str, str], ex
     """
     # a picture is dropped with the last case that shows it
     used = Counter(digest for block in blocks for digest in block.pictures)
+    # cases with a wrong answer are the last to lose their answers, because readers look for them
     emptied = set[str]()
     for block in sorted(blocks, key=lambda block: (block.flagged, hashlib.sha256(block.anchor.encode()).hexdigest())):
         if excess <= 0:
             break
         emptied.add(block.anchor)
         used.subtract(block.pictures)
+        # saved: the packed answers, and the pictures that no other case shows
         excess -= len(block.packed) + sum(len(pictures.get(digest, "")) for digest in block.pictures if not used[digest])
     kept = [replace(block, packed="") if block.anchor in emptied else block for block in blocks]
     return kept, {digest: text for digest, text in pictures.items() if used[digest]}

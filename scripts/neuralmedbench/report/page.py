@@ -218,6 +218,7 @@ FILTERS: dict[str, Callable[..., str]] = {
 
 def render(source: PageSource) -> str:
     """Render the page as HTML: equal sources give equal text; the content policy allows script and style by their digests only."""
+    # inlined, because the page may load nothing
     style = _text("page.css")
     script = "\n".join(_text(name) for name in SCRIPTS)
     models = sorted({row["model"] for row in source.tables["leaderboard"]})
@@ -271,6 +272,7 @@ def write_report(path: Path, source: PageSource, max_megabytes: float) -> list[s
     ConfigError
         If it exceeds the limit even without the answers of any case: a browser could not open the page.
     """
+    # rendered in full first; only a page that is too large is rendered again
     page, remarks = render(source), list[str]()
     excess = len(page.encode()) - int(max_megabytes * 1e6)
     if excess > 0:
@@ -281,6 +283,7 @@ def write_report(path: Path, source: PageSource, max_megabytes: float) -> list[s
             f"the report would hold {excess / 1e6 + max_megabytes:.1f} MB, {max_megabytes:g} are allowed: "
             f"{left:,} of {len(cases):,} cases are shown without their answers"
         )
+    # bytes of UTF-8, not characters
     megabytes = len(page.encode()) / 1e6
     if megabytes > max_megabytes:
         message = (
@@ -309,6 +312,7 @@ def _policy(style: str, script: str) -> str:
     def digest(text: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
+    # everything is forbidden except the inlined script and style (by digest) and data: images
     return f"default-src 'none'; script-src {digest(script)}; style-src {digest(style)}; img-src data:; base-uri 'none'; form-action 'none'"
 
 

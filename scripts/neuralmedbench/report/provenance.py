@@ -55,6 +55,7 @@ def gather_provenance(
         JSON value without a time stamp and without paths outside the project.
     """
     lock = root / "requirements.lock"
+    # every template counts, also those that this run did not use
     prompts = {path.relative_to(root).as_posix(): path for path in sorted((root / "config" / "prompts").rglob("*.j2"))}
     versions = {name: version_of(path.read_text(encoding="utf-8")) for name, path in prompts.items()}
     return {
@@ -88,6 +89,7 @@ def installed(lock: Path) -> dict[str, str]:
     """Return the versions of the locked packages that are installed here."""
     if not lock.is_file():
         return {}
+    # the lock has one `name==version` per line
     names = re.findall(r"^([A-Za-z0-9._-]+)==", lock.read_text(encoding="utf-8"), flags=re.MULTILINE)
     versions = {}
     for name in sorted(names):
@@ -101,6 +103,7 @@ def installed(lock: Path) -> dict[str, str]:
 def _model(root: Path, benchmark: str, model: str) -> Json:
     config = load_model_for(root / "config", benchmark, model)
     responses = current_rows(read_records(root / "results" / "responses" / benchmark / f"{model}.parquet", Response))
+    # responses without a call have no date
     dates = sorted({row.called_on for row in responses} - {""})
     return {
         "benchmark": benchmark,

@@ -65,12 +65,14 @@ CSS_PX_PER_UNIT = 1.4
 
 def inline_svg(text: str, name: str) -> str:
     """Prepare an SVG file for embedding: prefix its ids with `name`, and let text and lines follow the text colour of the page (dark theme)."""
+    # ids, and every reference to them: href, url() and aria-labelledby
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
     text = re.sub(
         r'aria-labelledby="([^"]+)"', lambda match: f'aria-labelledby="{" ".join(f"{name}-{part}" for part in match[1].split())}"', text
     )
+    # the drawing's width in points sets the largest size; narrower pages scale it down
     width = float(re.search(r'viewBox="0 0 ([0-9.]+)', text)[1])  # type: ignore[index]
     text = text.replace("<svg ", f'<svg width="{width * CSS_PX_PER_UNIT:.0f}" ', 1)
     return visible(text.replace(INK, "currentColor").strip())
@@ -202,6 +204,7 @@ def read_source(
     """
     benchmarks, models, graders, papers = (lists[name] for name in ("benchmarks", "models", "graders", "published"))
     audits = {name: read_audit(root / "data" / "deidentified" / name / "audit.json") for name in benchmarks}
+    # a public report withholds the cases of patients; phantoms and public subjects are shown
     withheld = [name for name, audit in audits.items() if profile == "public" and audit.kind == "patient"]
     shown = [name for name in benchmarks if name not in withheld]
     folder = root / "config"
@@ -261,6 +264,7 @@ def _run_files(root: Path, lists: Mapping[str, Sequence[str]]) -> dict[str, str]
     """Return the text of the prompt templates, and of the YAML files of the run without paths outside the project."""
     prompts = sorted((root / "config" / "prompts").rglob("*.j2"))
     texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in prompts}
+    # only the YAML files of this run
     for kind, names in lists.items():
         for name in names:
             value = withhold_outside_paths(read_yaml(root / "config" / kind / f"{name}.yaml"))

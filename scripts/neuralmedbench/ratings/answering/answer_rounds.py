@@ -88,6 +88,7 @@ def freeze_answers(
         If a picture is not the one that models are sent.
     """
     secret, seed = secret or secrets.token_hex(32), f"{settings.seed}/{round_id}"
+    # sorted, so that the draw does not depend on the order of the input
     frame = sorted(questions, key=lambda one: one.item.item_id)
     if not frame:
         message = f"{round_id}: there is no question to draw from the families {', '.join(settings.families)}; run the workflow first"
@@ -95,10 +96,12 @@ def freeze_answers(
     among = _once_per_case(frame, seed) if settings.once_per_case else [_DrawnQuestion(one, 1.0) for one in frame]
     drawn = draw([one.asked.stratum for one in among], settings.items, seed)
     chosen = [_with_probability(among[place], drawn) for place in drawn.places]
+    # read once, because all readers get the same questions
     pictures = read_pictures((turn for one in chosen for turn in one.asked.request.turns), root)
     packets, pages = [], {}
     for number in range(settings.readers):
         reader = f"{round_id}-{number + 1}"
+        # each reader has other ids and another order
         key, data = _packet(reader, chosen, secret, pictures)
         packets.append(key)
         pages[reader] = form_page(TITLE, data, FORM)
@@ -129,11 +132,13 @@ def _with_probability(one: _DrawnQuestion, drawn: StratifiedDraw) -> _DrawnQuest
 
 def _packet(reader: str, chosen: Sequence[_DrawnQuestion], secret: str, pictures: dict[str, str]) -> tuple[ReaderKey, Json]:
     """Return one reader's packet: its key and the data of its page; ids and order are derived from the secret."""
+    # ids differ by reader, so that two readers cannot compare questions by id
     shown = {opaque_id(secret, reader, one.asked.item.item_id): one for one in chosen}
     cases = {item_id: one.asked.case for item_id, one in shown.items()}
     order = presentation_order(shown, cases, _predecessors(shown), Random(f"{secret}/{reader}"))
     items = [_question_data(item_id, opaque_id(secret, reader, f"case/{cases[item_id]}"), shown[item_id].asked) for item_id in order]
     data: Json = {"packet_id": opaque_id(secret, reader, "packet"), "rater": reader, "items": items, "pictures": pictures}
+    # the digest ties an export to this packet
     digest = sha256_of_value(data)
     asked = {
         item_id: AskedItem(

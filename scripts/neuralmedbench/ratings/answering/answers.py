@@ -160,6 +160,7 @@ def forms_of(item: Item, request: Request) -> tuple[AnswerForm, ...]:
     RatingError
         If the prompt asks for other sections or for another order: the form would then answer another prompt.
     """
+    # earlier turns of a dialogue ask for a short differential, only the last one for the item's own form
     last = _form(item, request.answer_schema)
     rounds = len(request.turns) - 1
     forms = (*(AnswerForm(sections=SHORT_DIFFERENTIAL) for _ in range(rounds)), last)
@@ -178,6 +179,7 @@ def _form(item: Item, schema: str) -> AnswerForm:
     if item.runner is Runner.CHOICE:
         return AnswerForm(sections=ANSWER, options=item.options)
     if item.runner is Runner.STRUCTURED:
+        # labels come from the JSON schema of the answer; a page offers them as choices
         fields = {name: tuple(rule.get("enum", ())) for name, rule in json.loads(schema)["properties"].items()}
         if unlabelled := [name for name, labels in fields.items() if not labels and name != CONFIDENCE.lower()]:
             message = f"{item.item_id}: the field {unlabelled[0]} of its schema has no list of labels; a page cannot ask it"
@@ -191,6 +193,7 @@ def _form(item: Item, schema: str) -> AnswerForm:
 
 
 def _checklist(schema: str) -> tuple[str, ...]:
+    # a schema with the keys of a checklist asks for that checklist
     keys = tuple(name.upper() for name in json.loads(schema)["properties"]) if schema else ()
     return keys if keys in SECTIONS.values() else ()
 
@@ -252,6 +255,7 @@ def _check(name: str, export: AnswerExport, packets: Mapping[str, ReaderKey], ro
         if problem := _problem(item, forms[packet.items[item.item_id].item_id]):
             message = f"{where}: {problem}"
             raise RatingError(message)
+    # items that are absent from the export count as unfinished too
     unfinished = len(packet.items) - sum(all(turn.status != OPEN for turn in item.turns) for item in export.items)
     if export.complete and unfinished:
         message = f"{name}: it is marked as complete, but {unfinished} questions are not answered"
@@ -262,6 +266,7 @@ def _problem(item: AnsweredItem, forms: Sequence[AnswerForm]) -> str:
     if len(item.turns) != len(forms):
         return f"{len(item.turns)} answers, the question has {len(forms)} messages"
     for number, (form, turn) in enumerate(zip(forms, item.turns, strict=True), start=1):
+        # a turn is locked when the next one is shown, so locks run from the first turn on
         if turn.status == OPEN and turn.locked:
             return f"message {number} is locked without an answer"
         if number > 1 and turn.status != OPEN and not item.turns[number - 2].locked:
@@ -282,6 +287,7 @@ def _problems(form: AnswerForm, filled: FilledForm, *, answered: bool) -> Iterat
     most = CANDIDATES.get(naming, 0) if answered else 0
     without_words = {*CANDIDATES, CONFIDENCE, *(() if answered and not form.options else ("ANSWER",))}
     letters = LETTERS[: len(form.options)] if answered else ""
+    # each problem is reported without the reader's words
     if len(filled.candidates) > most:
         yield f"{len(filled.candidates)} diagnoses, at most {most} are asked for"
     if not all(_line(one.name) and (form.evidence or not (one.speaks_for or one.against)) for one in filled.candidates):
@@ -314,6 +320,7 @@ def _choose_export(rows: Sequence[NamedExport]) -> NamedExport:
     """Choose the valid export of a reader; no later export may change an answer that an earlier one has locked."""
     # a progress file and the complete export may have the same time in seconds
     ordered = sorted(rows, key=lambda row: (row[1].exported, row[1].complete, row[0]))
+    # every pair, because progress files may come from several sittings
     for earlier, later in combinations(ordered, 2):
         _check_locked(earlier, later)
     complete = [row for row in ordered if row[1].complete]
@@ -324,6 +331,7 @@ def _choose_export(rows: Sequence[NamedExport]) -> NamedExport:
 
 
 def _check_locked(earlier: NamedExport, later: NamedExport) -> None:
+    # status and answer of a locked turn must be the same in all later exports; times may grow
     locked = dict(_locked(earlier[1]))
     for number, item in enumerate(later[1].items, start=1):
         for place, turn in enumerate(item.turns, start=1):
@@ -344,6 +352,7 @@ def given_answers(named: NamedExport, packet: ReaderKey, forms: Forms) -> dict[s
     given: dict[str, list[GivenAnswer]] = defaultdict(list)
     for number, item in enumerate(export.items, start=1):
         asked = packet.items[item.item_id]
+        # a dialogue is imported only when every turn is answered
         if any(turn.status == OPEN for turn in item.turns):
             continue
         texts = [
@@ -367,6 +376,7 @@ def answer_text(form: AnswerForm, filled: FilledForm, *, answered: bool) -> str:
     Line breaks become spaces, bars in evidence become slashes, and characters that would end the name of a diagnosis are replaced; the rest
     of the text is unchanged. A choice question has no letter for an abstention.
     """
+    # structured items: one JSON object, as the schema asks; None means `cannot tell`
     if form.fields:
         stated = {name: (filled.fields.get(name) if labels else filled.confidence) for name, labels in form.fields.items()}
         return json.dumps(stated, ensure_ascii=False)
@@ -378,6 +388,7 @@ def _section(name: str, form: AnswerForm, filled: FilledForm, *, answered: bool)
         return (
             f"{name}: {(filled.confidence or 0.0) if answered else 0.0:g}" if filled.confidence is not None or not answered else f"{name}:"
         )
+    # LESION is one line, DIFFERENTIAL a numbered list
     if name in CANDIDATES:
         named = filled.candidates if answered else [FilledCandidate(name=CANNOT_TELL)]
         lines = [_candidate(one, evidence=form.evidence) for one in named]
