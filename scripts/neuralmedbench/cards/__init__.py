@@ -1,4 +1,4 @@
-"""What is published about a benchmark beside its numbers: cards, reporting checklists, Croissant metadata.
+"""Documentation of a benchmark other than its numbers: cards, reporting checklists, Croissant metadata.
 
 Doors
 -----

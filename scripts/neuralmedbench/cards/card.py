@@ -1,4 +1,4 @@
-"""A benchmark's card: its questions and settings, and the card with the answers filled in."""
+"""A benchmark's card: the forms with their questions, and the card with the answers filled in."""
 
 from __future__ import annotations
 
@@ -31,74 +31,74 @@ Rai = Literal[
     "dataLimitations",
     "dataUseCases",
 ]
-"""Properties of the Croissant RAI specification 1.0 that are free text and that a question of a card answers."""
+"""Free-text properties of the Croissant RAI specification 1.0 that cards can answer."""
 
 
 class CardQuestion(Section):
     """One question of a form."""
 
-    id: Name = Field(description="Short name; cards answer by it.")
+    id: Name = Field(description="Short name, by which cards answer it.")
     part: str = Field(description="Part of the form.")
-    about: str = Field(min_length=1, description="What it asks, in short words of our own.")
-    rai: Rai | None = Field(None, description="Property of a Croissant description (`rai:`) that takes the answer over.")
+    about: str = Field(min_length=1, description="The question, in short words of our own.")
+    rai: Rai | None = Field(None, description="Property of the Croissant description (`rai:`) that gets the answer.")
 
 
 class CardForm(Section):
-    """`config/cards/forms/<form>.yaml`: what is asked about every benchmark."""
+    """`config/cards/forms/<form>.yaml`: questions about every benchmark."""
 
     title: str = Field(description="Name of the form.")
-    source: str = Field(description="Where its questions come from.")
-    missing: str = Field("", description="What of the published questions is not here, and why.")
+    source: str = Field(description="Source of its questions.")
+    missing: str = Field("", description="Published questions that are missing here, and why.")
     questions: tuple[CardQuestion, ...] = Field(min_length=1, description="Its questions in order.")
 
 
 class CardAnswer(Section):
     """One answer of a card."""
 
-    answer: Answer = Field(description="`yes`, `no`, `not applicable` or `study team`; whatever nobody answered is left to the study team.")
+    answer: Answer = Field(description="`yes`, `no`, `not applicable` or `study team`; unanswered questions are left to the study team.")
     text: str = Field("", description="The answer in words.")
-    where: str = Field("", pattern=BLOCK, description="Block of the report that answers it or helps to, as `#block`.")
+    where: str = Field("", pattern=BLOCK, description="Block of the report that answers it, fully or in part, as `#block`.")
 
     @model_validator(mode="after")
     def _says_something(self) -> CardAnswer:
         if self.answer != "study team" and not (self.text or self.where):
-            message = f"is answered `{self.answer}` and says neither where nor how; write a text, or leave it to the study team"
+            message = f"is answered `{self.answer}` without `where` or `text`; write a text, or leave it to the study team"
             raise ValueError(message)
         return self
 
 
 class Creator(Section):
-    """Who made a data set."""
+    """A creator of a data set."""
 
     name: str = Field(min_length=1, description="Name.")
     kind: Literal["person", "organization"] = Field(description="`person` or `organization`.")
 
 
 class CroissantConfig(Section):
-    """What a Croissant description says that no run can know; what is not given is left out of it."""
+    """Content of a Croissant description that no run can know; missing keys are left out of it."""
 
     url: str | None = Field(None, pattern="^https?://", description="Web page of the data set.")
     files_url: str | None = Field(
         None,
         pattern="^https?://",
-        description="Address below which its files are published; absent: paths count from the project's folder.",
+        description="Base address of its published files; absent: paths are relative to the project folder.",
     )
-    license: str | None = Field(None, description="Address of the data's licence, as in https://spdx.org/licenses/CC-BY-4.0.html.")
-    creators: tuple[Creator, ...] = Field((), description="The people or organisations who made it.")
-    cite_as: str | None = Field(None, description="How to cite it, best as BibTeX.")
-    version: str | None = Field(None, pattern=r"^\d+\.\d+\.\d+$", description="Version of the data, as in 1.0.0.")
-    date_published: str | None = Field(None, pattern=r"^\d{4}-\d{2}-\d{2}$", description="Day on which it was published.")
-    keywords: tuple[str, ...] = Field((), description="Words by which it is found.")
+    license: str | None = Field(None, description="Address of the data's licence, for example https://spdx.org/licenses/CC-BY-4.0.html.")
+    creators: tuple[Creator, ...] = Field((), description="People or organisations that created it.")
+    cite_as: str | None = Field(None, description="Citation, preferably in BibTeX.")
+    version: str | None = Field(None, pattern=r"^\d+\.\d+\.\d+$", description="Version of the data, for example 1.0.0.")
+    date_published: str | None = Field(None, pattern=r"^\d{4}-\d{2}-\d{2}$", description="Publication date.")
+    keywords: tuple[str, ...] = Field((), description="Keywords for search.")
 
 
 class CardConfig(Section):
-    """`config/cards/<benchmark>.yaml`: what is known of a benchmark."""
+    """`config/cards/<benchmark>.yaml`: the card of a benchmark."""
 
-    like: Name | None = Field(None, description="Another benchmark whose answers hold here too; what stands here goes before them.")
+    like: Name | None = Field(None, description="Another benchmark whose answers also apply here; answers here take precedence.")
     answers: dict[Name, dict[Name, CardAnswer]] = Field(
         default_factory=dict, description="Answers by form (`benchmark-card`, `datasheet`) and question."
     )
-    croissant: CroissantConfig = Field(default_factory=CroissantConfig, description="What its Croissant description says beside.")
+    croissant: CroissantConfig = Field(default_factory=CroissantConfig, description="Further content of its Croissant description.")
 
 
 AXES = {
@@ -115,16 +115,16 @@ SUBJECTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkCard:
-    """Everything that is known of a benchmark.
+    """The filled-in card of a benchmark.
 
     Attributes
     ----------
     forms : list of ChecklistConfig
-        The forms in the order of their file names, every question answered or left to the study team.
+        The forms in the order of their file names, with every question answered or left to the study team.
     croissant : CroissantConfig
-        What a Croissant description says beside.
+        Further content of the Croissant description.
     rai : dict of str to list of str
-        Texts of the answers that a Croissant description takes over, by property and in order; only what is known.
+        Answer texts for the Croissant description, by property, in order; answered questions only.
     """
 
     forms: list[ChecklistConfig]
@@ -140,20 +140,21 @@ def read_card(folder: Path, benchmark: str) -> BenchmarkCard:
     folder : Path
         Folder of the configuration.
     benchmark : str
-        Its name. A benchmark without a card, or without a yaml of its own, has its questions left to the study team.
+        Its name. Without a card or a YAML file of its own, its questions are left to the study team.
 
     Returns
     -------
-    FilledCard
-        The forms and what a Croissant description takes over.
+    BenchmarkCard
+        The filled-in forms and the content of the Croissant description.
 
     Raises
     ------
     ConfigError
-        As in `read_yaml` and `check`, or if a card answers what no form asks, or is like one that is like another.
+        As in `read_yaml` and `check`, or if a card answers a question of no form, or chains `like`.
     """
     card = _card(folder, benchmark)
     yaml = folder / "benchmarks" / f"{benchmark}.yaml"
+    # answers that follow from the benchmark's YAML; the card's own answers take precedence
     known = facts(load_benchmark(folder, benchmark)) if yaml.is_file() else {}
     forms = {path.stem: check(CardForm, read_yaml(path), path.as_posix()) for path in sorted((folder / "cards" / "forms").glob("*.yaml"))}
     for name, answers in card.answers.items():
@@ -169,13 +170,13 @@ def read_card(folder: Path, benchmark: str) -> BenchmarkCard:
 
 
 def facts(benchmark: BenchmarkConfig) -> dict[str, dict[str, CardAnswer]]:
-    """Answer the questions of the benchmark card that the benchmark's own yaml answers."""
+    """Answer the questions of the benchmark card, by form and question, that the benchmark's YAML answers."""
     reached = ["this machine" if place == "local" else place for place in benchmark.allowed_destinations]
     asked = (
         f"Arms: {', '.join(benchmark.arms)}. Strategies: {', '.join(benchmark.strategies)}. {benchmark.samples} answers to each request."
     )
     seen = "Where questions have dates, those before and after a model's documented cut-off are contrasted; the rest is for its makers to tell."
-    said = {
+    answers = {
         "axis": CardAnswer(answer="yes", text=f"{AXES[benchmark.axis]} It is made of {benchmark.kind}.", where="#axes"),
         "asked": CardAnswer(answer="yes", text=asked, where="#arms"),
         "contamination": CardAnswer(answer="study team", text=seen, where="#contamination"),
@@ -185,7 +186,7 @@ def facts(benchmark: BenchmarkConfig) -> dict[str, dict[str, CardAnswer]]:
         ),
         "destinations": CardAnswer(answer="yes", text=f"Allowed: {', '.join(reached) or 'nowhere'}.", where="#left"),
     }
-    return {"benchmark-card": said}
+    return {"benchmark-card": answers}
 
 
 def _card(folder: Path, benchmark: str) -> CardConfig:
@@ -198,11 +199,11 @@ def _card(folder: Path, benchmark: str) -> CardConfig:
     other = folder / "cards" / f"{card.like}.yaml"
     base = check(CardConfig, read_yaml(other), other.as_posix())
     if base.like:
-        message = f"{path.as_posix()}: like: {card.like} is itself like {base.like}; name that one"
+        message = f"{path.as_posix()}: like: {card.like} is itself like {base.like}; name {base.like} instead"
         raise ConfigError(message)
     answers = {name: {**base.answers.get(name, {}), **card.answers.get(name, {})} for name in (*base.answers, *card.answers)}
-    own = {name: getattr(card.croissant, name) for name in card.croissant.model_fields_set}
-    return CardConfig(answers=answers, croissant=base.croissant.model_copy(update=own))
+    overrides = {name: getattr(card.croissant, name) for name in card.croissant.model_fields_set}
+    return CardConfig(answers=answers, croissant=base.croissant.model_copy(update=overrides))
 
 
 def _check_answers(path: str, name: str, answers: Mapping[str, CardAnswer], forms: Mapping[str, CardForm]) -> None:
@@ -211,7 +212,7 @@ def _check_answers(path: str, name: str, answers: Mapping[str, CardAnswer], form
         raise ConfigError(message)
     asked = [question.id for question in forms[name].questions]
     if unknown := sorted(set(answers) - set(asked)):
-        message = f"{path}: answers.{name}: nobody asks {unknown[0]!r}{nearest(unknown[0], asked)}"
+        message = f"{path}: answers.{name}: there is no question {unknown[0]!r}{nearest(unknown[0], asked)}"
         raise ConfigError(message)
 
 
@@ -219,8 +220,8 @@ def _filled(form: CardForm, answers: Mapping[str, CardAnswer]) -> ChecklistConfi
     left = CardAnswer(answer="study team")
     items = []
     for question in form.questions:
-        said = answers.get(question.id, left)
+        given = answers.get(question.id, left)
         items.append(
-            ChecklistItem(id=question.id, part=question.part, about=question.about, answer=said.answer, where=said.where, note=said.text)
+            ChecklistItem(id=question.id, part=question.part, about=question.about, answer=given.answer, where=given.where, note=given.text)
         )
     return ChecklistConfig(title=form.title, source=form.source, missing=form.missing, items=tuple(items))

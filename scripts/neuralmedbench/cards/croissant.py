@@ -1,4 +1,4 @@
-"""A benchmark as a Croissant description: its files, their columns, and what is known of how it was made; never an answer, never a value."""
+"""Croissant description of a benchmark: files, columns and how it was made; never an answer or a value."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ CONTEXT: dict[str, Any] = {
     "subField": "cr:subField",
     "transform": "cr:transform",
 }
-"""The context of Croissant 1.1 with the vocabulary of responsible AI, key for key as the package mlcroissant 1.1.1 expects it."""
+"""JSON-LD context of Croissant 1.1 with the responsible-AI vocabulary, exactly as the package mlcroissant 1.1.1 expects it."""
 
 CONFORMS = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
 REQUIRED = ("description", "license", "name", "url", "creator", "datePublished")
-"""Properties that the specification requires of a data set, beside context, type and conformance."""
+"""Properties that the specification requires of a data set, besides context, type and conformance."""
 
 MANY: tuple[Rai, ...] = (
     "dataPreprocessingProtocol",
@@ -72,12 +72,12 @@ MANY: tuple[Rai, ...] = (
     "dataLimitations",
     "dataUseCases",
 )
-"""Properties of responsible AI with several values; the texts of all others are joined (specification 1.0; mlcroissant reads one plan only)."""
+"""Responsible-AI properties with several values; the texts of all others are joined (specification 1.0; mlcroissant reads only one plan)."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table of questions: its type, what it holds, whether it is a list, and the key in the structs of its list."""
+    """A field of the question table: source column, description, type, whether it is a list, and its key in a list of structs."""
 
     of: str
     about: str
@@ -117,30 +117,30 @@ COLUMNS: dict[str, Column] = {
     "tags": Column("tags", "What a table may group by.", is_array=True),
     "answer_schema": Column("answer_schema", "JSON schema of a structured answer."),
 }
-"""What is described of the columns of `data/items/<benchmark>.parquet`, by name of the field."""
+"""Fields of the description, by name, from the columns of `data/items/<benchmark>.parquet`."""
 
 
 def describe(benchmark: str, config: BenchmarkConfig, card: BenchmarkCard, items: Sequence[Item], table: Path) -> dict[str, Any]:
-    """Describe a benchmark that may be shared.
+    """Write the description of a benchmark that may be shared.
 
     Parameters
     ----------
     benchmark : str
         Its name.
     config : BenchmarkConfig
-        Its yaml.
-    card : FilledCard
-        What is known of it.
+        Its configuration.
+    card : BenchmarkCard
+        Its card.
     items : sequence of Item
-        Its questions; nothing of them enters the description but counts, languages and the folders of their pictures.
+        Its questions; only counts, languages and picture folders enter the description.
     table : Path
-        Their table, relative to the project.
+        Table of the questions, relative to the project.
 
     Returns
     -------
     dict
         JSON-LD by the specifications Croissant 1.1 (docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html) and Croissant RAI 1.0
-        (docs.mlcommons.org/croissant/docs/croissant-rai-spec.html); what nobody stated is not in it.
+        (docs.mlcommons.org/croissant/docs/croissant-rai-spec.html); without properties that nobody stated.
 
     Raises
     ------
@@ -148,11 +148,11 @@ def describe(benchmark: str, config: BenchmarkConfig, card: BenchmarkCard, items
         If the benchmark is private.
     """
     if config.private:
-        message = f"{benchmark}: private, so no description of it is written; set `private: false` in its yaml when it may be shared"
+        message = f"{benchmark}: private, so no description of it is written; set `private: false` in its yaml if it may be shared"
         raise ConfigError(message)
     known = card.croissant
     pictures = _picture_globs(items)
-    said: dict[str, Any] = {
+    description: dict[str, Any] = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS,
@@ -170,26 +170,26 @@ def describe(benchmark: str, config: BenchmarkConfig, card: BenchmarkCard, items
         "distribution": [_table_file(table, known.files_url), *([_picture_files(pictures)] if pictures else [])],
         "recordSet": [_record_set()],
     }
-    return {name: value for name, value in said.items() if value not in (None, [], "")}
+    return {name: value for name, value in description.items() if value not in (None, [], "")}
 
 
 def missing_properties(description: dict[str, Any]) -> list[str]:
-    """Give the required properties that a description does not have, in the order of the specification."""
+    """Return the required properties that a description lacks, in the order of the specification."""
     return [name for name in REQUIRED if name not in description]
 
 
 def _description(config: BenchmarkConfig, card: BenchmarkCard, items: Sequence[Item]) -> str:
-    said = {item.id: item.note for form in card.forms for item in form.items if item.answer == "yes"}
+    notes = {item.id: item.note for form in card.forms for item in form.items if item.answer == "yes"}
     count = f"{len(items)} questions on {len({item.case_id for item in items})} cases."
     return " ".join(
         text
-        for text in (f"{config.title}.", said.get("construct", ""), count, "Right answers are kept apart and are not described here.")
+        for text in (f"{config.title}.", notes.get("construct", ""), count, "Right answers are kept apart and are not described here.")
         if text
     )
 
 
 def _picture_globs(items: Sequence[Item]) -> list[str]:
-    """Patterns of the pictures' files; folders of cases become one pattern, so that no case is named."""
+    """Return glob patterns of the picture files; case folders become one pattern, so that no case is named."""
     paths = {image.path for item in items for image in item.images}
     return sorted({re.sub(r"/sub-[^/]+/", "/sub-*/", str(Path(path).with_name(f"*{Path(path).suffix}").as_posix())) for path in paths})
 
@@ -209,7 +209,7 @@ def _table_file(table: Path, files_url: str | None) -> dict[str, Any]:
 
 
 def _picture_files(globs: list[str]) -> dict[str, Any]:
-    # they lie in folders and in no archive, so there is nothing that they could be contained in
+    # the files are not in an archive, so there is no `containedIn`
     return {
         "@type": "cr:FileSet",
         "@id": "pictures",

@@ -1,4 +1,4 @@
-"""The pages of `docs/cards/`, generated from the cards and the reporting guidelines."""
+"""Generate the pages of `docs/cards/` from the cards and the reporting guidelines."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ For every benchmark that is not private a run writes `results/croissant/<benchma
 
 
 def card_pages(folder: Path) -> dict[str, str]:
-    """Give the text of every page, by path relative to the repository.
+    """Render every page, by path relative to the repository.
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ def card_pages(folder: Path) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        Markdown.
+        Markdown text by path.
 
     Raises
     ------
     ConfigError
-        If a card, a form or a guideline does not fit.
+        If a card, a form or a guideline is invalid.
     """
     pages, lines = {}, [INDEX, "## Cards that are here", "", "| benchmark | form | answers |", "| --- | --- | --- |"]
     for name in sorted(path.stem for path in (folder / "cards").glob("*.yaml")):
@@ -84,12 +84,12 @@ def _page(title: str, source: str, forms: list[ChecklistConfig], *, level: int) 
             lines += ["", *([f"{'#' * (level + 1)} {part}", ""] if part else [])]
             lines += ["| item | what it asks | answer | where, and what else there is to say |", "| --- | --- | --- | --- |"]
             for item in items:
-                said = [f"block `{item.where[1:]}`"] if item.where else []
-                said += [item.note] if item.note else []
-                lines.append(f"| {item.id} | {item.about} | {ANSWER_WORDS[item.answer]} | {': '.join(said)} |")
+                remarks = [f"block `{item.where[1:]}`"] if item.where else []
+                remarks += [item.note] if item.note else []
+                lines.append(f"| {item.id} | {item.about} | {ANSWER_WORDS[item.answer]} | {': '.join(remarks)} |")
         lines.append("")
     return "\n".join(lines)
 
 
 def _counted(form: ChecklistConfig) -> str:
-    return ", ".join(f"{n} {said}" for said, n in form.counts.items())
+    return ", ".join(f"{n} {answer}" for answer, n in form.counts.items())

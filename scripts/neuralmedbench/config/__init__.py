@@ -1,4 +1,4 @@
-"""The configuration: typed once, read once, refused when it is wrong.
+"""The configuration: typed, read once, and rejected if it is wrong.
 
 Doors
 -----

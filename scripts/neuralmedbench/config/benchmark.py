@@ -14,7 +14,7 @@ from neuralmedbench.records.items import FIRST_PART, Arm, Axis, Kind, Strategy
 
 def _arm(value: str) -> str:
     if value not in tuple(Arm) and not FIRST_PART.fullmatch(value):
-        # worded as pydantic words a wrong member of an enumeration
+        # the wording of pydantic for an invalid enumeration member
         expected = {"expected": ", ".join(f"'{known}'" for known in (*Arm, "first_<x>_percent"))}
         message: LiteralString = "Input should be {expected}"
         kind: LiteralString = "arm"
@@ -26,12 +26,12 @@ S = TypeVar("S", bound=str)
 
 
 def _with(chosen: tuple[S, ...], needed: str) -> tuple[S, ...]:
-    """Give the list itself; it has to hold what the leaderboard is made of, and nothing twice."""
+    """Return the list itself; it must contain what the leaderboard needs, without repeats."""
     if needed not in chosen:
-        message = f"`{needed}` has to be among them: the leaderboard and every difference are made of it"
+        message = f"`{needed}` must be among them: the leaderboard and every difference need it"
         raise ValueError(message)
     if len(set(chosen)) < len(chosen):
-        message = "one of them stands there twice"
+        message = "one of them is repeated"
         raise ValueError(message)
     return chosen
 
@@ -46,53 +46,55 @@ class BenchmarkConfig(Section):
     title: str = Field(description="Name shown in the report.")
     kind: Kind = Field(description="`scans`, `pictures` or `text`.")
     axis: Axis = Field(description="`depth`, `breadth` or `control`.")
-    source: str = Field(description="`phantoms` (generated), or the folder where its files lie.")
+    source: str = Field(description="`phantoms` (generated), or the folder of its files.")
     answers: str | None = Field(None, description="Answers table (CSV); without one the benchmark runs and is reported as not scored.")
     questions: str | None = Field(
         None, description="Folder of an imported data set (`nmb benchmark import`): questions, answers and the list of its pictures."
     )
     reference_pool: tuple[Name, ...] = Field(
         (),
-        description="Models by whose answers the items were chosen (`nmb benchmark curate`): every table and figure marks them, and"
-        " where they have a seed they are asked with others than those of that choice.",
+        description="Models whose answers selected the items (`nmb benchmark curate`): every table and figure marks them, and"
+        " if they have a seed, they are asked with seeds other than those of the selection.",
     )
     private: bool = Field(True, description="Own data: not in dvc.yaml, and a run with it is not recorded.")
-    record: bool = Field(False, description="Record own data all the same, for a DVC remote of your own.")
-    subjects: Literal["phantom", "public", "patient"] = Field("patient", description="Whose data: decides the kind of audit.")
+    record: bool = Field(False, description="Record own data anyway, for a DVC remote of your own.")
+    subjects: Literal["phantom", "public", "patient"] = Field("patient", description="Source of the data; determines the kind of audit.")
     profile: Profile = Field("pseudonymised", description="De-identification profile.")
     deidentification: DeidentificationConfig = Field(
         default_factory=DeidentificationConfig, description="What de-identification removes and what it may keep."
     )
-    key_file: str | None = Field(None, description="File with the secret of the pseudonyms; own data refuses to start without one.")
+    key_file: str | None = Field(None, description="File with the secret key of the pseudonyms; required for own data.")
     allowed_destinations: tuple[str, ...] = Field(("local",), description="Where requests may go: `local`, or host names.")
     arms: tuple[ArmName, ...] = Field(
         (Arm.FULL, Arm.NO_IMAGE, Arm.NO_TEXT),
         min_length=1,
-        description="What is left out or shown beside the full request: `full`, `no_image`, `no_text`, `shuffled_image`,"
+        description="Variants of the full request, with parts left out or added: `full`, `no_image`, `no_text`, `shuffled_image`,"
         " `first_<x>_percent` (the first x per cent of the words of a case), `findings_disclosed`, `diagnosis_withheld`, `evidence_supplied`."
-        " An item to which an arm changes nothing is left out of it. `full` has to be among them.",
+        " An arm omits items that it does not change. `full` must be among them.",
     )
     strategies: tuple[Strategy, ...] = Field(
         (Strategy.DIRECT,),
         min_length=1,
-        description="How an answer is asked for: `direct`, which has to be among them; `cot` asks for steps first; `self_consistency` asks the same and lets the samples"
-        " vote; `few_shot` shows answered examples of the data set; `ask` lets the model ask in dialogues, and a matcher answers from the case"
-        " alone (dialogues under any other strategy have fixed rounds; the two are never pooled).",
+        description="How an answer is requested: `direct`, which must be among them; `cot` asks for steps first; `self_consistency` asks as `direct` and lets the"
+        " samples vote; `few_shot` shows answered examples of the data set; `ask` lets the model ask questions in dialogues, and a matcher answers"
+        " from the case alone (dialogues under other strategies have fixed rounds; the two are never pooled).",
     )
-    max_questions: int = Field(10, ge=1, le=50, description="Questions of the strategy `ask`, after which the final answer is asked for.")
-    few_shot: int = Field(20, ge=1, le=100, description="Examples that the strategy `few_shot` shows, at most.")
+    max_questions: int = Field(
+        10, ge=1, le=50, description="Most questions under the strategy `ask`, after which the final answer is requested."
+    )
+    few_shot: int = Field(20, ge=1, le=100, description="Most examples shown by the strategy `few_shot`.")
     max_case_words: int | None = Field(
         None,
         ge=1,
-        description="Text budget: the longest case text of a request, in words. What is longer is cut at its end (the notes first, then the"
-        " record, then what later turns reveal), and the request records how many words were cut; absent: nothing is cut.",
+        description="Text budget: the longest case text of a request, in words. Longer texts are truncated at the end (first the notes, then the"
+        " record, then the texts of later turns), and the request records how many words were cut; absent: no limit.",
     )
     samples: int = Field(5, ge=1, le=100, description="Answers per request.")
     answer_form: Literal["checklist", "short"] = Field(
         "checklist",
-        description="Form of the answer to open items and of a dialogue's last one: a `checklist` that a person can review (what was seen, place"
-        " and side, findings, ranked hypotheses with evidence for and against, confidence, what is missing, rationale), or the `short` one"
-        " (differential, findings, rationale, confidence; or lesion, place and side). Choices, fields and free answers have forms of their own.",
+        description="Form of the answer to open items and of the last answer of a dialogue: a `checklist` that a person can review (what was seen,"
+        " location and side, findings, ranked hypotheses with evidence for and against, confidence, what is missing, rationale), or the `short` one"
+        " (differential, findings, rationale, confidence; or lesion, location and side). Choices, fields and free answers have their own forms.",
     )
     label_policy: Literal["full", "none"] = Field("full", description="Whether pictures are labelled with sequence, plane and position.")
 
@@ -108,7 +110,7 @@ class BenchmarkConfig(Section):
     @classmethod
     def _fits_the_profile(cls, value: DeidentificationConfig, info: ValidationInfo) -> DeidentificationConfig:
         if info.data.get("profile") == "safe_harbor" and "113107" in (value.options or ()):
-            message = "options: 113107 shifts dates, the profile safe_harbor keeps years only; leave 113107 out"
+            message = "options: 113107 shifts dates, but the profile safe_harbor keeps only years; leave 113107 out"
             raise ValueError(message)
         return value
 
@@ -140,22 +142,22 @@ class BenchmarkConfig(Section):
 
     @property
     def has_cases(self) -> bool:
-        """Whether a case table says whose its files are: scans, and pictures of patients of one's own."""
+        """True if the benchmark has a case table: scans, and pictures of own patients."""
         own = self.subjects == "patient" and self.source != "phantoms" and not self.questions
         return self.kind is Kind.SCANS or (self.kind is Kind.PICTURES and own)
 
     @property
     def picture_table(self) -> str:
-        """Table of the loose pictures: of an imported data set its own, else the answers, else `images.csv` beside the pictures."""
+        """Table of the pictures: that of an imported data set, else the answers, else `images.csv` in the source folder."""
         return f"{self.questions}/images.csv" if self.questions else self.answers or f"{self.source}/images.csv"
 
     @property
     def text_arguments(self) -> list[str]:
-        """How notes and records of the cases are cleaned, as arguments of a command."""
+        """Command arguments for cleaning notes and records."""
         rules = ["--profile", self.profile, "--options", *self.header_options, "--cut-sections", *self.deidentification.cut_sections]
         return [*rules, *self.deidentification.ner_arguments]
 
     @property
     def header_options(self) -> tuple[str, ...]:
-        """Options of PS3.15 that hold: those that are set, else all that the profile allows, sorted."""
+        """PS3.15 options in force, sorted: those configured, else all that the profile allows."""
         return header_options(self.profile, self.deidentification)

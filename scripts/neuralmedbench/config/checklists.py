@@ -1,4 +1,4 @@
-"""Keys of `config/checklists/<name>.yaml`: what a reporting guideline asks, and where a report of this pipeline answers it."""
+"""Keys of `config/checklists/<name>.yaml`: the items of a reporting guideline, and where a report of this pipeline answers them."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from neuralmedbench.config.section import Section
 
 Answer = Literal["yes", "no", "not applicable", "study team"]
 BLOCK = r"^(#[a-z]+)?$"
-"""A block of the report, by its id; or none."""
+"""Id of a block of the report, or empty."""
 
 
 class ChecklistItem(Section):
     """One item of a guideline, or one question of a card."""
 
     id: str = Field(description="Number in the guideline.")
-    part: str = Field("", description="Part of the guideline in which it stands.")
-    about: str = Field(min_length=1, description="What it asks, in short words of our own.")
-    answer: Answer = Field(description="`yes`: a report answers it; `study team`: only those who made the study can.")
-    where: str = Field("", pattern=BLOCK, description="Block of the report that answers it or helps to.")
-    note: str = Field("", description="What else there is to say.")
+    part: str = Field("", description="Part of the guideline to which it belongs.")
+    about: str = Field(min_length=1, description="Question, in short words of our own.")
+    answer: Answer = Field(description="`yes`: a report answers it; `study team`: only the study's authors can.")
+    where: str = Field("", pattern=BLOCK, description="Block of the report that answers it, fully or in part.")
+    note: str = Field("", description="Further remarks.")
 
 
 class ChecklistConfig(Section):
     """`config/checklists/<name>.yaml`: a reporting guideline, item by item."""
 
     title: str = Field(description="Name of the guideline.")
-    source: str = Field(description="Where it was published, and what of it was read.")
-    missing: str = Field("", description="What of the published list is not here, and why.")
+    source: str = Field(description="Where it was published, and which parts were read.")
+    missing: str = Field("", description="Published items that are missing here, and why.")
     items: tuple[ChecklistItem, ...] = Field(min_length=1, description="Its items in order.")
 
     @model_validator(mode="after")
     def _answers_once(self) -> ChecklistConfig:
         ids = [item.id for item in self.items]
         if double := sorted({name for name in ids if ids.count(name) > 1}):
-            message = f"items: {', '.join(double)} stands there twice"
+            message = f"items: {', '.join(double)} is repeated"
             raise ValueError(message)
         if silent := [item.id for item in self.items if item.answer == "yes" and not (item.where or item.note)]:
-            message = f"items: {', '.join(silent)} is answered `yes` and says neither where nor how"
+            message = f"items: {', '.join(silent)} is answered `yes` without `where` or `note`"
             raise ValueError(message)
         return self
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of items by answer, in the order of the answers; an answer that nobody gave is left out."""
+        """Number of items per answer, without answers that do not occur."""
         answers = [item.answer for item in self.items]
         return {ANSWER_WORDS[answer]: answers.count(answer) for answer in ANSWER_WORDS if answer in answers}
 
@@ -59,4 +59,4 @@ class ChecklistConfig(Section):
 
 
 ANSWER_WORDS: dict[Answer, str] = {"yes": "yes", "no": "no", "not applicable": "not applicable", "study team": "left to the study team"}
-"""How an answer is written for a reader."""
+"""Wording of the answers."""

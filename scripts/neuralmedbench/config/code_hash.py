@@ -1,4 +1,4 @@
-"""A digest of the code that a rule runs, because Snakemake sees only the command's text."""
+"""A digest of the code that a rule runs, because Snakemake tracks only the text of the command."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 
 EXEMPT = frozenset({"neuralmedbench.errors", "neuralmedbench.runtime.commands"})
-"""Modules that change what is said, never what is computed: editing them reruns nothing."""
+"""Modules that affect messages but no results: editing them reruns nothing."""
 
 
 @cache
 def code_hash(scripts: Path, command: str) -> str:
-    """Digest of a command, of every library module it reaches, of the data files beside those modules and of its rule's environment.
+    """Return a digest of a command, the library modules that it reaches, their data files and its rule's environment.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def code_hash(scripts: Path, command: str) -> str:
 
     Notes
     -----
-    Imports inside functions count, imports for type checking too: a superset is safe, a miss is a stale number.
-    Every file that is not Python and lies in (or below) the folder of a reached module counts as its data; files of a package below it
-    are data of that package alone.
+    Imports inside functions and for type checking count too: a superset is safe, a missed import means stale results.
+    Every non-Python file in or below the folder of a reached module counts as its data, except files in subpackages, which belong to those
+    alone.
     """
     digest = hashlib.sha256()
     for file in sorted(reached_files(scripts, command) | environment_files(scripts.parent, command)):
@@ -43,19 +43,19 @@ def code_hash(scripts: Path, command: str) -> str:
 
 
 def environment_files(root: Path, command: str) -> set[Path]:
-    """Environment of the rule that has the command's name; nothing for a command without a rule."""
+    """Return the environment file of the rule with the command's name; empty for a command without a rule."""
     in_rule = re.compile(rf'^rule {command}:\n(?:(?!^rule ).*\n)*?\s+conda:\n\s+"\.\./(envs/[\w.-]+)"', flags=re.MULTILINE)
     texts = [path.read_text(encoding="utf-8") for path in sorted((root / "rules").glob("*.smk"))]
     return {root / match.group(1) for text in texts if (match := in_rule.search(text))}
 
 
 def reached_files(scripts: Path, command: str) -> set[Path]:
-    """Give the command and every library file that it reaches."""
+    """Return the command and every library file that it reaches."""
     return files_reached_from(scripts, [scripts / f"{command}.py"])
 
 
 def files_reached_from(scripts: Path, starts: Iterable[Path]) -> set[Path]:
-    """Give some files, inside the library or outside it, and every library file that they reach."""
+    """Return the given files, inside or outside the library, and every library file that they reach."""
     queue, seen = [*starts], set[str]()
     files = set(queue)
     while queue:
@@ -75,11 +75,11 @@ def files_reached_from(scripts: Path, starts: Iterable[Path]) -> set[Path]:
 
 @cache
 def _imports(scripts: Path, path: Path) -> tuple[str, ...]:
-    """Names of the library that a file imports; relative imports count from the package of the file."""
-    package = path.relative_to(scripts).parent.parts if path.is_relative_to(scripts) else ()  # of an `__init__.py` its own folder
+    """Return the library names that a file imports; relative imports are resolved from its package."""
+    package = path.relative_to(scripts).parent.parts if path.is_relative_to(scripts) else ()  # for an `__init__.py`, its own folder
     names: list[str] = []
     queue: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
-    while queue:  # statements alone: no expression holds an import, and every start of Snakemake waits for this
+    while queue:  # statements only: expressions contain no imports, and every start of Snakemake waits for this
         node = queue.pop()
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
@@ -90,7 +90,7 @@ def _imports(scripts: Path, path: Path) -> tuple[str, ...]:
             names += [f"{module}.{alias.name}" for alias in node.names]
         for block in ("body", "orelse", "handlers", "finalbody", "cases"):
             inner = getattr(node, block, ())
-            queue += inner if isinstance(inner, list) else ()  # the body of a lambda is an expression
+            queue += inner if isinstance(inner, list) else ()  # a lambda's body is an expression
     return tuple(sorted({name for name in names if name.split(".")[0] == "neuralmedbench"}))
 
 

@@ -1,4 +1,4 @@
-"""`config/curation.yaml`: which questions a curation keeps."""
+"""Keys of `config/curation.yaml`: which questions a curation keeps."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class CurationConfig(Section):
     """`config/curation.yaml`: the four stages of a curation, in the order of Neural-MedBench; the thresholds are ours."""
 
     stages: tuple[Stage, ...] = Field(
-        ("completeness", "experts", "ground_truth", "challenge"), min_length=1, description="Stages, in the order in which they are done."
+        ("completeness", "experts", "ground_truth", "challenge"), min_length=1, description="Stages, in order."
     )
-    needs: tuple[Need, ...] = Field(("text", "images", "answer"), description="`completeness`: what every question must have.")
-    min_experts: int = Field(1, ge=1, description="`experts`: decisions that a case needs; it is kept when more than half say keep.")
+    needs: tuple[Need, ...] = Field(("text", "images", "answer"), description="`completeness`: fields that every question must have.")
+    min_experts: int = Field(1, ge=1, description="`experts`: decisions that a case needs; it is kept if more than half are keep.")
     ground_truth: tuple[Part, ...] = Field(
         ("answer", "differentials", "findings_or_lesion", "rationale"),
-        description="`ground_truth`: the schema of what is known to be right, parts that must be filled; `turn_leaders` counts for dialogues.",
+        description="`ground_truth`: parts of the gold that must be filled; `turn_leaders` applies to dialogues.",
     )
     pool: tuple[Name, ...] = Field((), description="`challenge`: reference models whose scores decide, files in `config/models/`.")
     solved_from: float = Field(
-        0.5, gt=0, le=1, description="`challenge`: share of its answers that must pass for a model to have solved it."
+        0.5, gt=0, le=1, description="`challenge`: fraction of a model's answers that must pass for a question to count as solved by it."
     )
     max_solved: float = Field(
-        0.5, gt=0, le=1, description="`challenge`: a question that this share of the pool, or a larger one, solves is removed."
+        0.5, gt=0, le=1, description="`challenge`: questions that at least this fraction of the pool solves are removed."
     )
 
 

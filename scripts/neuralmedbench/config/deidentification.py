@@ -26,13 +26,13 @@ CUT_SECTIONS = (
 
 Profile = Literal["pseudonymised", "safe_harbor"]
 HeaderOption = Literal["113101", "113102", "113103", "113104", "113105", "113107", "113108", "113109", "113111"]
-"""Options of DICOM PS3.15 Annex E that can be chosen; 113100, the basic profile, always holds."""
+"""Selectable options of DICOM PS3.15 Annex E; 113100, the basic profile, always applies."""
 
 ALWAYS_DONE = ("113101", "113102")
-"""Pixels may name or show a patient: these two cannot be left out."""
+"""Mandatory options, because pixels may name or show a patient."""
 
 REFUSED_OPTIONS = {
-    "113100": "the basic profile always holds and is not an option",
+    "113100": "the basic profile always applies and is not an option",
     "113106": "full dates fit neither profile: `pseudonymised` shifts them (113107), `safe_harbor` keeps years only",
     "113110": "UIDs of the source lead back to the patient: they are always replaced under the key",
     "113112": "the institution is never shown",
@@ -48,19 +48,19 @@ class DeidentificationConfig(Section):
         description="Options of DICOM PS3.15 Annex E, by code; absent: all that the profile allows. `113101` burned-in text is hidden or its"
         " series dropped, `113102` faces are removed (these two cannot be left out), `113103` overlays, curves and annotations are removed,"
         " `113104` structured content is kept as codes and numbers (else removed), `113105` descriptions are kept as words about scans (else"
-        " removed), `113107` dates are shifted by one number of days a patient (else emptied; `safe_harbor` keeps years instead), `113108`"
+        " removed), `113107` dates are shifted by one number of days per patient (else emptied; `safe_harbor` keeps years instead), `113108`"
         " age (at most 90), sex, size, weight and smoking are kept (else removed), `113109` model, software and coils are kept, station and"
         " serial number as pseudonyms (else removed), `113111` private numbers that a conversion needs, such as b-values, are kept (else"
         " removed).",
     )
     cut_sections: tuple[str, ...] = Field(
         CUT_SECTIONS,
-        description="Headings of the parts of notes that hold the answer and are cut out, in any case; a whole list, so an empty one cuts"
-        " nothing. Absent: Impression, Diagnosis, Assessment, Plan, Conclusion, the radiology report and their names in other languages.",
+        description="Headings, case-insensitive, of the sections of notes that contain the answer and are cut out; the list replaces the"
+        " default, so an empty one cuts nothing. Absent: Impression, Diagnosis, Assessment, Plan, Conclusion, the radiology report and their names in other languages.",
     )
     ner_model: str | None = Field(
         None,
-        description="Folder of a local model that recognises names beside the patterns: a spaCy pipeline, or a transformers model for token"
+        description="Folder of a local model that recognises names in addition to the patterns: a spaCy pipeline, or a transformers model for token"
         " classification. Nothing is ever downloaded.",
     )
     ner_language: str = Field(
@@ -92,18 +92,18 @@ class DeidentificationConfig(Section):
             message = f"{missing[0]} cannot be left out: pixels may name or show a patient"
             raise ValueError(message)
         if value is not None and len(set(value)) < len(value):
-            message = "a code stands there twice"
+            message = "a code is repeated"
             raise ValueError(message)
         return value
 
     @property
     def ner_arguments(self) -> list[str]:
-        """The model of names as arguments of a command; empty without one."""
+        """Command arguments of the name recognition model; empty without one."""
         return ["--ner-model", self.ner_model, "--ner-language", self.ner_language] if self.ner_model else []
 
 
 def header_options(profile: str, deidentification: DeidentificationConfig) -> tuple[str, ...]:
-    """Options of PS3.15 that hold: those that are set, else all that the profile allows; sorted."""
+    """Return the PS3.15 options in force, sorted: those configured, else all that the profile allows."""
     if deidentification.options is not None:
         return tuple(sorted(deidentification.options))
     return tuple(code for code in get_args(HeaderOption) if not (profile == "safe_harbor" and code == "113107"))

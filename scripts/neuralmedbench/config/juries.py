@@ -1,4 +1,4 @@
-"""The graders that sit on a jury."""
+"""The members of juries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from neuralmedbench.errors import ConfigError
 
 
 def jury_members(folder: Path, graders: Mapping[str, GraderConfig]) -> dict[str, GraderConfig]:
-    """Read the members of juries that are not in the run list themselves.
+    """Read the jury members that are not themselves in the run list.
 
     Parameters
     ----------
@@ -23,13 +23,13 @@ def jury_members(folder: Path, graders: Mapping[str, GraderConfig]) -> dict[str,
     Returns
     -------
     dict of str to GraderConfig
-        By name, in the order in which juries name them.
+        By name, in the order of the juries' lists.
 
     Raises
     ------
     ConfigError
-        If a member is not there, is a jury, or judges something else than the others: then there is nothing to vote on. And if the mean of
-        errors is asked for: an error is absent, there, or significant, and nothing in between.
+        If a member is missing, is a jury, or has another task than the others (there is nothing to vote on), or if a jury on errors uses
+        the mean: errors are categories (absent, present, significant).
     """
     found: dict[str, GraderConfig] = {}
     for jury, config in graders.items():
@@ -37,14 +37,14 @@ def jury_members(folder: Path, graders: Mapping[str, GraderConfig]) -> dict[str,
             continue
         members = {name: graders.get(name) or load_grader(folder / "graders" / f"{name}.yaml") for name in config.members}
         if juries := [name for name, member in members.items() if member.kind == "jury"]:
-            message = f"grader {jury}: its member {juries[0]} is a jury; name the members of that one instead"
+            message = f"grader {jury}: its member {juries[0]} is a jury; name the members of that jury instead"
             raise ConfigError(message)
         tasks = {member.task for member in members.values() if member.kind == "llm"}
         if len(tasks) > 1:
             message = f"grader {jury}: its members judge different things ({', '.join(sorted(tasks))}); a jury needs one `task`"
             raise ConfigError(message)
         if tasks == {"errors"} and config.rule == "mean":
-            message = f"grader {jury}: an error is there or not; a jury on errors needs `rule: majority`"
+            message = f"grader {jury}: errors are categories without a mean; a jury on errors needs `rule: majority`"
             raise ConfigError(message)
         found |= {name: member for name, member in members.items() if name not in graders}
     return found

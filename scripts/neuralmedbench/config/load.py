@@ -1,4 +1,4 @@
-"""Read the configuration; a mistake is one line that names the nearest known word."""
+"""Read the configuration; a mistake is reported in one line, with the nearest known word."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WITHHELD = "(withheld: a place on the machine of the run)"
 
 
 def withhold_outside_paths(value: Any) -> Any:
-    """Give a configuration value in which every path that leads out of the project is withheld: folder names can name a patient."""
+    """Return a configuration value without paths outside the project: folder names can identify a patient."""
     if isinstance(value, dict):
         return {key: withhold_outside_paths(entry) for key, entry in value.items()}
     if isinstance(value, list):
@@ -40,7 +40,7 @@ def withhold_outside_paths(value: Any) -> Any:
 C = TypeVar("C", bound=BaseModel)
 
 SEED_STRIDE, SEED_PLACES = 1000, 1_000_000
-"""Each benchmark has a stretch of seeds of its own: longer than the samples of any request (100), and within 31 bits."""
+"""Each benchmark has its own range of seeds: longer than the samples of any request (100), and within 31 bits."""
 
 
 def read_yaml(path: Path) -> Any:
@@ -49,7 +49,7 @@ def read_yaml(path: Path) -> Any:
     Raises
     ------
     ConfigError
-        If the file is absent or is not YAML.
+        If the file is missing or is not valid YAML.
     """
     try:
         return load_yaml(path.read_text(encoding="utf-8"))
@@ -76,7 +76,7 @@ def check(schema: type[C], value: Any, name: str) -> C:
     value : object
         What was read.
     name : str
-        Name of the file, for the message.
+        Name of the file, for the error message.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def check(schema: type[C], value: Any, name: str) -> C:
     try:
         return schema.model_validate(value)
     except ValidationError as error:
-        # a misspelt key is missing under its right name too: what was written is said first
+        # a misspelt key is also reported as missing under its correct name: report what was written first
         first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         where = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
@@ -105,11 +105,11 @@ def check(schema: type[C], value: Any, name: str) -> C:
         elif first["type"] == "missing":
             message = f"{name}: the key {where!r} is missing"
         else:
-            said = first["msg"].removeprefix("Value error, ")
-            expected = f"{said[0].lower()}{said[1:]}".replace("valid tuple", "list, as in [one, two]")
-            # a key that was pasted in the place of its name stays unseen
+            reason = first["msg"].removeprefix("Value error, ")
+            expected = f"{reason[0].lower()}{reason[1:]}".replace("valid tuple", "list, as in [one, two]")
+            # never show an API key pasted in place of the name of its variable
             found = "a value that is not shown" if "key" in where else repr(withhold_outside_paths(first["input"]))
-            # the words that an enumeration or a literal allows stand quoted in what pydantic expects
+            # pydantic quotes the allowed values of an enumeration or literal
             near = difflib.get_close_matches(
                 str(first["input"]), re.findall(r"'([^']+)'", str(first.get("ctx", {}).get("expected", ""))), n=1
             )
@@ -128,7 +128,7 @@ def _keys_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[str]
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """Say which of the known words was perhaps meant, or which there are; the end of a message."""
+    """Suggest the known word that was probably meant, or list all; the end of an error message."""
     near = difflib.get_close_matches(word, known, n=1)
     if near:
         return f"; did you mean {near[0]!r}?"
@@ -141,7 +141,7 @@ def _nearest_file(path: Path) -> str:
 
 
 def wildcard(name: str) -> str:
-    """Give a name that is to be a wildcard; ConfigError when it cannot be one."""
+    """Return a name that is used as a wildcard; ConfigError if it is not valid."""
     if not re.fullmatch(NAME, name):
         message = f"{name!r} cannot be a name: lower-case letters and digits, joined by single dots or hyphens"
         raise ConfigError(message)
@@ -159,15 +159,15 @@ def load_benchmark(folder: Path, benchmark: str) -> BenchmarkConfig:
 
 
 def load_model(path: Path) -> ModelConfig:
-    """Read one model's yaml, and name the model as the file is; ConfigError as in `read_yaml` and `check`."""
+    """Read one model's YAML and name the model after the file; ConfigError as in `read_yaml` and `check`."""
     return _load(ModelConfig, path).named(path.stem)
 
 
 def load_model_for(folder: Path, benchmark: str, model: str) -> ModelConfig:
-    """Read one model's yaml as the model is asked for a benchmark.
+    """Read one model's YAML with the seed for a benchmark.
 
-    A model by whose answers the items were chosen draws with other seeds than those of that choice: with the same ones a backend that keeps
-    its seeds would give the very answers that chose. Models without a seed draw anew by themselves, and at temperature 0 nothing is drawn.
+    A model whose answers selected the items gets different seeds: with the same ones, a deterministic backend would repeat exactly the
+    answers used for the selection. Models without a seed sample anew, and at temperature 0 nothing is sampled.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def load_model_for(folder: Path, benchmark: str, model: str) -> ModelConfig:
     Returns
     -------
     ModelConfig
-        The yaml; for a model of the benchmark's `reference_pool` with a seed of this benchmark.
+        The configuration; a model in the benchmark's `reference_pool` has a seed of this benchmark.
 
     Raises
     ------
@@ -194,18 +194,18 @@ def load_model_for(folder: Path, benchmark: str, model: str) -> ModelConfig:
 
 
 def load_grader(path: Path) -> GraderConfig:
-    """Read one grader's yaml, and name the model that it asks as the file is; ConfigError as in `read_yaml` and `check`."""
+    """Read one grader's YAML and name its model after the file; ConfigError as in `read_yaml` and `check`."""
     config = _load(GraderConfig, path)
     return config.model_copy(update={"model": config.model.named(path.stem)}) if config.model else config
 
 
 def load_published(path: Path) -> PublishedConfig:
-    """Read what a paper published; ConfigError as in `read_yaml` and `check`."""
+    """Read the published numbers of a paper; ConfigError as in `read_yaml` and `check`."""
     return _load(PublishedConfig, path)
 
 
 def load_readiness(path: Path) -> ReadinessConfig:
-    """Read what a site asks of a model; ConfigError as in `read_yaml` and `check`."""
+    """Read a site's conditions on a model; ConfigError as in `read_yaml` and `check`."""
     return _load(ReadinessConfig, path)
 
 
@@ -215,12 +215,12 @@ def load_checklists(folder: Path) -> list[ChecklistConfig]:
 
 
 def group_limit(model: ModelConfig, limits: Mapping[str, RateLimit]) -> RateLimit:
-    """Give the limits of a model's group; none for a model without one.
+    """Return the rate limits of a model's group; no limits for a model without a group.
 
     Raises
     ------
     ConfigError
-        If its group has no limits: a misspelt one would not be kept.
+        If the group is not configured: the limits of a misspelt group would not be enforced.
     """
     group = model.rate_limit_group
     if group is None:
@@ -228,7 +228,7 @@ def group_limit(model: ModelConfig, limits: Mapping[str, RateLimit]) -> RateLimi
     if group not in limits:
         message = (
             f"{model.name}: its rate_limit_group {group!r} is not in `rate_limits` of the configuration{nearest(group, sorted(limits))}; add"
-            f" `rate_limits: {{{group}: {{requests_per_minute: 60}}}}`, or `{group}: {{}}` to share pauses alone"
+            f" `rate_limits: {{{group}: {{requests_per_minute: 60}}}}`, or `{group}: {{}}` to share only pauses"
         )
         raise ConfigError(message)
     return limits[group]

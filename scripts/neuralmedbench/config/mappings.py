@@ -1,4 +1,4 @@
-"""`config/mappings/<name>.yaml`: how the columns of a data set become questions, so that it is imported without code."""
+"""Keys of `config/mappings/<name>.yaml`: how the columns of a data set become questions, so that importing it needs no code."""
 
 from __future__ import annotations
 
@@ -15,27 +15,25 @@ FOLDER = "mappings"
 
 
 class PictureForm(Section):
-    """How a picture stands in a cell."""
+    """Form of a picture in a cell."""
 
-    form: Literal["path", "base64"] = Field(
-        description="`path`: a file below the folder; `base64`: the picture itself, also as a data URI."
-    )
-    key: str = Field("", description="Where a picture is an object: the key of its path or content (`bytes` of a Parquet picture works).")
-    folder: str = Field("", description="Folder below the data set's, to which paths are relative.")
+    form: Literal["path", "base64"] = Field(description="`path`: a file in the folder; `base64`: the picture itself, also as a data URI.")
+    key: str = Field("", description="If a picture is an object: the key of its path or content (for example `bytes` in Parquet).")
+    folder: str = Field("", description="Subfolder of the data set's folder to which paths are relative.")
 
 
 class OptionsMapping(Section):
-    """Where the options of a choice stand: exactly one of its ways."""
+    """Where the options of a choice are: exactly one of the ways."""
 
-    column: str = Field("", description="One column with all of them: a list, letters with texts, JSON of these, or lines `A. ...`.")
-    columns: tuple[str, ...] = Field((), description="A column each, in order; empty ones at the end are left out.")
-    fixed: tuple[str, ...] = Field((), description="The same for every question, for example [Yes, No].")
-    right: str = Field("", description="Column of the right one, where the wrong ones stand apart (`wrong`).")
+    column: str = Field("", description="One column with all options: a list, letters with texts, JSON of these, or lines `A. ...`.")
+    columns: tuple[str, ...] = Field((), description="One column per option, in order; empty ones at the end are dropped.")
+    fixed: tuple[str, ...] = Field((), description="The same options for every question, for example [Yes, No].")
+    right: str = Field("", description="Column of the right option, if the wrong ones are in other columns (`wrong`).")
     wrong: tuple[str, ...] = Field(
-        (), description="Columns of the wrong ones; `*` stands for any letters. The order is made from a digest, the same in every run."
+        (), description="Columns of the wrong options; `*` matches any characters. Options are ordered by a digest, the same in every run."
     )
 
-    missing: tuple[str, ...] = Field((), description="Texts that stand for an option that is not there, for example `N/A`.")
+    missing: tuple[str, ...] = Field((), description="Texts that mark a missing option, for example `N/A`.")
     pictures: PictureForm | None = Field(
         None,
         description="The options of `column` or `columns` are pictures; each is shown under its letter (`Option A`), whatever `label_policy` says.",
@@ -48,28 +46,28 @@ class OptionsMapping(Section):
             message = "set one of `column`, `columns`, `fixed`, or `right` together with `wrong`"
             raise ValueError(message)
         if self.pictures and not (self.column or self.columns):
-            message = "options that are pictures stand in `column` or `columns`"
+            message = "options that are pictures need `column` or `columns`"
             raise ValueError(message)
         return self
 
 
 class AnswerMapping(Section):
-    """Where the right answer stands."""
+    """Where the right answer is."""
 
-    column: str = Field(description="Its column. A question whose cell is empty has no answer.")
+    column: str = Field(description="Its column. A question with an empty cell has no answer.")
     form: Literal["letter", "number_from_0", "number_from_1", "text"] = Field(
         "letter",
-        description="How it is written: the letter of an option (or its text), its number, its text; `text` too for open answers.",
+        description="Its form: the letter of an option (or its text), its number, its text; also `text` for open answers.",
     )
-    aliases: str = Field("", description="Column with other names that are as right: a list, JSON of one, or text separated by `;`.")
+    aliases: str = Field("", description="Column of equally right names: a list, a JSON list, or text separated by `;`.")
 
 
 class ImagesMapping(PictureForm):
-    """Where the pictures of a question stand."""
+    """Where the pictures of a question are."""
 
     columns: tuple[str, ...] = Field(min_length=1, description="Columns with a picture or a list of pictures each, in order.")
-    label_key: str = Field("", description="Where a picture is an object: the key of the name by which the question speaks of it.")
-    label: str = Field("", description="Put before that name, for example `Figure`.")
+    label_key: str = Field("", description="If a picture is an object: the key of the name that the question uses for it.")
+    label: str = Field("", description="Prefix of that name, for example `Figure`.")
     required: bool = Field(True, description="Whether a question without a picture is refused.")
 
 
@@ -77,38 +75,40 @@ class MappingConfig(Section):
     """`config/mappings/<name>.yaml`: a data set that `nmb benchmark import` reads by its columns."""
 
     title: str = Field(description="Name shown in the report.")
-    home: str = Field(description="Where it is to be had.")
-    licence: str = Field(description="As its authors state it.")
+    home: str = Field(description="Where to get it.")
+    licence: str = Field(description="As stated by its authors.")
     axis: Axis = Field(description="`depth`, `breadth` or `control`.")
-    expected: int = Field(0, ge=0, description="Questions of the published set; 0: not known.")
+    expected: int = Field(0, ge=0, description="Questions of the published set; 0: unknown.")
     files: tuple[str, ...] = Field(
         min_length=1,
-        description="Patterns of its tables below the folder (`*.parquet`, `data/*/test.jsonl`); the first that fits any file counts, and"
-        " all files that fit it are read. CSV, TSV, JSON, JSON lines and Parquet.",
+        description="Patterns of its tables in the folder (`*.parquet`, `data/*/test.jsonl`); the first pattern with a match counts, and"
+        " all files that match it are read. CSV, TSV, JSON, JSON lines and Parquet.",
     )
-    under: str = Field("", description="Key of a JSON file below which its list of rows stands.")
+    under: str = Field("", description="Key of the list of rows in a JSON file.")
     each: str = Field(
         "",
-        description="Column with a list of objects, each a question: their keys are columns then, beside those of the row; `_place` is the"
-        " number within the row.",
+        description="Column with a list of objects, one per question: their keys become columns, in addition to those of the row; `_place` is"
+        " the number within the row.",
     )
     runner: Literal["choice", "open"] = Field(description="How it is asked: with options, or openly.")
-    family: Family = Field(Family.QUESTION_ANSWERING, description="Task family; decides prompt and grading of open answers.")
+    family: Family = Field(Family.QUESTION_ANSWERING, description="Task family; determines prompt and grading of open answers.")
     id: tuple[str, ...] = Field(
         (),
-        description="Columns that together name a question; `_file` and `_folder` are the names of its table and of the folder of that."
-        " Absent: `_file` and the number of the row.",
+        description="Columns that together identify a question; `_file` and `_folder` are the names of its table and of the table's folder."
+        " Absent: `_file` and the row number.",
     )
-    case: str = Field("", description="Column that names the case; questions of one case are one patient. Absent: every question is one.")
+    case: str = Field(
+        "", description="Column with the case; questions of one case are one patient. Absent: every question is its own case."
+    )
     question: str = Field("", description="Column of the question.")
-    ask: str = Field("", description="The question where the set has none, or what is asked beside it.")
+    ask: str = Field("", description="The question if the set has none, or an addition to it.")
     case_in_question: bool = Field(
         False,
-        description="The question tells the case first, as in an examination: what stands before the sentence that asks becomes text of the case"
-        " (behind `text`), so that the text budget and the arms reach it.",
+        description="The question begins with the case, as in an examination: everything before the lead-in becomes text of the case (after"
+        " `text`), so that the text budget and the arms apply to it.",
     )
-    text: tuple[str, ...] = Field((), description="Columns of what is told of the case, in order.")
-    options: OptionsMapping | None = Field(None, description="Options; needed by the runner `choice`.")
+    text: tuple[str, ...] = Field((), description="Columns with the text of the case, in order.")
+    options: OptionsMapping | None = Field(None, description="Options; required by the runner `choice`.")
     answer: AnswerMapping | None = Field(None, description="The right answer; absent: the set has none, or it is `options.right`.")
     images: ImagesMapping | None = Field(None, description="Pictures; absent: the set has none.")
     tags: tuple[str, ...] = Field((), description="Columns by which tables may group: each becomes a tag `<column>:<value>`.")
@@ -145,7 +145,7 @@ def load_mappings(config: Path) -> dict[str, MappingConfig]:
     Raises
     ------
     ConfigError
-        If a name cannot be one, or a file does not fit; as in `config.load`.
+        If a name is not valid, or a file does not fit; as in `config.load`.
     """
     paths = sorted((config / FOLDER).glob("*.yaml"))
     return {wildcard(path.stem): check(MappingConfig, read_yaml(path), path.as_posix()) for path in paths}

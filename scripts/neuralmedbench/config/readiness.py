@@ -1,4 +1,4 @@
-"""Keys of `config/readiness.yaml`: what a site asks of a model before it is tried for a use."""
+"""Keys of `config/readiness.yaml`: a site's conditions for trying a model."""
 
 from __future__ import annotations
 
@@ -24,32 +24,34 @@ ALL = "all"
 
 
 class DiseaseGroup(Section):
-    """Patients by what they have."""
+    """Patients grouped by disease."""
 
     title: str = Field(description="Name in the report.")
-    diagnoses: tuple[str, ...] = Field((), description="Keys of the vocabulary, with everything narrower; none: all patients.")
-    prevalence: float | None = Field(None, gt=0, lt=1, description="Share of such patients at the site; absent: no predictive value.")
+    diagnoses: tuple[str, ...] = Field((), description="Keys of the vocabulary, including narrower terms; empty: all patients.")
+    prevalence: float | None = Field(None, gt=0, lt=1, description="Fraction of such patients at the site; absent: no predictive value.")
 
 
 class IntendedUse(Section):
     """One intended use."""
 
     title: str = Field(description="Name in the report.")
-    conditions: dict[str, dict[Condition, float | None]] = Field(description="By group: the limits; `null` states none.")
+    conditions: dict[str, dict[Condition, float | None]] = Field(description="Limits by group; `null`: no limit.")
 
 
 class ReadinessConfig(Section):
     """`config/readiness.yaml`: conditions of a site per intended use and disease group, dated before the run."""
 
-    stated_on: datetime.date | None = Field(None, description="Day on which the limits were written down; needed as soon as there is one.")
-    confidence: float = Field(0.95, gt=0.5, lt=1, description="Of the one-sided bounds, over all conditions of a model together.")
-    groups: dict[str, DiseaseGroup] = Field(description="Disease groups; `all` has to be among them.")
+    stated_on: datetime.date | None = Field(None, description="Date on which the limits were written down; required if there is one.")
+    confidence: float = Field(
+        0.95, gt=0.5, lt=1, description="Confidence level of the one-sided bounds, jointly over all conditions of a model."
+    )
+    groups: dict[str, DiseaseGroup] = Field(description="Disease groups; `all` must be among them.")
     uses: dict[str, IntendedUse] = Field(description="Intended uses.")
 
     @model_validator(mode="after")
     def _fits(self) -> ReadinessConfig:
         if ALL not in self.groups:
-            message = f"groups: `{ALL}` has to be among them"
+            message = f"groups: `{ALL}` must be among them"
             raise ValueError(message)
         for name, disease in self.groups.items():
             if disease.prevalence is not None and not disease.diagnoses:
@@ -72,7 +74,7 @@ class ReadinessConfig(Section):
 
     @property
     def stated(self) -> list[tuple[str, str, Condition, float]]:
-        """Use, group, condition and limit of everything that was stated."""
+        """Use, group, condition and limit of every limit that is set."""
         return [
             (name, group, condition, limit)
             for name, use in self.uses.items()

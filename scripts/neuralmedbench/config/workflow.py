@@ -1,4 +1,4 @@
-"""One run: the configuration and the case lists, read and checked before any job starts."""
+"""One run: configuration and case lists, read and validated before any job starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from neuralmedbench.records.scores import SIMULATED_ROUND
 
 
 def used_cases(folder: Path, benchmark: str) -> list[str]:
-    """Case ids of a benchmark's table that are not excluded; ConfigError as in `read_case_table`."""
+    """Return the case ids of a benchmark's table that are not excluded; ConfigError as in `read_case_table`."""
     return [row.case_id for row in read_case_table(folder / "benchmarks" / f"{benchmark}.cases.tsv") if not row.exclude]
 
 
@@ -36,14 +36,14 @@ def _check_questions(name: str, benchmark: BenchmarkConfig) -> None:
         raise ConfigError(message)
     if benchmark.questions and benchmark.subjects == "patient":
         message = (
-            f"{name}: an imported data set is taken as it was published, no name in its words is looked for; set `subjects: public` when it is"
-            " public, and bring patients of your own as scans or pictures of a case table (docs/own-data.md)"
+            f"{name}: an imported data set is used as published, its texts are not searched for names; set `subjects: public` if it is"
+            " public, and add your own patients as scans or pictures with a case table (docs/own-data.md)"
         )
         raise ConfigError(message)
 
 
 def _missing_file(folder: Path, name: str) -> str:
-    """Give the first file without which a benchmark cannot run; empty when all are there."""
+    """Return the first missing file that a benchmark needs; empty if all exist."""
     path = folder / "benchmarks" / f"{name}.yaml"
     needed = [path]
     if path.is_file():
@@ -55,18 +55,18 @@ def _missing_file(folder: Path, name: str) -> str:
 
 
 def extra_configfiles(names: Sequence[str | Path], folder: Path = Path("config")) -> list[str]:
-    """Give the configuration files of a command line relative to the project, without `config.yaml`, which every run reads first."""
+    """Return the configuration files of a command line relative to the project, without `config.yaml`, which every run reads first."""
     relative = [Path(os.path.relpath(name)) for name in names]
     return [path.as_posix() for path in relative if path != folder / "config.yaml"]
 
 
 def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config")) -> Run:
-    """Read a run outside Snakemake, merged from its files as Snakemake merges them.
+    """Read a run outside Snakemake, merging its files as Snakemake does.
 
     Parameters
     ----------
     configfiles : sequence of Path
-        What the command line of the run named; `config.yaml` of the folder comes first.
+        Files given on the run's command line; `config.yaml` of the folder comes first.
     folder : Path
         The folder `config/`.
 
@@ -78,7 +78,7 @@ def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config")) ->
     Raises
     ------
     ConfigError
-        If a key, a file or a table is wrong or absent.
+        If a key, a file or a table is wrong or missing.
     """
     from snakemake.utils import update_config
 
@@ -90,7 +90,7 @@ def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config")) ->
 
 @dataclass(frozen=True)
 class Run:
-    """What a run is made of.
+    """Everything that a run is configured with.
 
     Attributes
     ----------
@@ -101,13 +101,13 @@ class Run:
     benchmarks, models, graders : dict
         The run lists' files by name, in the order of the lists.
     members : dict
-        Graders that sit on a jury of the run list and are not in it themselves: they grade, and no score is taken from them.
+        Members of the run list's juries that are not in the list themselves; they grade, but give no score.
     tables : dict of str to list of CaseRow
-        The case table of each benchmark that has cases: scans, and pictures of one's own patients.
+        Case table of each benchmark with cases: scans, and pictures of own patients.
     published : dict
         Published numbers by name.
     absent : dict of str to str
-        Benchmarks that the run list names and the run leaves out, with the file that is not there.
+        Benchmarks of the run list that the run leaves out, with the missing file.
     """
 
     config: PipelineConfig
@@ -122,7 +122,7 @@ class Run:
 
     @classmethod
     def read(cls, value: Any, folder: Path) -> Run:
-        """Read everything that the run lists name.
+        """Read everything in the run lists.
 
         Parameters
         ----------
@@ -139,14 +139,14 @@ class Run:
         Raises
         ------
         ConfigError
-            If a key, a file or a table is wrong or absent.
+            If a key, a file or a table is wrong or missing.
         """
         config = load_pipeline(value)
         missing = {name: _missing_file(folder, name) for name in config.benchmarks} if config.leave_out_absent else {}
         absent = {name: path for name, path in missing.items() if path}
         benchmarks = {name: load_benchmark(folder, name) for name in config.benchmarks if name not in absent}
         for name, benchmark in benchmarks.items():
-            # the engine takes a vanished input for one that did not change; what is not private may be absent in a clone
+            # Snakemake treats a vanished input as unchanged; files that are not private may be missing in a clone
             if benchmark.private and benchmark.answers and not Path(benchmark.answers).is_file():
                 message = (
                     f"{name}: the answers table is not there; correct `answers` in {folder.name}/benchmarks/{name}.yaml, or take it out"
@@ -154,7 +154,7 @@ class Run:
                 raise ConfigError(message)
             _check_questions(name, benchmark)
             if benchmark.record and benchmark.answers and not benchmark.answers.startswith("data/answers/"):
-                message = f"{name}: `record: true` needs `answers` below data/answers/, so that a clone has them; move the table there"
+                message = f"{name}: `record: true` needs `answers` in data/answers/, so that a clone has them; move the table there"
                 raise ConfigError(message)
             if config.slices.policy == "lesion" and benchmark.kind is Kind.SCANS and not benchmark.answers:
                 message = f"{name}: slices.policy is lesion, which needs positions from an answers table; name it as `answers`, or choose another policy"
@@ -182,7 +182,7 @@ class Run:
         )
 
     def why_absent(self, paper: str) -> str:
-        """Say why the benchmark of published numbers has no result in this run; empty when it is in it."""
+        """Return why the benchmark of published numbers has no result in this run; empty if it has."""
         published = self.published[paper]
         if published.benchmark in self.absent:
             return f"{self.absent[published.benchmark]} is not there: {published.import_}"
@@ -190,64 +190,62 @@ class Run:
 
     @property
     def all_graders(self) -> dict[str, GraderConfig]:
-        """Everybody who grades: the run list, then the members of its juries."""
+        """All graders: the run list, then the members of its juries."""
         return self.graders | self.members
 
     def recorded(self) -> list[str]:
-        """Benchmarks that may be recorded: not private, or wanted by their own yaml."""
+        """Return the benchmarks that may be recorded: not private, or with `record: true`."""
         return [name for name, benchmark in self.benchmarks.items() if not benchmark.private or benchmark.record]
 
     @property
     def simulated(self) -> list[str]:
-        """Benchmarks whose answers the simulated raters rate: the demo's simulated patients alone, beside a deterministic grader."""
+        """Benchmarks that simulated raters rate: only the demo's phantoms, and only with a deterministic grader."""
         wanted = SIMULATED_ROUND in self.config.rating_rounds and bool(self.graders_of("rubric"))
         return [name for name in self.of_kind(Kind.SCANS) if wanted and self.benchmarks[name].source == "phantoms"]
 
     @property
     def rating_rounds(self) -> list[str]:
-        """Rounds that are imported: a run without simulated patients has no simulated one, whatever the configuration says."""
+        """Rating rounds to import; the simulated round only with simulated patients, whatever the configuration says."""
         return [name for name in self.config.rating_rounds if name != SIMULATED_ROUND or self.simulated]
 
     def notices(self) -> list[str]:
-        """Say in lines what of the configuration does not count in this run."""
+        """Return messages about settings that have no effect in this run."""
         if SIMULATED_ROUND in self.config.rating_rounds and not self.simulated:
-            message = (
-                f"rating_rounds: {SIMULATED_ROUND!r} is left out; its raters are made up, and rate only the scans of the built-in demo"
-            )
-            return [f"{message}, beside a grader of kind rubric"]
+            message = f"rating_rounds: {SIMULATED_ROUND!r} is left out: simulated raters rate only the scans of the built-in demo"
+            return [f"{message}, and need a grader of kind rubric"]
         return []
 
     def graders_of(self, kind: str) -> list[str]:
-        """Graders of one kind, in the order of the run list."""
+        """Return the graders of one kind, in run-list order."""
         return [name for name, grader in self.graders.items() if grader.kind == kind]
 
     def cases(self, benchmark: str) -> list[str]:
-        """Case ids of a benchmark that are not excluded."""
+        """Return the case ids of a benchmark that are not excluded."""
         return [row.case_id for row in self.tables[benchmark] if not row.exclude]
 
     def case(self, benchmark: str, case: str) -> CaseRow:
-        """Look one case up."""
+        """Look up one case."""
         return self._rows[benchmark][case]
 
     @cached_property
     def _rows(self) -> dict[str, dict[str, CaseRow]]:
-        """Rows by case id: every job of a case looks its own up."""
+        """Rows by case id, for the lookups of the jobs."""
         return {name: {row.case_id: row for row in table} for name, table in self.tables.items()}
 
     def of_kind(self, *kinds: Kind) -> list[str]:
-        """Benchmarks of the given kinds, in the order of the run list."""
+        """Return the benchmarks of the given kinds, in run-list order."""
         return [name for name, benchmark in self.benchmarks.items() if benchmark.kind in kinds]
 
     def case_table(self, benchmark: str) -> str:
-        """Path of the case table of a benchmark."""
+        """Return the path of a benchmark's case table."""
         return f"{self.folder.as_posix()}/benchmarks/{benchmark}.cases.tsv"
 
     def source_table(self, benchmark: str) -> str | list[str]:
-        """Give the table from which loose pictures are taken: the case table of own patients, else the data set's own."""
+        """Return the table that lists loose pictures: the case table of own patients, else the data set's."""
         return self.case_table(benchmark) if self.benchmarks[benchmark].has_cases else self.benchmarks[benchmark].picture_table
 
     def audit_files(self, benchmark: str) -> dict[str, str | list[str]]:
-        """Give the files that the audit of a benchmark gathers, by name."""
+        """Return the files that the audit of a benchmark gathers, by name."""
         folder = f"data/deidentified/{benchmark}"
         files: dict[str, str | list[str]] = {}
         if self.benchmarks[benchmark].has_cases:
@@ -257,18 +255,18 @@ class Run:
         return files | {"cases": [f"{folder}/sub-{case}/case.json" for case in self.cases(benchmark)]}
 
     def review_files(self, benchmark: str) -> dict[str, str | list[str]]:
-        """Give the files that the review of a benchmark shows, by name: each case's last record, which changes with those before it."""
+        """Return the files that the review of a benchmark shows, by name: each case's last record, which changes with earlier ones."""
         files = self.audit_files(benchmark)
         if self.benchmarks[benchmark].kind is Kind.SCANS:
             files["cases"] = [f"data/slices/{benchmark}/sub-{case}/case.json" for case in self.cases(benchmark)]
         return files
 
     def description_files(self, benchmark: str) -> list[str]:
-        """Give the file that makes the de-identified cases a data set; nothing for benchmarks that are not scans."""
+        """Return the BIDS description of the de-identified cases; empty for benchmarks without scans."""
         return [f"data/deidentified/{benchmark}/dataset_description.json"] if self.benchmarks[benchmark].kind is Kind.SCANS else []
 
     def item_files(self, benchmark: str) -> dict[str, str | list[str]]:
-        """Give the files from which the items of a benchmark are built, by name."""
+        """Return the files from which the items of a benchmark are built, by name."""
         answers, questions = self.benchmarks[benchmark].answers, self.benchmarks[benchmark].questions
         files: dict[str, str | list[str]] = {"answers": answers} if answers else {}
         if questions:
@@ -278,21 +276,21 @@ class Run:
         return files | self.audit_files(benchmark) | {"slices": f"data/slices/{benchmark}/slices.parquet"}
 
     def question_files(self, benchmark: str) -> list[str]:
-        """Give the files of an imported data set; nothing for other benchmarks."""
+        """Return the files of an imported data set; empty for other benchmarks."""
         questions = self.benchmarks[benchmark].questions
         return [f"{questions}/{name}" for name in QUESTION_FILES] if questions else []
 
     def import_record(self, benchmark: str) -> list[str]:
-        """Give the file that says what the import of a data set found, where there is one."""
+        """Return the import record of a data set, if it exists."""
         questions = self.benchmarks[benchmark].questions
         return [path] if questions and Path(path := f"{questions}/{IMPORT_RECORD}").is_file() else []
 
     def oracle_files(self, benchmark: str) -> list[str]:
-        """Give the answers table where slices are chosen with it (policy `lesion`); nothing under every other policy."""
+        """Return the answers table if slices are chosen with it (policy `lesion`); else empty."""
         answers = self.benchmarks[benchmark].answers
         return [answers] if answers and self.config.slices.policy == "lesion" else []
 
     def slice_tables(self, benchmark: str) -> dict[str, str]:
-        """Give the table of pictures by which prompts follow a picture to its scan; nothing for benchmarks that are not scans."""
+        """Return the table that maps pictures to scans, for the prompts; empty for benchmarks without scans."""
         scans = self.benchmarks[benchmark].kind is Kind.SCANS
         return {"slices": f"data/slices/{benchmark}/slices.parquet"} if scans else {}

@@ -121,8 +121,8 @@ def test_the_pages_of_the_documentation_are_those_of_the_yaml() -> None:
 @pytest.mark.parametrize(
     ("items", "told"),
     [
-        ([{"id": "1", "about": "x", "answer": "yes"}], "answered `yes` and says neither where nor how"),
-        ([{"id": "1", "about": "x", "answer": "no"}, {"id": "1", "about": "y", "answer": "no"}], "1 stands there twice"),
+        ([{"id": "1", "about": "x", "answer": "yes"}], "answered `yes` without `where` or `note`"),
+        ([{"id": "1", "about": "x", "answer": "no"}, {"id": "1", "about": "y", "answer": "no"}], "1 is repeated"),
         ([{"id": "1", "about": "x", "answer": "maybe"}], "answer"),
     ],
 )
@@ -173,10 +173,10 @@ def test_a_site_fills_in_its_own_card_and_takes_answers_of_another(tmp_path: Pat
     ("card", "told"),
     [
         ({"answers": {"data-sheet": {"purpose": {"answer": "yes", "text": "x"}}}}, "no form 'data-sheet'; did you mean 'datasheet'"),
-        ({"answers": {"datasheet": {"purpos": {"answer": "yes", "text": "x"}}}}, "nobody asks 'purpos'; did you mean 'purpose'"),
-        ({"answers": {"datasheet": {"purpose": {"answer": "yes"}}}}, "says neither where nor how"),
+        ({"answers": {"datasheet": {"purpos": {"answer": "yes", "text": "x"}}}}, "there is no question 'purpos'; did you mean 'purpose'"),
+        ({"answers": {"datasheet": {"purpose": {"answer": "yes"}}}}, "without `where` or `text`"),
         ({"answers": {"datasheet": {"purpose": {"answer": "perhaps"}}}}, "answer"),
-        ({"like": "chain"}, "is itself like end; name that one"),
+        ({"like": "chain"}, "is itself like end; name end instead"),
         ({"like": "nowhere"}, "the file is not there"),
         ({"croissant": {"date_published": "last week"}}, "date_published"),
     ],

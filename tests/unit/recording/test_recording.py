@@ -144,7 +144,7 @@ def test_recorded_own_answers_have_to_lie_where_a_clone_gets_them(tmp_path: Path
     own = {"title": "T", "kind": "pictures", "axis": "breadth", "source": "s", "answers": "answers.csv", "record": True}
     (tmp_path / "config" / "benchmarks" / "own.yaml").write_text(yaml.safe_dump(own))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="`record: true` needs `answers` below data/answers/"):
+    with pytest.raises(ConfigError, match="`record: true` needs `answers` in data/answers/"):
         Run.read({"benchmarks": ["own"], "models": ["text"], "graders": ["rubric"]}, Path("config"))
 
 

@@ -269,7 +269,7 @@ def test_the_page_marks_conditions_that_were_written_down_after_the_answers_and_
         ({"stated_on": None}, "stated_on: a limit without the day on which it was written down proves nothing"),
         ({"uses": {"draft": {"title": "D", "conditions": {"tumor": {"min_accuracy": 0.5}}}}}, "tumor is not among the groups"),
         ({"uses": {"draft": {"title": "D", "conditions": {"all": {"min_accuracy": 90}}}}}, "expected a share, 0 to 1, found 90"),
-        ({"groups": {"stroke": {"title": "S"}}}, "`all` has to be among them"),
+        ({"groups": {"stroke": {"title": "S"}}}, "`all` must be among them"),
         ({"groups": {"all": {"title": "All", "prevalence": 0.1}}}, "a group of all patients has none"),
     ],
 )
