@@ -176,7 +176,10 @@ class Budget:
         self.why = OF_MODEL
 
     def reserve(self, messages: Sequence[PromptMessage], samples: int = 1, schema: str = "") -> Reservation | None:
-        """Reserve the highest price that one attempt of a call can have; None if a cap leaves no room."""
+        """Reserve the highest price that one attempt of a call can have; None if a cap leaves no room.
+
+        Raises OSError if the log cannot be written: then nothing may be asked.
+        """
         prompt = self._estimator.prompt_at_most(messages, schema)
         completion = (longest_answer(self._model) or 0) * samples * answers_of_a_call(self._model)
         usd = cost_usd(self._model, prompt, completion) or 0.0

@@ -59,7 +59,7 @@ class Progress:
         return self
 
     def count(self, state: str, usd: float | None, from_ledger: bool) -> None:
-        """Count one answer."""
+        """Count one answer; `usd` is None without a price. ValueError for an unknown state, so that no other word reaches a log."""
         self._states[ResponseState(state)] += 1
         self._from_ledger += from_ledger
         if usd is not None and not from_ledger:

@@ -116,8 +116,8 @@ STOP_WORDS = frozenset(STOP_WORD_LIST.split())
 
 def question_of(answer: str) -> str:
     """Return the question in an answer; empty if there is none: the model gave its differential or did not keep to the form."""
-    found = QUESTION.findall(answer)
-    return "" if FINAL.search(answer) or not found else found[-1].strip()
+    questions = QUESTION.findall(answer)
+    return "" if FINAL.search(answer) or not questions else questions[-1].strip()
 
 
 def respond(inquiry: Inquiry, question: str, asked: int) -> RequestTurn:

@@ -23,7 +23,10 @@ SHORT, DIGEST = 12, 64
 
 
 def nearest_entry(entries: Iterable[LedgerEntry], request: Request, repeat: int, turn: int) -> LedgerEntry | None:
-    """Find the ledger entry whose request comes nearest to a call of this item; None if the item has no entry."""
+    """Find the ledger entry whose request comes nearest to a call of this item; None if the item has no entry.
+
+    Nearness is decided by arm, then strategy, call and sample; of equally near entries the latest is taken.
+    """
 
     def nearness(placed: tuple[int, LedgerEntry]) -> tuple[bool, bool, bool, bool, int]:
         place, entry = placed

@@ -326,7 +326,7 @@ def _entry(line: bytes, where: str) -> LedgerEntry | None:
 
 
 def check_recorded_ledger(model: ModelConfig, ledger: Path, lock: Path = DVC_LOCK) -> None:
-    """Refuse to ask a paid model while the ledger here is shorter than the recorded one; ProviderError."""
+    """Refuse (ProviderError) to ask a paid model while the ledger here is shorter than the recorded one: a ledger only grows."""
     if model.api_key_env is None and model.prices is None:
         return
     recorded = read_dvc_lock(lock).get(ledger.as_posix())

@@ -71,8 +71,8 @@ class RunLimits:
             value: Any = json.loads(text)
         except ValueError:
             value = None
-        found = check(_LimitsText, value, "--control")
-        return cls(found.max_run_cost_usd, found.rate_limits, SPENDING)
+        limits = check(_LimitsText, value, "--control")
+        return cls(limits.max_run_cost_usd, limits.rate_limits, SPENDING)
 
     def write(self) -> str:
         """Write the limits as the argument of a command."""

@@ -115,7 +115,10 @@ class Backend(Protocol):
     several: bool
 
     async def answer(self, call: Call) -> tuple[Answer, ...]:
-        """Answer one call: one answer per repeat, in order; or fewer, but at least one, and the engine asks for the others again."""
+        """Answer one call: one answer per repeat, in order; or fewer, but at least one, and the engine asks for the others again.
+
+        Raises CallError if the call failed; its status decides whether it is retried.
+        """
         ...
 
     def stop(self) -> None:

@@ -143,7 +143,7 @@ def _entries(name: str, ledger: Path) -> dict[str, LedgerEntry]:
     entries = read_ledger(ledger)
     recorded = read_dvc_lock().get(ledger.as_posix())
     if not ledger.exists() or (not entries and recorded and recorded.size):
-        found = "is empty, and another one was recorded" if ledger.exists() else "is not there"
-        message = f"model {name}: its ledger {ledger.parent.name}/{ledger.name} {found}; {REMEDY}"
+        fault = "is empty, and another one was recorded" if ledger.exists() else "is not there"
+        message = f"model {name}: its ledger {ledger.parent.name}/{ledger.name} {fault}; {REMEDY}"
         raise ProviderError(message)
     return entries

@@ -20,8 +20,8 @@ class View:
 
 
 def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) -> list[View]:
-    """Return the views of all items to which an arm applies."""
-    if part := FIRST_PART.fullmatch(arm):
+    """Return the views of all items that an arm changes, in order; of the others the answers would be those of the full arm."""
+    if part := FIRST_PART.fullmatch(arm):  # e.g. the first 50 % of the text; nothing to cut in one word
         return [View(first_part(item, int(part[1]))) for item in items if (item.notes or item.record) and count_words(item) > 1]
     if arm == Arm.SHUFFLED_IMAGE:
         donors = donors_of(items)
@@ -29,6 +29,7 @@ def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) ->
     if arm in CHANGES:
         changes, change = CHANGES[Arm(arm)]
         return [View(change(item)) for item in items if changes(item)]
+    # all other arms disclose a text, and apply to the items that have one
     texts = {row.item_id: row.text for row in disclosures if row.arm == arm and row.text}
     return [View(item, texts[item.item_id]) for item in items if item.item_id in texts]
 
@@ -54,7 +55,7 @@ def without_text(item: Item) -> Item:
 
 
 def first_part(item: Item, percent: int) -> Item:
-    """Keep the first `percent` percent of the words of an item's notes and record, in this order."""
+    """Keep the first `percent` percent (1 to 99) of an item's words, but at least one; a larger part begins with every smaller one."""
     return first_words(item, max(1, count_words(item) * percent // 100))
 
 
@@ -90,6 +91,7 @@ def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:
     for patient in ring:
         of_patient = sorted((item for item in with_pictures if item.patient_id == patient), key=lambda item: item.item_id)
         others = sorted((item for item in with_pictures if item.patient_id == following[patient]), key=lambda item: item.item_id)
+        # a donor with fewer items lends its pictures more than once
         for number, item in enumerate(of_patient):
             donors[item.item_id] = others[number % len(others)]
     return donors
@@ -104,7 +106,10 @@ def count_words(item: Item) -> int:
 
 
 def first_words(item: Item, most: int) -> Item:
-    """Cut the text of the case to its first `most` words, in the order in which it is shown."""
+    """Cut the text of the case to its first `most` words: of notes, record, then turns.
+
+    Text before the cut keeps its line breaks. Questions are never cut.
+    """
     notes, left = _first(item.notes, most)
     record, left = _first(item.record, left)
     turns: list[Turn] = []

@@ -54,6 +54,7 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
     ConfigError
         If a template is invalid, an arm in the yaml changes no item, or a strategy in the yaml applies to no item.
     """
+    # 1. cut every case to the text budget, 2. show it as each arm does, 3. ask it by each strategy
     cut = {item.item_id: within_words(item, config.max_case_words) for item in items}
     shortened = [item for item, _ in cut.values()]
     by_arm = {arm: views(shortened, arm, material.disclosures) for arm in config.arms}
@@ -101,6 +102,7 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
     schema = stepwise_schema(schema) if stepwise and schema else schema
     # orientation is known only for slices that this pipeline cut: they have a position
     system = templates.render("system", oriented=any(image.position_mm is not None for image in item.images))
+    # the schema with its reasoning key goes into the prompt of a structured item too
     turns = (
         dialogue_turns(view, templates, stepwise=stepwise, sections=sections)
         if item.runner is Runner.DIALOGUE
@@ -132,7 +134,7 @@ def request_digest(system: str, turns: tuple[RequestTurn, ...], answer_schema: s
     """Return the SHA-256 of everything that is or can be sent, with pictures by their digest."""
     rounds = [{"text": turn.text, "images": _digests(turn.images)} for turn in turns]
     value: dict[str, object] = {"system": system, "turns": rounds, "answer_schema": answer_schema}
-    if inquiry is not None:
+    if inquiry is not None:  # only then, so that all other requests keep their digest
         value["inquiry"] = [
             [[fact.text, fact.asked_by, _digests(fact.images)] for fact in inquiry.facts],
             [inquiry.max_questions, inquiry.unknown, inquiry.left, inquiry.closing],
@@ -205,7 +207,7 @@ def dialogue_turns(view: View, templates: Templates, *, stepwise: bool, sections
             reveal=turn.reveal,
             question=turn.question,
             pictures=bool(images),
-            disclosed=view.disclosed if last else "",
+            disclosed=view.disclosed if last else "",  # findings are disclosed with the last round only
             stepwise=stepwise,
             sections=sections if last else (),
         )
@@ -233,6 +235,7 @@ def is_asked(item: Item, arm: str) -> bool:
 
 def inquiry_of(item: Item, most: int, templates: Templates, *, sections: Sequence[str] = ()) -> tuple[RequestTurn, Inquiry]:
     """Turn a dialogue of fixed rounds into one in which the model asks: its first message, and the facts that it can ask for."""
+    # the first sentence is the complaint; every other one is a fact that a question can bring out
     first, *others = sentences(item)
     facts = [Fact(text=sentence) for sentence in others]
     if item.images:

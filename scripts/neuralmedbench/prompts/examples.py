@@ -15,8 +15,9 @@ from neuralmedbench.records.requests import RequestImage
 
 
 def examples_for(item: Item, exemplars: Sequence[Exemplar], config: BenchmarkConfig) -> list[Exemplar]:
-    """Choose examples for an item: same runner and family, another patient, and no shared picture."""
+    """Choose examples for an item: same runner and family, another patient, and no shared picture; none for a dialogue."""
     of_item = {image.sha256 for image in item.images}
+    # some published splits have slices of one patient, or copies of one picture, in both parts
     fitting = [
         exemplar
         for exemplar in exemplars

@@ -12,6 +12,7 @@ from neuralmedbench.records.requests import RequestImage
 
 def labelled(item: Item, images: Sequence[ItemImage], *, before: int = 0) -> tuple[RequestImage, ...]:
     """Return pictures of an item as they are sent, each with its label; `before` pictures were shown earlier."""
+    # an option has its letter alone under every policy: what it shows may be the question
     return tuple(
         RequestImage(
             path=image.path,
@@ -52,6 +53,7 @@ def picture_label(number: int, image: ItemImage, policy: str) -> str:
     if policy == "none":
         return name
     parts = [image.sequence if image.sequence != "unknown" else "", image.plane, f"{image.window} window" if image.window else ""]
+    # position in mm along the axis of the plane, for slices that were cut from a scan
     if image.tiles_mm and image.plane in tuple(Plane):
         positions = " ".join(f"{round(position):+d}" for position in image.tiles_mm)
         parts.append(f"slices at {Plane(image.plane).axis} {positions} mm, left to right and then top to bottom")

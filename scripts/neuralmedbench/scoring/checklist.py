@@ -54,7 +54,7 @@ def is_checklist(text: str) -> bool:
     A single such header in lower case is not enough: `Seen:` may begin a sentence of findings.
     """
     plain = without_thoughts(text)
-    names = {found[1] for found in MARK.finditer(plain)}
+    names = {match[1] for match in MARK.finditer(plain)}
     return any(name.isupper() for name in names) or len({name.upper() for name in names}) > 1 or bool(LABELLED_BAR.search(plain))
 
 
@@ -89,13 +89,13 @@ def read_candidates(lines: Sequence[str]) -> tuple[list[ChecklistCandidate], boo
         if row.number not in known if numbered else row.name:
             candidates.append(row)
             known.add(row.number)
-        elif candidates:
+        elif candidates:  # evidence of the candidate above
             candidates[-1].rest += [part for part in (row.name, *row.rest) if part]
             candidates[-1].as_asked = False
     if not numbered:
         return candidates, False
     as_asked = not lines[0].strip() and all(candidate.as_asked for candidate in candidates)
-    as_asked &= [row.number for row in rows] == list(range(1, len(rows) + 1))
+    as_asked &= [row.number for row in rows] == list(range(1, len(rows) + 1))  # numbered 1, 2, 3 without gaps
     return sorted(candidates, key=lambda candidate: candidate.number), as_asked
 
 
@@ -111,6 +111,7 @@ def _rows(lines: Sequence[str]) -> Iterator[ChecklistCandidate]:
     left: int | None = None
     for place, line in enumerate(lines):
         plain = " ".join(DECORATION.sub("", line).split())
+        # a name and its evidence; several numbered names may share a line, and the evidence then belongs to the last
         head, *rest = NAME_ENDS.split(plain, maxsplit=1)
         pieces = [piece for piece in INLINE_NUMBER.split(head) if piece.strip()] or [""] * bool(rest)
         as_asked = line == plain and len(pieces) == 1 and AS_ASKED.fullmatch(plain) is not None

@@ -44,7 +44,7 @@ GOES_ON = re.compile(r"(?:because|since|as|due|given|is|would)\b", re.IGNORECASE
 """If one of these words follows `A`, it is the letter: after the article they make no sense."""
 
 SENTENCE = re.compile(r"[^\n]*?(?=[.!?](?:\s|$)|\n|\Z)")
-BESIDE = re.compile(r"[\s,/&+*)(]*(?:\b(?:or|and)\b\s*)?(?:option\s+)?\(?([A-J])\)?(?!\w|['-]\w)(?!\s+[a-z0-9])")
+ADJACENT = re.compile(r"[\s,/&+*)(]*(?:\b(?:or|and)\b\s*)?(?:option\s+)?\(?([A-J])\)?(?!\w|['-]\w)(?!\s+[a-z0-9])")
 """A letter directly after the first one, or joined to it by `or`, `and`, a comma..."""
 OTHER = re.compile(r"(?<![\w'-])([A-J])(?!\w|['-]\w)(?!\s+[a-z0-9])")
 """A letter later in the sentence. Before a lower-case word it does not count: it is the subject of a reason (`A is less likely`), the article
@@ -64,6 +64,7 @@ def read_choice(text: str, options: Sequence[str]) -> str:
     never read.
     """
     plain = THINKING.sub("", text[:MAX_CHARACTERS])
+    # the last marker first: models repeat their answer at the end
     for content in reversed(list(_marked(plain))):
         if (letter := _chosen(content, options)) is not None:
             return letter
@@ -126,8 +127,9 @@ def _second(name: str, words: str, options: Sequence[str]) -> bool:
     if (named := _words_of(words, options)) and named != name:
         return True
     words = words[_option_length(name, words, options) :]
-    if beside := BESIDE.match(words.partition("\n")[0]):
-        return beside.group(1) != name
+    if adjacent := ADJACENT.match(words.partition("\n")[0]):
+        return adjacent.group(1) != name
+    # later in the sentence, or alone in the next line
     sentence = words[: _length(SENTENCE, words)]
     following = next((line for line in words.split("\n")[1:] if line.strip()), "")
     return bool(set(OTHER.findall(sentence)) & set(LETTERS[: len(options)]) - {name}) or _whole(following, options) not in {"", name}
@@ -141,8 +143,8 @@ def _option_length(name: str, words: str, options: Sequence[str]) -> int:
 
 
 def _length(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.match(text)
-    return found.end() if found else 0
+    match = pattern.match(text)
+    return match.end() if match else 0
 
 
 def _words_of(text: str, options: Sequence[str]) -> str:
@@ -167,8 +169,8 @@ def _form(text: str) -> str:
 
 def _unmarked(text: str, options: Sequence[str]) -> str:
     """Return the letter of a text that is a choice as a whole, or whose first or last line is the only choice among its lines."""
-    if found := _whole(" ".join(text.split()), options):
-        return found
+    if letter := _whole(" ".join(text.split()), options):
+        return letter
     read = [_whole(line, options) for line in text.splitlines() if line.strip(SIGNS + "#>-")]
     named = set(read) - {""}
     return named.pop() if len(named) == 1 and (read[0] or read[-1]) else ""
@@ -176,8 +178,8 @@ def _unmarked(text: str, options: Sequence[str]) -> str:
 
 def _whole(line: str, options: Sequence[str]) -> str:
     """Return the letter of a line that is a letter, a letter with its option's text, or an option's text."""
-    found = WHOLE.fullmatch(line.lstrip(SIGNS + "#>-•"))
-    name = found.group(1).upper() if found else ""
-    if found and name in LETTERS[: len(options)] and _form(found.group(2)) in {"", _form(options[LETTERS.index(name)])}:
+    match = WHOLE.fullmatch(line.lstrip(SIGNS + "#>-•"))
+    name = match.group(1).upper() if match else ""
+    if match and name in LETTERS[: len(options)] and _form(match.group(2)) in {"", _form(options[LETTERS.index(name)])}:
         return name
     return _named(line, options)

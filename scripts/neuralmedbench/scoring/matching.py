@@ -145,6 +145,7 @@ def relation(answer: str, reference: ReferenceAnswer) -> Relation | None:
     """
     if not normal_form(answer):
         return None
+    # the reference word for word is exact even if the vocabulary would read it otherwise
     if normal_form(answer) == normal_form(reference.gold.answer):
         return Relation.EXACT
     named = resolve(answer, reference.vocabulary)
@@ -268,7 +269,7 @@ def _resolve_piece(piece: str, vocabulary: Vocabulary) -> Diagnosis | None:
             after = set()
         if after - AFTER - set(SIDES) - places or (entry.classes == "normal" and before - AFTER):
             continue
-        if before & CHRONIC:
+        if before & CHRONIC:  # `old infarct`: a name of its own without its location, or the next wider term that is not acute
             unplaced = " ".join(word for word in words if word not in {*SIDES, *places, "territory"})
             return vocabulary.index.get(unplaced) or _without_stage(entry, vocabulary)
         return entry
@@ -291,9 +292,9 @@ def _written_as_such(words: list[str], entry: Diagnosis, head: str) -> bool:
     return in_full or not spelled or any(re.search(rf"(?<!\w){re.escape(term)}(?!\w)", head) for term in spelled)
 
 
-def changes_meaning(beside: Sequence[str]) -> bool:
+def changes_meaning(neighbours: Sequence[str]) -> bool:
     """Return True if the words next to a name deny it or change its meaning; words of the name itself do not (`non-communicating`)."""
-    return bool(OTHER_THING & set(beside) or NEGATION.search(" ".join(beside)))
+    return bool(OTHER_THING & set(neighbours) or NEGATION.search(" ".join(neighbours)))
 
 
 def _without_stage(entry: Diagnosis, vocabulary: Vocabulary) -> Diagnosis:
@@ -318,6 +319,7 @@ def _elsewhere(answer: str, reference: ReferenceAnswer) -> bool:
     named, lesion = ABOUT_SYMPTOMS.split(answer, maxsplit=1)[0], reference.gold.lesion
     if lesion and lesion.side in {"left", "right"} and sides(named) == {"left", "right"} - {lesion.side}:
         return True
+    # another artery's territory, if both name one
     right = _territories(f"{reference.gold.answer} {lesion.location if lesion else ''}", reference.vocabulary)
     stated = _territories(named, reference.vocabulary)
     return bool(right and stated) and not right & stated

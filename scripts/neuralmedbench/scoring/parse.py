@@ -94,7 +94,7 @@ def confidence_of(sections: Sections) -> tuple[float | None, bool]:
     match = CONFIDENCE.match(re.sub(r"[*_`]", "", text).strip())
     if match is None:
         return None, not text
-    value = float(match.group(1)) / (100 if match.group(2) else 1)
+    value = float(match.group(1)) / (100 if match.group(2) else 1)  # 0.7 or 70 %
     return (value, match.group(0) == match.group(1) == text) if 0 <= value <= 1 else (None, False)
 
 
@@ -117,7 +117,7 @@ def parse_checklist(text: str, family: Family) -> Prediction | None:
     if not named:
         return Prediction(parse_status=ParseStatus.FAILED)
     first = named[0][0]
-    abstained = abstains(first) and not (lesion and normal_form(first) == "none")
+    abstained = abstains(first) and not (lesion and normal_form(first) == "none")  # `none` is an answer to a lesion item
     confidence, plain = confidence_of(sections)
     place = {name: clean(sections.text(name.upper())) for name in ("location", "side")}
     asked = SECTIONS.get(family, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
@@ -221,6 +221,7 @@ def _candidates(lines: list[str]) -> tuple[tuple[str, ...], bool]:
     """Return the candidates by rank; True if they are written as requested: 1 to 5, numbered, one per line, without explanations."""
     strict = not lines[0].strip()
     rows = [part for line in lines for part in INLINE_NUMBER.split(line) if part.strip()]
+    # numbered lines are the candidates and all else is explanation; without numbers every short line is one
     numbered = [match for row in rows if (match := NUMBERED.fullmatch(DECORATION.sub("", row).rstrip()))]
     if numbered:
         strict &= len(numbered) == len(rows) and [int(match.group(1)) for match in numbered] == list(range(1, len(rows) + 1))

@@ -166,10 +166,11 @@ def meets_criterion(prediction: Prediction, reference: ReferenceAnswer, criterio
     if lesion and name.startswith(("states_side", "states_location", "names_signal_")):
         return _meets_lesion(prediction, reference, lesion, name)
     if name.startswith(("considers_", "must_not_")):
+        # the statement is a diagnosis of its own, to be looked for in the differential
         diagnosis = ReferenceAnswer.of(Gold(item_id=reference.gold.item_id, answer=statement), reference.vocabulary)
         if name.startswith("considers_"):
             return reference_rank(prediction.differential, diagnosis) is not None
-        if diagnosis.entry.key != REFERENCE_KEY:
+        if diagnosis.entry.key != REFERENCE_KEY:  # otherwise `must_not_` forbids a statement, not a known diagnosis
             return reference_rank(prediction.differential[:1], diagnosis) is not None
     return contains_statement(f"{prediction.findings} {prediction.rationale}", statement)
 
@@ -178,6 +179,7 @@ def _meets_lesion(prediction: Prediction, reference: ReferenceAnswer, lesion: Le
     fields = prediction.fields or {}
     if name == "states_side":
         return side_right(fields.get("side", prediction.findings), lesion)
+    # the field of the form where there is one, else the text of the findings
     if name == "states_location" and "location" in fields:
         return location_right(fields["location"], lesion, reference.vocabulary)
     if name == "states_location":

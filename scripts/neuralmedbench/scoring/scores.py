@@ -134,6 +134,7 @@ def _verdict(
     answered = response.state is ResponseState.OK
     if item.runner is Runner.STRUCTURED:
         return _structured(prediction, reference.gold, answered=answered)
+    # open items: the grades decide; a missing grade stays None and is never a zero
     graded = {
         "main_condition": _first(grades, MAIN_CONDITION) if answered else 0.0,
         "core_diagnosis": _first(grades, CORE_DIAGNOSIS) if answered else 0.0,
@@ -146,13 +147,13 @@ def _verdict(
         return {"passed": answered and prediction.choice == reference.gold.choice}
     if item.family is Family.LESION_RECOGNITION:
         return {**graded, "passed": passed}
-    relation_1 = _relation(prediction, reference)
+    lead = _relation(prediction, reference)
     rank = reference_rank(prediction.differential, reference) if answered else None
     return {
         **graded,
         "passed": passed,
-        "relation": relation_1 or "",
-        "right_family": answered and relation_1 is Relation.PARENT,
+        "relation": lead or "",
+        "right_family": answered and lead is Relation.PARENT,
         "reference_rank": rank,
         "in_candidates": rank is not None,
         **_turns(response, item, reference),
@@ -162,6 +163,7 @@ def _verdict(
 def _structured(prediction: Prediction, gold: Gold, *, answered: bool) -> dict[str, Any]:
     if gold.fields is None:
         return {}
+    # fields without a reference label are not scored; an unreadable answer is wrong in all others but abstains in none
     wanted = gold_labels(gold.fields)
     given = prediction.fields or {}
     right = {name: answered and given.get(name) == wanted[name] for name in FIELDS if name in wanted}

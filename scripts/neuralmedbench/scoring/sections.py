@@ -46,10 +46,10 @@ def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
     checklist, as_asked = "SEEN" in headers, set[str]()
     for line in without_thoughts(text).splitlines():
         plain = STRICT.fullmatch(line.rstrip())
-        found = plain or LOOSE.fullmatch(DECORATION.sub("", line).rstrip(" \t*_`"))
-        name = _header(found[1]) if found else ""
+        match = plain or LOOSE.fullmatch(DECORATION.sub("", line).rstrip(" \t*_`"))
+        name = _header(match[1]) if match else ""
         # `Differential diagnosis: ...` in the rationale of a checklist is prose if DIFFERENTIAL came before as requested
-        if found is None or name not in headers or (checklist and plain is None and name in as_asked):
+        if match is None or name not in headers or (checklist and plain is None and name in as_asked):
             if header:
                 sections.lines[header].append(line)
             elif line.strip():
@@ -63,7 +63,7 @@ def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
         if header in LEADING and header in sections.lines:  # the answer starts again: forget what it replaces
             before = list(sections.lines)[: list(sections.lines).index(header)] if checklist else ()
             sections.lines = {name: sections.lines[name] for name in before}
-        sections.lines[header] = [found.group(2)]
+        sections.lines[header] = [match.group(2)]
     return sections
 
 

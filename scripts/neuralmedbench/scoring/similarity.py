@@ -82,6 +82,7 @@ class TransformerEncoder:
         torch.set_num_threads(1)  # one thread: the same bits on every machine
         self._torch = torch
         self._layer = layer
+        # local files only: nothing is downloaded
         self._tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         self._model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
         layers = int(self._model.config.num_hidden_layers)
@@ -105,6 +106,7 @@ class TransformerEncoder:
         batch = self._tokenizer.pad({"input_ids": tokens}, return_tensors="pt")
         with self._torch.inference_mode():
             hidden = self._model(**batch, output_hidden_states=True).hidden_states
+        # sentence vectors from the last layer, token vectors for BERTScore from the chosen one; padding is cut off
         last, inner = hidden[-1].double().numpy(), hidden[self._layer].double().numpy()
         lengths = [len(row) for row in tokens]
         return [(_unit(last[row, :length].mean(axis=0)), _unit(inner[row, :length])) for row, length in enumerate(lengths)]

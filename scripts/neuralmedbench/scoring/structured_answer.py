@@ -61,15 +61,16 @@ def find_answer_object(text: str) -> tuple[dict[str, Any] | None, bool]:
     value = read_json(text)
     if isinstance(value, dict):
         return value, True
-    found: dict[str, Any] | None = None
+    # otherwise the last object in the text that has a known field
+    last: dict[str, Any] | None = None
     for match in list(re.finditer(r"\{", text))[:MAX_TRIES]:
         end = text.find("}", match.start())
         piece = text[match.start() : end + 1] if end > 0 else ""
         repaired = re.sub(r",\s*\}", "}", piece)  # a trailing comma
         value = read_json(piece) or read_json(repaired) or _literal(repaired)
         if isinstance(value, dict) and set(value) & set(FIELDS):
-            found = value
-    return found, False
+            last = value
+    return last, False
 
 
 def read_json(text: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:

@@ -78,7 +78,10 @@ class OneHost(httpx.AsyncBaseTransport):
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request and read its whole response."""
+        """Send one request and read its whole response.
+
+        Every failure becomes httpx.ReadError: after an error of another class litellm would send the request again.
+        """
         exchange = EXCHANGE.get(None) or Exchange()
         # refuse another origin and a second attempt before anything is sent
         url = URL(str(request.url), encoded=True)

@@ -65,6 +65,7 @@ def sampling_of(temperature: float | None, top_p: float | None, parameters: Mapp
             raise ConfigError(message)
     if temperature is None:
         temperature = (checkpoint.temperature if checkpoint.temperature is not None else 1.0) if checkpoint.do_sample else 0.0
+    # what neither sets stays unset: transformers itself would add `top_k` 50
     given = {"top_p": top_p, **parameters}
     drawn = {key: value if (value := given.get(key)) is not None else getattr(checkpoint, key, None) for key in ("top_p", "top_k", "min_p")}
     return {"temperature": temperature, "repetition_penalty": given.get("repetition_penalty"), **drawn}
@@ -155,7 +156,10 @@ class Weights:
         self.fingerprint = f"{pictures} {str(model.dtype).removeprefix('torch.')} {model.device.type}"
 
     def prepare(self, samples: Sequence[WaitingSample]) -> PreparedBatch:
-        """Prepare a batch: decode and scale the pictures, apply the chat template, tokenise and pad."""
+        """Prepare a batch on the CPU: decode and scale the pictures, apply the chat template, tokenise and pad.
+
+        Raises TooLongError if a prompt leaves no room for the longest answer.
+        """
         conversations: dict[int, list[dict[str, Any]]] = {}  # samples of one call share their messages, and so the decoded pictures
         for sample in samples:
             if id(sample.messages) not in conversations:
@@ -174,7 +178,11 @@ class Weights:
         return PreparedBatch(tuple(samples), inputs, lengths)
 
     def generate(self, batch: PreparedBatch) -> list[Answer]:
-        """Generate one answer per row."""
+        """Generate one answer per row; StoppedError if `stopped` was set, torch.OutOfMemoryError if the batch is too large.
+
+        Log-probabilities are those of the model's own distribution: after penalties, before temperature and top-p. The end token is
+        counted among the tokens of an answer.
+        """
         import torch
         from transformers import LogitsProcessorList, StoppingCriteriaList
 

@@ -295,6 +295,7 @@ def _read_errors(text: str, subject: GradingInput) -> list[CriterionJudgement] |
     value, known = read_json_object(text), {error.code: error for error in applicable_errors(subject.item, subject.gold)}
     if value is None or not has_exactly(value, "errors") or not isinstance(value["errors"], list):
         return None
+    # every error is absent until a label says otherwise; one invalid label makes the whole reply invalid
     judgements = {code: CriterionJudgement(f"{ERROR_AXIS}{code}", ABSENT, "") for code in known}
     for label in value["errors"]:
         if not has_exactly(label, "code", "significant", "quote", "explanation") or not is_one_of(label["significant"], 0, 1):

@@ -103,7 +103,7 @@ def _published_model(rows: Sequence[PredictionRow]) -> Metrics:
     metrics["json_valid_pct"] = 100.0 * len(answered) / len(rows)
     for series in SERIES:
         values: dict[str, Any] = _published_field(series, _published_labels(series, answered))
-        if series == "mod" and answered and values["accuracy"] is None:
+        if series == "mod" and answered and values["accuracy"] is None:  # a flaw that is reproduced
             values = dict.fromkeys(values, 0.0)
         metrics |= {f"overall_{series}_{name}": value for name, value in values.items()}
     return metrics
@@ -233,6 +233,7 @@ def corrected_metrics(rows: Sequence[PredictionRow], *, own_pictures: bool = Fal
     by_model: dict[str, dict[str, list[PredictionRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         by_model[row.model][_picture(row)].append(row)
+    # labels of the whole file, so that macro means have the same labels for every model
     labels = {field: {known[field] for known in reference.values() if field in known} for field in FIELDS}
     metrics = {}
     for model in sorted(by_model):
@@ -317,6 +318,7 @@ def _confidence_metrics(outcomes: Sequence[Outcome], reference: Mapping[str, Map
     confidence = np.array([float(value) if use else 0.0 for value, use in zip(raw, usable, strict=True)], dtype=np.float64)  # type: ignore[arg-type]
     # the pessimistic reading of an unusable confidence: 1 if the answer is wrong, 0 if it is right
     against = np.where(usable, confidence, 1 - right)
+    # for risk and coverage: abstentions last, after answers without a usable confidence
     order = np.where(named, confidence, -1.0)
     stated = confidence[usable], right[usable]
     n, n_all = int(usable.sum()), len(known)

@@ -124,7 +124,7 @@ def _rows(lines: Iterator[str], counts: Counter[str]) -> Iterator[PredictionRow]
             continue
         counts["lines"] += 1
         try:
-            text.encode()
+            text.encode()  # fails for bytes that are not UTF-8
             value = json.loads(text)
         except UnicodeEncodeError:  # bytes that are not UTF-8 were read as lone surrogates
             counts["not_utf8"] += 1
